@@ -253,7 +253,7 @@ def _with_least_version(registry: Registry, schema: Schema, mode: Mode) -> Schem
 
 def _judge(registry: Registry, schema: Schema, mode: Mode) -> CompatibilityReport:
     registry.check(schema)
-    return msgspec.structs.replace(registry.judge(schema, mode), defects=registry.defects(schema))
+    return msgspec.structs.replace(registry.check_compatibility(schema, mode), defects=registry.defects(schema))
 
 
 def _explain(verdict: CompatibilityReport) -> None:

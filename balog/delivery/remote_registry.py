@@ -135,9 +135,9 @@ class RemoteStore:
 class RemoteRegistry(Registry):
     """See ``Registry``; what may be registered is the service's to say."""
 
-    def __init__(self, url: str, token: str | None = None, patience: float = 5.0) -> None:
+    def __init__(self, url: str, token: str | None = None, max_age: float = 5.0) -> None:
         self._remote = RemoteStore(url, token)
-        super().__init__(self._remote, patience)
+        super().__init__(self._remote, max_age)
 
     def register(self, schema: Schema, mode: Mode = "backward") -> CompatibilityReport:
         """See ``Registry``."""
@@ -148,7 +148,7 @@ class RemoteRegistry(Registry):
 
 
 def open_any_registry(
-    place: str | None = None, options: Mapping[str, Any] | None = None, patience: float = 5.0
+    place: str | None = None, options: Mapping[str, Any] | None = None, max_age: float = 5.0
 ) -> Registry:
     """Open a registry: as ``open_registry``, or a service's at ``http(s)://HOST:PORT``.
 
@@ -160,5 +160,5 @@ def open_any_registry(
     if place is not None and place.startswith(("http://", "https://")):
         if options:
             raise ConfigError("are for a store; a service takes a token, by BALOG_TOKEN", path="options")
-        return RemoteRegistry(place, os.environ.get("BALOG_TOKEN") or None, patience)
-    return open_registry(place, options, patience)
+        return RemoteRegistry(place, os.environ.get("BALOG_TOKEN") or None, max_age)
+    return open_registry(place, options, max_age)

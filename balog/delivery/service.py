@@ -88,7 +88,7 @@ class Service:
         with ExitStack() as stack:
             self.say = say
             self.tokens = Tokens(config.tokens, say) if config.tokens is not None else None
-            self.registry = open_any_registry(config.registry, config.registry_options, patience=float("inf"))
+            self.registry = open_any_registry(config.registry, config.registry_options, max_age=float("inf"))
             stack.callback(self.registry.close)
             self.registry.is_shared = True
             self.topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))

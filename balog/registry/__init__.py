@@ -1,7 +1,7 @@
-"""The registry: what each type of payload is, and whether a payload, or a new version, may be.
+"""The schema registry: the types of payloads, their versions, validation and compatibility.
 
-A type is named by ``cls_type``, a version by SemVer. A store keeps ``TYPE/VERSION.json`` (JSON Schema) or
-``TYPE/VERSION.proto`` (protobuf); the types that come with balog are always there.
+``cls_type`` names a type, SemVer a version. A store holds ``TYPE/VERSION.json`` (JSON Schema) or
+``TYPE/VERSION.proto`` (protobuf). The types that come with balog are always present.
 """
 
 from balog.registry.registry import (

@@ -1,6 +1,7 @@
-"""A JSON Schema that refers to other registered types, as one document that holds them.
+"""Bundles a JSON Schema with the registered types that it refers to.
 
-``{"$ref": "../customer/1.0.0.json"}`` is the file beside it in a folder, as editors and other validators read it.
+``{"$ref": "../customer/1.0.0.json"}`` is a relative path in the registry's folder, so editors and other validators
+resolve it, too.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ _MOST_TYPES = 100
 
 
 def bundle(schema: Schema, document: dict[str, Any], find: Callable[[str, str], dict[str, Any]]) -> dict[str, Any]:
-    """Return a schema's document with each type that it refers to, directly or not, below ``$defs``.
+    """Return a schema's document with each type that it refers to, directly or indirectly, below ``$defs``.
 
     Args:
-        document: decoded.
-        find: gives the document of a type's version as it is registered.
+        document: the decoded schema.
+        find: returns the registered document of a type and version.
 
     Returns:
-        The document itself where it refers to no other type.
+        The document itself if it refers to no other type.
 
     Raises:
-        InvalidSchemaError: it refers to more than 100 types, or to one of another draft; what ``find`` raises.
+        InvalidSchemaError: the schema refers to more than 100 types, or to a type of another draft.
     """
-    if next(_others(document), None) is None:
+    if next(_references(document), None) is None:
         return document
     where = f"{schema.type}/{schema.version}" if schema.type else ""
     draft = document.get("$schema", "")
     place = "definitions" if any(old in str(draft) for old in _OLD) else "$defs"
     held: dict[str, Any] = {}
-    waiting = list(dict.fromkeys(_others(document)))
+    waiting = list(dict.fromkeys(_references(document)))
     while waiting:
         type, version = waiting.pop()
         key = f"{type}@{version}"
@@ -47,24 +48,24 @@ def bundle(schema: Schema, document: dict[str, Any], find: Callable[[str, str], 
             continue
         if len(held) >= _MOST_TYPES:
             raise InvalidSchemaError(f"refers to more than {_MOST_TYPES} types", where)
-        other = find(type, version)
-        if other.get("$schema", draft) != draft and other.get("$schema"):
+        target = find(type, version)
+        if target.get("$schema", draft) != draft and target.get("$schema"):
             raise InvalidSchemaError(f"refers to {type}/{version}, whose $schema is another one", where)
-        waiting += _others(other)
-        own = {name: inner for name, inner in other.items() if name not in ("$schema", "$id", "id")}
+        waiting += _references(target)
+        own = {name: inner for name, inner in target.items() if name not in ("$schema", "$id", "id")}
         held[key] = _relocate(own, f"#/{place}/{key}", place)
     found = _relocate(document, "#", place)
     return {**found, place: {**found.get(place, {}), **held}}
 
 
-def _others(document: Any) -> Iterator[tuple[str, str]]:
+def _references(document: Any) -> Iterator[tuple[str, str]]:
     """Yield the types and versions that a document refers to."""
     for _, node in subschemas(document):
-        if (other := _other(node.get("$ref"))) is not None:
-            yield other[0], other[1]
+        if (target := _parse_reference(node.get("$ref"))) is not None:
+            yield target[0], target[1]
 
 
-def _other(reference: Any) -> tuple[str, str, str] | None:
+def _parse_reference(reference: Any) -> tuple[str, str, str] | None:
     found = _OTHER.fullmatch(reference) if isinstance(reference, str) else None
     if found is None or not is_type(found[1]) or not is_version(found[2]):
         return None
@@ -76,8 +77,8 @@ def _relocate(document: Any, root: str, place: str) -> Any:
 
     def change(node: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
         reference = original.get("$ref")
-        if (other := _other(reference)) is not None:
-            node["$ref"] = f"#/{place}/{other[0]}@{other[1]}{other[2]}"
+        if (target := _parse_reference(reference)) is not None:
+            node["$ref"] = f"#/{place}/{target[0]}@{target[1]}{target[2]}"
         elif isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
             node["$ref"] = root + reference[1:]
         return node

@@ -1,14 +1,15 @@
-"""The type of the column that a value gets by its JSON Schema, in the names of Spark's SQL.
+"""The Spark SQL type of a column, from the JSON Schema of its values.
 
 - ``string`` → string, with the format ``date-time`` timestamp, ``date`` date; ``integer`` → bigint; ``number`` →
-  double; ``boolean`` → boolean; an enum or a const has its values' type;
-- an array is an array of its items; an object with properties a struct, any other object a map of string to the type
-  that ``additionalProperties`` gives, or to text (JSON text where a value is not a string);
-- a value that may be null is just the other type; a number that may also be written as a string with a numeric pattern
-  is a number; integer and number together are double; any other mixture, a type within itself, what has no type at all,
-  and what is nested more than 64 deep is its JSON text in a string.
+  double; ``boolean`` → boolean; an enum or a const → the type of its values;
+- an array → an array of its items; an object with properties → a struct; any other object → a map from string to the
+  type of ``additionalProperties``, or to string (JSON text for values that are not strings);
+- a nullable value → the type without null; a number that may also be a string with a numeric pattern → a number;
+  integer and number together → double;
+- any other mixture of types, a recursive type, a value without a type, and values below 64 levels → a string that
+  holds JSON text.
 
-Of names that differ by case alone the first one stays: Spark's columns know no case.
+Column names in Spark are case-insensitive. Of names that differ only by case, the first one stays.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ class Struct(NamedTuple):
 
 
 class Map(NamedTuple):
-    """Values of one type by text."""
+    """Values of one type, with string keys."""
 
     value: Column
 
 
 Column = str | List | Struct | Map
-"""``string``, ``bigint``, ``double``, ``boolean``, ``timestamp``, ``date``, or one of several parts."""
+"""``string``, ``bigint``, ``double``, ``boolean``, ``timestamp``, ``date``, or a nested type."""
 
 
 def column_of(schema: Any, target: Callable[[dict[str, Any]], Any]) -> Column:
-    """Give the type for what a (sub-)schema describes.
+    """Return the column type for a schema.
 
     Args:
-        target: gives the schema that one with a ``$ref`` leads to; what it raises goes through.
+        target: returns the target of a schema with a ``$ref``. Its errors propagate.
     """
     return _Reader(target).read(schema, ())
 
@@ -62,7 +63,7 @@ class _Reader:
         self._target = target
 
     def read(self, schema: Any, above: tuple[int, ...]) -> Column:
-        """Turn one (sub-)schema into a type; ``above`` are the ids of those it is inside of."""
+        """Return the type for a schema. ``above`` holds the ids of the enclosing schemas."""
         if not isinstance(schema, dict) or id(schema) in above or len(above) > _DEEPEST:
             return TEXT
         above = (*above, id(schema))
@@ -122,14 +123,14 @@ def _is_null(schema: Any) -> bool:
 
 
 def _valued(schema: Mapping[str, Any]) -> set[str]:
-    """Give the names of the types of an enum's or a const's values."""
+    """Return the JSON types of an enum's or a const's values."""
     values = schema["enum"] if isinstance(schema.get("enum"), list) else [schema["const"]] if "const" in schema else []
     names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
     return {names[type(value)] for value in values if value is not None}
 
 
 def _joined(schemas: Sequence[Any], kinds: Sequence[Column]) -> Column:
-    """Give the one type for a value that may be of any of these."""
+    """Return the one type that holds values of all these types."""
     numbers = [kind for kind in kinds if kind in ("bigint", "double")]
     others = [
         kind for schema, kind in zip(schemas, kinds, strict=True)

@@ -1,4 +1,4 @@
-"""Bounds of a JSON Schema: how deep it is, how far it unfolds, and whether its choices lead back to themselves."""
+"""Bounds the work of validating against a JSON Schema: depth, number of checks, and recursion."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__ = ["Complexity", "measure_complexity", "resolve"]
 MAX_DEPTH = 100
 MAX_UNFOLDED = 100_000
 
-_AT_ONCE = ("not", "if", "then", "else")
-_EACH_AT_ONCE = ("allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies")
+_SAME_VALUE = ("not", "if", "then", "else")
+_SAME_VALUE_EACH = ("allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies")
 _CHOICES = frozenset({"anyOf", "oneOf", "allOf", "if", "patternProperties", "dependentSchemas"})
 _ELSEWHERE = ("$dynamicRef", "$recursiveRef")
 
 
 class Complexity(NamedTuple):
-    """How much there is to be checked.
+    """The cost of validating against a schema.
 
     Attributes:
-        size: ways from the root to a sub-schema, references followed, one into itself once.
-        is_branching: it leads back to itself and holds a value against several sub-schemas at once, so the ways to a
-            place deep in a payload can double with each level.
-        place_ns: nanoseconds that a value takes at most, by all of these ways.
-        byte_ns: nanoseconds that a byte of text takes at most, by all patterns and formats on these ways.
+        size: number of paths from the root to a subschema, references resolved; a recursive reference counts once.
+        is_branching: the schema is recursive and checks a value against several subschemas, so the number of paths can
+            double with each level of a payload.
+        place_ns: worst cost of a value over all paths, in nanoseconds.
+        byte_ns: worst cost of a byte of text over all patterns and formats, in nanoseconds.
     """
 
     size: int
@@ -38,9 +38,9 @@ class Complexity(NamedTuple):
 
 
 def measure_complexity(document: dict[str, Any], where: str = "") -> Complexity:
-    """Measure a schema, and refuse one by which a look at a small payload could take for ever.
+    """Measure a schema, and reject one that makes the validation of small payloads take too long.
 
-    Alternatives that refer to alternatives double with each step; 30 such steps are 10⁹ checks.
+    Alternatives that refer to alternatives double the work with each step; 30 such steps are 10⁹ checks.
 
     Raises:
         InvalidSchemaError: the schema is nested deeper than 100 levels, unfolds to more than 100,000 subschemas, or
@@ -49,7 +49,7 @@ def measure_complexity(document: dict[str, Any], where: str = "") -> Complexity:
     """
     if _depth(document) > MAX_DEPTH:
         raise InvalidSchemaError(f"nested deeper than {MAX_DEPTH}", where)
-    if _asks_itself(document):
+    if _refers_to_itself(document):
         raise InvalidSchemaError(
             "a $ref leads back to where it is before it goes into a member or an item of the value", where
         )
@@ -66,8 +66,8 @@ def measure_complexity(document: dict[str, Any], where: str = "") -> Complexity:
     return Complexity(size, walk.is_recursive and walk.has_choices, place_ns, byte_ns)
 
 
-def _asks_itself(document: Any) -> bool:
-    """Tell whether a sub-schema is held against a value in the course of being held against that same value."""
+def _refers_to_itself(document: Any) -> bool:
+    """Return whether checking a value against a subschema leads to checking the same value against it again."""
     done: set[int] = set()
     for start in _schemas(document):
         path: set[int] = set()
@@ -78,7 +78,7 @@ def _asks_itself(document: Any) -> bool:
                 if id(node) in path:
                     return True
                 path.add(id(node))
-                stack.append((node, _asked_at_once(document, node)))
+                stack.append((node, _same_value_schemas(document, node)))
             while stack:
                 node = next(stack[-1][1], None)
                 if node is not None:
@@ -97,30 +97,30 @@ def _schemas(document: Any) -> Iterator[dict[str, Any]]:
         node = nodes.pop()
         if isinstance(node, dict):
             yield node
-        nodes += _inner(node)
+        nodes += _children(node)
 
 
-def _asked_at_once(document: Any, schema: dict[str, Any]) -> Iterator[Any]:
-    """Give the schemas that are held against the same value as this one."""
+def _same_value_schemas(document: Any, schema: dict[str, Any]) -> Iterator[Any]:
+    """Yield the subschemas that apply to the same value as this schema."""
     target = resolve(document, schema.get("$ref"))
     if target is not None:
         yield target
-    for name in _AT_ONCE:
+    for name in _SAME_VALUE:
         if name in schema:
             yield schema[name]
-    for name in _EACH_AT_ONCE:
-        yield from _inner(schema.get(name))
+    for name in _SAME_VALUE_EACH:
+        yield from _children(schema.get(name))
 
 
 def _depth(document: Any) -> int:
     depth, level = 0, [document]
     while level and depth <= MAX_DEPTH:
         depth += 1
-        level = [child for node in level for child in _inner(node)]
+        level = [child for node in level for child in _children(node)]
     return depth
 
 
-def _inner(node: Any) -> Iterator[Any]:
+def _children(node: Any) -> Iterator[Any]:
     if isinstance(node, dict):
         yield from node.values()
     elif isinstance(node, list):
@@ -128,7 +128,7 @@ def _inner(node: Any) -> Iterator[Any]:
 
 
 Cost = tuple[int, float, float]
-"""Ways, nanoseconds a value, nanoseconds a byte of text."""
+"""Number of paths, nanoseconds for each value, nanoseconds for each byte of text."""
 
 
 class _Walk:
@@ -139,7 +139,7 @@ class _Walk:
         self.is_recursive = self.has_choices = False
 
     def count(self, node: Any) -> Cost:
-        """Count the ways to the dicts below a node, and what they cost."""
+        """Count the paths to the objects below a node, and add up their cost."""
         if not isinstance(node, (dict, list)):
             return 0, 0, 0
         if id(node) in self._open:
@@ -152,7 +152,7 @@ class _Walk:
             parts = [self.count(child) for child in node]
         else:
             parts = [_own_cost(node), self._follow(node)]
-            # Definitions count where they are referred to.
+            # Definitions count at each reference to them.
             parts += [
                 self._members(child) if name == "properties" and isinstance(child, dict) else self.count(child)
                 for name, child in node.items() if name not in ("$defs", "definitions")
@@ -164,7 +164,7 @@ class _Walk:
         return count
 
     def _members(self, properties: dict[str, Any]) -> Cost:
-        """Count the ways into all properties; a value is that of one of them."""
+        """Count the paths into all properties. A value belongs to one of them, so the costs do not add up."""
         parts = [self.count(child) for child in properties.values()] or [(0, 0, 0)]
         return sum(part[0] for part in parts) + 1, max(part[1] for part in parts), max(part[2] for part in parts)
 
@@ -172,7 +172,7 @@ class _Walk:
         reference = node.get("$ref")
         target = resolve(self._document, reference)
         if any(name in node for name in _ELSEWHERE) or (isinstance(reference, str) and target is None):
-            self.is_recursive = True  # by an anchor, or at run time: it may lead anywhere
+            self.is_recursive = True  # resolved by an anchor or at run time: it may lead anywhere
         return self.count(target)
 
 
@@ -183,7 +183,7 @@ _TEXT_NS = 100.0  # a byte, of a format
 
 
 def _own_cost(node: dict[str, Any]) -> Cost:
-    """Estimate what a sub-schema asks of a value by itself, from above: slow machines, and errors to be said."""
+    """Return an upper estimate of a subschema's own cost, on slow machines, with the time to describe errors."""
     place, text = _NODE_NS, 0.0
     for name in ("enum", "required", "const", "dependentRequired"):
         place += _MEMBER_NS * _size(node.get(name))
@@ -200,7 +200,7 @@ def _own_cost(node: dict[str, Any]) -> Cost:
 def _size(value: Any) -> int:
     count, rest = 0, [value]
     while rest:
-        inner = list(_inner(rest.pop()))
+        inner = list(_children(rest.pop()))
         count += len(inner)
         rest += inner
     return count

@@ -1,12 +1,12 @@
-"""A draft of a type's schema: from samples, or from a Singer SCHEMA message. A person reads it before it is registered.
+"""Infers a draft schema from samples, or from a Singer SCHEMA message. Review a draft before you register it.
 
-Every sample is valid by the draft, and the draft says no more than they bear out:
+Every sample is valid against the draft. The draft asserts only what the samples show:
 
-- a member is required when each of the objects had it; others may be there, too;
-- an integer is one when none had a fraction or an exponent; null is a type of its own;
-- a format (date-time, date, uuid, ipv4, ipv6, email, a web address) when each string has it;
-- an enum when at most 10 strings came, at least 20 times and each 4 times on average;
-- an object with many members of which few are in each one is a map.
+- a member is required if every object has it; additional members are allowed;
+- a number is an integer if no sample has a fraction or an exponent; null is a separate type;
+- a string has a format (date-time, date, uuid, ipv4, ipv6, email, web address) if every sample has it;
+- a string is an enum if there are at most 10 distinct values, in at least 20 samples, each 4 times on average;
+- an object is a map if it has many members, and few of them occur in each sample.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ _FORMATS = ("date-time", "date", "uuid", "ipv4", "ipv6", "email", "uri")
 
 
 class Inference:
-    """Takes in payloads of one type, and then gives the draft.
+    """Collects payloads of one type and drafts their schema.
 
     Args:
-        formats: what tells of a text whether it has a format, by the names of those that are looked for; None looks
-            for all of them, and jsonschema-rs tells.
+        formats: a predicate for each format to detect. None detects all formats with jsonschema-rs.
 
     Raises:
         MissingExtraError: jsonschema-rs is not installed, and ``formats`` is None.
@@ -53,10 +52,10 @@ class Inference:
         self.count = 0
 
     def add(self, payload: bytes) -> None:
-        """Take in a payload.
+        """Add a payload.
 
         Raises:
-            EventError: it is no JSON object.
+            EventError: the payload is not a JSON object.
         """
         try:
             found = msgspec.json.decode(payload, type=dict[str, Any])
@@ -66,16 +65,16 @@ class Inference:
         self.count += 1
 
     def draft(self) -> dict[str, Any]:
-        """Give the draft of what the payloads are."""
+        """Return the draft without a type's name and version."""
         return self._root.schema()
 
     def schema(self, type: str) -> dict[str, Any]:
-        """Give the draft for a type of that name."""
+        """Return the draft schema of a type."""
         return _as_type(self.draft(), type, f"A draft from {self.count} sample{'s' * (self.count != 1)}.")
 
 
 class _Place:
-    """What was seen at one place of the samples."""
+    """The values at one path of the samples."""
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
@@ -165,7 +164,7 @@ class _Place:
 
 
 def _merged(places: list[_Place]) -> _Place:
-    """Give one place for many, as if all of their values had been seen there."""
+    """Merge several paths into one."""
     whole = _Place()
     whole.is_open = any(place.is_open for place in places)
     values: Counter[str] | None = Counter()
@@ -193,12 +192,12 @@ def _kind(value: Any) -> str:
 
 
 def _may_be(text: str, format: str) -> bool:
-    """Leave out what only happens to have a format: ``state:done`` is a URI by the book."""
+    """Return False for values that match a format by accident: ``state:done`` is a valid URI."""
     return format != "uri" or text.startswith(("http://", "https://"))
 
 
 def is_singer_schema(payload: bytes) -> bool:
-    """Tell a Singer SCHEMA message, whose type may be written in any case."""
+    """Return whether a document is a Singer SCHEMA message; the case of ``type`` does not matter."""
     try:
         found = msgspec.json.decode(payload, type=dict[str, msgspec.Raw])
         name = msgspec.json.decode(found["type"])
@@ -208,10 +207,10 @@ def is_singer_schema(payload: bytes) -> bool:
 
 
 def from_singer(payload: bytes) -> tuple[str, dict[str, Any]]:
-    """Give a SCHEMA message's stream and the draft of a type whose payloads are that stream's records.
+    """Return the stream of a SCHEMA message, and the draft of a type whose payloads are that stream's records.
 
     Raises:
-        EventError: the message's members are not what they should be.
+        EventError: the message is not a valid SCHEMA message.
     """
     try:
         found = msgspec.json.decode(payload, type=_Singer)
@@ -239,7 +238,7 @@ def _modern(schema: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_type(document: dict[str, Any], type: str, description: str) -> dict[str, Any]:
-    """Make a payload's schema of an object's: its type and version are members, too."""
+    """Add ``cls_type`` and ``version`` to the schema of an object."""
     properties = dict(document.get("properties", {}))
     for name in ("cls_type", "version"):
         properties.pop(name, None)

@@ -1,8 +1,8 @@
-"""JSON Schema: a document compiled once, and what a payload has wrong by it.
+"""Validates payloads against JSON Schema.
 
-Drafts 4, 6, 7, 2019-09 and 2020-12, as ``$schema`` says; 2020-12 where it does not. Every ``format`` that those drafts
-define is checked. A ``$ref`` leads into the document itself: nothing is fetched. Patterns run in time linear in the
-text (the regex crate's syntax), so look-around and back references are refused.
+Supports drafts 4, 6, 7, 2019-09 and 2020-12 according to ``$schema``; the default is 2020-12. Every ``format`` that
+those drafts define is checked. A ``$ref`` must point into the document itself: nothing is fetched. Patterns use the
+syntax of Rust's regex crate and run in linear time, so look-around and back references are rejected.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from balog.registry.nesting import is_deeper
 from balog.registry.reasons import describe_error, json_path, shorten
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, Schema, SchemaViolation
 from balog.registry.subschemas import copy_schema
-from balog.registry.worker_pool import MAX_SECONDS, check_apart
+from balog.registry.worker_pool import MAX_SECONDS, check_in_worker
 
 if TYPE_CHECKING:
     from balog.registry.reference import ReferenceValidator
 
 __all__ = ["JsonValidator", "decode_schema"]
 
-MAX_FAULTS = 100
-_MAX_PLACES = 5_000
-_MAX_WAYS = 1_000_000
+MAX_VIOLATIONS = 100
+_MAX_VALUES = 5_000
+_MAX_PATHS = 1_000_000
 _SLOWER = 100.0  # jsonschema
 _MAX_BRANCHED = 12  # levels of a payload, by a schema that branches within itself
 
@@ -41,52 +41,51 @@ class JsonValidator:
     """See ``PayloadValidator``.
 
     Args:
-        schema: the document, or its bytes.
-        where: its file or ``TYPE/VERSION``, for errors.
+        schema: the schema, decoded or as bytes.
+        where: the file or ``TYPE/VERSION``, for errors.
 
     Attributes:
-        document: the schema.
-        is_valid: tells of a payload, as JSON decodes it, no more than that; raises ValueError where it is nested deeper
-            than 255.
+        document: the decoded schema.
+        is_valid: returns whether a decoded payload is valid. Raises ValueError if it is nested deeper than 255 levels.
 
     Raises:
-        InvalidSchemaError: it is no JSON Schema, refers to other documents, or is beyond what is bounded.
+        InvalidSchemaError: not a JSON Schema, a reference to another document, or a limit exceeded.
         MissingExtraError: neither jsonschema-rs nor jsonschema is installed.
     """
 
     def __init__(self, schema: bytes | Mapping[str, Any], where: str = "") -> None:
         self.document = decode_schema(schema, where) if isinstance(schema, bytes) else dict(schema)
         self._source = schema if isinstance(schema, bytes) else msgspec.json.encode(self.document)
-        self._unfolding = measure_complexity(self.document, where)
+        self._complexity = measure_complexity(self.document, where)
         self._searcher: Any = None
-        self._reference = _reference_alone(self.document, where)
+        self._reference = _reference_fallback(self.document, where)
         self._validator: Any = None if self._reference is not None else _validator(self.document, where)
-        judge: Any = self._reference or self._validator
-        self.is_valid: Callable[[Any], bool] = judge.is_valid
+        check_compatibility: Any = self._reference or self._validator
+        self.is_valid: Callable[[Any], bool] = check_compatibility.is_valid
         self._decode = msgspec.json.Decoder().decode
 
     def worst_seconds(self, payload: bytes) -> float:
         """See ``PayloadValidator``."""
-        unfolding = self._unfolding
-        if self._reference is not None and (unfolding.byte_ns or unfolding.is_branching):
+        complexity = self._complexity
+        if self._reference is not None and (complexity.byte_ns or complexity.is_branching):
             return inf  # Python's patterns may take exponential time
-        if unfolding.is_branching and is_deeper(payload, _MAX_BRANCHED):
+        if complexity.is_branching and is_deeper(payload, _MAX_BRANCHED):
             return inf
         slower = 1.0 if self._reference is None else _SLOWER
-        return (_places(payload) * unfolding.place_ns + len(payload) * unfolding.byte_ns) * 1e-9 * slower
+        return (_count_values(payload) * complexity.place_ns + len(payload) * complexity.byte_ns) * 1e-9 * slower
 
     def check(self, payload: bytes) -> list[SchemaViolation]:
-        """See ``PayloadValidator``; at most 100 faults.
+        """See ``PayloadValidator``; returns at most 100 violations.
 
-        For large payloads (thousands of values) and schemas that branch within themselves, validation stops at the
-        first error: a small payload could have many billions of ways to its errors.
+        For large payloads (thousands of values) and recursive schemas with several branches, validation stops at the
+        first violation: a small payload could reach its violations in billions of ways.
         """
         if worker_pool.is_worker or self.worst_seconds(payload) <= MAX_SECONDS:
-            return self.check_here(payload)
-        return check_apart(Schema("", "", "json", self._source), payload)
+            return self.check_in_process(payload)
+        return check_in_worker(Schema("", "", "json", self._source), payload)
 
-    def check_here(self, payload: bytes) -> list[SchemaViolation]:
-        """Check in this process, however long it takes."""
+    def check_in_process(self, payload: bytes) -> list[SchemaViolation]:
+        """Check in this process, without a time limit."""
         try:
             document = self._decode(payload)
         except (msgspec.DecodeError, UnicodeError) as error:
@@ -95,19 +94,19 @@ class JsonValidator:
             return [SchemaViolation("$", "nested too deep")]
         try:
             if self._reference is not None:
-                return self._reference.faults(document, MAX_FAULTS)
+                return self._reference.violations(document, MAX_VIOLATIONS)
             if self.is_valid(document):
                 return []
-            places = _places(payload)
-            if self._unfolding.is_branching or places > _MAX_PLACES or places * self._unfolding.size > _MAX_WAYS:
-                return [self._first(document)]
-            found = islice(_faults(iter(self._validator.iter_errors(document))), MAX_FAULTS)
+            values = _count_values(payload)
+            if self._complexity.is_branching or values > _MAX_VALUES or values * self._complexity.size > _MAX_PATHS:
+                return [self._first_violation(document)]
+            found = islice(_violations(iter(self._validator.iter_errors(document))), MAX_VIOLATIONS)
             return list(dict.fromkeys(found))
         except (ValueError, RecursionError):  # jsonschema-rs goes 255 deep
             return [SchemaViolation("$", "nested too deep")]
 
-    def _first(self, document: Any) -> SchemaViolation:
-        """Give one fault, by a schema whose choices are not looked into."""
+    def _first_violation(self, document: Any) -> SchemaViolation:
+        """Return one violation, without looking into the alternatives of ``anyOf`` and ``oneOf``."""
         import jsonschema_rs
 
         if self._searcher is None:
@@ -119,8 +118,8 @@ class JsonValidator:
         return SchemaViolation("$", "is not valid")
 
 
-def _reference_alone(document: Any, where: str) -> ReferenceValidator | None:
-    """Return jsonschema's validator where jsonschema-rs is not installed, else None.
+def _reference_fallback(document: Any, where: str) -> ReferenceValidator | None:
+    """Return jsonschema's validator if jsonschema-rs is not installed, else None.
 
     Raises:
         MissingExtraError: neither is installed.
@@ -137,12 +136,12 @@ def _reference_alone(document: Any, where: str) -> ReferenceValidator | None:
         found = ReferenceValidator(document, where)
     except ImportError:
         raise MissingExtraError("validating by JSON Schema", "schema") from None
-    _complain_once()
+    _warn_once()
     return found
 
 
 @lru_cache(maxsize=1)
-def _complain_once() -> None:
+def _warn_once() -> None:
     complain(
         "jsonschema-rs is not installed, so jsonschema validates: some hundred times slower, and with fewer formats"
     )
@@ -154,20 +153,20 @@ def _validator(document: Any, where: str) -> Any:
     try:
         return compile_schema(document)
     except jsonschema_rs.ValidationError as error:
-        raise InvalidSchemaError(_refusal(error, document), where, json_path(error.instance_path)) from None
+        raise InvalidSchemaError(_rejection(error, document), where, json_path(error.instance_path)) from None
     except (ValueError, RecursionError) as error:
         raise InvalidSchemaError(f"not a JSON Schema: {split_refusal(error)[0]}", where) from None
 
 
-def _places(payload: bytes) -> int:
-    """Return how many values a payload has at most."""
+def _count_values(payload: bytes) -> int:
+    """Return an upper bound of the number of values in a payload."""
     return payload.count(b",") + payload.count(b"{") + payload.count(b"[") + 1
 
 
 def _without_reasons(document: dict[str, Any]) -> Any:
-    """Give the same schema with choices that say only whether one of them fits: a ``not`` tells nothing of its inside.
+    """Return an equivalent schema whose errors do not describe alternatives: each ``anyOf`` is inside a double ``not``.
 
-    What a schema evaluates would not be known outside of a ``not``, so one that asks for that says nothing at all.
+    A ``not`` hides which members its schema evaluates, so a schema with ``unevaluated…`` becomes ``{}``.
     """
     try:
         if b'"unevaluated' not in msgspec.json.encode(document):
@@ -185,10 +184,10 @@ def _without_choices(schema: dict[str, Any], original: dict[str, Any]) -> dict[s
 
 
 def decode_schema(source: bytes, where: str = "") -> dict[str, Any]:
-    """Read a document that should be a JSON Schema; ``true`` as ``{}``, ``false`` as ``{"not": {}}``.
+    """Decode a JSON Schema. ``true`` becomes ``{}``, ``false`` becomes ``{"not": {}}``.
 
     Raises:
-        InvalidSchemaError: it is no JSON object, or too large.
+        InvalidSchemaError: the document is not a JSON object, or too large.
     """
     if len(source) > MAX_SCHEMA_BYTES:
         raise InvalidSchemaError(f"larger than {MAX_SCHEMA_BYTES >> 20} MiB", where)
@@ -205,14 +204,14 @@ def decode_schema(source: bytes, where: str = "") -> dict[str, Any]:
     return document
 
 
-def _faults(errors: Iterator[Any]) -> Iterator[SchemaViolation]:
+def _violations(errors: Iterator[Any]) -> Iterator[SchemaViolation]:
     for error in errors:
         yield SchemaViolation(json_path(error.instance_path), describe_error(error))
-        yield from _nearest(error)
+        yield from _nearest_alternative(error)
 
 
-def _nearest(error: Any) -> Iterator[SchemaViolation]:
-    """Give what is wrong by that alternative of a choice which the value comes nearest to, if it comes near to one."""
+def _nearest_alternative(error: Any) -> Iterator[SchemaViolation]:
+    """Yield the violations of the alternative that the value matches best, if one matches in type."""
     if error.kind.name not in ("anyOf", "oneOf"):
         return
     context = getattr(error.kind, "context", None) or []
@@ -224,19 +223,19 @@ def _nearest(error: Any) -> Iterator[SchemaViolation]:
     ]
     if near:
         fewest = min(len(group) for group in near)
-        yield from _faults(iter(next(group for group in near if len(group) == fewest)))
+        yield from _violations(iter(next(group for group in near if len(group) == fewest)))
 
 
-def _refusal(error: Any, document: Any) -> str:
-    """Say why a document is no JSON Schema; here its values may be said."""
+def _rejection(error: Any, document: Any) -> str:
+    """Return why a document is not a JSON Schema. The reason may contain values of the schema."""
     name, message = error.kind.name, str(error.message)
     if message.startswith("Unknown meta-schema"):
         return "$schema is none of the drafts 4, 6, 7, 2019-09 and 2020-12"
     if message.startswith("Pointer "):
         return f"$ref #{shorten(message.split(chr(39))[1])} leads nowhere"
     if " is not present in a registry" in message:
-        said = shorten(message.split(chr(39))[1])
-        return f"$ref {said} leads out of the document, and to no registered type such as ../order/1.0.0.json"
+        reference = shorten(message.split(chr(39))[1])
+        return f"$ref {reference} leads out of the document, and to no registered type such as ../order/1.0.0.json"
     if name == "format" and "regex" in message:
         for step in error.instance_path:
             document = document[step] if isinstance(document, (dict, list)) and step in _keys(document) else step

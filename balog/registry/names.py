@@ -1,4 +1,4 @@
-"""Names: of types, of versions and which of them is later, and of the file that holds a version."""
+"""Names of types, versions and their order, and the file names of versions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUFFIXES = {form: suffix for suffix, form in _FORMS.items()}
 
 
 class FileName(NamedTuple):
-    """``VERSION.json``, ``VERSION.proto`` or, where the message must be told, ``VERSION@MESSAGE.proto``."""
+    """``VERSION.json``, ``VERSION.proto``, or ``VERSION@MESSAGE.proto`` if the file holds several messages."""
 
     version: str
     form: Form
@@ -36,7 +36,7 @@ class FileName(NamedTuple):
 
 
 def parse_file_name(name: str) -> FileName | None:
-    """Read a file's name without its folder; None when it is not that of a version."""
+    """Parse a file name without its folder. Return None if it does not name a version."""
     for suffix, form in _FORMS.items():
         if name.endswith(suffix):
             version, at, message = name.removesuffix(suffix).partition("@")
@@ -47,13 +47,13 @@ def parse_file_name(name: str) -> FileName | None:
 
 
 def is_type(name: str) -> bool:
-    """Tell a name that a store can have as a type; a payload's ``cls_type`` may be any text."""
+    """Return whether a store can hold a type of this name. The ``cls_type`` of a payload may be any text."""
     return _TYPE.fullmatch(name) is not None
 
 
 @lru_cache(maxsize=4096)
 def is_version(text: str) -> bool:
-    """Tell a SemVer (semver.org, 2.0.0) without build metadata, of bounded length."""
+    """Return whether a text is a version: SemVer 2.0.0 (semver.org) without build metadata, of bounded length."""
     if not _VERSION.fullmatch(text):
         return False
     try:
@@ -64,10 +64,10 @@ def is_version(text: str) -> bool:
 
 
 def check_type(name: str) -> str:
-    """Give the name back.
+    """Return the name back.
 
     Raises:
-        ConfigError: it is none for a type.
+        ConfigError: the name is not valid for a type.
     """
     if not is_type(name):
         raise ConfigError(
@@ -78,10 +78,10 @@ def check_type(name: str) -> str:
 
 
 def check_version(text: str) -> str:
-    """Give the version back.
+    """Return the version back.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the version is not valid.
     """
     if not is_version(text):
         raise ConfigError(f"{text[:100]!r} is no version; want SemVer without build metadata, such as 1.0.0")
@@ -89,10 +89,10 @@ def check_version(text: str) -> str:
 
 
 def check_message(name: str, form: Form) -> str:
-    """Give the name of a message back, which is a part of a file's name.
+    """Return the name of a message, which is a part of the file name.
 
     Raises:
-        ConfigError: it is none, or the schema's form has no messages.
+        ConfigError: the name is not valid, or the schema's form has no messages.
     """
     if name and (form != "protobuf" or len(name) > 100 or not _MESSAGE.fullmatch(name)):
         raise ConfigError(f"{name[:100]!r} is no message; want the name of one of a .proto file, such as shop.v1.Order")
@@ -101,16 +101,16 @@ def check_message(name: str, form: Form) -> str:
 
 @lru_cache(maxsize=4096)
 def order(version: str) -> Version:
-    """Give what versions are sorted by (semver.org, 11)."""
+    """Return the sort key of a version (semver.org, 11)."""
     return Version(version)
 
 
 def major(version: str) -> str:
-    """Give what versions that may not break each other have in common: ``1`` of 1.2.0, ``0.2`` of 0.2.7."""
+    """Return the part that compatible versions share: ``1`` for 1.2.0, ``0.2`` for 0.2.7."""
     first, second, _ = version.split(".", 2)
     return first if first != "0" else f"0.{second}"
 
 
 def latest(versions: list[str]) -> str:
-    """Give the latest of versions that are sorted: the last release, or the last of all where none is one."""
+    """Return the latest of sorted versions: the last release, or the last prerelease if there is no release."""
     return next((version for version in reversed(versions) if "-" not in version), versions[-1])

@@ -1,4 +1,4 @@
-"""How deep JSON is nested, without decoding it."""
+"""Measures the nesting depth of JSON without decoding it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One self-contained HTML page of all types: what is in each, since which version, and what changed."""
+"""Renders all types as one self-contained HTML page: fields, versions and changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from balog.registry.registry import Registry
 from balog.registry.schema import Schema
 from balog.registry.subschemas import resolve
 
-__all__ = ["Field", "fields_of", "render"]
+__all__ = ["Field", "list_fields", "render"]
 
 _DEEPEST = 12
 _MOST_FIELDS = 1000
@@ -23,7 +23,7 @@ _MOST_CHANGES = 20
 
 
 class Field(NamedTuple):
-    """A row of a type's table: where in the payload, what it is, and whether it must be there."""
+    """A row of a type's table: the path in the payload, the type, and whether the field is required."""
 
     path: str
     kind: str
@@ -33,7 +33,7 @@ class Field(NamedTuple):
 
 
 def render(registry: Registry, title: str = "Types of events") -> str:
-    """Give the page.
+    """Return the page as HTML.
 
     Raises:
         StorageError: the registry can't be read.
@@ -51,8 +51,8 @@ def render(registry: Registry, title: str = "Types of events") -> str:
     )
 
 
-def fields_of(document: Mapping[str, Any]) -> list[Field]:
-    """Give the fields of a JSON Schema's payloads, references followed, those inside of others behind them."""
+def list_fields(document: Mapping[str, Any]) -> list[Field]:
+    """Return the fields of a schema's payloads, references resolved, nested fields after their parent."""
     found: list[Field] = []
     for field in _walk(document, document, "", 0, ()):
         found.append(field)
@@ -72,7 +72,7 @@ def _section(registry: Registry, type: str) -> str:
     if problem:
         body.append(f'<p class="bad">{_text(problem)}</p>')
     if document:
-        body += [_table(fields_of(document)), _example(document)]
+        body += [_table(list_fields(document)), _example(document)]
     language = "Protobuf" if newest.form == "protobuf" else "JSON Schema"
     source = newest.source.decode("utf-8", "replace")
     body.append(f"<details><summary>{language}, as it was registered</summary><pre>{escape(source)}</pre></details>")
@@ -81,7 +81,7 @@ def _section(registry: Registry, type: str) -> str:
 
 
 def _document(schema: Schema) -> tuple[dict[str, Any], str]:
-    """Give a type as JSON Schema, or why it has none."""
+    """Return the schema as JSON Schema, or the reason why there is none."""
     try:
         if schema.form == "protobuf":
             from balog.registry.protobuf import compile_proto
@@ -93,7 +93,7 @@ def _document(schema: Schema) -> tuple[dict[str, Any], str]:
 
 
 def _walk(node: Any, document: Any, path: str, depth: int, above: tuple[int, ...]) -> Iterator[Field]:
-    node = _followed(node, document)
+    node = _dereferenced(node, document)
     if not isinstance(node, Mapping) or id(node) in above or depth > _DEEPEST:
         return
     above = (*above, id(node))
@@ -106,12 +106,12 @@ def _walk(node: Any, document: Any, path: str, depth: int, above: tuple[int, ...
         below = f"{path}.{name}" if path else name
         yield _field(below, inner, document, name in required)
         yield from _walk(inner, document, below, depth + 1, above)
-    others = _followed(node.get("additionalProperties"), document)
+    others = _dereferenced(node.get("additionalProperties"), document)
     if isinstance(others, Mapping) and others:
         below = f"{path}.*" if path else "*"
         yield _field(below, others, document, False)
         yield from _walk(others, document, below, depth + 1, above)
-    items = _followed(node.get("items"), document)
+    items = _dereferenced(node.get("items"), document)
     if isinstance(items, Mapping):
         below = f"{path}[]"
         yield from _walk(items, document, below, depth + 1, above)
@@ -123,7 +123,7 @@ def _parts(node: Mapping[str, Any]) -> Iterator[Any]:
         yield from parts if isinstance(parts, list) else ()
 
 
-def _followed(node: Any, document: Any) -> Any:
+def _dereferenced(node: Any, document: Any) -> Any:
     for _ in range(_DEEPEST):
         if not isinstance(node, dict) or "$ref" not in node:
             break
@@ -136,7 +136,7 @@ def _followed(node: Any, document: Any) -> Any:
 
 
 def _field(path: str, inner: Any, document: Any, is_required: bool) -> Field:
-    node = _followed(inner, document)
+    node = _dereferenced(inner, document)
     if not isinstance(node, Mapping):
         return Field(path, "nothing" if node is False else "anything", is_required, "", "")
     rules = [_rule(name, node[name]) for name in _RULES if name in node]
@@ -178,11 +178,11 @@ def _kind(node: Mapping[str, Any], document: Any, depth: int = 0) -> str:
         words = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
         kinds = list(dict.fromkeys(words.get(type(value), "null") for value in values))
     if not kinds and depth < _DEEPEST:
-        parts = [_followed(part, document) for part in _parts(node)]
+        parts = [_dereferenced(part, document) for part in _parts(node)]
         kinds = list(dict.fromkeys(_kind(part, document, depth + 1) for part in parts if isinstance(part, Mapping)))
     if not kinds:
         kinds = ["object"] if "properties" in node else ["anything"]
-    items = _followed(node.get("items"), document)
+    items = _dereferenced(node.get("items"), document)
     if "array" in kinds and isinstance(items, Mapping) and depth < _DEEPEST:
         kinds[kinds.index("array")] = f"array of {_kind(items, document, depth + 1)}"
     return " or ".join(kinds)
@@ -198,16 +198,16 @@ def _example(document: Mapping[str, Any]) -> str:
 
 def _table(fields: list[Field]) -> str:
     if not fields:
-        return '<p class="note">It says nothing of its fields.</p>'
+        return '<p class="note">The schema describes no fields.</p>'
     rows = "\n".join(
         f'<tr><th scope="row"><code>{_text(field.path)}</code></th><td>{_text(field.kind)}</td>'
         f"<td>{'yes' if field.is_required else ''}</td><td>{_text(field.rules)}</td>"
         f"<td>{_text(field.description)}</td></tr>"
         for field in fields
     )
-    heads = "".join(f'<th scope="col">{head}</th>' for head in ("Field", "Type", "Required", "Rules", "What it is"))
+    header = "".join(f'<th scope="col">{head}</th>' for head in ("Field", "Type", "Required", "Rules", "Description"))
     return (
-        f'<div class="wide" role="region" aria-label="Fields" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
+        f'<div class="wide" role="region" aria-label="Fields" tabindex="0"><table><thead><tr>{header}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
 
@@ -217,11 +217,11 @@ def _history(registry: Registry, type: str, versions: list[str]) -> str:
         return ""
     items = []
     for before, version in zip([None, *versions], versions):
-        said = (
-            ["the first one"] if before is None else _changes(registry.get(type, before), registry.get(type, version))
+        changes = (
+            ["first version"] if before is None else _changes(registry.get(type, before), registry.get(type, version))
         )
-        more = f"; and {len(said) - _MOST_CHANGES} more" if len(said) > _MOST_CHANGES else ""
-        items.append(f"<li><b>{escape(version)}</b> {_text('; '.join(said[:_MOST_CHANGES]) + more, 4000)}</li>")
+        more = f"; and {len(changes) - _MOST_CHANGES} more" if len(changes) > _MOST_CHANGES else ""
+        items.append(f"<li><b>{escape(version)}</b> {_text('; '.join(changes[:_MOST_CHANGES]) + more, 4000)}</li>")
     return f'<h3>Versions</h3><ul class="versions">{"".join(reversed(items))}</ul>'
 
 
@@ -233,7 +233,7 @@ def _changes(old: Schema, new: Schema) -> list[str]:
     except BalogError as error:
         return [f"could not be compared: {error}"]
     found = dict.fromkeys(f"{finding.path}: {finding.reason}" for finding in findings if finding.layer != "table")
-    return list(found) or ["nothing that an event could tell"]
+    return list(found) or ["nothing that affects an event"]
 
 
 def _json(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""How large a schema's patterns are once compiled, and what they cost at most by byte of text.
+"""The size of a schema's compiled patterns, and their worst cost for each byte of text.
 
-A pattern runs in time linear in the text, but a byte may cost as much as the compiled pattern is large:
-``[a-z]{1,4000}`` has thousands of states, and all of them can be alive at once.
+A pattern runs in linear time, but the cost of a byte grows with the size of the compiled pattern:
+``[a-z]{1,4000}`` has thousands of states, and all of them can be active at once.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _STATE_NS = 20.0  # a byte, for each KiB of the compiled pattern
 
 
 def check_patterns(document: Any, where: str = "") -> None:
-    """Look at the size of each pattern of a schema.
+    """Check the size of a schema's patterns.
 
     Raises:
-        InvalidSchemaError: one of them, or all together, are too large; ``path`` says which.
+        InvalidSchemaError: a pattern, or all patterns together, are too large; ``path`` names the pattern.
     """
     total = 0
     for path, pattern in _patterns(document):
@@ -50,7 +50,7 @@ def check_patterns(document: Any, where: str = "") -> None:
 
 
 def own_patterns(node: dict[str, Any]) -> Iterator[str]:
-    """Yield the patterns that a sub-schema itself holds a value against."""
+    """Yield the patterns of a subschema itself, without those of nested subschemas."""
     if isinstance(pattern := node.get("pattern"), str):
         yield pattern
     if isinstance(names := node.get("patternProperties"), dict):
@@ -58,7 +58,7 @@ def own_patterns(node: dict[str, Any]) -> Iterator[str]:
 
 
 def byte_ns(pattern: str) -> float:
-    """Return the nanoseconds that a byte of text takes at most."""
+    """Return the worst cost of a byte of text, in nanoseconds."""
     return _STATE_NS * _size(pattern) / 1024
 
 
@@ -70,7 +70,7 @@ def _patterns(document: Any) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=4096)
 def _size(pattern: str) -> int:
-    """Return a bound of a compiled pattern's bytes; 0 where it is no pattern, which compiling the schema tells."""
+    """Return an upper bound of a compiled pattern's size in bytes; 0 if it is not a valid pattern."""
     try:
         import jsonschema_rs  # noqa: F401
     except ImportError:  # compiled by Python
@@ -78,7 +78,7 @@ def _size(pattern: str) -> int:
     for size in _SIZES:
         if _compiles(pattern, size):
             return size
-    # What compiles as soon as its repeats are few is a pattern.
+    # A text that compiles with fewer repeats is a valid pattern that is too large.
     return _TOO_LARGE if _compiles(_REPEAT.sub("{1}", pattern), MAX_PATTERN_BYTES) else 0
 
 

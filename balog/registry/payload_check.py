@@ -1,4 +1,4 @@
-"""Payloads held against the types that they say they are of."""
+"""Validates payloads against the types that they declare."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _head = msgspec.json.Decoder(_Head)
 
 
 class PayloadCheck:
-    """Finds what is wrong with payloads, each by its ``cls_type`` and ``version``.
+    """Validates payloads, each against its ``cls_type`` and ``version``.
 
     Args:
-        registry: what the types are; of a payload without a version, the latest one.
-        type: of payloads that do not say theirs; others must be of it, too.
-        version: of all payloads, whatever they say.
-        validator: of all payloads, whatever they say.
-        reference: ask jsonschema, too; where it disagrees with jsonschema-rs on a payload, that is a fault.
+        registry: the types. A payload without a version is validated against the latest version.
+        type: the type of payloads that declare none. Payloads that declare another type are rejected.
+        version: the version for all payloads, whatever they declare.
+        validator: the validator for all payloads, whatever they declare.
+        reference: validate with jsonschema, too. A disagreement with jsonschema-rs is a violation.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class PayloadCheck:
         self._registry, self._type, self._version, self._validator = registry, type, version, validator
 
     def check(self, payload: bytes) -> list[SchemaViolation]:
-        """Give every fault of a payload, which is a JSON object.
+        """Return every violation of a payload, which is a JSON object.
 
         Raises:
-            InvalidSchemaError, MissingExtraError, StorageError: as ``Registry.validator``.
+            InvalidSchemaError, MissingExtraError, StorageError: see ``Registry.validator``.
         """
         if self._validator is not None:
             return self._violations(self._validator, payload)

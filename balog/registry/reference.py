@@ -1,6 +1,6 @@
-"""The package jsonschema as the reference: a second opinion on each payload, and the validator where there is no other.
+"""Validates with the package jsonschema: the reference for jsonschema-rs, and the fallback where that is missing.
 
-It goes through a schema in Python, some hundred times slower than jsonschema-rs.
+jsonschema is written in Python, and about a hundred times slower than jsonschema-rs.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class ReferenceValidator:
     """A schema compiled by jsonschema; may be used from any thread.
 
     Args:
-        document: the schema, whose bounds are checked already.
-        where: its file or ``TYPE/VERSION``, for errors.
-        formats: whether ``format`` is checked, as far as jsonschema's own packages can.
+        document: the schema; its limits have been checked.
+        where: the file or ``TYPE/VERSION``, for errors.
+        formats: check ``format`` as far as the installed packages allow.
 
     Raises:
-        InvalidSchemaError: it is no JSON Schema, or has a pattern that Python can't read alike.
+        InvalidSchemaError: not a JSON Schema, or a pattern that Python reads differently.
         ImportError: jsonschema is not installed.
     """
 
@@ -66,13 +66,13 @@ class ReferenceValidator:
         """Return whether a decoded payload is valid.
 
         Raises:
-            ValueError: it is nested too deep, or a reference leads nowhere.
+            ValueError: the payload is nested too deep, or a reference leads nowhere.
         """
         return next(self._errors(payload), None) is None
 
-    def faults(self, payload: Any, most: int) -> list[SchemaViolation]:
-        """Return up to ``most`` faults of a decoded payload."""
-        found = islice((fault for error in self._errors(payload) for fault in _faults(error)), most)
+    def violations(self, payload: Any, most: int) -> list[SchemaViolation]:
+        """Return up to ``most`` violations of a decoded payload."""
+        found = islice((violation for error in self._errors(payload) for violation in _violations(error)), most)
         return list(dict.fromkeys(found))
 
     def _errors(self, payload: Any) -> Iterator[Any]:
@@ -86,10 +86,10 @@ class ReferenceValidator:
             raise ValueError(f"$ref {str(error.ref)[:100]!r} leads nowhere") from None
 
 
-def _faults(error: Any) -> Iterator[SchemaViolation]:
+def _violations(error: Any) -> Iterator[SchemaViolation]:
 
     path = json_path(list(error.absolute_path))
-    for original in _said(error):
+    for original in _error_views(error):
         yield SchemaViolation(path, describe_error(original))
 
 
@@ -99,14 +99,14 @@ class _Kind:
         self.__dict__.update(words, __match_args__=tuple(words))
 
 
-class _Said:
-    """An error in the form of jsonschema-rs, so that both are told in the same words."""
+class _ErrorView:
+    """An error with the attributes of jsonschema-rs errors, so that both get the same reasons."""
 
     def __init__(self, name: str, words: dict[str, Any], schema_path: list[Any]) -> None:
         self.kind, self.schema_path = _Kind(name, words), schema_path
 
 
-def _said(error: Any) -> Iterator[_Said]:
+def _error_views(error: Any) -> Iterator[_ErrorView]:
     name, value, schema_path = error.validator, error.validator_value, list(error.absolute_schema_path)
     if name is None:
         name, value = "falseSchema", None
@@ -114,15 +114,15 @@ def _said(error: Any) -> Iterator[_Said]:
     words: dict[str, Any] = dict.fromkeys(names, value)
     words["types"] = value if isinstance(value, list) else [value]
     words["pattern"] = getattr(value, "original", value)
-    words["error"] = _Said("its schema", {}, [])
+    words["error"] = _ErrorView("its schema", {}, [])
     if name == "required" and isinstance(value, list):
         for each in value:
             if each not in error.instance:
-                yield _Said(name, {"property": each}, schema_path)
+                yield _ErrorView(name, {"property": each}, schema_path)
         return
     if name in ("additionalProperties", "unevaluatedProperties"):
         words["unexpected"] = _unexpected(error)
-    yield _Said(str(name), words, schema_path)
+    yield _ErrorView(str(name), words, schema_path)
 
 
 def _unexpected(error: Any) -> list[str]:
@@ -143,30 +143,30 @@ def _with_python_patterns(schema: dict[str, Any], original: dict[str, Any]) -> d
 
 
 class _Pattern(str):
-    """A pattern for ``re``; ``original`` is how the schema writes it."""
+    """A pattern for ``re``; ``original`` is the pattern in the schema."""
 
     original: str
 
 
 def _pattern(pattern: str) -> str:
-    """Write a pattern of ECMA 262, as far as it runs in linear time, for Python.
+    """Translate a pattern of ECMA 262 to Python.
 
     Raises:
-        ValueError: it has a look-around, a back reference, or a class that Python does not know.
+        ValueError: the pattern has a look-around, a back reference, or a class that Python does not know.
     """
     made, is_inside = [], False
     for match in _TOKEN.finditer(pattern):
         part = match[0]
         if part[0] == "\\":
-            letter = part[1:2]
+            char = part[1:2]
             table = _INSIDE if is_inside else _OUTSIDE
-            if letter in table:
-                part = table[letter]
-            elif letter == "v":
+            if char in table:
+                part = table[char]
+            elif char == "v":
                 part = "\\x0b"
-            elif letter == "/":
+            elif char == "/":
                 part = "/"
-            elif letter.isascii() and letter.isalnum() and not (letter in _SAME or len(part) > 2):
+            elif char.isascii() and char.isalnum() and not (char in _SAME or len(part) > 2):
                 raise ValueError(f"{part} in a pattern is read by jsonschema-rs alone")
         elif is_inside:
             is_inside = part != "]"

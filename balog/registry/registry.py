@@ -1,4 +1,4 @@
-"""The registry: types and their versions out of a store, above those that come with balog."""
+"""The registry: the types and versions of a store, and those that come with balog."""
 
 from __future__ import annotations
 
@@ -29,28 +29,30 @@ __all__ = [
     "open_registry",
 ]
 
-_MOST_SAID = 10
+_MOST_LISTED = 10
 _MISS_SECONDS = 1.0
 
 
 class UnknownTypeError(BalogError):
-    """The registry has no type of that name; the message says which there are."""
+    """The registry has no such type; the message lists the known types."""
 
     def __init__(self, type: str, known: list[str]) -> None:
-        super().__init__(f"the registry knows no type {_said(type)}; there are {_some(known) or 'none'}")
+        super().__init__(f"the registry knows no type {_printable(type)}; there are {_listed_names(known) or 'none'}")
         self.type, self.known = type, known
 
 
 class UnknownVersionError(BalogError):
-    """The registry knows the type and not that version; the message says which there are."""
+    """The type has no such version; the message lists the known versions."""
 
     def __init__(self, type: str, version: str, known: list[str]) -> None:
-        super().__init__(f"the registry has no version {_said(version)} of {type}; there are {_some(known[::-1])}")
+        super().__init__(
+            f"the registry has no version {_printable(version)} of {type}; there are {_listed_names(known[::-1])}"
+        )
         self.type, self.version = type, version
 
 
 class VersionTakenError(BalogError):
-    """Another schema is registered under that version, which never changes."""
+    """Another schema is registered under this version. Versions are immutable."""
 
     def __init__(self, schema: Schema) -> None:
         super().__init__(
@@ -60,10 +62,10 @@ class VersionTakenError(BalogError):
 
 
 class IncompatibleError(BalogError):
-    """A new version may not follow those that there are, or not with so small a step.
+    """A new version is incompatible with the registered ones, or its version number is too low.
 
     Attributes:
-        verdict: why.
+        verdict: the findings.
     """
 
     def __init__(self, reason: str, verdict: CompatibilityReport) -> None:
@@ -72,32 +74,32 @@ class IncompatibleError(BalogError):
 
 
 class Registry:
-    """Types, their versions and validators; may be used from any thread.
+    """Types, their versions and validators. Thread-safe.
 
-    What there is, is listed at the first use and then again by whoever asks after ``patience`` seconds, so a version
-    that was added or deleted elsewhere is noticed within that time, and a missing one within a second. Where the store
-    cannot be reached, what was listed before holds on.
+    The registry lists the store at the first use, and again when the listing is older than ``max_age``. So a version
+    that was added or deleted elsewhere is noticed within that time, and a missing one within a second. While the store
+    is unreachable, the last listing stays in use.
 
     Args:
-        store: where types are kept; None for those that come with balog alone.
-        patience: seconds for which a listing holds; infinity for who calls ``refresh`` by himself, so that only who
-            asks for what is missing waits for the store.
+        store: the store of the types; None for the types that come with balog.
+        max_age: seconds until a listing is refreshed. With infinity, call ``refresh`` yourself; then only requests for
+            missing versions wait for the store.
 
     Attributes:
-        place: where it is, for people.
-        problem: why the store could not be listed the last time; "" when it could.
-        is_shared: whether others wait for this process while it registers a version. Then versions are compared in a
+        place: the store's location, for people.
+        problem: why the last listing failed; "" if it did not.
+        is_shared: other requests wait for this process while it registers a version. Then versions are compared in a
             child process, for at most 30 s of processor time.
     """
 
-    def __init__(self, store: SchemaStore | None = None, patience: float = 5.0) -> None:
+    def __init__(self, store: SchemaStore | None = None, max_age: float = 5.0) -> None:
         self._packaged = PackagedStore()
         self._store: SchemaStore = store or self._packaged
         self.place = self._store.place
         self.problem = ""
         self.is_shared = False
-        self._patience = patience
-        self._own = self._packaged.listing()
+        self._max_age = max_age
+        self._packaged_listing = self._packaged.listing()
         self._listing: dict[str, dict[str, tuple[SchemaStore, StoredVersion]]] | None = None
         self._listed = 0.0
         self._listing_lock = threading.Lock()
@@ -107,27 +109,28 @@ class Registry:
         self._registering = threading.Lock()
 
     def types(self) -> list[str]:
-        """Give the names of all types, sorted."""
-        return sorted(self._now())
+        """Return the names of all types, sorted."""
+        return sorted(self._current_listing())
 
     def versions(self, type: str) -> list[str]:
-        """Give a type's versions, ascending.
+        """Return a type's versions, ascending.
 
         Raises:
             UnknownTypeError: there is no such type.
         """
-        return list(self._of(type))
+        return list(self._versions_of(type))
 
     def listing(self) -> Listing:
-        """Give all that there is as stores keep it: types sorted, versions ascending."""
-        now = self._now()
+        """Return all stored versions by type, types sorted, versions ascending."""
+        now = self._current_listing()
         return {type: {version: kept for version, (_, kept) in now[type].items()} for type in sorted(now)}
 
     def get(self, type: str, version: str | None = None) -> Schema:
-        """Return a version of a type, with the other types that it refers to; errors as of ``original``, and
+        """Return a version of a type, bundled with the types that it refers to.
 
         Raises:
-            InvalidSchemaError: it refers to a type or version that the registry does not have.
+            InvalidSchemaError: the schema refers to an unknown type or version.
+            UnknownTypeError, UnknownVersionError, StorageError: see ``original``.
         """
         version, store, kept = self._find(type, version)
         key = (type, version, store, kept)
@@ -137,10 +140,10 @@ class Registry:
         return schema
 
     def bundle(self, schema: Schema) -> Schema:
-        """Return a schema whose document holds the types of this registry that it refers to.
+        """Return a schema bundled with the types of this registry that it refers to.
 
         Raises:
-            InvalidSchemaError: it refers to a type or version that there is not, or is no JSON object.
+            InvalidSchemaError: the schema refers to an unknown type or version, or is not a JSON object.
         """
         if schema.form != "json" or b'"$ref"' not in schema.source:
             return schema
@@ -163,11 +166,14 @@ class Registry:
         return schema if found is document else msgspec.structs.replace(schema, source=msgspec.json.encode(found))
 
     def original(self, type: str, version: str | None = None) -> Schema:
-        """Return a version as it was registered; None asks for the latest, a release where there is one.
+        """Return a version as it was registered.
+
+        Args:
+            version: None for the latest release, or the latest prerelease if there is no release.
 
         Raises:
-            UnknownTypeError, UnknownVersionError: there is none.
-            StorageError: the store can't be reached.
+            UnknownTypeError, UnknownVersionError: the type or version does not exist.
+            StorageError: the store is unreachable.
         """
         version, store, kept = self._find(type, version)
         key = (type, version, store, kept)
@@ -181,11 +187,11 @@ class Registry:
         return schema
 
     def validator(self, type: str, version: str | None = None) -> PayloadValidator:
-        """Give the validator of a version's payloads; the same one until the version is gone.
+        """Return the validator of a version's payloads; the same object until the version is deleted.
 
         Raises:
-            InvalidSchemaError: somebody put a file there that is no schema.
-            MissingExtraError: what the schema's form needs is not installed.
+            InvalidSchemaError: the stored file is not a schema.
+            MissingExtraError: packages for the schema's form are not installed.
             UnknownTypeError, UnknownVersionError, StorageError: as ``get``.
         """
         version, store, kept = self._find(type, version)
@@ -202,18 +208,18 @@ class Registry:
         return validator
 
     def register(self, schema: Schema, mode: Mode = "backward") -> CompatibilityReport:
-        """Keep a new version for ever, if it may follow those that there are.
+        """Register a new version, if it is compatible. A registered version is immutable.
 
-        It must be higher than every version of its major. Within a major (of 0.x: within a minor) it must be compatible
-        in the mode and at least so much higher as the change asks for; a new major may break. The same document again
-        is fine.
+        The version must be higher than every version of its major. Within a major (for 0.x: within a minor), the schema
+        must be compatible in the mode, and the version at least as high as the change requires. A new major may break.
+        Registering the same document again succeeds.
 
         Raises:
-            ConfigError: the type's name, the version or the message is none.
-            InvalidSchemaError: the document is no schema, or that of another type.
-            VersionTakenError: the version is there with another document.
-            IncompatibleError: it may not follow; ``verdict`` says why.
-            StorageError: the store can't be reached.
+            ConfigError: the type's name, the version or the message is not valid.
+            InvalidSchemaError: the document is not a schema, or the schema of another type.
+            VersionTakenError: the version exists with another document.
+            IncompatibleError: the version is incompatible; ``verdict`` holds the findings.
+            StorageError: the store is unreachable.
         """
         self.check(schema)
         with self._registering:  # two at once may each follow what there is, and not each other
@@ -221,9 +227,9 @@ class Registry:
         return msgspec.structs.replace(verdict, defects=self.defects(schema))
 
     def defects(self, schema: Schema) -> list[str]:
-        """Return a line for each payload, of those that a schema suggests, on which the two validators disagree.
+        """Return a line for each payload suggested by the schema on which the two validators disagree.
 
-        None where one of the validators is not installed, or for protobuf.
+        The list is empty for protobuf, and if one of the validators is not installed.
         """
         if schema.form != "json":
             return []
@@ -242,22 +248,22 @@ class Registry:
         self.refresh()
         if self.problem:
             raise StorageError(self.problem)
-        if (verdict := self._again(schema)) is not None:
+        if (verdict := self._existing_report(schema)) is not None:
             return verdict
-        verdict = self.judge(schema, mode)
+        verdict = self.check_compatibility(schema, mode)
         if not self._store.create(schema):
             self.refresh()
-            if (same := self._again(schema)) is not None:
+            if (same := self._existing_report(schema)) is not None:
                 return same
             raise VersionTakenError(schema)
         self.refresh()
         return verdict
 
-    def judge(self, schema: Schema, mode: Mode = "backward") -> CompatibilityReport:
-        """Tell what ``register`` would say of a new version, without keeping it; errors as there."""
+    def check_compatibility(self, schema: Schema, mode: Mode = "backward") -> CompatibilityReport:
+        """Compare a new version with the registered ones, without registering it. Raises the errors of ``register``."""
         from balog.registry.comparing import CompatibilityReport
 
-        there = list(self._now().get(schema.type, ()))
+        there = list(self._current_listing().get(schema.type, ()))
         rivals = [v for v in there if major(v) == major(schema.version) and order(v) >= order(schema.version)]
         if rivals:
             raise IncompatibleError(
@@ -270,7 +276,9 @@ class Registry:
         from balog.registry.comparing import compare_history, least_version
 
         schema = self.bundle(schema)
-        verdict = self._compare_apart(before, schema, mode) if self.is_shared else compare_history(before, schema, mode)
+        verdict = (
+            self._compare_in_worker(before, schema, mode) if self.is_shared else compare_history(before, schema, mode)
+        )
         least = least_version(before, verdict)
         if order(schema.version) < order(least):
             why = next((f"{found.path}: {found.reason}" for found in verdict.findings if found.breaks), "")
@@ -282,7 +290,7 @@ class Registry:
             )
         return verdict
 
-    def _compare_apart(self, before: list[Schema], schema: Schema, mode: Mode) -> CompatibilityReport:
+    def _compare_in_worker(self, before: list[Schema], schema: Schema, mode: Mode) -> CompatibilityReport:
         from balog.registry.comparing import CompatibilityReport
 
         try:
@@ -296,7 +304,7 @@ class Registry:
         return msgspec.convert(found, CompatibilityReport)
 
     def check(self, schema: Schema) -> PayloadValidator:
-        """See whether a schema can be registered at all, apart from what there is; errors as of ``register``."""
+        """Check a schema by itself, without comparing it with other versions. Raises the errors of ``register``."""
         check_type(schema.type)
         check_version(schema.version)
         check_message(schema.message, schema.form)
@@ -304,16 +312,18 @@ class Registry:
         if len(schema.source) > MAX_SCHEMA_BYTES:
             raise InvalidSchemaError(f"larger than {MAX_SCHEMA_BYTES >> 20} MiB", where)
         validator = make_validator(self.bundle(schema))
-        said = _said_type(schema)
-        if said not in (None, schema.type):
-            raise InvalidSchemaError(f"is of the type {_said(str(said))}", where, "$.properties.cls_type.const")
+        declared = _declared_type(schema)
+        if declared not in (None, schema.type):
+            raise InvalidSchemaError(
+                f"is of the type {_printable(str(declared))}", where, "$.properties.cls_type.const"
+            )
         return validator
 
     def refresh(self) -> None:
-        """List the store now. Where it can't be reached, ``problem`` says why, and what was listed before holds on.
+        """List the store now. If that fails, ``problem`` holds the reason and the last listing stays in use.
 
         Raises:
-            StorageError: it can't be reached and was never listed.
+            StorageError: the store is unreachable, and was never listed.
         """
         with self._listing_lock:
             self._list()
@@ -328,14 +338,14 @@ class Registry:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def _now(self, patience: float | None = None) -> dict[str, dict[str, tuple[SchemaStore, StoredVersion]]]:
-        patience = self._patience if patience is None else patience
+    def _current_listing(self, max_age: float | None = None) -> dict[str, dict[str, tuple[SchemaStore, StoredVersion]]]:
+        max_age = self._max_age if max_age is None else max_age
         if self._listing is None:
             with self._listing_lock:
                 if self._listing is None:
                     self._list()
-        elif time.monotonic() - self._listed > patience and self._listing_lock.acquire(blocking=False):
-            try:  # one lists, the others go on with what there was
+        elif time.monotonic() - self._listed > max_age and self._listing_lock.acquire(blocking=False):
+            try:  # one thread lists, the others use the last listing
                 self._list()
             finally:
                 self._listing_lock.release()
@@ -353,7 +363,7 @@ class Registry:
             self._listed = time.monotonic()
             return
         listing: dict[str, dict[str, tuple[SchemaStore, StoredVersion]]] = {}
-        for store, part in ((self._packaged, self._own), (self._store, found)):
+        for store, part in ((self._packaged, self._packaged_listing), (self._store, found)):
             for type, versions in part.items():
                 there = listing.setdefault(type, {})
                 there.update({version: (store, kept) for version, kept in versions.items()})
@@ -364,62 +374,61 @@ class Registry:
         self._bundled = {key: schema for key, schema in self._bundled.items() if key in alive}
         self._validators = {key: validator for key, validator in self._validators.items() if key in alive}
 
-    def _of(self, type: str) -> dict[str, tuple[SchemaStore, StoredVersion]]:
-        found = self._now().get(type) or self._now(min(self._patience, _MISS_SECONDS)).get(type)
+    def _versions_of(self, type: str) -> dict[str, tuple[SchemaStore, StoredVersion]]:
+        found = self._current_listing().get(type) or self._current_listing(min(self._max_age, _MISS_SECONDS)).get(type)
         if found is None:
             raise UnknownTypeError(type, self.types())
         return found
 
     def _find(self, type: str, version: str | None) -> tuple[str, SchemaStore, StoredVersion]:
-        versions = self._of(type)
+        versions = self._versions_of(type)
         if version is None:
             version = latest(list(versions))
         elif version not in versions:
-            versions = self._now(min(self._patience, _MISS_SECONDS)).get(type, {})
+            versions = self._current_listing(min(self._max_age, _MISS_SECONDS)).get(type, {})
             if version not in versions:
                 raise UnknownVersionError(type, version, list(versions))
         return version, *versions[version]
 
-    def _again(self, schema: Schema) -> CompatibilityReport | None:
-        """Give the verdict on a version that is there already, None when there is none.
+    def _existing_report(self, schema: Schema) -> CompatibilityReport | None:
+        """Return the report of a version that is registered already; None if it is not.
 
         Raises:
-            VersionTakenError: it is another one.
+            VersionTakenError: the version exists with another schema.
         """
         from balog.registry.comparing import CompatibilityReport
 
-        if schema.version not in self._now().get(schema.type, ()):
+        if schema.version not in self._current_listing().get(schema.type, ()):
             return None
         if self.original(schema.type, schema.version) != schema:
             raise VersionTakenError(schema)
         return CompatibilityReport(compatible=True, bump="none")
 
 
-def open_registry(
-    place: str | None = None, options: Mapping[str, Any] | None = None, patience: float = 5.0
-) -> Registry:
-    """Open the registry in a folder or at a URL that ``balog.storage`` knows.
+def open_registry(place: str | None = None, options: Mapping[str, Any] | None = None, max_age: float = 5.0) -> Registry:
+    """Open the registry in a folder or at a URL that ``balog.storage`` supports.
 
     Args:
-        place: a path, ``s3://…``; None for the types that come with balog alone, which are below every store.
-        options: of the URL's file system.
-        patience: see ``Registry``.
+        place: a path or URL, such as ``s3://…``; None for only the types that come with balog.
+        options: options of the URL's file system.
+        max_age: see ``Registry``.
 
     Raises:
-        ConfigError, MissingExtraError: the place can't be one, or its packages are not installed.
+        ConfigError: the place is not valid.
+        MissingExtraError: packages for the place are not installed.
     """
-    return Registry(None if place is None else FolderStore(place, options), patience)
+    return Registry(None if place is None else FolderStore(place, options), max_age)
 
 
 def make_validator(schema: Schema, where: str = "") -> PayloadValidator:
-    """Compile a schema, by its form.
+    """Compile a schema according to its form.
 
     Args:
-        where: its file, for errors; ``TYPE/VERSION`` when "".
+        where: the file, for errors; the default is ``TYPE/VERSION``.
 
     Raises:
-        InvalidSchemaError: it is none.
-        MissingExtraError: what its form needs is not installed.
+        InvalidSchemaError: the document is not a schema.
+        MissingExtraError: packages for the form are not installed.
     """
     where = where or f"{schema.type}/{schema.version}"
     if schema.form == "protobuf":
@@ -431,7 +440,7 @@ def make_validator(schema: Schema, where: str = "") -> PayloadValidator:
     return JsonValidator(schema.source, where)
 
 
-def _said_type(schema: Schema) -> Any:
+def _declared_type(schema: Schema) -> Any:
     if schema.form != "json":
         return None
     try:
@@ -441,9 +450,11 @@ def _said_type(schema: Schema) -> Any:
         return None
 
 
-def _said(name: str) -> str:
+def _printable(name: str) -> str:
     return "'" + "".join(char if char.isprintable() else "�" for char in name[:100]) + "'"
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:_MOST_SAID]) + (f" and {len(names) - _MOST_SAID} more" if len(names) > _MOST_SAID else "")
+def _listed_names(names: list[str]) -> str:
+    return ", ".join(names[:_MOST_LISTED]) + (
+        f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    )

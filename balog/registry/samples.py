@@ -1,4 +1,4 @@
-"""Files of events or payloads: JSON lines, an array, or one object laid out for people; gzip and zstd are unpacked."""
+"""Reads files of events or payloads: JSON lines, an array, or one pretty-printed object; gzip and zstd are unpacked."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _MAX_WHOLE = 64 << 20
 
 
 class PayloadSample(NamedTuple):
-    """A payload out of a file.
+    """A payload from a file.
 
     Attributes:
-        place: ``line 3`` or ``item 3``, from 1; "" where the file is one document.
-        payload: as JSON; b"" where it could not be read.
-        problem: why it could not.
-        prefix: where the payload is in the document: ``$``, or ``$.payload`` of an event.
+        place: ``line 3`` or ``item 3``, counted from 1; "" if the file is one document.
+        payload: the payload as JSON; b"" if it could not be read.
+        problem: why it could not be read.
+        prefix: the path of the payload in the document: ``$``, or ``$.payload`` for an event.
     """
 
     place: str
@@ -44,15 +44,15 @@ _array = msgspec.json.Decoder(list[Raw])
 
 
 def read_samples(file: IO[bytes]) -> Iterator[PayloadSample]:
-    """Give each payload of a file, of events their payloads; what is none comes with its problem.
+    """Yield each payload of a file; for an event its payload, for an invalid item its problem.
 
-    Lines are read as a stream; an array or a single document of at most 64 MiB at once.
+    Lines are streamed. An array or a single document may have at most 64 MiB.
 
     Raises:
-        EventError: the file as a whole can't be read: a broken archive, an array that is none.
-        MissingExtraError: it is compressed by zstd, whose package is not installed.
+        EventError: the file cannot be read: a broken archive or an invalid array.
+        MissingExtraError: the file is compressed with zstd, and the package is not installed.
     """
-    with _unpacked(file) as unpacked, _told():
+    with _unpacked(file) as unpacked, _event_errors():
         stream = unpacked
         first = b""
         number = 0
@@ -137,7 +137,7 @@ def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _event_errors() -> Iterator[None]:
     try:
         yield
     except (zlib.error, gzip.BadGzipFile, EOFError) as error:
@@ -155,7 +155,7 @@ def _told() -> Iterator[None]:
 
 
 class _Joined(io.RawIOBase):
-    """Some bytes, and then a file; the file stays open."""
+    """The first bytes of a file followed by the rest of the file, which stays open."""
 
     def __init__(self, head: bytes, file: IO[bytes]) -> None:
         self._head, self._file = memoryview(head), file

@@ -1,4 +1,4 @@
-"""What a type's version is: its schema as it was written, and what a payload can have wrong."""
+"""A version of a type: its schema, its validator, and the violations of payloads."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from balog.errors import ConfigError
 __all__ = ["MAX_SCHEMA_BYTES", "Form", "InvalidSchemaError", "PayloadValidator", "Schema", "SchemaViolation"]
 
 Form = Literal["json", "protobuf"]
-"""JSON Schema (draft 2020-12 where it does not say), or a ``.proto`` file."""
+"""JSON Schema (draft 2020-12 unless ``$schema`` names another), or a ``.proto`` file."""
 
 MAX_SCHEMA_BYTES = 4 << 20
-"""A larger document is refused unread."""
+"""A larger document is rejected without parsing it."""
 
 
 class InvalidSchemaError(ConfigError):
-    """A document that should have been a schema is none, or one that payloads cannot be held against in bounded time.
+    """A document is not a valid schema, or payloads cannot be validated against it in bounded time.
 
     ``source`` is the file or ``TYPE/VERSION``, ``path`` the place in it.
     """
@@ -30,10 +30,10 @@ class Schema(Struct, frozen=True):
     Attributes:
         type: the payload's ``cls_type``.
         version: SemVer without build metadata, ``1.2.0``.
-        form: how it is written.
+        form: the schema language.
         source: the document as it was registered.
-        message: of protobuf, the full name of the message that is the payload; "" where the file says it by itself, and
-            for JSON Schema.
+        message: for protobuf, the full name of the payload's message; "" if the file has only one candidate, and for
+            JSON Schema.
     """
 
     type: str
@@ -44,24 +44,24 @@ class Schema(Struct, frozen=True):
 
 
 class SchemaViolation(NamedTuple):
-    """What is wrong with a payload: where, as a JSONPath (``$.lines[2].price``), and what, never with a value in it."""
+    """An error in a payload: a JSONPath (``$.lines[2].price``) and a reason, which contains no value of the payload."""
 
     path: str
     reason: str
 
 
 class PayloadValidator(Protocol):
-    """Tells whether payloads are of one version of one type; may be used from any thread."""
+    """Validates payloads against one version of one type. Thread-safe."""
 
     def check(self, payload: bytes) -> list[SchemaViolation]:
-        """Return every fault of a payload, which is JSON; none when it is valid.
+        """Return every violation of a JSON payload.
 
-        A payload that may take long is checked in a child process, for at most 1 s of processor time. One that takes
-        longer has the fault ``TOO_LONG``.
+        A payload that may take long is checked in a child process, for at most 1 s of processor time. A payload that
+        takes longer has the violation ``TOO_LONG``.
 
         Raises:
             WorkBusyError: no child process is free; the same may work later.
         """
 
     def worst_seconds(self, payload: bytes) -> float:
-        """Return an upper bound, estimated, of the seconds that ``check`` takes where it runs in this process."""
+        """Return an estimated upper bound of the time that ``check`` takes in this process, in seconds."""

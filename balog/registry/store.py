@@ -1,4 +1,4 @@
-"""Where schemas are kept: a folder, an object store, or the package itself, as ``TYPE/VERSION.json`` or ``.proto``."""
+"""Stores of schemas: a folder, an object store, or the package itself, as ``TYPE/VERSION.json`` or ``.proto``."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ __all__ = ["FolderStore", "Listing", "PackagedStore", "SchemaStore", "StoredVers
 
 
 class StoredVersion(NamedTuple):
-    """A version in a store: its file's name, and a mark that changes when somebody changes the file by hand."""
+    """A version in a store: its file name, and a mark that changes when the file is edited."""
 
     name: FileName
     mark: str = ""
 
 
 Listing = dict[str, dict[str, StoredVersion]]
-"""What there is: by type, by version."""
+"""The stored versions by type and version."""
 
 
 class SchemaStore(Protocol):
-    """Keeps schemas; may be used from any thread.
+    """Stores schemas. Thread-safe.
 
-    Every method raises ``StorageError`` when the place can't be reached.
+    Every method raises ``StorageError`` if the store is unreachable.
 
     Attributes:
-        place: where it is, for people.
+        place: the store's location, for people.
     """
 
     place: str
 
     def listing(self) -> Listing:
-        """Give all that there is."""
+        """Return all stored versions."""
 
     def read(self, type: str, kept: StoredVersion) -> bytes | None:
-        """Give a version's document; None when it is gone."""
+        """Return a version's document; None if it has been deleted."""
 
     def create(self, schema: Schema) -> bool:
-        """Keep a version for ever; False when there is one of that number, which then stays as it is.
+        """Store a version. Return False if the version exists; then it stays unchanged.
 
-        Of all who create one version at once, at most one is told True.
+        Of several concurrent calls for one version, at most one returns True.
         """
 
     def close(self) -> None:
@@ -54,10 +54,10 @@ class SchemaStore(Protocol):
 
 
 class FolderStore:
-    """See ``SchemaStore``: a path or URL that ``balog.storage`` opens. What is no ``TYPE/VERSION.…`` is looked over.
+    """A ``SchemaStore`` in a folder or at a URL that ``balog.storage`` opens. Files of other names are ignored.
 
     Raises:
-        ConfigError, MissingExtraError: as ``open_storage``.
+        ConfigError, MissingExtraError: see ``open_storage``.
     """
 
     def __init__(self, place: str, options: Mapping[str, Any] | None = None) -> None:
@@ -66,13 +66,13 @@ class FolderStore:
         self._lock = threading.Lock()  # a storage is for one thread at a time
 
     def listing(self) -> Listing:
-        """See ``SchemaStore``. A folder that is not there yet has nothing in it."""
+        """See ``SchemaStore``. A folder that does not exist yet is empty."""
         found: Listing = {}
         with self._lock:
             for path, mark in self._files():
                 type, _, last = path.partition("/")
                 name = parse_file_name(last)
-                # Of one version in two forms the first one counts, in the alphabet's order: json before proto.
+                # If a version exists in two forms, the first in alphabetical order counts: json before proto.
                 if name is not None and is_type(type):
                     found.setdefault(type, {}).setdefault(name.version, StoredVersion(name, mark))
         return found
@@ -88,8 +88,8 @@ class FolderStore:
         with self._lock:
             if not self._storage.create(schema.source, f"{schema.type}/{name}"):
                 return False
-            # Two forms of one version are two files, so nobody else's creation has failed: whoever then sees another's
-            # takes their own back. Of two at once both may; then nothing is there, and one more try settles it.
+            # Two forms of one version are two files, so two writers can both succeed. A writer that finds the file of
+            # another removes its own. Of two at once both may do so; then nothing is stored, and a retry settles it.
             files = self._files(schema.type)
             if any(self._is_version_of(path, schema) and path != f"{schema.type}/{name}" for path, _ in files):
                 self._storage.remove(f"{schema.type}/{name}")
@@ -102,7 +102,7 @@ class FolderStore:
             self._storage.close()
 
     def _files(self, type: str = "") -> list[tuple[str, str]]:
-        """Give the files of a type, or of all, each with its mark: its size and when it was written."""
+        """Return the files of a type, or of all types, each with its mark: size and modification time."""
         if isinstance(self._storage, RemoteStorage):  # one request for a thousand files, and not one for each type
             prefix = f"{type}/" if type else ""
             return sorted(
@@ -117,7 +117,7 @@ class FolderStore:
                     raise
                 if not self._is_there():
                     break
-                if last:  # one that is deleted meanwhile does not empty the folder
+                if last:  # a file that is deleted meanwhile does not empty the folder
                     raise
         return []
 
@@ -136,7 +136,7 @@ class FolderStore:
 
 
 class PackagedStore:
-    """See ``SchemaStore``: the types that come with balog."""
+    """A read-only ``SchemaStore`` of the types that come with balog."""
 
     place = "balog"
 
@@ -154,7 +154,7 @@ class PackagedStore:
         return resources.files("balog.schemas").joinpath("payload").joinpath(type).joinpath(str(kept.name)).read_bytes()
 
     def create(self, schema: Schema) -> bool:
-        """Nothing is added to the package.
+        """Reject the schema: the package is read-only.
 
         Raises:
             InvalidSchemaError: always.
@@ -164,4 +164,4 @@ class PackagedStore:
         )
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""

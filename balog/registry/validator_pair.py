@@ -49,13 +49,13 @@ def disagreements(document: Any) -> list[str]:
     import jsonschema_rs
 
     from balog.registry.comparing.document import SchemaDocument
-    from balog.registry.comparing.examples import suggested
+    from balog.registry.comparing.examples import suggest_payloads
 
     if not isinstance(document, dict):
         return []
     try:
         pair = ValidatorPair(document)
-        payloads = suggested(SchemaDocument(document))
+        payloads = suggest_payloads(SchemaDocument(document))
     except (ValueError, InvalidSchemaError, jsonschema_rs.ValidationError):  # one does not know the pattern's syntax
         return []
     found = [(payload, pair.disagreement(payload)) for payload in payloads[:_MOST_TRIED]]

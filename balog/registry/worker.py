@@ -1,7 +1,7 @@
-"""The child process of a ``WorkerPool``: it answers one call at a time, each within a bound of processor time.
+"""The child process of a ``WorkerPool``. It runs one call at a time, with a limit of processor time.
 
-The kernel ends the process when a call goes on for too long, also
-where it is in a library that can't be interrupted, and when nobody is there any more to wait for it.
+The kernel ends the process when a call exceeds its limit, even inside a library that cannot be interrupted. The process
+also ends when its parent is gone.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ MAX_MEMORY = 4 << 30  # bytes of address space
 
 
 def _check(schema: Any, payload: bytes) -> Any:
-    return _validator(msgspec.convert(schema, Schema)).check_here(payload)
+    return _validator(msgspec.convert(schema, Schema)).check_in_process(payload)
 
 
 def _read(schema: Any, wire: bytes) -> Any:
-    """Return the JSON of an encoded protobuf message with its faults, or where it is none, and why."""
+    """Return the JSON of an encoded protobuf message with its violations, or why it cannot be decoded."""
     try:
-        return _validator(msgspec.convert(schema, Schema)).read_here(wire)
+        return _validator(msgspec.convert(schema, Schema)).read_in_process(wire)
     except EventError as error:
         return {"reason": error.reason, "path": error.path}
 
@@ -51,7 +51,7 @@ def _compile(schema: Any) -> Any:
     return None
 
 
-def _judge(before: Any, schema: Any, mode: Any) -> CompatibilityReport:
+def _compare(before: Any, schema: Any, mode: Any) -> CompatibilityReport:
     from balog.registry.comparing import compare_history
 
     return compare_history(msgspec.convert(before, list[Schema]), msgspec.convert(schema, Schema), mode)
@@ -70,7 +70,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "compile": _compile,
     "check": _check,
     "read": _read,
-    "judge": _judge,
+    "judge": _compare,
     "disagreements": _disagreements,
 }
 
@@ -78,7 +78,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
 def main() -> None:
     """Answer calls from stdin on stdout until stdin ends."""
     worker_pool.is_worker = True
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a whole terminal: the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group: the parent decides
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     if sys.platform == "linux":
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]

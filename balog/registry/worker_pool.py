@@ -1,7 +1,7 @@
-"""Calls that a schema or a payload can make long, in child processes that are ended when they take too long.
+"""Runs long validations in child processes, with a time limit.
 
-A validator written in Rust or C holds the interpreter's lock for the whole call, so no thread of this process could go
-on, and nothing in it could end the call.
+A validator written in Rust or C holds the GIL for the whole call. In this process, no other thread could run meanwhile,
+and nothing could end the call.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ __all__ = [
     "WorkBusyError",
     "WorkExceededError",
     "WorkerPool",
-    "check_apart",
-    "compile_apart",
+    "check_in_worker",
+    "compile_in_worker",
     "end_workers",
     "is_worker",
-    "read_apart",
     "read_frame",
+    "read_in_worker",
     "workers",
     "write_frame",
 ]
 
 CHECK_SECONDS = 1.0
-"""Processor time in which a payload is held against its schema."""
+"""Processor time to validate a payload."""
 
 MAX_SECONDS = 0.01
-"""What may take longer than that runs in a child process."""
+"""A validation that may take longer runs in a child process."""
 
-TOO_LONG = f"takes more than {CHECK_SECONDS:g} s to be held against its schema; send less, or simplify the schema"
+TOO_LONG = f"takes more than {CHECK_SECONDS:g} s to be validated; send less, or simplify the schema"
 
 COMPILE_SECONDS = 3.0
-"""Processor time in which a schema's own rules are tried."""
+"""Processor time to try a schema's own rules."""
 
 COMPARE_SECONDS = 30.0
-"""Processor time in which a new version is compared with those before it."""
+"""Processor time to compare a new version with the earlier ones."""
 
 is_worker = False
-"""Whether this process is a child of a pool, which runs every call itself."""
+"""Whether this process is a child of a pool. A child runs every call itself."""
 
 _WAIT = 5.0  # seconds for a child to be free
 _SLOWER = 10.0  # on a busy machine, a second of processor time takes so many
@@ -67,7 +67,7 @@ _decode = msgspec.msgpack.Decoder().decode
 
 
 def read_frame(file: IO[bytes]) -> Any:
-    """Return what the next frame holds, its length in four bytes and MessagePack; None at the end."""
+    """Read a frame: its length in four bytes, then MessagePack. Return None at the end of the file."""
     head = file.read(4)
     if len(head) < 4:
         return None
@@ -76,18 +76,18 @@ def read_frame(file: IO[bytes]) -> Any:
 
 
 def write_frame(file: IO[bytes], content: Any) -> None:
-    """Write a frame at once."""
+    """Write and flush a frame."""
     data = _encode(content)
     file.write(len(data).to_bytes(4, "big") + data)
     file.flush()
 
 
 class WorkExceededError(BalogError):
-    """A call took more processor time, or more memory, than it may."""
+    """A call exceeded its limit of processor time or memory."""
 
 
 class WorkBusyError(BalogError):
-    """No child process is free, or none can be started."""
+    """No child process is free or can be started."""
 
     retryable = True
 
@@ -111,7 +111,7 @@ class _Child:
             if not select.select([process.stdout], [], [], seconds * _SLOWER)[0]:
                 raise WorkExceededError(f"takes more than {seconds * _SLOWER:g} s")
             answer = read_frame(process.stdout)
-        except (OSError, ValueError):  # it ended, or was ended by `close`
+        except (OSError, ValueError):  # the child ended, or `close` ended it
             answer = None
         if answer is None:
             raise WorkExceededError(f"takes more than {seconds:g} s of processor time")
@@ -127,7 +127,7 @@ class _Child:
 
 
 class WorkerPool:
-    """At most ``count`` child processes, each started when it is needed. Any thread may use it."""
+    """A pool of at most ``count`` child processes, started on demand. Thread-safe."""
 
     def __init__(self, count: int) -> None:
         self._free = threading.Semaphore(count)
@@ -138,15 +138,15 @@ class WorkerPool:
         self._owner = os.getpid()
 
     def run(self, name: str, arguments: list[Any], seconds: float = CHECK_SECONDS) -> Any:
-        """Return what a call of ``balog.registry.worker`` gives, as plain data.
+        """Run a call of ``balog.registry.worker`` and return its result as plain data.
 
         Args:
-            seconds: of processor time that it may take.
+            seconds: limit of processor time.
 
         Raises:
-            WorkExceededError: it takes more than that.
+            WorkExceededError: the call exceeded the limit.
             WorkBusyError: no child process is free within 5 s.
-            BalogError: the call itself raised; the message says what.
+            BalogError: the call itself raised; the message holds the reason.
         """
         if not self._free.acquire(timeout=_WAIT):
             raise WorkBusyError("all processes that validate are busy; try again")
@@ -182,7 +182,7 @@ class WorkerPool:
         return result
 
     def close(self) -> None:
-        """End all children; calls under way raise WorkBusyError. A fork of the process ends none."""
+        """End all children. Running calls raise WorkBusyError. In a forked process, do nothing."""
         if os.getpid() != self._owner:
             return
         self._is_closed = True
@@ -190,16 +190,16 @@ class WorkerPool:
             idle, self._idle = self._idle, []
             busy = list(self._busy)
         for child in busy:
-            child.process.kill()  # whoever waits for it clears up
+            child.process.kill()  # the thread that waits for it cleans up
         for child in idle:
             child.kill()
 
 
-def compile_apart(schema: Schema) -> None:
+def compile_in_worker(schema: Schema) -> None:
     """Compile a schema in a child process and try its rules.
 
     Raises:
-        InvalidSchemaError: it is none, or its rules run for more than 3 s.
+        InvalidSchemaError: the document is not a schema, or its rules run for more than 3 s.
     """
     try:
         refusal = workers().run("compile", [schema], COMPILE_SECONDS)
@@ -209,7 +209,7 @@ def compile_apart(schema: Schema) -> None:
         raise InvalidSchemaError(refusal["reason"], path=refusal["path"])
 
 
-def read_apart(schema: Schema, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
+def read_in_worker(schema: Schema, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
     """Read an encoded protobuf message in a child process; see ``CompiledMessage.read``."""
     try:
         found = workers().run("read", [schema, wire])
@@ -223,8 +223,8 @@ def read_apart(schema: Schema, wire: bytes) -> tuple[bytes, list[SchemaViolation
 _pools: dict[int, WorkerPool] = {}
 
 
-def check_apart(schema: Schema, payload: bytes) -> list[SchemaViolation]:
-    """Hold a payload against a schema in a child process; see ``PayloadValidator.check``."""
+def check_in_worker(schema: Schema, payload: bytes) -> list[SchemaViolation]:
+    """Validate a payload in a child process; see ``PayloadValidator.check``."""
     try:
         found = workers().run("check", [schema, payload])
     except WorkExceededError:
@@ -233,7 +233,7 @@ def check_apart(schema: Schema, payload: bytes) -> list[SchemaViolation]:
 
 
 def workers() -> WorkerPool:
-    """Return this process's pool; a fork has its own."""
+    """Return the pool of this process; a forked process has its own."""
     pool = _pools.get(os.getpid())
     if pool is None:
         pool = _pools.setdefault(os.getpid(), WorkerPool(max(2, os.cpu_count() or 2)))
@@ -242,6 +242,6 @@ def workers() -> WorkerPool:
 
 @atexit.register
 def end_workers() -> None:
-    """End this process's children; the next call starts new ones."""
+    """End the children of this process. The next call starts new ones."""
     if (pool := _pools.pop(os.getpid(), None)) is not None:
         pool.close()

@@ -42,7 +42,7 @@ def test_its_bounds_are_the_codes() -> None:
     assert f"| {json_writer.MAX_DEPTH} deep, on the wire and in JSON |" in PAGE
     assert f"and all in it | {message.MAX_DEFAULTS:,} |" in PAGE
     assert f"| {descriptors.MAX_MESSAGES:,} |" in PAGE
-    assert f"| faults that are told | {message.MAX_FAULTS} |" in PAGE
+    assert f"| faults that are told | {message.MAX_VIOLATIONS} |" in PAGE
 
 
 REST = " message B { int32 x = 1; } enum E { X = 0; Y = 1; }"

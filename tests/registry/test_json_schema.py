@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from balog.registry import InvalidSchemaError
 from balog.registry.json_schema import JsonValidator
@@ -252,3 +254,14 @@ def test_a_path_is_one_printable_line() -> None:
     assert json_path(["a", 0, "b c", "it's", "\n\x1b[0m", "x" * 500]) == (
         "$.a[0]['b c']['it\\'s']['��[0m']." + "x" * 99 + "…"
     )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=60) | st.text(max_size=40).map(str.encode))
+def test_any_bytes_are_a_schema_or_one_line(source: bytes) -> None:
+    try:
+        text = repr(JsonValidator(source, "x.json").document)
+    except InvalidSchemaError as error:
+        text = str(error)
+    assert text.startswith(("x.json: ", "{"))
+    assert "\n" not in text

@@ -184,7 +184,7 @@ def test_nothing_is_registered_without_a_store() -> None:
 
 def test_a_new_version_is_noticed_though_the_listing_still_holds(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("balog.registry.registry._MISS_SECONDS", -1.0)
-    registry = Registry(FolderStore(str(tmp_path)), patience=3600)
+    registry = Registry(FolderStore(str(tmp_path)), max_age=3600)
     registry.register(order())
     FolderStore(str(tmp_path)).create(order("1.1.0"))
 
@@ -193,7 +193,7 @@ def test_a_new_version_is_noticed_though_the_listing_still_holds(tmp_path: Path,
 
 
 def test_a_deleted_version_is_noticed_and_its_validator_gone(tmp_path: Path) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
     registry.register(order())
     registry.validator("order", "1.0.0")
     shutil.rmtree(tmp_path / "order")
@@ -203,7 +203,7 @@ def test_a_deleted_version_is_noticed_and_its_validator_gone(tmp_path: Path) -> 
 
 
 def test_with_infinite_patience_only_a_refresh_looks(tmp_path: Path) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), patience=math.inf)
+    registry = Registry(FolderStore(str(tmp_path)), max_age=math.inf)
     registry.register(order())
     registry.validator("order", "1.0.0")
     shutil.rmtree(tmp_path / "order")
@@ -216,14 +216,14 @@ def test_with_infinite_patience_only_a_refresh_looks(tmp_path: Path) -> None:
 
 
 def test_a_validator_is_compiled_once(tmp_path: Path) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
     registry.register(order())
 
     assert registry.validator("order") is registry.validator("order", "1.0.0")
 
 
 def test_while_the_store_is_away_what_was_listed_holds_on(tmp_path: Path, monkeypatch: Any) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
     registry.register(order())
 
     def fail(self: FolderStore) -> Any:
@@ -252,7 +252,7 @@ def test_a_file_that_is_no_schema_is_told_when_it_is_used(tmp_path: Path) -> Non
 
 
 def test_a_schema_that_was_changed_by_hand_is_read_again(tmp_path: Path) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
     registry.register(order())
     assert registry.validator("order").check(b"{}") == []
     (tmp_path / "order" / "1.0.0.json").write_text('{"type": "object", "required": ["id"]}')
@@ -261,7 +261,7 @@ def test_a_schema_that_was_changed_by_hand_is_read_again(tmp_path: Path) -> None
 
 
 def test_a_change_by_hand_to_the_same_size_is_read_again(place: str) -> None:
-    registry = open_registry(place, patience=-1)
+    registry = open_registry(place, max_age=-1)
     registry.register(order(document={"type": "object", "required": ["a"]}))
     assert [fault.reason for fault in registry.validator("order").check(b"{}")] == ["'a' is missing"]
     time.sleep(0.02)  # the clock of files is coarse
@@ -289,7 +289,7 @@ def test_what_is_no_schema_is_found_out_once(tmp_path: Path, monkeypatch: pytest
 def test_what_is_deleted_while_it_is_listed_does_not_empty_the_registry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
     registry.register(order())
     files = LocalStorage.files
 
@@ -306,16 +306,16 @@ def test_what_is_deleted_while_it_is_listed_does_not_empty_the_registry(
 def test_of_two_at_once_that_do_not_follow_each_other_one_is_registered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
     registry.register(order())
-    judge = Registry.judge
+    judge = Registry.check_compatibility
 
     def slowly(registry: Registry, *given: Any) -> Any:
         verdict = judge(registry, *given)
         time.sleep(0.1)
         return verdict
 
-    monkeypatch.setattr(Registry, "judge", slowly)
+    monkeypatch.setattr(Registry, "check_compatibility", slowly)
 
     def register(version: str, kind: str) -> bool:
         document = {"type": "object", "properties": {**OPEN["properties"], "b": {"type": kind}}}
@@ -330,7 +330,7 @@ def test_of_two_at_once_that_do_not_follow_each_other_one_is_registered(
 
 
 def test_threads_share_a_registry(tmp_path: Path) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
     registry.register(order())
 
     def use(number: int) -> bool:

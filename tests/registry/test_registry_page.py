@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from balog.registry import Registry, Schema, open_registry
-from balog.registry.page import fields_of, render
+from balog.registry.page import list_fields, render
 
 ORDER = {
     "type": "object",
@@ -39,7 +39,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 
 
 def test_fields_are_told_with_their_paths_and_rules() -> None:
-    rows = {field.path: field[1:] for field in fields_of(ORDER)}
+    rows = {field.path: field[1:] for field in list_fields(ORDER)}
 
     assert rows["id"] == ("string", True, "uuid", "Of the shop.")
     assert rows["currency"] == ("string", False, 'one of "EUR", "USD"', "")
@@ -51,9 +51,9 @@ def test_fields_are_told_with_their_paths_and_rules() -> None:
 
 
 def test_a_schema_that_refers_to_itself_or_to_nothing_ends() -> None:
-    assert fields_of({"$ref": "#"}) == []
-    assert fields_of({"properties": {"a": {"$ref": "#/properties/a"}}})[0].path == "a"
-    assert fields_of({"properties": {"a": True, "b": False}})[1].kind == "nothing"
+    assert list_fields({"$ref": "#"}) == []
+    assert list_fields({"properties": {"a": {"$ref": "#/properties/a"}}})[0].path == "a"
+    assert list_fields({"properties": {"a": True, "b": False}})[1].kind == "nothing"
 
 
 def test_the_page_has_every_type_and_what_changed(registry: Registry) -> None:

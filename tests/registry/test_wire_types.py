@@ -78,7 +78,7 @@ def sent(kind: Any, values: list[Any]) -> bytes:
 
 def comes_through(reader: CompiledMessage, wire: bytes, values: list[Any]) -> bool:
     try:
-        reader.as_read(wire)
+        reader.decode(wire)
     except EventError:
         return False
     read = message_factory.GetMessageClass(reader.descriptor).FromString(wire)

@@ -96,7 +96,7 @@ def test_of_many_registrations_at_s3_one_wins(server: MotoServer) -> None:
 
 def test_a_store_that_goes_away_changes_nothing_for_whom_it_served(server: MotoServer) -> None:
     options: dict[str, Any] = {"endpoint_url": server.endpoint}
-    registry = open_registry(f"{PLACE}/gone", options, patience=-1)
+    registry = open_registry(f"{PLACE}/gone", options, max_age=-1)
     registry.register(order())
     registry.validator("order")
     server.stop()

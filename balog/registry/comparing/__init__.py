@@ -1,4 +1,4 @@
-"""May a new version of a type follow an old one? Judged for JSON, for protobuf's wire, and for the tables."""
+"""Compares two versions of a type: compatibility of the JSON, of protobuf's wire format, and of tables."""
 
 from balog.registry.comparing.comparison import compare, compare_history, least_version
 from balog.registry.comparing.verdict import Bump, CompatibilityFinding, CompatibilityReport, Layer, Mode

@@ -1,7 +1,6 @@
-"""The columns that a table gets by a JSON Schema alone.
+"""The columns of a table that a JSON Schema determines by itself.
 
-What the schema does not tell for sure (maps, mixed types, text that may be anything) becomes a column by what the
-events hold, and is not told here.
+Columns that depend on the events (maps, mixed types, untyped text) are left out.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ _DEEPEST = 64
 
 
 def columns_of(document: SchemaDocument) -> dict[str, Column]:
-    """Give the fields of a payload, ``cls_type`` aside, whose columns are sure."""
+    """Return the fields of a payload whose columns the schema determines, without ``cls_type``."""
     kind = _Sure(document).part(column_of(document.root, document.target), document.root)
     return {name: one for name, one in kind.fields.items() if name != "cls_type"} if isinstance(kind, Struct) else {}
 
 
 def type_text(kind: Column) -> str:
-    """Write a type as Spark's SQL does."""
+    """Return a type in Spark SQL."""
     if isinstance(kind, Struct):
         return f"struct<{','.join(f'{name}:{type_text(one)}' for name, one in kind.fields.items())}>"
     if isinstance(kind, List):
@@ -36,7 +35,7 @@ class _Sure:
         self._document = document
 
     def part(self, kind: Column, schema: Node) -> Column | None:
-        """Give a type without the parts that are there only because the schema says too little or too much."""
+        """Return a type without the parts that the schema does not determine."""
         schema = self._plain(schema)
         if isinstance(kind, Struct):
             properties = schema.get("properties", {})
@@ -54,7 +53,7 @@ class _Sure:
         return None if isinstance(kind, Map) else kind
 
     def _plain(self, schema: Node) -> dict[str, Any]:
-        """Give what a ``$ref``, or a choice between null and one other thing, stands for."""
+        """Return the target of a ``$ref``, or the other alternative of a nullable schema."""
         for _ in range(_DEEPEST):
             if not isinstance(schema, dict):
                 break

@@ -1,4 +1,4 @@
-"""One verdict over all that a new version of a type means: its JSON, protobuf's wire, and the tables."""
+"""Compares a new version of a type with earlier ones, in every layer: JSON, protobuf's wire format, and tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from balog.registry.comparing.coverage import covers
 from balog.registry.comparing.diff import Difference, differences
 from balog.registry.comparing.document import SchemaDocument, path_of
 from balog.registry.comparing.examples import Counterexample, find_examples
-from balog.registry.comparing.open_content import promised
+from balog.registry.comparing.open_content import assume_open_content
 from balog.registry.comparing.table import compare_tables
 from balog.registry.comparing.verdict import Bump, CompatibilityFinding, CompatibilityReport, Mode
 from balog.registry.json_schema import decode_schema
@@ -26,16 +26,16 @@ _BUMPS: tuple[Bump, ...] = ("none", "patch", "minor", "major")
 
 
 def compare(old: Schema, new: Schema, mode: Mode = "backward", *, open: bool = True) -> CompatibilityReport:
-    """Tell whether a new version may follow an old one.
+    """Compare a new version with an old one.
 
     Args:
-        mode: who must be able to read what; the transitive modes are here as those without.
-        open: take writers to write no member that their schema does not name and the other one does, so that an
-            optional property may be added to an open model (``promise``). False is by the letter.
+        mode: which side must be able to read which events. The transitive modes are the same as the simple ones here.
+        open: assume that writers write no member that only the other schema declares, so an optional property can be
+            added to an open content model (see ``open_content``). False compares strictly.
 
     Raises:
-        InvalidSchemaError: one of them is no schema.
-        MissingExtraError: the packages of its form are not installed.
+        InvalidSchemaError: one of the documents is not a schema.
+        MissingExtraError: packages for the form are not installed.
     """
     before, after = document_of(old), document_of(new)
     findings = compare_documents(before, after, mode, open=open)
@@ -48,10 +48,9 @@ def compare(old: Schema, new: Schema, mode: Mode = "backward", *, open: bool = T
 def compare_history(
     history: Sequence[Schema], new: Schema, mode: Mode = "backward", *, open: bool = True
 ) -> CompatibilityReport:
-    """Tell whether a new version may follow those that there are.
+    """Compare a new version with all earlier ones.
 
-    It is held against the latest one below it, in the transitive modes against each one of that one's major, too: what
-    has broken once with a new major is not held against those after it.
+    The transitive modes compare with each earlier version of the latest major; the other modes with the latest version.
     """
     before = sorted(
         (one for one in history if not new.version or order(one.version) < order(new.version)),
@@ -77,10 +76,10 @@ def compare_history(
 
 
 def least_version(history: Sequence[Schema], verdict: CompatibilityReport) -> str:
-    """Give the least version that a schema with this verdict may have after those of ``history``.
+    """Return the least version number for a schema with this report, after the versions of ``history``.
 
-    By semver.org: major for what breaks, minor for what adds, patch for words alone. In 0.x, where nothing is promised,
-    a minor step may break (4), as most resolvers have it. What is before a release may change until that is there (9).
+    According to semver.org: a breaking change is major, an addition minor, and a change of annotations a patch. In 0.x,
+    a minor version may break (4), as most resolvers have it. A prerelease may change until its release (9).
     """
     if not history:
         return "0.0.0"
@@ -98,22 +97,22 @@ def least_version(history: Sequence[Schema], verdict: CompatibilityReport) -> st
 def compare_documents(
     old: SchemaDocument, new: SchemaDocument, mode: Mode, *, open: bool = True
 ) -> list[CompatibilityFinding]:
-    """Give the findings of the JSON layer: what changed, and which of it breaks whom."""
+    """Return the findings of the JSON layer, breaking ones first."""
     changes = differences(old, new)
     breaks: dict[Difference, CompatibilityFinding] = {}
     general: list[CompatibilityFinding] = []
     for writer, reader, refused_by in _directions(old, new, mode):
-        found, rest = _judge(writer, reader, changes, refused_by, open)
+        found, rest = _breaks(writer, reader, changes, refused_by, open)
         general += rest
         for change, finding in found.items():
             had = breaks.get(change)
             breaks[change] = finding if had is None or (had.undecided and not finding.undecided) else had
-    told = [
+    reported = [
         breaks.get(change)
         or CompatibilityFinding(layer="json", path=path_of(change.path), reason=change.reason, breaks=False)
         for change in changes
     ]
-    return sorted(general + told, key=lambda finding: not finding.breaks)
+    return sorted(general + reported, key=lambda finding: not finding.breaks)
 
 
 def _directions(
@@ -125,13 +124,13 @@ def _directions(
     return [backward, forward] if kind == "full" else [backward] if kind == "backward" else [forward]
 
 
-def _judge(
+def _breaks(
     writer: SchemaDocument, reader: SchemaDocument, changes: list[Difference], refused_by: Side, open: bool
 ) -> tuple[dict[Difference, CompatibilityFinding], list[CompatibilityFinding]]:
-    """Give a finding for each change that breaks the reader, and one for a break that no change explains."""
+    """Return a finding for each change that breaks the reader, or one finding if no change explains the break."""
     held, answer = writer, covers(reader, writer)
     if open and answer != "yes":
-        held = promised(writer, reader)
+        held = assume_open_content(writer, reader)
         answer = covers(reader, held)
     if answer == "yes":
         return {}, []
@@ -139,7 +138,7 @@ def _judge(
     found = {}
     for change in changes:
         if change.narrows if refused_by == "new" else change.widens:
-            finding = _blame(change, reader, held, examples, refused_by)
+            finding = _explain(change, reader, held, examples, refused_by)
             if finding is not None:
                 found[change] = finding
     if found:
@@ -159,7 +158,7 @@ def _judge(
     ]
 
 
-def _blame(
+def _explain(
     change: Difference, reader: SchemaDocument, writer: SchemaDocument, examples: list[Counterexample], refused_by: Side
 ) -> CompatibilityFinding | None:
     shown = next((example for example in examples if example.shows(change.path, change.presence)), None)
@@ -201,9 +200,9 @@ def _has(findings: list[CompatibilityFinding], finding: CompatibilityFinding) ->
 
 
 def document_of(schema: Schema) -> SchemaDocument:
-    """Give a version's JSON Schema; protobuf's is that of its JSON form.
+    """Return a version as JSON Schema; for protobuf, the schema of its JSON form.
 
-    A version that its own schema names (``"version": {"const": "1.2.0"}``) is no difference to another one.
+    A schema that names its own version (``"version": {"const": "1.2.0"}``) does not differ from others by that.
     """
     where = f"{schema.type}/{schema.version}"
     if schema.form == "protobuf":
@@ -212,11 +211,11 @@ def document_of(schema: Schema) -> SchemaDocument:
         return SchemaDocument(compile_proto(schema.source, schema.message).json_schema())
     document: dict[str, Any] = decode_schema(schema.source, where)
     properties = document.get("properties")
-    said = properties.get("version") if isinstance(properties, dict) else None
+    declared = properties.get("version") if isinstance(properties, dict) else None
     if (
         isinstance(properties, dict)
-        and isinstance(said, dict)
-        and schema.version in (said.get("const"), *said.get("enum", []))
+        and isinstance(declared, dict)
+        and schema.version in (declared.get("const"), *declared.get("enum", []))
     ):
         document = {**document, "properties": {**properties, "version": {"type": "string"}}}
     return SchemaDocument(document)

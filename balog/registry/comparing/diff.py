@@ -1,7 +1,6 @@
-"""What changed between two JSON Schemas, in words, place by place of a payload.
+"""Describes the differences between two JSON Schemas, one place of a payload after the other.
 
-A description and no proof: what is said here of a change ("narrows", "widens") is what such a change does when nothing
-else makes up for it. ``covering`` decides.
+The description is not a proof: a change "narrows" or "widens" if no other change compensates it. ``coverage`` decides.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ class Difference(NamedTuple):
 
     Attributes:
         path: the place in a payload.
-        reason: what, as a clause.
-        narrows: something that was valid may no longer be.
-        widens: something that was not valid may be now.
-        presence: it is about whether a member is there, and not about its value.
-        vague: it says no more than that something changed, which is told by what changed inside, if that is known.
+        reason: the change, as a clause.
+        narrows: a valid payload may have become invalid.
+        widens: an invalid payload may have become valid.
+        presence: the change affects whether a member is present, not its value.
+        vague: the change has no detail, and is left out if there are changes inside of it.
     """
 
     path: tuple[Step, ...]
@@ -58,7 +57,7 @@ class Difference(NamedTuple):
 
 
 def differences(old: SchemaDocument, new: SchemaDocument) -> list[Difference]:
-    """Give what changed, from the root down; at most 1,000 changes."""
+    """Return the changes from the root down, at most 1,000."""
     found = list(dict.fromkeys(islice(_Walk(old, new).every(), _MOST)))
     inner = {one.path[:length] for one in found for length in range(len(one.path))}
     return [one for one in found if not (one.vague and one.path in inner)]
@@ -67,83 +66,86 @@ def differences(old: SchemaDocument, new: SchemaDocument) -> list[Difference]:
 class _Walk:
     def __init__(self, old: SchemaDocument, new: SchemaDocument) -> None:
         self._old, self._new = old, new
-        self._left: deque[tuple[list[Node], list[Node], tuple[Step, ...]]] = deque()
+        self._queue: deque[tuple[list[Node], list[Node], tuple[Step, ...]]] = deque()
 
     def every(self) -> Iterator[Difference]:
-        """Give the differences, those nearest to the root first."""
-        self._left.append(([self._old.root], [self._new.root], ()))
+        """Yield the differences, nearest to the root first."""
+        self._queue.append(([self._old.root], [self._new.root], ()))
         seen = set()
-        while self._left:
-            olds, news, path = self._left.popleft()
-            key = (_key(self._old, olds), _key(self._new, news))
+        while self._queue:
+            old_nodes, new_nodes, path = self._queue.popleft()
+            key = (_key(self._old, old_nodes), _key(self._new, new_nodes))
             if key not in seen and len(path) <= DEEPEST:
                 seen.add(key)
-                yield from self._at(olds, news, path)
+                yield from self._at(old_nodes, new_nodes, path)
 
-    def _at(self, olds: list[Node], news: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
-        before, after = self._old.spread(olds, sure=True), self._new.spread(news, sure=True)
+    def _at(self, old_nodes: list[Node], new_nodes: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
+        before, after = self._old.expand(old_nodes, mandatory=True), self._new.expand(new_nodes, mandatory=True)
         yield from _annotations(before, after, path)
-        yield from self._values(olds, news, path)
+        yield from self._values(old_nodes, new_nodes, path)
         yield from _limits(before, after, path)
         yield from _other_words(before, after, path)
-        yield from self._members(olds, news, path)
-        old, new = self._old.items(olds), self._new.items(news)
+        yield from self._members(old_nodes, new_nodes, path)
+        old, new = self._old.items(old_nodes), self._new.items(new_nodes)
         if old or new:
-            self._left.append((old, new, (*path, ITEMS)))
-        old, new = self._old.others(olds), self._new.others(news)
+            self._queue.append((old, new, (*path, ITEMS)))
+        old, new = self._old.others(old_nodes), self._new.others(new_nodes)
         if any(isinstance(one, dict) for one in (*old, *new)):
-            self._left.append((old, new, (*path, OTHERS)))
+            self._queue.append((old, new, (*path, OTHERS)))
 
-    def _values(self, olds: list[Node], news: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
-        lists = (_enumerated(self._old.spread(olds, sure=True)), _enumerated(self._new.spread(news, sure=True)))
+    def _values(self, old_nodes: list[Node], new_nodes: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
+        lists = (
+            _enumerated(self._old.expand(old_nodes, mandatory=True)),
+            _enumerated(self._new.expand(new_nodes, mandatory=True)),
+        )
         had, has = (None if one is None else {msgspec.json.encode(value): None for value in one} for one in lists)
         if had is not None and has is not None:
-            lost, gained = ([_said(one) for one in a if one not in b] for a, b in ((had, has), (has, had)))
+            lost, gained = ([_short(one) for one in a if one not in b] for a, b in ((had, has), (has, had)))
             if lost:
                 yield Difference(path, f"enum lost {_some(lost)}", True, False)
             if gained:
                 yield Difference(path, f"enum gained {_some(gained)}", False, True)
             return
-        was, now = _types(self._old, olds), _types(self._new, news)
+        was, now = _types(self._old, old_nodes), _types(self._new, new_nodes)
         if was != now:
             numbers = now | ({"integer"} if "number" in now else set())
             numbered = was | ({"integer"} if "number" in was else set())
             reason = f"type {_either(was)} became {_either(now)}"
             yield Difference(path, reason, not was <= numbers, not now <= numbered)
         elif has is not None:
-            yield Difference(path, f"was limited to {_some([_said(one) for one in has])}", True, False)
+            yield Difference(path, f"was limited to {_some([_short(one) for one in has])}", True, False)
         if had is not None and has is None:
-            yield Difference(path, f"is no longer limited to {_some([_said(one) for one in had])}", False, True)
+            yield Difference(path, f"is no longer limited to {_some([_short(one) for one in had])}", False, True)
 
-    def _members(self, olds: list[Node], news: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
-        had, has = self._old.declared(olds), self._new.declared(news)
-        needed, needs = _required(self._old, olds), _required(self._new, news)
-        was_closed, is_closed = _closed(self._old, olds), _closed(self._new, news)
+    def _members(self, old_nodes: list[Node], new_nodes: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
+        had, has = self._old.declared(old_nodes), self._new.declared(new_nodes)
+        required_fields, needs = _required(self._old, old_nodes), _required(self._new, new_nodes)
+        was_closed, is_closed = _closed(self._old, old_nodes), _closed(self._new, new_nodes)
         for name in {**had, **has}:
             here = (*path, name)
             if name not in has:
-                kind = "required property" if name in needed else "property"
+                kind = "required property" if name in required_fields else "property"
                 yield Difference(here, f"{kind} {_quoted(name)} was removed", is_closed, True)
             elif name not in had:
                 kind = "required" if name in needs else "optional"
                 reason = f"{kind} property {_quoted(name)} was added"
                 yield Difference(here, reason, True, was_closed, name in needs)
             else:
-                self._left.append((self._old.member(olds, name), self._new.member(news, name), here))
-        for name in sorted(needs - needed):
+                self._queue.append((self._old.member(old_nodes, name), self._new.member(new_nodes, name), here))
+        for name in sorted(needs - required_fields):
             if name in had or name not in has:
                 yield Difference((*path, name), f"property {_quoted(name)} was made required", True, False, True)
-        for name in sorted(needed - needs):
+        for name in sorted(required_fields - needs):
             if name in has or name not in had:
                 yield Difference((*path, name), f"property {_quoted(name)} was made optional", False, True, True)
         if was_closed != is_closed and (had or has or is_closed):
-            said = "may no longer be there" if is_closed else "may be there now"
-            yield Difference((*path, OTHERS), f"members that are not named {said}", is_closed, was_closed)
+            declared = "may no longer be there" if is_closed else "may be there now"
+            yield Difference((*path, OTHERS), f"members that are not named {declared}", is_closed, was_closed)
 
 
 def _key(document: SchemaDocument, nodes: list[Node]) -> tuple[int, ...]:
-    """Give what a place within itself is known again by: the ids of what is said of it, references followed."""
-    return tuple(sorted(id(node) for node in document.spread(nodes) if set(node) != {"$ref"})) or (
+    """Return a key that identifies a recursive place: the ids of its schemas, references resolved."""
+    return tuple(sorted(id(node) for node in document.expand(nodes) if set(node) != {"$ref"})) or (
         id(next(iter(nodes), None)),
     )
 
@@ -181,7 +183,7 @@ def _limits(before: list[dict[str, Any]], after: list[dict[str, Any]], path: tup
 def _other_words(
     before: list[dict[str, Any]], after: list[dict[str, Any]], path: tuple[Step, ...]
 ) -> Iterator[Difference]:
-    """Tell which words changed that are compared as they are."""
+    """Yield the changes of keywords that are compared verbatim."""
     for word in _OTHER_WORDS:
         had, has = ([node[word] for node in nodes if word in node] for nodes in (before, after))
         had, has = ([one for one in many if one is not False or word != "uniqueItems"] for many in (had, has))
@@ -190,11 +192,11 @@ def _other_words(
         if _encoded(had) == _encoded(has):
             continue
         if not had:
-            yield Difference(path, f"{word} {_said_of(has)}was added", word != "anyOf" or not _plain(has), False)
+            yield Difference(path, f"{word} {_short_value(has)}was added", word != "anyOf" or not _plain(has), False)
         elif not has:
-            yield Difference(path, f"{word} {_said_of(had)}was removed", False, True)
+            yield Difference(path, f"{word} {_short_value(had)}was removed", False, True)
         else:
-            became = f" from {_said_of(had)}to {_said_of(has)}".rstrip() if _said_of(had) else ""
+            became = f" from {_short_value(had)}to {_short_value(has)}".rstrip() if _short_value(had) else ""
             vague = word in ("oneOf", "anyOf")
             yield Difference(path, f"{word} changed{became}", True, True, vague=vague)
 
@@ -213,17 +215,17 @@ def _enumerated(nodes: Sequence[dict[str, Any]]) -> list[Any] | None:
 
 
 def _types(document: SchemaDocument, nodes: Sequence[Node], known: dict[int, set[str]] | None = None) -> set[str]:
-    """Give the types that values of a place may have, as far as its words tell.
+    """Return the types that values of a place may have, according to its keywords.
 
     Args:
-        known: of each alternative that was met: what leads back to itself, or is referred to twice, is looked at once.
+        known: the types of each alternative found so far, so that recursive ones are visited once.
     """
     kinds = set(_TYPES) - {"integer"}
     known = {} if known is None else known
     if any(node is False for node in nodes):
         return set()
-    for node in document.spread(nodes, sure=True):
-        said = _listed_types(node)
+    for node in document.expand(nodes, mandatory=True):
+        declared = _listed_types(node)
         for word in ("anyOf", "oneOf"):
             if isinstance(node.get(word), list):
                 for part in node[word]:
@@ -231,16 +233,16 @@ def _types(document: SchemaDocument, nodes: Sequence[Node], known: dict[int, set
                         known[id(part)] = set(kinds)  # while it is looked at: anything
                         known[id(part)] = _types(document, [part], known)
                 some = set().union(*(known[id(part)] for part in node[word]))
-                said = some if said is None else _both(said, some)
-        if said is not None:
-            kinds = _both(kinds, said)
+                declared = some if declared is None else _both(declared, some)
+        if declared is not None:
+            kinds = _both(kinds, declared)
     return kinds
 
 
 def _listed_types(node: dict[str, Any]) -> set[str] | None:
-    said = node.get("type")
-    if isinstance(said, (str, list)):
-        return {said} if isinstance(said, str) else {one for one in said if isinstance(one, str)}
+    declared = node.get("type")
+    if isinstance(declared, (str, list)):
+        return {declared} if isinstance(declared, str) else {one for one in declared if isinstance(one, str)}
     values = _enumerated([node])
     return None if values is None else {_type_of(value) for value in values}
 
@@ -262,7 +264,7 @@ def _type_of(value: Any) -> str:
 def _required(document: SchemaDocument, nodes: Sequence[Node]) -> set[str]:
     return {
         name
-        for node in document.spread(nodes, sure=True)
+        for node in document.expand(nodes, mandatory=True)
         if isinstance(node.get("required"), list)
         for name in node["required"]
     }
@@ -271,12 +273,12 @@ def _required(document: SchemaDocument, nodes: Sequence[Node]) -> set[str]:
 def _closed(document: SchemaDocument, nodes: Sequence[Node]) -> bool:
     return any(
         node.get("additionalProperties") is False or node.get("unevaluatedProperties") is False
-        for node in document.spread(nodes, sure=True)
+        for node in document.expand(nodes, mandatory=True)
     )
 
 
 def _alternatives(lists: list[Any]) -> list[Any]:
-    """Give the alternatives that more than a type, which was told already, says something of."""
+    """Return the alternatives that consist of more than a type, which is reported separately."""
     return [one for some in lists if isinstance(some, list) for one in some if not _is_type(one)]
 
 
@@ -288,10 +290,10 @@ def _plain(alternatives: list[Any]) -> bool:
     return all(is_anything(one) for one in alternatives)
 
 
-def _said_of(values: list[Any]) -> str:
-    """Give the value of a word where it is short: a pattern, a format, a number."""
+def _short_value(values: list[Any]) -> str:
+    """Return the value of a keyword if it is short: a pattern, a format, a number."""
     if len(values) == 1 and isinstance(values[0], (str, int, float)) and not isinstance(values[0], bool):
-        return f"{_said(msgspec.json.encode(values[0]))} "
+        return f"{_short(msgspec.json.encode(values[0]))} "
     return ""
 
 
@@ -299,7 +301,7 @@ def _encoded(values: list[Any]) -> list[bytes]:
     return sorted(msgspec.json.encode(value, order="sorted") for value in values)
 
 
-def _said(value: bytes) -> str:
+def _short(value: bytes) -> str:
     text = value.decode()
     text = f"'{text[1:-1]}'" if text.startswith('"') else text
     return text if len(text) <= 60 else f"{text[:59]}…"
@@ -310,7 +312,7 @@ def _some(texts: list[str]) -> str:
 
 
 def _quoted(name: str) -> str:
-    return _said(msgspec.json.encode(name))
+    return _short(msgspec.json.encode(name))
 
 
 def _either(kinds: set[str]) -> str:

@@ -1,4 +1,4 @@
-"""A JSON Schema as the comparison reads it: places in a payload, and all that a schema says of each of them."""
+"""A JSON Schema with queries for the comparison: the subschemas that apply to a place of a payload."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from balog.errors import MissingExtraError
-from balog.registry.comparing.unevaluated import evaluated
+from balog.registry.comparing.unevaluated import replace_unevaluated
 from balog.registry.complexity import measure_complexity
 from balog.registry.json_compiler import compile_schema
 from balog.registry.reasons import json_path
@@ -30,27 +30,27 @@ __all__ = [
 ]
 
 DEEPEST = 40
-"""Levels of a payload that a comparison looks at one by one; deeper ones are judged as a whole."""
+"""Levels of a payload that are compared one by one; deeper levels are compared as a whole."""
 
 Node = Any
-"""A sub-schema: an object or a boolean."""
+"""A subschema: an object or a boolean."""
 
 
-class Wild(Enum):
-    """Steps of a path that stand for many places."""
+class Wildcard(Enum):
+    """Steps of a path that match many places."""
 
     ITEMS = "[*]"
     OTHERS = "*"
 
 
-Step = str | Wild
-"""A member's name, or all that a list or a map holds."""
+Step = str | Wildcard
+"""A member's name, or a wildcard for the items of a list or the values of a map."""
 
-ITEMS = Wild.ITEMS
-OTHERS = Wild.OTHERS
+ITEMS = Wildcard.ITEMS
+OTHERS = Wildcard.OTHERS
 
 _REF_ALONE = {"draft-04/schema", "draft-06/schema", "draft-07/schema"}
-"""Drafts in which nothing beside a ``$ref`` counts."""
+"""Drafts that ignore the keywords beside a ``$ref``."""
 
 _ALL = ("allOf",)
 _SOME = ("anyOf", "oneOf")
@@ -59,13 +59,13 @@ _ROOT = "root"
 
 
 class SchemaDocument:
-    """One JSON Schema, its references followed, and what can be asked of it.
+    """One JSON Schema with its references resolved.
 
     Args:
         document: the decoded schema; references lead into it.
 
     Raises:
-        InvalidSchemaError: it is none.
+        InvalidSchemaError: the document is not a schema.
         MissingExtraError: jsonschema-rs is not installed.
     """
 
@@ -81,21 +81,21 @@ class SchemaDocument:
             self.root = _relocate(self.root, lambda reference: _local(reference, base))
         if self.draft in _REF_ALONE:
             self.root = copy_schema(self.root, _alone)
-        self.root = evaluated(self.root)
+        self.root = replace_unevaluated(self.root)
         measure_complexity(self.root)
         self._moved: Any = None
         self._canonical: dict[tuple[int, ...], Any] = {}
         self._tests: dict[tuple[int, ...], Callable[[Any], bool]] = {}
-        self._kept: list[Node] = []  # so that no id of a node is that of another one later
+        self._kept: list[Node] = []  # keeps nodes alive, so that no id is reused
         self.validator = self._compiled(self.root)
 
     def target(self, node: Mapping[str, Any]) -> Node:
-        """Give what a node's ``$ref`` leads to; nothing that is valid where it leads nowhere."""
+        """Return the target of a node's ``$ref``; False, which accepts nothing, if it leads nowhere."""
         found = resolve(self.root, node["$ref"])
         return False if found is None else found
 
-    def also(self, node: Node, definitions: Mapping[str, Any]) -> SchemaDocument:
-        """Give the schema of what is valid here and by another node, too, whose references lead to ``definitions``."""
+    def intersect(self, node: Node, definitions: Mapping[str, Any]) -> SchemaDocument:
+        """Return the intersection with another node, whose references lead to ``definitions``."""
         schema = {
             "allOf": [{"$ref": f"#/$defs/{_ROOT}"}, node],
             "$defs": {_ROOT: _moved(self.root), **definitions},
@@ -104,11 +104,11 @@ class SchemaDocument:
             schema["$schema"] = self.root["$schema"]
         return SchemaDocument(schema)
 
-    def spread(self, nodes: Iterable[Node], sure: bool = False) -> list[dict[str, Any]]:
-        """Give every object that says something of one place: the nodes, what they refer to and combine.
+    def expand(self, nodes: Iterable[Node], mandatory: bool = False) -> list[dict[str, Any]]:
+        """Return every schema object that applies to a place: the nodes, their references and combinations.
 
         Args:
-            sure: only those that a value of the place must be valid by.
+            mandatory: only schemas against which every value must be valid.
         """
         found: dict[int, dict[str, Any]] = {}
         left = deque(nodes)
@@ -119,46 +119,48 @@ class SchemaDocument:
             found[id(node)] = node
             if "$ref" in node and (target := resolve(self.root, node["$ref"])) is not None:
                 left.append(target)
-            for name in _ALL if sure else (*_ALL, *_SOME):
+            for name in _ALL if mandatory else (*_ALL, *_SOME):
                 left += _listed(node.get(name))
-            if not sure:
+            if not mandatory:
                 left += [node[name] for name in _BRANCHES if name in node]
                 left += _valued(node.get("dependentSchemas")) + _valued(node.get("dependencies"))
         return list(found.values())
 
     def declared(self, nodes: Iterable[Node]) -> dict[str, None]:
-        """Give the names of members that have a schema of their own at a place, in order."""
-        return {name: None for node in self.spread(nodes) for name in _mapping(node.get("properties"))}
+        """Return the names of declared members at a place, in order."""
+        return {name: None for node in self.expand(nodes) for name in _mapping(node.get("properties"))}
 
-    def member(self, nodes: Iterable[Node], name: str, sure: bool = False) -> list[Node]:
-        """Give what is said of the member ``name`` of objects at a place."""
+    def member(self, nodes: Iterable[Node], name: str, mandatory: bool = False) -> list[Node]:
+        """Return the schemas of the member ``name`` of objects at a place."""
         found = []
-        for node in self.spread(nodes, sure):
-            said = [node["properties"][name]] if name in _mapping(node.get("properties")) else []
-            said += [one for pattern, one in _mapping(node.get("patternProperties")).items() if matches(pattern, name)]
-            if not said and "additionalProperties" in node:
-                said = [node["additionalProperties"]]
-            found += said
+        for node in self.expand(nodes, mandatory):
+            declared = [node["properties"][name]] if name in _mapping(node.get("properties")) else []
+            declared += [
+                one for pattern, one in _mapping(node.get("patternProperties")).items() if matches(pattern, name)
+            ]
+            if not declared and "additionalProperties" in node:
+                declared = [node["additionalProperties"]]
+            found += declared
         return found
 
     def others(self, nodes: Iterable[Node]) -> list[Node]:
-        """Give what is said of members without a schema of their own."""
+        """Return the schemas of undeclared members."""
         found = []
-        for node in self.spread(nodes):
+        for node in self.expand(nodes):
             found += [node["additionalProperties"]] if "additionalProperties" in node else []
             found += _mapping(node.get("patternProperties")).values()
         return found
 
     def items(self, nodes: Iterable[Node]) -> list[Node]:
-        """Give what is said of the items of arrays at a place, wherever they are in it."""
+        """Return the schemas of the items of arrays at a place, at any index."""
         found: list[Node] = []
-        for node in self.spread(nodes):
+        for node in self.expand(nodes):
             for name in ("items", "prefixItems", "additionalItems", "contains"):
                 found += node[name] if isinstance(node.get(name), list) else [node[name]] if name in node else []
         return found
 
-    def alone(self, nodes: Sequence[Node]) -> dict[str, Any]:
-        """Give a schema of its own for what must hold at a place; references in it still lead where they did."""
+    def standalone(self, nodes: Sequence[Node]) -> dict[str, Any]:
+        """Return a self-contained schema for a place; its references keep their targets."""
         if len(nodes) == 1 and nodes[0] is self.root:
             return dict(self.root)
         referring: list[str] = []
@@ -172,13 +174,13 @@ class SchemaDocument:
         return schema
 
     def canonical(self, nodes: Sequence[Node]) -> Any:
-        """Give jsonschema-rs' canonical form of what must hold at a place; None when it has none."""
+        """Return the canonical form of jsonschema-rs for a place; None if there is none."""
         key = tuple(map(id, nodes))
         if key not in self._canonical:
             self._kept += nodes
             try:
                 self._canonical[key] = self._rust.canonicalize(
-                    self.alone(nodes),
+                    self.standalone(nodes),
                     validate_formats=True,
                     pattern_options=self._rust.RegexOptions(),
                     offline=True,
@@ -188,7 +190,7 @@ class SchemaDocument:
         return self._canonical[key]
 
     def at(self, path: Sequence[Step]) -> list[Node]:
-        """Give what is said of a place of a payload."""
+        """Return the schemas of a place of a payload."""
         nodes: list[Node] = [self.root]
         for step in path:
             if step is ITEMS:
@@ -197,19 +199,19 @@ class SchemaDocument:
                 nodes = self.others(nodes) if step is OTHERS else self.member(nodes, str(step))
         return nodes
 
-    def takes(self, value: Any) -> bool:
-        """Tell whether a payload is valid."""
+    def accepts(self, value: Any) -> bool:
+        """Return whether a payload is valid."""
         try:
             return bool(self.validator.is_valid(value))
         except (ValueError, RecursionError):
             return False
 
-    def test_of(self, nodes: Sequence[Node]) -> Callable[[Any], bool]:
-        """Give what tells whether a value is what must hold at a place."""
+    def tester(self, nodes: Sequence[Node]) -> Callable[[Any], bool]:
+        """Return a predicate that validates a value of a place."""
         key = tuple(map(id, nodes))
         if key not in self._tests:
             self._kept += nodes
-            self._tests[key] = self._compiled(self.alone(nodes)).is_valid
+            self._tests[key] = self._compiled(self.standalone(nodes)).is_valid
         return self._tests[key]
 
     def _compiled(self, schema: dict[str, Any]) -> Any:
@@ -220,13 +222,15 @@ class SchemaDocument:
 
 
 def draft_of(document: Mapping[str, Any]) -> str:
-    """Give the draft that a schema says it is of: ``2020-12`` when it does not."""
-    said = document.get("$schema")
-    return said.rstrip("#").rsplit("json-schema.org/", 1)[-1] if isinstance(said, str) else "draft/2020-12/schema"
+    """Return the draft that a schema declares; ``2020-12`` if it declares none."""
+    declared = document.get("$schema")
+    return (
+        declared.rstrip("#").rsplit("json-schema.org/", 1)[-1] if isinstance(declared, str) else "draft/2020-12/schema"
+    )
 
 
 def path_of(steps: Sequence[Step]) -> str:
-    """Write a place as a JSONPath: ``$.lines[*].price``, ``$.labels.*``."""
+    """Return a place as a JSONPath: ``$.lines[*].price``, ``$.labels.*``."""
     path = "$"
     for step in steps:
         path += json_path([step])[1:] if isinstance(step, str) else "[*]" if step is ITEMS else ".*"
@@ -234,14 +238,14 @@ def path_of(steps: Sequence[Step]) -> str:
 
 
 def is_anything(node: Node) -> bool:
-    """Tell a schema that refuses nothing, annotations aside."""
+    """Return whether a schema accepts every value."""
     if isinstance(node, dict):
         return not set(node) - {"title", "description", "$comment", "default", "examples", "deprecated", "$defs"}
     return node is not False
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Tell whether a member's name is one of ``patternProperties``, by the engine that holds payloads against them."""
+    """Return whether a member's name matches a pattern, with the engine that validates payloads."""
     return bool(_matcher(pattern)(name))
 
 
@@ -271,7 +275,7 @@ def _relocate(node: Node, change: Callable[[str], str]) -> Node:
 
 
 def _moved(node: Node, referring: list[str] | None = None) -> Node:
-    """Copy a node so that its references lead into the document where ``alone`` puts it; note them."""
+    """Copy a node with references into the definition where ``standalone`` puts the root. Add them to ``referring``."""
 
     def move(reference: str) -> str:
         if referring is not None:
@@ -283,7 +287,7 @@ def _moved(node: Node, referring: list[str] | None = None) -> Node:
 
 
 def _local(reference: str, base: str) -> str:
-    """Write a reference to a document by its ``$id`` as what it is, one into the document itself."""
+    """Replace a reference to the document's own ``$id`` by a local one."""
     name, _, pointer = reference.partition("#")
     return f"#{pointer}" if name == base.rstrip("#") else reference
 

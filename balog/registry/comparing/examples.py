@@ -1,8 +1,8 @@
-"""Finds payloads that one schema takes and another one refuses; each is judged by both validators.
+"""Finds counterexamples: payloads that one schema accepts and another one rejects, confirmed by both validators.
 
-Tries are made place by place, of what the two schemas speak of: their constants, the numbers and lengths at their
-limits and beside them, texts of their patterns and formats, members and items there and not. At each place those come
-first that the reader refuses there and the writer takes.
+Candidates for each place come from the schemas: their constants, the numbers and lengths at and around their limits,
+strings of their patterns and formats, members and items present and absent. At each place, values that the writer
+accepts and the reader rejects come first.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from balog.registry.comparing.document import ITEMS, OTHERS, Node, SchemaDocument, Step
-from balog.registry.comparing.strings import OF_FORMATS, matching
+from balog.registry.comparing.strings import FORMAT_EXAMPLES, matching_strings
 
-__all__ = ["Counterexample", "find_examples", "suggested"]
+__all__ = ["Counterexample", "find_examples", "suggest_payloads"]
 
 _MOST_A_PLACE = 40
 _MOST_IN_ALL = 20_000
-_MOST_LOOKED_AT = 1_000
+_MOST_TESTED = 1_000
 _DEEPEST = 12
 _MANY = 30
 _LONGEST = 1_000
@@ -29,39 +29,39 @@ _UNNAMED = "another"
 
 
 class Counterexample(NamedTuple):
-    """A payload that the writer takes and the reader refuses, and where the reader finds fault with it."""
+    """A payload that the writer accepts and the reader rejects, with the reader's violations."""
 
     payload: Any
-    faults: list[tuple[tuple[str | int, ...], bool]]
+    violations: list[tuple[tuple[str | int, ...], bool]]
 
     def shows(self, path: Sequence[Step], presence: bool) -> bool:
-        """Tell whether the reader finds fault with the value at a place, or (``presence``) with its not being there."""
-        return any(missing == presence and _leads(fault, path) for fault, missing in self.faults)
+        """Return whether the reader rejects the value of a place, or (``presence``) its absence."""
+        return any(missing == presence and _leads(violation, path) for violation, missing in self.violations)
 
 
 def find_examples(reader: SchemaDocument, writer: SchemaDocument) -> list[Counterexample]:
-    """Give some, the smallest first; none where none was found, which proves nothing."""
-    tries = _Tries(reader, writer)
+    """Return counterexamples, the smallest first. An empty list proves nothing."""
+    candidates = _Candidates(reader, writer)
     found: dict[tuple[Any, ...], tuple[bytes, Counterexample]] = {}
-    looked = 0
-    for source in (_of_difference(reader, writer), iter(tries.at([writer.root], [reader.root], 0))):
+    tested = 0
+    for source in (_of_difference(reader, writer), iter(candidates.at([writer.root], [reader.root], 0))):
         for payload in islice(source, _MOST_IN_ALL):
-            if looked < _MOST_LOOKED_AT and writer.takes(payload) and not reader.takes(payload):
-                looked += 1
-                example, text = Counterexample(payload, _faults(reader, payload)), msgspec.json.encode(payload)
-                key = tuple(example.faults)
+            if tested < _MOST_TESTED and writer.accepts(payload) and not reader.accepts(payload):
+                tested += 1
+                example, text = Counterexample(payload, _violations(reader, payload)), msgspec.json.encode(payload)
+                key = tuple(example.violations)
                 if key not in found or (len(text), text) < (len(found[key][0]), found[key][0]):
                     found[key] = text, example
     return [example for text, example in sorted(found.values(), key=lambda one: (len(one[0]), one[0]))]
 
 
-def suggested(document: SchemaDocument) -> list[Any]:
-    """Return payloads that a schema itself speaks of, valid ones and others."""
-    return _Tries(document, document).at([], [document.root], 0)
+def suggest_payloads(document: SchemaDocument) -> list[Any]:
+    """Return valid and invalid payloads that are close to a schema's limits."""
+    return _Candidates(document, document).at([], [document.root], 0)
 
 
 def _of_difference(reader: SchemaDocument, writer: SchemaDocument) -> Iterator[Any]:
-    """Give tries of the schema that has exactly what is searched for, where jsonschema-rs can write it."""
+    """Yield candidates from the difference of the two schemas, if jsonschema-rs can compute it."""
     old, new = writer.canonical([writer.root]), reader.canonical([reader.root])
     try:
         schema = None if old is None or new is None else old.subtract(new).to_json_schema()
@@ -69,11 +69,11 @@ def _of_difference(reader: SchemaDocument, writer: SchemaDocument) -> Iterator[A
         return
     if isinstance(schema, dict):
         document = SchemaDocument(schema)
-        yield from _Tries(reader, document).at([document.root], [], 0)
+        yield from _Candidates(reader, document).at([document.root], [], 0)
 
 
-def _faults(reader: SchemaDocument, payload: Any) -> list[tuple[tuple[str | int, ...], bool]]:
-    """Give the places of faults, and whether something is missing there."""
+def _violations(reader: SchemaDocument, payload: Any) -> list[tuple[tuple[str | int, ...], bool]]:
+    """Return the places of violations, and whether a member is missing there."""
     found: list[tuple[tuple[str | int, ...], bool]] = []
     errors = list(islice(reader.validator.iter_errors(payload), 50))
     while errors:
@@ -89,31 +89,35 @@ def _faults(reader: SchemaDocument, payload: Any) -> list[tuple[tuple[str | int,
     return found
 
 
-def _leads(fault: Sequence[Any], path: Sequence[Step]) -> bool:
-    return len(fault) == len(path) and all(
+def _leads(violation: Sequence[Any], path: Sequence[Step]) -> bool:
+    return len(violation) == len(path) and all(
         step is OTHERS or (step is ITEMS and isinstance(at, int)) or step == at
-        for at, step in zip(fault, path, strict=True)
+        for at, step in zip(violation, path, strict=True)
     )
 
 
-class _Tries:
+class _Candidates:
     def __init__(self, reader: SchemaDocument, writer: SchemaDocument) -> None:
         self._reader, self._writer = reader, writer
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Any]] = {}
 
     def at(self, writes: list[Node], reads: list[Node], depth: int) -> list[Any]:
-        """Give values that the writer takes at a place, at most 40."""
+        """Return values that the writer accepts at a place, at most 40."""
         key = (tuple(map(id, writes)), tuple(map(id, reads)))
         if key in self._known:
             return self._known[key]
-        self._known[key] = []  # of what is within itself
-        said = [*self._writer.spread(writes), *self._reader.spread(reads)]
-        tries: Iterable[Any] = _scalars(said)
+        self._known[key] = []  # for recursive places
+        schemas = [*self._writer.expand(writes), *self._reader.expand(reads)]
+        candidates: Iterable[Any] = _scalars(schemas)
         if depth < _DEEPEST:
-            tries = [*tries, *self._lists(said, writes, reads, depth), *self._objects(said, writes, reads, depth)]
-        takes = self._writer.test_of(writes) if writes else None
-        refuses = self._reader.test_of(reads) if reads else None
-        kept = {msgspec.json.encode([one]): one for one in tries if takes is None or takes(one)}.values()
+            candidates = [
+                *candidates,
+                *self._lists(schemas, writes, reads, depth),
+                *self._objects(schemas, writes, reads, depth),
+            ]
+        accepts = self._writer.tester(writes) if writes else None
+        refuses = self._reader.tester(reads) if reads else None
+        kept = {msgspec.json.encode([one]): one for one in candidates if accepts is None or accepts(one)}.values()
         if refuses is None:
             best = list(kept)
         else:
@@ -124,15 +128,15 @@ class _Tries:
         return found
 
     def _lists(
-        self, said: list[dict[str, Any]], writes: list[Node], reads: list[Node], depth: int
+        self, schemas: list[dict[str, Any]], writes: list[Node], reads: list[Node], depth: int
     ) -> Iterator[list[Any]]:
-        if not _may_be(said, "array"):
+        if not _may_be(schemas, "array"):
             return
         yield []
         items = self.at(self._writer.items(writes), self._reader.items(reads), depth + 1) or [None, 0, ""]
         for item in items:
             yield [item]
-        written, read = _first_items(self._writer.spread(writes)), _first_items(self._reader.spread(reads))
+        written, read = _first_items(self._writer.expand(writes)), _first_items(self._reader.expand(reads))
         first = [
             self.at(
                 [written[n]] if n < len(written) else self._writer.items(writes),
@@ -147,31 +151,33 @@ class _Tries:
             for item in (*items, *(first[place] if place < len(first) else ())):
                 yield [*begin, item]
         yield [items[0], items[0]]
-        for count in _around(said, ("minItems", "maxItems", "minContains", "maxContains")):
+        for count in _around(schemas, ("minItems", "maxItems", "minContains", "maxContains")):
             if 0 <= count <= 100:
                 for item in items[:3]:
                     yield [item] * count
                     yield [items[n % len(items)] for n in range(count)]
 
     def _objects(
-        self, said: list[dict[str, Any]], writes: list[Node], reads: list[Node], depth: int
+        self, schemas: list[dict[str, Any]], writes: list[Node], reads: list[Node], depth: int
     ) -> Iterator[dict[str, Any]]:
-        if not _may_be(said, "object"):
+        if not _may_be(schemas, "object"):
             return
         writer, reader = self._writer, self._reader
-        required = {name: None for node in writer.spread(writes) for name in _texts_in(node.get("required"))}
+        required = {name: None for node in writer.expand(writes) for name in _texts_in(node.get("required"))}
         names = {**required, **writer.declared(writes), **reader.declared(reads)}
-        names |= {name: None for node in said for name in _texts_in(node.get("required"))}
-        names |= {name: None for node in said for name in (node.get("dependentRequired") or {})}
-        for node in said:
-            names |= {text: None for pattern in node.get("patternProperties") or {} for text in matching(pattern, 2)}
+        names |= {name: None for node in schemas for name in _texts_in(node.get("required"))}
+        names |= {name: None for node in schemas for name in (node.get("dependentRequired") or {})}
+        for node in schemas:
+            names |= {
+                text: None for pattern in node.get("patternProperties") or {} for text in matching_strings(pattern, 2)
+            }
         names[_UNNAMED] = None
         values = {
             name: self.at(writer.member(writes, name), reader.member(reads, name), depth + 1)
             for name in islice(names, 500)
         }
         fine = {
-            name: next((one for one in some if reader.test_of(nodes)(one)), some[0])
+            name: next((one for one in some if reader.tester(nodes)(one)), some[0])
             if (nodes := reader.member(reads, name))
             else some[0]
             for name, some in values.items()
@@ -184,7 +190,7 @@ class _Tries:
         yield whole
         for n in range(
             _MOST_A_PLACE
-        ):  # each member's first, then each one's second: where few are kept, all have a say
+        ):  # the first value of each member, then the second, so that all members count if few values are kept
             for name, some in values.items():
                 if n < len(some):
                     yield {**base, name: some[n]}
@@ -192,51 +198,51 @@ class _Tries:
             yield {other: one for other, one in whole.items() if other != name}
             for one in some[:10]:
                 yield {**whole, name: one}
-        for branch in _branches(said):
+        for branch in _branches(schemas):
             of_branch = {name: fine[name] for name in branch if name in fine}
             for name, some in values.items():
                 for one in some[:5]:
                     yield {**base, **of_branch, name: one}
-        for count in _around(said, ("minProperties", "maxProperties")):
+        for count in _around(schemas, ("minProperties", "maxProperties")):
             if 0 <= count <= 100:
                 names_then = [*values, *(f"{_UNNAMED}{n}" for n in range(count))][: max(count, 0)]
                 yield {name: fine.get(name, fine.get(_UNNAMED)) for name in names_then}
 
 
-def _scalars(said: list[dict[str, Any]]) -> list[Any]:
-    """Give values without parts: of each type that may be there, and those that the words speak of."""
+def _scalars(schemas: list[dict[str, Any]]) -> list[Any]:
+    """Return scalar values of each type that may occur, and those that the keywords name."""
     found: list[Any] = []
-    for node in said:
+    for node in schemas:
         found += node["enum"] if isinstance(node.get("enum"), list) else []
         found += [node["const"]] if "const" in node else []
-    if _may_be(said, "string"):
+    if _may_be(schemas, "string"):
         found += ["", "a", "?!"]
-        for node in said:
-            found += matching(node["pattern"]) if isinstance(node.get("pattern"), str) else []
-            found += [OF_FORMATS[node["format"]]] if node.get("format") in OF_FORMATS else []
-        found += ["a" * n for n in _around(said, ("minLength", "maxLength")) if 0 <= n <= _LONGEST]
-    if _may_be(said, "integer") or _may_be(said, "number"):
+        for node in schemas:
+            found += matching_strings(node["pattern"]) if isinstance(node.get("pattern"), str) else []
+            found += [FORMAT_EXAMPLES[node["format"]]] if node.get("format") in FORMAT_EXAMPLES else []
+        found += ["a" * n for n in _around(schemas, ("minLength", "maxLength")) if 0 <= n <= _LONGEST]
+    if _may_be(schemas, "integer") or _may_be(schemas, "number"):
         found += [0, 1, -1, 0.5, -0.5]
-        for number in _around(said, ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")):
+        for number in _around(schemas, ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")):
             found += [number, number + 0.5, number - 0.5] if abs(number) < 2**50 else [number]
-        for node in said:
+        for node in schemas:
             by: Any = node.get("multipleOf")
             found += [by * 2, by * 3, by * 7] if _is_number(by) else []
     found += [None, False, True]
     return found
 
 
-def _may_be(said: list[dict[str, Any]], kind: str) -> bool:
-    """Tell whether some of the words leave a type open, or name it."""
-    return any("type" not in node or kind in ([t] if isinstance(t := node["type"], str) else t) for node in said) or (
-        not said
-    )
+def _may_be(schemas: list[dict[str, Any]], kind: str) -> bool:
+    """Return whether a value of the type may occur."""
+    return any(
+        "type" not in node or kind in ([t] if isinstance(t := node["type"], str) else t) for node in schemas
+    ) or (not schemas)
 
 
-def _around(said: list[dict[str, Any]], words: Sequence[str]) -> list[Any]:
-    """Return the numbers that limits name, and those beside them. A limit without a fraction is an int: 1.0 is 1."""
+def _around(schemas: list[dict[str, Any]], words: Sequence[str]) -> list[Any]:
+    """Return the limits and their neighbours. A limit without a fraction is an int: 1.0 is 1."""
     found: dict[Any, None] = {}
-    for node in said:
+    for node in schemas:
         for word in words:
             limit: Any = node.get(word)
             if _is_number(limit):
@@ -253,16 +259,18 @@ def _texts_in(value: Any) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
-def _first_items(said: list[dict[str, Any]]) -> list[Node]:
-    for node in said:
+def _first_items(schemas: list[dict[str, Any]]) -> list[Node]:
+    for node in schemas:
         for word in ("prefixItems", "items"):
             if isinstance(node.get(word), list):
                 return list(node[word][:20])
     return []
 
 
-def _branches(said: list[dict[str, Any]]) -> list[list[str]]:
-    """Give what each alternative asks for, so that a payload can be of one that is not the first."""
+def _branches(schemas: list[dict[str, Any]]) -> list[list[str]]:
+    """Return the required members of each alternative, so that a payload can match any of them."""
     return [
-        _texts_in(node.get("required")) for node in said if isinstance(node.get("required"), list) and len(said) > 2
+        _texts_in(node.get("required"))
+        for node in schemas
+        if isinstance(node.get("required"), list) and len(schemas) > 2
     ][:10]

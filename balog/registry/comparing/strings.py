@@ -1,4 +1,4 @@
-"""Short texts that match a pattern, or have a format: tries at an example, which the validators then judge."""
+"""Short strings that match a pattern or a format: candidates for examples, which the validators then check."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ with warnings.catch_warnings():
     except ImportError:  # Python 3.10
         import sre_parse as parser
 
-__all__ = ["OF_FORMATS", "matching"]
+__all__ = ["FORMAT_EXAMPLES", "matching_strings"]
 
-OF_FORMATS = {
+FORMAT_EXAMPLES = {
     "date-time": "2020-01-01T00:00:00Z", "date": "2020-01-01", "time": "00:00:00Z", "duration": "P1D",
     "email": "a@example.com", "idn-email": "a@example.com", "hostname": "example.com", "idn-hostname": "example.com",
     "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "uri": "https://example.com/", "uri-reference": "/a",
     "iri": "https://example.com/", "iri-reference": "/a", "uri-template": "/{a}", "json-pointer": "/a",
     "relative-json-pointer": "0", "regex": "a", "uuid": "00000000-0000-4000-8000-000000000000",
 }  # fmt: skip
-"""A text of each format."""
+"""A string of each format."""
 
 _MOST_REPEATS = 50
 _OF_CLASSES = {"digit": "0", "word": "a", "space": " ", "not_digit": "a", "not_word": "-", "not_space": "a"}
 
 
-def matching(pattern: str, most: int = 4) -> list[str]:
-    """Give a few texts that should match a pattern; none where it is not understood."""
+def matching_strings(pattern: str, most: int = 4) -> list[str]:
+    """Return a few strings that should match a pattern; none if the pattern is not understood."""
     try:
         tree = parser.parse(pattern)
         texts = list(dict.fromkeys(islice(_texts(tree), most * 4)))
@@ -41,44 +41,44 @@ def matching(pattern: str, most: int = 4) -> list[str]:
 
 
 def _texts(tree: Sequence[Any]) -> Iterator[str]:
-    """Give texts of a sequence: the first of each part, then each part's other ones in turn."""
-    parts = [list(islice(_part(str(kind).lower(), said), 4)) or [""] for kind, said in tree]
+    """Yield strings for a sequence: the first of each part, then the others of each part in turn."""
+    parts = [list(islice(_part(str(kind).lower(), argument), 4)) or [""] for kind, argument in tree]
     yield "".join(part[0] for part in parts)
     for place, part in enumerate(parts):
         for other in part[1:]:
             yield "".join(other if one is part else one[0] for one in [*parts[:place], part, *parts[place + 1 :]])
 
 
-def _part(kind: str, said: Any) -> Iterator[str]:
+def _part(kind: str, argument: Any) -> Iterator[str]:
     if kind == "literal":
-        yield chr(said)
+        yield chr(argument)
     elif kind == "not_literal":
-        yield "a" if said != ord("a") else "b"
+        yield "a" if argument != ord("a") else "b"
     elif kind == "any":
         yield "a"
     elif kind == "in":
-        yield from _of_set(said)
+        yield from _of_set(argument)
     elif kind == "branch":
-        for branch in said[1]:
+        for branch in argument[1]:
             yield next(_texts(branch))
     elif kind == "subpattern":
-        yield from _texts(said[3])
+        yield from _texts(argument[3])
     elif kind in ("max_repeat", "min_repeat", "possessive_repeat"):
-        least, most, inner = said
+        least, most, inner = argument
         for count in dict.fromkeys((least, least + 1, min(int(most), _MOST_REPEATS))):
             if least <= count <= most and count <= _MOST_REPEATS:
                 yield next(_texts(inner)) * count
 
 
-def _of_set(said: Sequence[Any]) -> Iterator[str]:
-    """Give characters of a set: of each of its parts one, or, of a set that is negated, some that are in none."""
-    if said and str(said[0][0]).lower() == "negate":
-        ranges = [one for kind, one in said[1:] if str(kind).lower() in ("literal", "range")]
+def _of_set(argument: Sequence[Any]) -> Iterator[str]:
+    """Yield one character for each part of a set, or characters outside of a negated set."""
+    if argument and str(argument[0][0]).lower() == "negate":
+        ranges = [one for kind, one in argument[1:] if str(kind).lower() in ("literal", "range")]
         taken = {chr(one) for one in ranges if isinstance(one, int)}
         spans = [one for one in ranges if not isinstance(one, int)]
         yield from (c for c in "a0 -_A" if c not in taken and not any(low <= ord(c) <= high for low, high in spans))
         return
-    for kind, one in said:
+    for kind, one in argument:
         name = str(kind).lower()
         if name == "literal":
             yield chr(one)

@@ -1,7 +1,7 @@
-"""What a new version does to the table of a type: columns added, and values that their column can't hold.
+"""The effect of a new version on the table of its type: new columns, and values that a column cannot hold.
 
-Nothing of it breaks a table: rows stay as they are, and what a column can't hold goes to another one. But who asks the
-table should know.
+No change breaks a table: rows stay as they are, and values that a column cannot hold go to a new column. Queries may
+need the new columns.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from balog.registry.comparing.columns import Column, List, Struct, columns_of, t
 from balog.registry.comparing.document import SchemaDocument
 from balog.registry.comparing.verdict import CompatibilityFinding
 
-__all__ = ["TableChange", "compare_tables", "table_steps"]
+__all__ = ["TableStep", "compare_tables", "table_steps"]
 
 _FACILITY = {"id", "timestamp", "channel", "level", "run_id", "application"}
 _RESERVED = {*_FACILITY, "payload_recovered", "date"}
 _LONGEST_NAME = 120
 
 
-class TableChange(NamedTuple):
-    """A column that is added: where (``element`` is a list's item), as what, and whose values it takes over."""
+class TableStep(NamedTuple):
+    """A column that is added: its path (``element`` is a list's item), its type, and the column that it supplements."""
 
     path: tuple[str, ...]
     type: str
@@ -30,7 +30,7 @@ class TableChange(NamedTuple):
 
 
 class _Field:
-    """A field of the payload and its columns: one, and one more for values that the first can't hold."""
+    """A field of the payload and its columns: one, and a second one for values that the first cannot hold."""
 
     def __init__(self, name: str, kind: Column) -> None:
         self.columns = [(name, _Cell(kind))]
@@ -49,8 +49,8 @@ class _Cell:
             return f"struct<{','.join(f'{name}:{cell.text()}' for name, cell in self.fields.columns())}>"
         return self.scalar if self.item is None else f"array<{self.item.text()}>"
 
-    def take(self, kind: Column, path: tuple[str, ...], field: str) -> list[TableChange] | None:
-        """Hold values of another type, too; None where that can't be."""
+    def take(self, kind: Column, path: tuple[str, ...], field: str) -> list[TableStep] | None:
+        """Extend the column for values of another type. Return None if that is impossible."""
         if self.fields is not None and isinstance(kind, Struct):
             return list(self.fields.take(kind, path, field))
         if self.item is not None and isinstance(kind, List):
@@ -70,13 +70,13 @@ class _Fields:
     def columns(self) -> Iterator[tuple[str, _Cell]]:
         return (column for field in self._fields.values() for column in field.columns)
 
-    def take(self, struct: Struct, path: tuple[str, ...], where: str) -> Iterator[TableChange]:
+    def take(self, struct: Struct, path: tuple[str, ...], where: str) -> Iterator[TableStep]:
         for name, kind in struct.fields.items():
             field, here = self._fields.get(name), f"{where}.{name}"
             if field is None:
                 column = self._free(_named(name, self._top))
                 self._fields[name] = _Field(column, kind)
-                yield TableChange((*path, column), self._fields[name].columns[0][1].text(), here)
+                yield TableStep((*path, column), self._fields[name].columns[0][1].text(), here)
                 continue
             for column, cell in field.columns:
                 inner = cell.take(kind, (*path, column), here)
@@ -88,7 +88,7 @@ class _Fields:
                     had = field.columns[0]
                     column = self._free(f"{had[0]}_recovered")
                     field.columns.append((column, _Cell(kind)))
-                    yield TableChange((*path, column), field.columns[1][1].text(), here, f"{had[0]} {had[1].text()}")
+                    yield TableStep((*path, column), field.columns[1][1].text(), here, f"{had[0]} {had[1].text()}")
 
     def _free(self, name: str) -> str:
         free, number = name, 2
@@ -98,29 +98,29 @@ class _Fields:
         return free
 
 
-def table_steps(old: SchemaDocument, new: SchemaDocument) -> list[TableChange]:
-    """Give the columns that the table of the old version gets for the new one, in order."""
+def table_steps(old: SchemaDocument, new: SchemaDocument) -> list[TableStep]:
+    """Return the columns that the new version adds to the table of the old one, in order."""
     table = _Fields(Struct(columns_of(old)), top=True)
     return list(table.take(Struct(columns_of(new)), (), "$"))
 
 
 def compare_tables(old: SchemaDocument, new: SchemaDocument, name: str) -> list[CompatibilityFinding]:
-    """Give what a table has to be altered by; ``name`` is the table's, as the type's."""
+    """Return the changes of a table as findings. ``name`` is the name of the table and of the type."""
     findings = []
     for step in table_steps(old, new):
-        said = f"new column {'.'.join(step.path)} {step.type}"
+        reason = f"new column {'.'.join(step.path)} {step.type}"
         if step.instead_of:
-            said = f"the column {step.instead_of} can't hold {step.type}, which goes to a {said}"
+            reason = f"the column {step.instead_of} can't hold {step.type}, which goes to a {reason}"
         ddl = f"ALTER TABLE {_quoted(name)} ADD COLUMNS ({'.'.join(map(_quoted, step.path))} {step.type})"
-        findings.append(CompatibilityFinding(layer="table", path=step.field, reason=said, breaks=False, ddl=ddl))
+        findings.append(CompatibilityFinding(layer="table", path=step.field, reason=reason, breaks=False, ddl=ddl))
     return findings
 
 
 def _named(field: str, top: bool) -> str:
-    name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in field)[:_LONGEST_NAME] or "_"
+    name = "".join(char if char.isalnum() or char == "_" else "_" for char in field)[:_LONGEST_NAME] or "_"
     return f"payload_{name}" if top and name.lower() in _RESERVED else name
 
 
 def _quoted(name: str) -> str:
-    """Write a name as SQL takes it: plain where it is a word, in backticks elsewhere."""
+    """Return a name for SQL: plain if it is an identifier, else in backticks."""
     return name if name.isidentifier() and name.isascii() else "`" + name.replace("`", "``") + "`"

@@ -1,7 +1,7 @@
-"""``unevaluatedProperties`` written as ``additionalProperties``, where the two mean the same.
+"""Replaces ``unevaluatedProperties`` with ``additionalProperties`` where the two are equivalent.
 
-Canonical forms can't tell which members other keywords evaluate. Where only ``allOf`` and ``$ref`` stand beside
-``unevaluatedProperties``, the members that they evaluate are those that they name.
+Canonical forms do not know which members other keywords evaluate. If only ``allOf`` and ``$ref`` are beside
+``unevaluatedProperties``, they evaluate the members that they declare.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from balog.registry.subschemas import copy_schema, resolve, subschemas
 
-__all__ = ["evaluated"]
+__all__ = ["replace_unevaluated"]
 
 _CONDITIONAL = frozenset(
     {"anyOf", "oneOf", "if", "then", "else", "not", "dependentSchemas", "$dynamicRef", "$recursiveRef"}
@@ -19,8 +19,8 @@ _OLD = ("draft-04", "draft-06", "draft-07")
 _WORD = "unevaluatedProperties"
 
 
-def evaluated(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that takes the same payloads, and says ``additionalProperties`` where it can."""
+def replace_unevaluated(document: dict[str, Any]) -> dict[str, Any]:
+    """Return an equivalent schema that uses ``additionalProperties`` where possible."""
     if any(old in str(document.get("$schema")) for old in _OLD):  # they do not know the word
         return document
     nodes = [node for _, node in subschemas(document)]
@@ -55,7 +55,7 @@ def _without_unevaluated(made: dict[str, Any], node: dict[str, Any], document: d
 def _named(
     node: Any, document: dict[str, Any], above: set[int], at_top: bool = True
 ) -> tuple[set[str], set[str], bool] | None:
-    """Return the names and patterns that a schema always evaluates, and whether it evaluates all; None: it depends."""
+    """Return the names and patterns that a schema always evaluates, and whether it evaluates all; else None."""
     if not isinstance(node, dict):
         return set(), set(), False
     if id(node) in above or (_CONDITIONAL - {"not"}) & set(node):

@@ -1,4 +1,4 @@
-"""What a comparison of two schemas says."""
+"""The result of comparing two versions of a type."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from msgspec import Struct
 __all__ = ["Bump", "CompatibilityFinding", "CompatibilityReport", "Layer", "Mode"]
 
 Mode = Literal["backward", "forward", "full", "backward_transitive", "forward_transitive", "full_transitive"]
-"""Backward: who knows the new version can read what was written by the old one. Forward: the other way round."""
+"""Backward: readers of the new version can read events of the old one. Forward: the reverse."""
 
 Layer = Literal["json", "wire", "table"]
 
 Bump = Literal["none", "patch", "minor", "major"]
-"""The least step of the version that a change asks for."""
+"""The least increment of the version that a change requires."""
 
 
 class CompatibilityFinding(Struct, frozen=True, kw_only=True):
-    """One thing that a comparison found.
+    """One finding of a comparison.
 
     Attributes:
-        layer: whose rule it is.
-        path: where in a payload, as a JSONPath (``$.lines[*].price``), or a protobuf field's full name.
-        reason: what, as a clause.
-        breaks: whether it makes the versions incompatible in the mode that was asked for.
-        undecided: it could not be proved either way, which counts as a break.
-        example: a payload that one side takes and the other refuses, where there is one.
-        refused_by: which side refuses the example; "" where nothing breaks.
-        ddl: of the table layer, what would be done to the table.
+        layer: the layer of the rule.
+        path: a JSONPath in the payload (``$.lines[*].price``), or the full name of a protobuf field.
+        reason: the change, as a clause.
+        breaks: the versions are incompatible in the requested mode.
+        undecided: neither compatibility nor a break could be proved, which counts as a break.
+        example: a payload that one side accepts and the other rejects, if one was found.
+        refused_by: the side that rejects the example; "" if nothing breaks.
+        ddl: for the table layer, the statement that alters the table.
     """
 
     layer: Layer
@@ -42,9 +42,9 @@ class CompatibilityFinding(Struct, frozen=True, kw_only=True):
 
 
 class CompatibilityReport(Struct, frozen=True, kw_only=True):
-    """Whether a new version may follow, why not, and the least version that it may have.
+    """The result of a comparison: compatible or not, the required version increment, and the findings.
 
-    ``defects`` has a line for each payload on which balog's two validators of JSON Schema disagree.
+    ``defects`` holds a line for each payload on which the two validators of JSON Schema disagree.
     """
 
     compatible: bool

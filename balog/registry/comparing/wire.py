@@ -1,8 +1,8 @@
-"""Protobuf's wire: what readers of one version make of messages of another, and what a number's reuse would break.
+"""Compatibility of protobuf's wire format: how one version decodes messages of another, and which numbers are reused.
 
-Rules from protobuf.dev (updating a message type) and of buf's breaking rules WIRE and WIRE_JSON, for the messages that
-a payload holds. Where those let a value be cut down (int64 as int32), this is stricter. A field that the reader does
-not have is skipped, which is how protobuf means it, as long as its number can't come back with another meaning.
+The rules come from protobuf.dev (updating a message type) and from buf's breaking rules WIRE and WIRE_JSON, applied to
+all messages that a payload contains. They are stricter where those allow truncated values (int64 as int32). A field
+unknown to the reader is skipped, as in protobuf, provided that its number cannot return with another meaning.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from balog.registry.comparing.verdict import CompatibilityFinding, Mode
 from balog.registry.comparing.wire_examples import show
 from balog.registry.comparing.wire_types import misread, sample
 from balog.registry.protobuf import compile_proto
-from balog.registry.protobuf.descriptors import is_map, is_plain, reached
+from balog.registry.protobuf.descriptors import is_map, is_plain, reachable_messages
 from balog.registry.protobuf.message import CompiledMessage
-from balog.registry.protobuf.schema import unsaid
+from balog.registry.protobuf.schema import inexpressible_rules
 from balog.registry.schema import Schema
 
 __all__ = ["compare_wire"]
 
 
 def compare_wire(old: Schema, new: Schema, mode: Mode) -> list[CompatibilityFinding]:
-    """Compare two versions of a type that are described in protobuf.
+    """Compare two versions of a type in protobuf.
 
     Args:
-        mode: the transitive ones are as their simple ones: a history is for the caller to go through.
+        mode: the transitive modes are the same as the simple ones: the caller iterates over the history.
 
     Returns:
-        What is of the layer ``wire``, and of the layer ``json`` what its schemas don't say: fields' names, and rules
-        that JSON Schema has no words for. An example is ``{"written": …, "read": …}``: one payload as JSON, on the
-        side that encoded it and on the side that decoded it.
+        The findings of the layer ``wire``, and those of the layer ``json`` that a JSON Schema does not show: names of
+        fields, and rules that JSON Schema cannot express. An example is ``{"written": …, "read": …}``: the JSON of one
+        payload on the side that encoded it, and on the side that decoded it.
 
     Raises:
-        InvalidSchemaError: one of them does not compile.
+        InvalidSchemaError: one of the versions does not compile.
         MissingExtraError: the extra ``protobuf`` is not installed.
     """
     one = compile_proto(old.source, old.message, f"{old.type}/{old.version}")
@@ -43,15 +43,15 @@ def compare_wire(old: Schema, new: Schema, mode: Mode) -> list[CompatibilityFind
     direction = mode.removesuffix("_transitive")
     found: list[CompatibilityFinding] = []
     if direction in ("backward", "full"):
-        found += _Reading(one, two, "the new version").findings()
+        found += _Direction(one, two, "the new version").findings()
     if direction in ("forward", "full"):
-        found += _Reading(two, one, "the old version").findings()
+        found += _Direction(two, one, "the old version").findings()
     found += _history(one, two)
     return list({(finding.layer, finding.path, finding.reason): finding for finding in found}.values())
 
 
 def _pairs(one: Any, two: Any) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
-    """Give the messages at the same numbers of both sides, each pair once, with the first side's fields to them."""
+    """Yield the pairs of corresponding messages, each once, with the path of fields to it on the first side."""
     waiting: list[tuple[Any, Any, tuple[Any, ...]]] = [(one, two, ())]
     seen = {(one.full_name, two.full_name)}
     while waiting:
@@ -72,7 +72,7 @@ def _pairs(one: Any, two: Any) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
                 waiting.append((inner, outer, (*path, field)))
 
 
-class _Reading:
+class _Direction:
     """One direction: messages of ``writer`` for readers of ``reader``."""
 
     def __init__(self, writer: CompiledMessage, reader: CompiledMessage, name: str) -> None:
@@ -138,8 +138,8 @@ class _Reading:
                     break
 
     def _rules(self, writer: Any, reader: Any) -> Iterator[CompatibilityFinding]:
-        before = unsaid(writer, self._writer.pool)
-        for name, lines in unsaid(reader, self._reader.pool).items():
+        before = inexpressible_rules(writer, self._writer.pool)
+        for name, lines in inexpressible_rules(reader, self._reader.pool).items():
             for line in lines:
                 if line not in before.get(name, []):
                     yield CompatibilityFinding(
@@ -151,14 +151,14 @@ class _Reading:
 
 
 def _some(field: Any) -> Any:
-    """Give a value to set a field to; None for a message."""
+    """Return a sample value of a field; None for a message."""
     if is_map(field):
         return sample(field.message_type.fields_by_name["value"])
     return None if field.message_type is not None else [sample(field)] if field.is_repeated else sample(field)
 
 
 def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[CompatibilityFinding]:
-    """What a number or a name would mean to those who knew the old version, in whichever direction they read."""
+    """Yield the findings on numbers and names that do not depend on the direction of reading."""
     for one, two, path in _pairs(old.descriptor, new.descriptor):
         yield from _numbers(one, two)
         for field in one.fields:
@@ -238,7 +238,7 @@ def _values(old: Any, new: Any) -> Iterator[CompatibilityFinding]:
 
 
 def _enums(message: Any) -> Iterator[Any]:
-    for here in reached(message):
+    for here in reachable_messages(message):
         for field in here.fields:
             inner = field.message_type.fields_by_name["value"] if is_map(field) else field
             if inner.enum_type is not None:
@@ -262,7 +262,7 @@ def _has_other_default(old: Any, new: Any) -> bool:
 
 
 def _reserved(message: Any) -> list[tuple[int, int]]:
-    """Give a message's reserved numbers, as first and one past the last."""
+    """Return the reserved number ranges of a message, as first and one past the last."""
     return [(part.start, part.end) for part in _proto(message).reserved_range]
 
 

@@ -1,4 +1,4 @@
-"""A message that one side encodes and the other misreads, as the JSON of both."""
+"""Examples of messages that one side encodes and the other misreads, as JSON."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["show"]
 
 
 def show(writer: CompiledMessage, reader: CompiledMessage, path: Sequence[Any], values: Sequence[Any]) -> Any:
-    """Encode a message with these fields by one schema, and decode it by the other.
+    """Encode a message with one schema, and decode it with the other.
 
     Args:
-        path: the writer's fields that lead to the one message in question, from the payload on.
-        values: pairs of a field of that message and what is set there; None for an empty message.
+        path: the writer's fields that lead from the payload to the message in question.
+        values: pairs of a field of that message and its value; None for an empty message.
 
     Returns:
-        ``{"written": …, "read": …}``, the payload's JSON on both sides, or ``{"written": …, "refused": "why"}`` when
-        the other side can't read it at all. None when they say the same, so that it shows nothing.
+        ``{"written": …, "read": …}``, the JSON of the payload on both sides, or ``{"written": …, "refused": "reason"}``
+        if the other side cannot decode it. None if both sides are equal.
     """
     root = message_factory.GetMessageClass(writer.descriptor)()
     here = root
@@ -33,11 +33,11 @@ def show(writer: CompiledMessage, reader: CompiledMessage, path: Sequence[Any], 
         _put(here, field, value)
     wire = root.SerializePartialToString(deterministic=True)
     try:
-        written = writer.as_read(wire)
-    except EventError:  # nobody would send it
+        written = writer.decode(wire)
+    except EventError:  # the writer itself rejects it
         return None
     try:
-        read = reader.as_read(wire)
+        read = reader.decode(wire)
     except EventError as error:
         return {"written": written, "refused": str(error)}
     if written == read:
@@ -47,7 +47,7 @@ def show(writer: CompiledMessage, reader: CompiledMessage, path: Sequence[Any], 
 
 
 def _thin(one: Any, two: Any) -> None:
-    """Take out what is 0 or empty on both sides, which is most of a message."""
+    """Remove the fields that are 0 or empty on both sides."""
     if isinstance(one, dict) and isinstance(two, dict):
         for key in [key for key in one if key in two]:
             if one[key] == two[key] and (not one[key] or one[key] == "0"):

@@ -1,7 +1,7 @@
-"""What a reader makes of a value that was encoded as another type: the same, or which value it gets wrong.
+"""Compatibility of protobuf's scalar types: whether a reader of one type decodes every value of another.
 
-From protobuf.dev/programming-guides/proto3#updating and /encoding. A change counts as compatible when every value comes
-through; those that are only cut down without an error (int64 read as int32) do not.
+See protobuf.dev/programming-guides/proto3#updating and /encoding. A change is compatible if every value is preserved;
+silent truncation (int64 read as int32) is not.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _WIRE = {
 
 
 class Misread(NamedTuple):
-    """Why, and a value of the writer's type that shows it; of an enum its number, of a message None."""
+    """The reason, and a value of the writer's type that shows it: for an enum its number, for a message None."""
 
     reason: str
     value: Any
 
 
 def misread(writer: Any, reader: Any) -> Misread | None:
-    """Compare the types of two single values; None when all come through. Messages are for the caller to go into."""
+    """Compare two scalar types. Return None if every value is preserved. The caller descends into messages."""
     old, new = _NAMES[writer.type], _NAMES[reader.type]
     change = f"{_type_name(writer)} is read as {_type_name(reader)}"
     if _WIRE[old] != _WIRE[new]:
@@ -65,7 +65,7 @@ def _type_name(field: Any) -> str:
 
 
 def sample(field: Any) -> Any:
-    """Give a value of a field's type that is not its default; None for a message."""
+    """Return a value of a field's type other than its default; None for a message."""
     kind = _NAMES[field.type]
     if kind in ("message", "group"):
         return None
@@ -81,7 +81,7 @@ def _is_varint(field: Any) -> bool:
 
 
 def _varint(writer: Any, reader: Any) -> int | None:
-    """Give a value that two kinds of plain varints read apart."""
+    """Return a value that two varint types decode differently."""
     if reader.type == Field.TYPE_ENUM:
         known = {value.number for value in reader.enum_type.values}
         least, most = _VARINTS[writer.type]
@@ -99,7 +99,7 @@ def _varint(writer: Any, reader: Any) -> int | None:
 
 
 def _same_bits(old: str, new: str, writer: Any) -> Any:
-    """Give a value that two types of one wire type read apart."""
+    """Return a value that two types of one wire type decode differently."""
     if "float" in (old, new) or "double" in (old, new):
         return sample(writer)
     if "sint32" in (old, new) or "sint64" in (old, new):

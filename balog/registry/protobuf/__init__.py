@@ -1,4 +1,4 @@
-"""Types that are described by a ``.proto`` file: compiled by protoc, enforced, and stored as JSON."""
+"""Types in ``.proto`` files: compiled by protoc, validated, and stored as JSON."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["compile_proto"]
 def compile_proto(source: bytes, message: str = "", where: str = "") -> CompiledMessage:
     """Compile a ``.proto`` file (proto2, proto3 or an edition that protoc knows) for one of its messages.
 
-    Compiling takes a child process and some 50 ms; the same content is compiled once.
+    Compilation runs in a child process and takes about 50 ms. The result is cached by content.
 
     Args:
-        source: the file; it may import what comes with protobuf (``google/protobuf/…``) and
+        source: the file. It may import the files of protobuf (``google/protobuf/…``) and
             ``buf/validate/validate.proto``.
-        message: the full name of the message that is the payload, or its name without the package; "" for the only
-            one at the top of the file that no other one uses.
+        message: the name of the payload's message, with or without the package; "" for the only top-level message that
+            no other message uses.
         where: the file or ``TYPE/VERSION``, for errors.
 
     Raises:
@@ -34,10 +34,10 @@ def compile_proto(source: bytes, message: str = "", where: str = "") -> Compiled
         import grpc_tools  # noqa: F401
         import protovalidate  # noqa: F401
 
-        from balog.registry.protobuf.message import compiled
+        from balog.registry.protobuf.message import compile_message
     except ImportError:
         raise MissingExtraError("a type in protobuf", "protobuf") from None
     try:
-        return compiled(source, message)
+        return compile_message(source, message)
     except InvalidSchemaError as error:
         raise InvalidSchemaError(error.reason, where, error.path) from None

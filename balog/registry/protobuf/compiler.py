@@ -1,4 +1,4 @@
-"""A ``.proto`` file through protoc, in a child process that cannot take long, take much, or see other files."""
+"""Runs protoc in a child process with limits of time, memory and files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from balog.registry.schema import InvalidSchemaError
 __all__ = ["FILE", "MAX_MEMORY", "MAX_SECONDS", "MAX_SOURCE_BYTES", "run_protoc"]
 
 FILE = "schema.proto"
-"""What the file is called among the compiled ones."""
+"""The name of the file among the compiled ones."""
 
 MAX_SOURCE_BYTES = 1 << 20
 MAX_SECONDS = 30
 MAX_MEMORY = 2 << 30
 _MAX_OUTPUT = 64 << 20
 
-# argv: folder, then protoc's own arguments. The bounds are the child's own: it is protoc from here on.
+# argv: folder, then protoc's own arguments. The child sets its limits and then becomes protoc.
 _CHILD = f"""
 import resource, sys
 def bound(kind, most):
@@ -47,10 +47,10 @@ _MAX_REASON = 300
 
 
 def run_protoc(source: bytes) -> descriptor_pb2.FileDescriptorSet:
-    """Compile a file, and give it with all that it imports, dependencies first.
+    """Compile a file. Return it with all its imports, dependencies first.
 
     Raises:
-        InvalidSchemaError: it is larger than 1 MiB, protoc refuses it, or protoc was not done in 30 s and 2 GiB.
+        InvalidSchemaError: the file is larger than 1 MiB, protoc rejects it, or protoc exceeds 30 s or 2 GiB.
     """
     if len(source) > MAX_SOURCE_BYTES:
         raise InvalidSchemaError(f"larger than {MAX_SOURCE_BYTES >> 20} MiB")
@@ -88,7 +88,7 @@ def _refusal(code: int, output: bytes) -> InvalidSchemaError:
     found = [match for match in map(_COMPLAINT.match, lines) if match]
     if not found:
         return InvalidSchemaError(f"protoc ended with {code}; is the file UTF-8 text, and of a usual size?")
-    for match in found:  # what is said of its own file follows from it
+    for match in found:  # a missing import causes the other complaints
         if match["reason"] == "File not found.":
             wanted = "google/protobuf/*.proto and buf/validate/validate.proto"
             return InvalidSchemaError(f"imports {_line(match['file'])}, and only {wanted} can be imported")
@@ -102,7 +102,7 @@ def _line(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _rules() -> bytes:
-    """Give ``buf/validate/validate.proto`` and what it imports, as protovalidate itself has them."""
+    """Return ``buf/validate/validate.proto`` and its imports, from the package protovalidate."""
     files: dict[str, bytes] = {}
 
     def add(file: Any) -> None:

@@ -1,7 +1,7 @@
-"""protovalidate's rules of a field in the words of JSON Schema, and those that it has no words for.
+"""Translates protovalidate's rules of a field to JSON Schema, and lists the rules that JSON Schema cannot express.
 
-Rules: buf/validate/validate.proto. A rule that is said in JSON Schema is said of one spelling at least: of a 64-bit
-number's text only that it is a number.
+Rules: buf/validate/validate.proto. A rule covers at least one spelling of a value: for a 64-bit number as text, only
+the format of the number is checked.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def constrain(field: Any, rules: Any, one: dict[str, Any]) -> list[str]:
     """Add a field's rules to the schema of its value.
 
     Args:
-        rules: its ``buf.validate.FieldRules``.
-        one: the schema of the value, or of the array or object of values; added to.
+        rules: the field's ``buf.validate.FieldRules``.
+        one: the schema of the value, or of the array or object of values; modified in place.
 
     Returns:
-        The rules that were not said, each as a line.
+        The rules that JSON Schema cannot express, one line each.
     """
     left = [f"cel: {rule}" for rule in _cel(rules)]
     if rules.ignore == _IGNORE_ALWAYS:
         return []
     kind = rules.WhichOneof("type")
-    if rules.ignore == _IGNORE_IF_ZERO:  # what is said of a value is not said of 0 or ""
+    if rules.ignore == _IGNORE_IF_ZERO:  # the rules do not apply to 0 or ""
         return [*left, *(f"{line} unless zero" for line in rule_lines(kind, getattr(rules, kind)))] if kind else left
     if rules.required:
         size = "minProperties" if is_map(field) else "minItems" if field.is_repeated else "minLength"
@@ -48,12 +48,12 @@ def constrain(field: Any, rules: Any, one: dict[str, Any]) -> list[str]:
         else:
             one[size] = 1
     if kind is not None:
-        left += list(_said(field, kind, getattr(rules, kind), one))
+        left += list(_add_rules(field, kind, getattr(rules, kind), one))
     return left
 
 
-def _said(field: Any, kind: str, rules: Any, one: dict[str, Any]) -> Iterator[str]:
-    """Say the rules of one kind; give those that could not be said."""
+def _add_rules(field: Any, kind: str, rules: Any, one: dict[str, Any]) -> Iterator[str]:
+    """Add the rules of one kind. Yield those that JSON Schema cannot express."""
     yield from (f"{kind}.cel: {rule}" for rule in _cel(rules))
     bounds = {name for name in _BOUNDS if rules.DESCRIPTOR.fields_by_name.get(name) and _has(rules, name)}
     low, high = (next((getattr(rules, name) for name in pair if name in bounds), None) for pair in _PAIRS)
@@ -62,7 +62,7 @@ def _said(field: Any, kind: str, rules: Any, one: dict[str, Any]) -> Iterator[st
         name = rule.name
         if name in _SILENT:
             continue
-        if rule.is_extension or turned or not _say(field, kind, name, value, one):
+        if rule.is_extension or turned or not _add_rule(field, kind, name, value, one):
             yield _line(kind, name, value)
 
 
@@ -72,19 +72,19 @@ _NUMBERS = frozenset(
 ) | {"sfixed64"}
 
 
-def _say(field: Any, kind: str, name: str, value: Any, one: dict[str, Any]) -> bool:
+def _add_rule(field: Any, kind: str, name: str, value: Any, one: dict[str, Any]) -> bool:
     if name in _SIZES:
         one[_SIZES[name]] = max(value, one.get(_SIZES[name], 0)) if name.startswith("min") else value
         return True
     if kind in _NUMBERS:
-        return _say_number(name, value, next(iter(one.get("anyOf", [one]))))
+        return _add_number_rule(name, value, next(iter(one.get("anyOf", [one]))))
     if kind == "string":
-        return _say_text(name, value, one)
+        return _add_text_rule(name, value, one)
     if kind == "bool" and name == "const":
         one["const"] = value
         return True
     if kind == "enum":
-        return _say_enum(field, name, value, one)
+        return _add_enum_rule(field, name, value, one)
     if kind == "repeated" and name == "unique":
         one["uniqueItems"] = bool(value)
         return True
@@ -97,7 +97,7 @@ def _say(field: Any, kind: str, name: str, value: Any, one: dict[str, Any]) -> b
 
 
 class _Single:
-    """A field as if it were not repeated."""
+    """A view of a repeated field as a single one."""
 
     is_repeated = False
     has_presence = True
@@ -107,7 +107,7 @@ class _Single:
         self.enum_type = field.enum_type
 
 
-def _say_number(name: str, value: Any, one: dict[str, Any]) -> bool:
+def _add_number_rule(name: str, value: Any, one: dict[str, Any]) -> bool:
     if name in _BOUNDS:
         key = _BOUNDS[name]
         if one["type"] == "integer":
@@ -120,7 +120,7 @@ def _say_number(name: str, value: Any, one: dict[str, Any]) -> bool:
     return False
 
 
-def _say_text(name: str, value: Any, one: dict[str, Any]) -> bool:
+def _add_text_rule(name: str, value: Any, one: dict[str, Any]) -> bool:
     if name in _LENGTHS:
         for key in _LENGTHS[name]:
             one[key] = max(value, one.get(key, 0)) if key == "minLength" else value
@@ -138,7 +138,7 @@ def _say_text(name: str, value: Any, one: dict[str, Any]) -> bool:
     return False
 
 
-def _say_enum(field: Any, name: str, value: Any, one: dict[str, Any]) -> bool:
+def _add_enum_rule(field: Any, name: str, value: Any, one: dict[str, Any]) -> bool:
     if name == "defined_only":
         return True
     if name not in ("const", "in", "not_in") or "enum" not in one:
@@ -163,7 +163,7 @@ def _cel(rules: Any) -> Iterator[str]:
 
 
 def rule_lines(kind: str, rules: Any) -> Iterator[str]:
-    """Give each rule of a kind as a line."""
+    """Yield each rule of a kind as a line."""
     for rule, value in rules.ListFields():
         if rule.name != "example":
             yield _line(kind, rule.name, value)

@@ -1,4 +1,4 @@
-"""The messages of a compiled file: in a pool of their own, so that two versions of a type never meet."""
+"""The message descriptors of a compiled file, in a pool of their own, so that versions of a type do not collide."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from balog.registry.protobuf.compiler import FILE
 from balog.registry.schema import InvalidSchemaError
 
-__all__ = ["BESIDE", "WRAPPERS", "check_storable", "choose_message", "is_map", "is_plain", "load_pool", "reached"]
+__all__ = [
+    "TYPE_FIELDS",
+    "WRAPPERS",
+    "check_storable",
+    "choose_message",
+    "is_map",
+    "is_plain",
+    "load_pool",
+    "reachable_messages",
+]
 
 _GOOGLE = "google.protobuf."
 WRAPPERS = frozenset(
@@ -22,12 +31,12 @@ _OWN_FORM = WRAPPERS | {
 }
 _RESERVED = ("google.protobuf", "buf.validate")
 MAX_MESSAGES = 1000
-BESIDE = ("cls_type", "version")
-"""What a payload says of itself, beside the fields of its message."""
+TYPE_FIELDS = ("cls_type", "version")
+"""The members of a payload in addition to the fields of its message."""
 
 
 def load_pool(files: descriptor_pb2.FileDescriptorSet) -> Any:
-    """Give a ``DescriptorPool`` of compiled files.
+    """Return a ``DescriptorPool`` with the compiled files.
 
     Raises:
         InvalidSchemaError: the installed runtime does not know the edition, or the file declares a package of protobuf
@@ -49,10 +58,10 @@ def load_pool(files: descriptor_pb2.FileDescriptorSet) -> Any:
 
 
 def choose_message(pool: Any, name: str) -> Any:
-    """Give the descriptor of the message that is the payload; see ``compile_proto``.
+    """Return the descriptor of the payload's message; see ``compile_proto``.
 
     Raises:
-        InvalidSchemaError: there is none of the name, or several that could be meant.
+        InvalidSchemaError: there is no message of this name, or several candidates.
     """
     file = pool.FindFileByName(FILE)
     tops = list(file.message_types_by_name.values())
@@ -65,15 +74,15 @@ def choose_message(pool: Any, name: str) -> Any:
             if found.file is file or found.file.name == FILE:
                 return found
         raise InvalidSchemaError(f"has no message {name[:200]}; {_listed(tops)}")
-    used = {inner.full_name for top in tops for inner in reached(top) if inner is not top}
+    used = {inner.full_name for top in tops for inner in reachable_messages(top) if inner is not top}
     free = [top for top in tops if top.full_name not in used]
     if len(free) != 1:
         raise InvalidSchemaError(f"which message is the payload must be told; {_listed(tops)}")
     return free[0]
 
 
-def reached(message: Any) -> Iterator[Any]:
-    """Give a message and all that it holds, each once; no map's entries, nothing of what has its own form in JSON."""
+def reachable_messages(message: Any) -> Iterator[Any]:
+    """Yield a message and its nested messages, each once, without map entries and the contents of well-known types."""
     waiting, seen = [message], {message.full_name}
     while waiting:
         here = waiting.pop()
@@ -90,7 +99,7 @@ def reached(message: Any) -> Iterator[Any]:
 
 
 def check_storable(message: Any) -> None:
-    """Refuse a payload that could not be stored as JSON of one known form.
+    """Reject a message that cannot be stored as JSON of one known form.
 
     Raises:
         InvalidSchemaError: the message holds a ``google.protobuf.Any`` or an extendable message, is a well-known type,
@@ -99,11 +108,11 @@ def check_storable(message: Any) -> None:
     if message.full_name in _OWN_FORM:
         raise InvalidSchemaError(f"{message.full_name} is no payload: its JSON is not an object with fields")
     for field in message.fields:
-        if field.json_name in BESIDE and (field.type != field.TYPE_STRING or field.is_repeated):
+        if field.json_name in TYPE_FIELDS and (field.type != field.TYPE_STRING or field.is_repeated):
             raise InvalidSchemaError(
                 f"{field.full_name} is no string, and each payload says its {field.json_name} as one"
             )
-    for number, here in enumerate(reached(message)):
+    for number, here in enumerate(reachable_messages(message)):
         if number >= MAX_MESSAGES:
             raise InvalidSchemaError(f"{message.full_name} holds more than {MAX_MESSAGES} kinds of messages")
         if here.full_name == f"{_GOOGLE}Any":
@@ -115,12 +124,12 @@ def check_storable(message: Any) -> None:
 
 
 def is_plain(message: Any) -> bool:
-    """Tell a message whose JSON is an object with a name for each field."""
+    """Return whether the JSON of a message is an object with a member for each field."""
     return message.full_name not in _OWN_FORM
 
 
 def is_map(field: Any) -> bool:
-    """Tell a ``map<…>``."""
+    """Return whether a field is a ``map<…>``."""
     return bool(
         field.message_type is not None and field.message_type.has_options and field.message_type.GetOptions().map_entry
     )

@@ -1,7 +1,7 @@
-"""Stored JSON as a message: every fault with its place, and one spelling of each thing.
+"""Reads stored JSON into a message, and reports every violation with its place.
 
-ProtoJSON lets a reader take more than a writer writes: both of a field's names, an enum's number. What is stored
-becomes a table's columns, so here a field and an enum's value have the one name that the writer gives them.
+ProtoJSON readers accept more than writers produce: both names of a field, and numbers of an enum. Stored JSON becomes
+table columns, so this reader accepts only the spelling that the writer produces.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 from balog.registry.protobuf.descriptors import WRAPPERS, is_map
 from balog.registry.protobuf.json_writer import MAX_DEPTH
-from balog.registry.protobuf.scalars import Convert, RefusedError, make_converter, make_key_converter
+from balog.registry.protobuf.scalars import Convert, ValueRejectedError, make_converter, make_key_converter
 
 __all__ = ["Read", "Steps", "make_reader"]
 
 Steps = tuple[str | int, ...]
-Faults = list[tuple[Steps, str]]
+Violations = list[tuple[Steps, str]]
 
-Read = Callable[[Any, Any, Steps, int, Faults], None]
-"""A JSON value, the message to fill, where it is, how deep (a payload: 1), and the faults to add to."""
+Read = Callable[[Any, Any, Steps, int, Violations], None]
+"""Arguments: a JSON value, the message to fill, the path, the depth (1 for the payload), and the list of violations."""
 
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)", re.ASCII)
 _DURATION = re.compile(r"-?\d{1,12}(?:\.\d{1,9})?s", re.ASCII)
@@ -28,7 +28,7 @@ _TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
 
 
 def make_reader(message: Any) -> Read:
-    """Give what reads messages of a descriptor."""
+    """Return a function that reads messages of a descriptor."""
     return _message(message, {})
 
 
@@ -36,10 +36,10 @@ def _message(message: Any, made: dict[str, Read]) -> Read:
     name = message.full_name
     if name in made:
 
-        def again(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
-            made[name](value, into, steps, depth, faults)
+        def again(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
+            made[name](value, into, steps, depth, violations)
 
-        return again  # a message within itself, which is not made yet
+        return again  # a recursive message, whose reader is not complete yet
     if name in WRAPPERS:
         return _converted(make_converter(message.fields_by_name["value"]), "value")
     if name in _OWN:
@@ -49,7 +49,7 @@ def _message(message: Any, made: dict[str, Read]) -> Read:
     return made[name]
 
 
-def _unfinished(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+def _unfinished(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
     raise AssertionError("read before it was made")
 
 
@@ -63,39 +63,39 @@ def _plain(message: Any, made: dict[str, Read]) -> Read:
         if len(oneof.fields) > 1
     ]  # fmt: skip
 
-    def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+    def read(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
         if not isinstance(value, dict):
-            faults.append((steps, f"want an object, {full_name}"))
+            violations.append((steps, f"want an object, {full_name}"))
             return
         if depth > MAX_DEPTH:
-            faults.append((steps, _TOO_DEEP))
+            violations.append((steps, _TOO_DEEP))
             return
         for key, given in value.items():
             found = fields.get(key)
             if found is None:
                 hint = f"; it is called {spelt[key]} in JSON" if key in spelt else ""
-                faults.append(((*steps, key), f"is no field of {full_name}{hint}"))
+                violations.append(((*steps, key), f"is no field of {full_name}{hint}"))
                 continue
             name, takes_null, convert, inner = found
             if given is None and not takes_null:
                 continue
             if convert is None:
-                inner(given, into, (*steps, key), depth, faults)
+                inner(given, into, (*steps, key), depth, violations)
                 continue
             try:
                 setattr(into, name, convert(given))
-            except RefusedError as refusal:
-                faults.append(((*steps, key), str(refusal)))
+            except ValueRejectedError as refusal:
+                violations.append(((*steps, key), str(refusal)))
         for names in oneofs:
             both = [name for name in names if value.get(name) is not None]
             if len(both) > 1:
-                faults.append((steps, f"only one of {' and '.join(both)} may be given"))
+                violations.append((steps, f"only one of {' and '.join(both)} may be given"))
 
     return read
 
 
 def _field(field: Any, made: dict[str, Read]) -> tuple[bool, Convert | None, Any]:
-    """Give whether null is a value of it, and what converts a value for ``setattr`` or else reads it into a message."""
+    """Return whether null is a value of the field, a converter for ``setattr``, and else a reader into the message."""
     name = field.name
     if is_map(field):
         return False, None, _map(field, made)
@@ -106,10 +106,10 @@ def _field(field: Any, made: dict[str, Read]) -> tuple[bool, Convert | None, Any
         return null, make_converter(field), None
     inner = _message(field.message_type, made)
 
-    def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+    def read(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
         held = getattr(into, name)
         held.SetInParent()
-        inner(value, held, steps, depth + 1, faults)
+        inner(value, held, steps, depth + 1, violations)
 
     return field.message_type.full_name == "google.protobuf.Value", None, read
 
@@ -119,19 +119,19 @@ def _list_of(field: Any, made: dict[str, Read]) -> Read:
     convert = make_converter(field) if field.message_type is None else None
     inner = _message(field.message_type, made) if field.message_type is not None else None
 
-    def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+    def read(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
         if not isinstance(value, list):
-            faults.append((steps, "want an array"))
+            violations.append((steps, "want an array"))
             return
         items = getattr(into, name)
         for index, item in enumerate(value):
             if inner is not None:
-                inner(item, items.add(), (*steps, index), depth + 1, faults)
+                inner(item, items.add(), (*steps, index), depth + 1, violations)
                 continue
             try:
                 items.append(convert(item))  # type: ignore[misc]
-            except RefusedError as refusal:
-                faults.append(((*steps, index), str(refusal)))
+            except ValueRejectedError as refusal:
+                violations.append(((*steps, index), str(refusal)))
 
     return read
 
@@ -143,9 +143,9 @@ def _map(field: Any, made: dict[str, Read]) -> Read:
     convert = make_converter(kind) if kind.message_type is None else None
     inner = _message(kind.message_type, made) if kind.message_type is not None else None
 
-    def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+    def read(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
         if not isinstance(value, dict):
-            faults.append((steps, "want an object, for a map"))
+            violations.append((steps, "want an object, for a map"))
             return
         items = getattr(into, name)
         for text, item in value.items():
@@ -153,38 +153,38 @@ def _map(field: Any, made: dict[str, Read]) -> Read:
             try:
                 key = keys(text)
                 if inner is not None:
-                    inner(item, items[key], here, depth + 1, faults)
+                    inner(item, items[key], here, depth + 1, violations)
                 else:
                     items[key] = convert(item)  # type: ignore[misc]
-            except RefusedError as refusal:
-                faults.append((here, str(refusal)))
+            except ValueRejectedError as refusal:
+                violations.append((here, str(refusal)))
 
     return read
 
 
 def _converted(convert: Convert, name: str) -> Read:
-    def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+    def read(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
         try:
             setattr(into, name, convert(value))
-        except RefusedError as refusal:
-            faults.append((steps, str(refusal)))
+        except ValueRejectedError as refusal:
+            violations.append((steps, str(refusal)))
 
     return read
 
 
 def _by_itself(pattern: re.Pattern[str] | None, wanted: str) -> Read:
-    def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+    def read(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
         try:
             if not isinstance(value, str) or (pattern is not None and not pattern.fullmatch(value)):
                 raise ValueError
             into.FromJsonString(value)
         except (ValueError, OverflowError):
-            faults.append((steps, f"want {wanted}"))
+            violations.append((steps, f"want {wanted}"))
 
     return read
 
 
-def _value(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+def _value(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
     if value is None:
         into.null_value = 0
     elif isinstance(value, bool):
@@ -195,31 +195,31 @@ def _value(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> N
         try:
             into.number_value = float(value)
         except OverflowError:
-            faults.append((steps, "is beyond what a double holds"))
+            violations.append((steps, "is beyond what a double holds"))
     elif depth > MAX_DEPTH:
-        faults.append((steps, _TOO_DEEP))
+        violations.append((steps, _TOO_DEEP))
     elif isinstance(value, dict):
         into.struct_value.SetInParent()
-        _struct(value, into.struct_value, steps, depth + 1, faults)
+        _struct(value, into.struct_value, steps, depth + 1, violations)
     else:
         into.list_value.SetInParent()
-        _list(value, into.list_value, steps, depth + 1, faults)
+        _list(value, into.list_value, steps, depth + 1, violations)
 
 
-def _struct(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+def _struct(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
     if not isinstance(value, dict):
-        faults.append((steps, "want an object"))
+        violations.append((steps, "want an object"))
         return
     for key, item in value.items():
-        _value(item, into.fields[key], (*steps, key), depth, faults)
+        _value(item, into.fields[key], (*steps, key), depth, violations)
 
 
-def _list(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+def _list(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
     if not isinstance(value, list):
-        faults.append((steps, "want an array"))
+        violations.append((steps, "want an array"))
         return
     for index, item in enumerate(value):
-        _value(item, into.values.add(), (*steps, index), depth, faults)
+        _value(item, into.values.add(), (*steps, index), depth, violations)
 
 
 _OWN: dict[str, Read] = {

@@ -1,7 +1,7 @@
-"""A message as the JSON that is stored: ProtoJSON (protobuf.dev/programming-guides/json), with defaults.
+"""Writes a message as stored JSON: ProtoJSON (protobuf.dev/programming-guides/json), with defaults.
 
-A field without presence (a plain ``int32`` of proto3, a list, a map) is written when it is 0, "" or empty, too: it has
-that value, and a table must not say NULL.
+A field without presence (a plain ``int32`` of proto3, a list, a map) is also written if it is 0, "" or empty, so that a
+table holds the value and not NULL.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from balog.registry.protobuf.descriptors import WRAPPERS, is_map
 __all__ = ["MAX_DEPTH", "UnwritableError", "Write", "make_writer"]
 
 MAX_DEPTH = 64
-"""How deep messages may lie in each other, a payload being 1."""
+"""Limit of nested messages; the payload is level 1."""
 
 Write = Callable[[Any, int], Any]
-"""A message and its depth → plain data."""
+"""Arguments: a message and its depth. Returns plain data."""
 
 _INT64 = (
     FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_FIXED64,
@@ -32,7 +32,7 @@ _FLOAT = struct.Struct("<f")
 
 
 class UnwritableError(ValueError):
-    """A value that ProtoJSON has no form for."""
+    """A value that ProtoJSON cannot represent."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -41,7 +41,7 @@ class UnwritableError(ValueError):
 
 
 def make_writer(message: Any) -> Write:
-    """Give what writes messages of a descriptor, and raises ``UnwritableError`` for what has no JSON."""
+    """Return a function that writes messages of a descriptor. It raises ``UnwritableError``."""
     return _message(message, {})
 
 
@@ -52,7 +52,7 @@ def _message(message: Any, made: dict[str, Write]) -> Write:
         def again(value: Any, depth: int) -> Any:
             return made[name](value, depth)
 
-        return again  # a message within itself, which is not made yet
+        return again  # a recursive message, whose writer is not complete yet
     if name in WRAPPERS:
         scalar = _scalar(message.fields_by_name["value"])
         return lambda value, depth: scalar(value.value, depth)
@@ -162,7 +162,7 @@ def _unusual(value: float) -> str:
 
 
 def _shortest(value: float) -> float:
-    """Give the double of the fewest digits that is this float when it is rounded to 32 bits."""
+    """Return the double with the fewest digits that rounds to this 32-bit float."""
     for digits in (6, 7, 8):
         shorter = float(f"{value:.{digits}g}")
         try:

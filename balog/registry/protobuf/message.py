@@ -1,4 +1,4 @@
-"""A compiled payload type: JSON checked, wire to JSON and back."""
+"""A compiled payload type: validates JSON, and converts between the wire format and JSON."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from balog.registry.protobuf.json_reader import Steps, make_reader
 from balog.registry.protobuf.json_writer import UnwritableError, make_writer
 from balog.registry.protobuf.rules import Rules
 from balog.registry.protobuf.schema import make_json_schema
-from balog.registry.protobuf.unknown_fields import has_more_defaults, missing, unknown
+from balog.registry.protobuf.unknown_fields import find_unknown_fields, has_more_defaults, missing_fields
 from balog.registry.reasons import json_path
 from balog.registry.schema import InvalidSchemaError, Schema, SchemaViolation
-from balog.registry.worker_pool import MAX_SECONDS, check_apart, compile_apart, read_apart
+from balog.registry.worker_pool import MAX_SECONDS, check_in_worker, compile_in_worker, read_in_worker
 
-__all__ = ["CompiledMessage", "compiled"]
+__all__ = ["CompiledMessage", "compile_message"]
 
-MAX_FAULTS = 100
+MAX_VIOLATIONS = 100
 MAX_DEFAULTS = 1_000_000
-"""How many fields without presence a message and all in it may have: they are written though they are empty."""
+"""Limit of fields without presence in a message and its nested messages: they are written even if they are empty."""
 
 
 class CompiledMessage:
-    """One version of a payload type; may be used from any thread. See ``compile_proto``.
+    """One version of a payload type. Thread-safe. See ``compile_proto``.
 
-    A payload is the message's JSON with ``cls_type`` and ``version`` beside its fields, unless it has fields
-    of those names.
+    A payload is the JSON of the message plus ``cls_type`` and ``version``, unless the message has fields of these
+    names.
 
     Attributes:
-        name: the message's full name.
-        descriptor: google.protobuf's descriptor of it.
-        pool: the pool that it lives in, alone with what its file imports.
+        name: the full name of the message.
+        descriptor: its descriptor in google.protobuf.
+        pool: the pool of the descriptor, which holds only its file and its imports.
     """
 
     def __init__(self, descriptor: Any, pool: Any, schema: Schema) -> None:
@@ -50,74 +50,76 @@ class CompiledMessage:
         self.descriptor, self.pool = descriptor, pool
         self.rules = Rules(descriptor, pool)
         if self.worst_seconds(b"") == inf and not worker_pool.is_worker:
-            compile_apart(schema)
+            compile_in_worker(schema)
         self._class = message_factory.GetMessageClass(descriptor)
         self._read, self._write = make_reader(descriptor), make_writer(descriptor)
         self._decode, self._encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
         names = {field.json_name for field in descriptor.fields}
-        self._beside = [name for name in descriptors.BESIDE if name not in names]
+        self._type_fields = [name for name in descriptors.TYPE_FIELDS if name not in names]
         self._widest = max(
-            sum(not field.has_presence for field in here.fields) for here in descriptors.reached(descriptor)
+            sum(not field.has_presence for field in here.fields) for here in descriptors.reachable_messages(descriptor)
         )
-        self._own = [name for name in descriptors.BESIDE if name in names]
+        self._own = [name for name in descriptors.TYPE_FIELDS if name in names]
 
     def worst_seconds(self, payload: bytes) -> float:
-        """See ``PayloadValidator``. Only rules are counted: all else is Python, during which others go on."""
+        """See ``PayloadValidator``. Only rules count: the rest is Python code, which releases the GIL."""
         return self.rules.worst_seconds(len(payload))
 
     def check(self, payload: bytes) -> list[SchemaViolation]:
-        """See ``PayloadValidator``; at most 100 faults."""
+        """See ``PayloadValidator``; returns at most 100 violations."""
         if self.worst_seconds(payload) > MAX_SECONDS and not worker_pool.is_worker:
-            return check_apart(self._schema, payload)
-        return self.check_here(payload)
+            return check_in_worker(self._schema, payload)
+        return self.check_in_process(payload)
 
-    def check_here(self, payload: bytes) -> list[SchemaViolation]:
-        """Check in this process, however long it takes."""
+    def check_in_process(self, payload: bytes) -> list[SchemaViolation]:
+        """Check in this process, without a time limit."""
         message, found = self._parsed(payload)
         if message is not None:
             found += _apart(self._broken(message), found)
-        return _faults(found)
+        return _violations(found)
 
     def to_json(self, wire: bytes) -> bytes:
-        """Give the JSON that is stored of an encoded message: ProtoJSON, with every field that has no presence.
+        """Convert an encoded message to stored JSON: ProtoJSON with every field that has no presence.
+
+        Rules are not checked; see ``read``.
 
         Raises:
-            EventError: it is no message of this type, has fields that the type does not, or has a value that JSON has
-                not. Rules are not asked: see ``read``.
+            EventError: the bytes are not a message of this type, have unknown fields, or have a value that JSON cannot
+                represent.
         """
         return self._encode(self._written(wire)[1])
 
     def read(self, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
-        """Give the JSON that is stored of an encoded message, and the faults that ``check`` would find in it, at once.
+        """Convert an encoded message to stored JSON and validate it. Return both results.
 
         Raises:
-            EventError: as of ``to_json``.
-            WorkBusyError: as of ``check``.
+            EventError: see ``to_json``.
+            WorkBusyError: see ``check``.
         """
         if self.worst_seconds(wire) > MAX_SECONDS and not worker_pool.is_worker:
-            return read_apart(self._schema, wire)
-        return self.read_here(wire)
+            return read_in_worker(self._schema, wire)
+        return self.read_in_process(wire)
 
-    def read_here(self, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
-        """Read in this process, however long it takes."""
+    def read_in_process(self, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
+        """Read in this process, without a time limit."""
         message, document = self._written(wire)
-        return self._encode(document), _faults(self._broken(message))
+        return self._encode(document), _violations(self._broken(message))
 
     def from_json(self, payload: bytes) -> bytes:
-        """Encode a payload. Rules are not asked.
+        """Encode a payload. Rules are not checked.
 
         Raises:
-            EventError: with the first fault: it is not JSON of this type.
+            EventError: the payload is not JSON of this type; the error holds the first violation.
         """
         message, found = self._parsed(payload)
-        found = found or missing(message)
+        found = found or missing_fields(message)
         if found:
             raise EventError(found[0][1], json_path(found[0][0]))
         return bytes(message.SerializeToString(deterministic=True))
 
     def json_schema(self) -> dict[str, Any]:
-        """Describe payloads in JSON Schema (draft 2020-12), as plain data: see ``schema``."""
-        return make_json_schema(self.descriptor, self.pool, self.rules, self._beside)
+        """Return the JSON Schema (draft 2020-12) of payloads as plain data."""
+        return make_json_schema(self.descriptor, self.pool, self.rules, self._type_fields)
 
     def _parsed(self, payload: bytes) -> tuple[Any, list[tuple[Steps, str]]]:
         try:
@@ -127,18 +129,18 @@ class CompiledMessage:
         except RecursionError:
             return None, [((), "nested too deep")]
         if isinstance(document, dict):
-            for name in self._beside:
+            for name in self._type_fields:
                 document.pop(name, None)
         message, found = self._class(), list[tuple[Steps, str]]()
         self._read(document, message, (), 1, found)
         return message, found
 
-    def as_read(self, wire: bytes) -> Any:
-        """Give an encoded message as plain data, as readers of protobuf do: what their schema has not is skipped.
+    def decode(self, wire: bytes) -> Any:
+        """Decode a message to plain data, and skip unknown fields, as readers of protobuf do.
 
         Raises:
-            EventError: it is no message of this type, is without a field that is required, or has a value that JSON has
-                not.
+            EventError: the bytes are not a message of this type, a required field is missing, or a value cannot be
+                represented in JSON.
         """
         return self._written(wire, skips=True)[1]
 
@@ -147,14 +149,14 @@ class CompiledMessage:
             message = self._class.FromString(wire)
         except (DecodeError, UnicodeError):
             raise EventError(f"is no encoded {self.name}: cut off, nested too deep, or of another type") from None
-        found = missing(message) or ([] if skips else unknown(message, wire))
+        found = missing_fields(message) or ([] if skips else find_unknown_fields(message, wire))
         if found:
             raise EventError(found[0][1], json_path(found[0][0]))
         if len(wire) // 2 * self._widest > MAX_DEFAULTS and has_more_defaults(message, MAX_DEFAULTS):
             raise EventError(f"more than {MAX_DEFAULTS:,} fields, most of them empty")
         try:
             document = self._write(message, 1)
-            for name in self._own:  # who left it empty did not say it
+            for name in self._own:  # an empty field means that the sender did not set it
                 if not document.get(name):
                     document.pop(name, None)
             return message, document
@@ -162,29 +164,29 @@ class CompiledMessage:
             raise EventError(error.reason, json_path(error.steps)) from None
 
     def _broken(self, message: Any) -> list[tuple[Steps, str]]:
-        return missing(message) + self.rules.faults(message)
+        return missing_fields(message) + self.rules.violations(message)
 
 
 def _apart(broken: list[tuple[Steps, str]], found: list[tuple[Steps, str]]) -> list[tuple[Steps, str]]:
-    """Leave out what is only broken because a value was not taken: rules of the same place, above it or below it."""
+    """Return the broken rules, without those at, above or below a value that was rejected."""
     return [
         (steps, reason) for steps, reason in broken
         if not any(steps[: len(other)] == other[: len(steps)] for other, _ in found)
     ]  # fmt: skip
 
 
-def _faults(found: list[tuple[Steps, str]]) -> list[SchemaViolation]:
-    return [SchemaViolation(json_path(steps), reason) for steps, reason in found[:MAX_FAULTS]]
+def _violations(found: list[tuple[Steps, str]]) -> list[SchemaViolation]:
+    return [SchemaViolation(json_path(steps), reason) for steps, reason in found[:MAX_VIOLATIONS]]
 
 
-def compiled(source: bytes, message: str) -> CompiledMessage:
+def compile_message(source: bytes, message: str) -> CompiledMessage:
     """See ``compile_proto``."""
     with _LOCKS[hash(source) % len(_LOCKS)]:
         return _compiled(source, message)
 
 
 _LOCKS = [threading.Lock() for _ in range(16)]
-"""So that several threads that meet the same content at once wait for one protoc, and few for another's."""
+"""Threads that compile the same content at once wait for one protoc; others are rarely blocked."""
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""What protovalidate's annotations say of a message, as faults of its JSON."""
+"""Checks protovalidate's rules on a message."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from google.protobuf import message_factory
 
 from balog.registry import worker_pool
 from balog.registry.pattern_size import byte_ns
-from balog.registry.protobuf.descriptors import is_map, reached
+from balog.registry.protobuf.descriptors import is_map, reachable_messages
 from balog.registry.protobuf.json_reader import Steps
 from balog.registry.schema import InvalidSchemaError
 
-__all__ = ["Rules", "annotated"]
+__all__ = ["Rules", "annotated_rules"]
 
 _LOOPS = re.compile(r"\b(?:all|exists|exists_one|existsOne|filter|map|matches|unique)\s*\(")
 _RULE_NS = 1000.0  # a byte of the message, for each value that its rules compare with
@@ -24,39 +24,39 @@ _UNIQUE_NS = 100e6  # a message of 1,000 bytes, compared item by item
 
 
 class Rules:
-    """The rules of a message and of all that it holds; may be used from any thread.
+    """The rules of a message and its nested messages. Thread-safe.
 
     Raises:
-        InvalidSchemaError: a rule's CEL expression does not compile, or asks for a field that there is not.
+        InvalidSchemaError: a rule's CEL expression does not compile, or names an unknown field.
     """
 
     def __init__(self, message: Any, pool: Any) -> None:
         self._message = message
         self._validator = protovalidate.Validator()
         own = list(_own_rules(message, pool))
-        self._own = {id: said for id, said, _ in own}
-        said = [rules for here in reached(message) for _, rules in annotated(here, pool)]
-        self.any = bool(said)
+        self._own = {id: text for id, text, _ in own}
+        annotations = [rules for here in reachable_messages(message) for _, rules in annotated_rules(here, pool)]
+        self.any = bool(annotations)
         self._is_open_ended = any(map(_LOOPS.search, (expression for _, _, expression in own)))
-        self._count = len(own) + sum(map(_count, said))
-        self._byte_ns = sum(byte_ns(pattern) for rules in said for pattern in _patterns(rules))
+        self._count = len(own) + sum(map(_count, annotations))
+        self._byte_ns = sum(byte_ns(pattern) for rules in annotations for pattern in _patterns(rules))
         if self._is_open_ended and not worker_pool.is_worker:
-            return  # tried by a child process
-        for here in reached(message) if self.any else ():
+            return  # a child process tries the rules
+        for here in reachable_messages(message) if self.any else ():
             for tried in (message_factory.GetMessageClass(here)(), _filled(here)):
                 try:
                     self._validator.collect_violations(tried)
                 except protovalidate.CompilationError as error:
-                    raise InvalidSchemaError(_told(here, error)) from None
+                    raise InvalidSchemaError(_describe(here, error)) from None
                 except protovalidate.EvaluationError as error:
-                    if "no_such_field" in str(error):  # others are of the values only
-                        raise InvalidSchemaError(_told(here, error)) from None
+                    if "no_such_field" in str(error):  # other errors depend on the values
+                        raise InvalidSchemaError(_describe(here, error)) from None
 
     def worst_seconds(self, size: int) -> float:
-        """Return an upper bound, estimated, of the seconds that ``faults`` takes.
+        """Return an estimated upper bound of the time that ``violations`` takes, in seconds.
 
         Args:
-            size: of the message, in bytes.
+            size: size of the message in bytes.
         """
         if not self.any:
             return 0.0
@@ -64,11 +64,10 @@ class Rules:
             return inf
         return (size * self._byte_ns + size * self._count * _RULE_NS + (size / 1000) ** 2 * _UNIQUE_NS) * 1e-9
 
-    def faults(self, message: Any) -> list[tuple[Steps, str]]:
-        """Give every rule that a message breaks, as where and what.
+    def violations(self, message: Any) -> list[tuple[Steps, str]]:
+        """Return every rule that a message breaks, with its place.
 
-        What is said of a rule that the file wrote in CEL is the message that it declares, never one that it computes:
-        that might have a value in it.
+        The reason of a custom CEL rule is its declared message, never a computed one, which might contain a value.
         """
         if not self.any:
             return []
@@ -76,16 +75,16 @@ class Rules:
             found = self._validator.collect_violations(message)
         except protovalidate.EvaluationError:
             return [((), "a rule of it cannot be evaluated for these values")]
-        return [self._fault(violation.proto) for violation in found]
+        return [self._violation(violation.proto) for violation in found]
 
-    def needed(self, message: Any) -> list[str]:
-        """Give the fields, by their names in JSON, that an empty message of this kind must not be without."""
-        found = self.faults(message_factory.GetMessageClass(message)()) if self.any else []
+    def required_fields(self, message: Any) -> list[str]:
+        """Return the JSON names of the fields that the rules require."""
+        found = self.violations(message_factory.GetMessageClass(message)()) if self.any else []
         names = {field.name: field.json_name for field in message.fields}
         names.update((field.json_name, field.json_name) for field in message.fields)
         return [names[str(steps[0])] for steps, _ in found if len(steps) == 1 and steps[0] in names]
 
-    def _fault(self, violation: Any) -> tuple[Steps, str]:
+    def _violation(self, violation: Any) -> tuple[Steps, str]:
         steps, oneof = self._steps(violation.field)
         rule = violation.rule_id
         reason = self._own[rule] or f"breaks the rule {rule[:100]}" if rule in self._own else violation.message or rule
@@ -108,12 +107,12 @@ class Rules:
         return tuple(steps), ""
 
 
-def _told(message: Any, error: Exception) -> str:
+def _describe(message: Any, error: Exception) -> str:
     return f"{message.full_name}: {' '.join(str(error).split())[:300]}"
 
 
 def _filled(message: Any) -> Any:
-    """Give a message with an empty one in each field of messages, so that rules which go through them run."""
+    """Return a message with an empty message in each message field, so that rules on nested fields run."""
     made = message_factory.GetMessageClass(message)()
     for field in message.fields:
         held = getattr(made, field.name)
@@ -126,8 +125,8 @@ def _filled(message: Any) -> Any:
     return made
 
 
-def annotated(message: Any, pool: Any) -> Iterator[tuple[str, Any]]:
-    """Give a message's own rules ("") and those of its fields and oneofs, each with its name."""
+def annotated_rules(message: Any, pool: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the rules of a message (""), of its fields and of its oneofs, each with its name."""
     for kind, name, described in [
         ("message", "", message),
         *(("field", field.name, field) for field in message.fields),
@@ -148,17 +147,17 @@ def _extension(pool: Any, kind: str, options: Any) -> Any:
         options_type = pool.FindMessageTypeByName(f"google.protobuf.{_OPTIONS[kind]}")
     except KeyError:
         return None  # the file does not import them
-    # Options come as the process's own type, to which another pool's extension is unknown.
+    # Options have the type of the default pool, which does not know extensions of other pools.
     read = message_factory.GetMessageClass(options_type).FromString(options.SerializeToString())
     return read.Extensions[extension] if read.HasExtension(extension) else None
 
 
 def _own_rules(message: Any, pool: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield id, declared message ("": none) and expression of all rules that the file writes in CEL."""
-    for here in reached(message):
-        for _, rules in annotated(here, pool):
+    """Yield id, declared message ("" if none) and expression of all custom CEL rules."""
+    for here in reachable_messages(message):
+        for _, rules in annotated_rules(here, pool):
             yield from _cel(rules)
-    for file in {here.file.name: here.file for here in reached(message)}.values():
+    for file in {here.file.name: here.file for here in reachable_messages(message)}.values():
         for extension in file.extensions_by_name.values():
             if extension.has_options:
                 rules = _extension(pool, "predefined", extension.GetOptions())
@@ -187,7 +186,7 @@ def _patterns(rules: Any) -> Iterator[str]:
 
 
 def _count(rules: Any) -> int:
-    """Count the values that rules compare with."""
+    """Count the values in the rules."""
     count = 0
     for field, value in rules.ListFields():
         if field.is_repeated:

@@ -1,4 +1,4 @@
-"""Single values of stored JSON as protobuf's runtime takes them."""
+"""Converts single values of stored JSON to values of protobuf's runtime."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor as Field
 
-__all__ = ["FLOAT_MAX", "INTEGERS", "Convert", "RefusedError", "make_converter", "make_key_converter"]
+__all__ = ["FLOAT_MAX", "INTEGERS", "Convert", "ValueRejectedError", "make_converter", "make_key_converter"]
 
 Convert = Callable[[Any], Any]
-"""A JSON value → what a field takes; raises ``RefusedError``."""
+"""Converts a JSON value to a field's value; raises ``ValueRejectedError``."""
 
 INTEGERS = {
     kind: (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
@@ -29,7 +29,7 @@ INTEGERS = {
 """The least and the greatest value of each kind of integer."""
 
 FLOAT_MAX = 3.4028235e38
-"""The greatest float, as it is written: a double beside it that is rounded to it."""
+"""The greatest float in decimal notation; it is slightly larger than the exact value, and rounds to it."""
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
@@ -37,19 +37,19 @@ _UNUSUAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}", re.ASCII)
 
 
-class RefusedError(ValueError):
-    """Why a value is not taken; never with the value."""
+class ValueRejectedError(ValueError):
+    """A value is rejected. The reason does not contain the value."""
 
 
 def make_key_converter(field: Any) -> Convert:
-    """Give what converts the keys of a map, which are texts in JSON; raises ``RefusedError``."""
+    """Return a converter for the keys of a map, which are strings in JSON."""
     if field.type == Field.TYPE_STRING:
         return _text
     if field.type == Field.TYPE_BOOL:
 
         def boolean(text: Any) -> bool:
             if text not in ("true", "false"):
-                raise RefusedError("want the key true or false")
+                raise ValueRejectedError("want the key true or false")
             return bool(text == "true")
 
         return boolean
@@ -57,7 +57,7 @@ def make_key_converter(field: Any) -> Convert:
 
 
 def make_converter(field: Any) -> Convert:
-    """Give what converts the values of a field that is no message; raises ``RefusedError``."""
+    """Return a converter for the values of a scalar field."""
     kind = field.type
     if kind in INTEGERS:
         return _integer(field)
@@ -77,10 +77,10 @@ def _integer(field: Any, of_text: bool = False) -> Convert:
         if type(value) is not int or of_text:
             is_text = texts and isinstance(value, str) and _INTEGER.fullmatch(value)
             if not is_text and not (isinstance(value, float) and value.is_integer()):
-                raise RefusedError(refusal)
+                raise ValueRejectedError(refusal)
             value = int(value)
         if not least <= value <= most:
-            raise RefusedError(refusal)
+            raise ValueRejectedError(refusal)
         return int(value)
 
     return convert
@@ -92,15 +92,15 @@ def _float(single: bool) -> Convert:
             if value in _UNUSUAL:
                 return _UNUSUAL[value]
             if not _NUMBER.fullmatch(value):
-                raise RefusedError("want a number")
+                raise ValueRejectedError("want a number")
         elif isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise RefusedError("want a number")
+            raise ValueRejectedError("want a number")
         try:
             number = float(value)
         except OverflowError:
-            raise RefusedError("is beyond what a double holds") from None
+            raise ValueRejectedError("is beyond what a double holds") from None
         if math.isinf(number) or (single and abs(number) > FLOAT_MAX):
-            raise RefusedError(f"is beyond what a {'float' if single else 'double'} holds")
+            raise ValueRejectedError(f"is beyond what a {'float' if single else 'double'} holds")
         return number
 
     return convert
@@ -111,7 +111,7 @@ def _enum(enum: Any) -> Convert:
 
         def null(value: Any) -> int:
             if value is not None:
-                raise RefusedError("want null")
+                raise ValueRejectedError("want null")
             return 0
 
         return null
@@ -122,20 +122,20 @@ def _enum(enum: Any) -> Convert:
     def convert(value: Any) -> int:
         if isinstance(value, str) and value in numbers:
             return numbers[value]
-        raise RefusedError(f"want one of {listed}")
+        raise ValueRejectedError(f"want one of {listed}")
 
     return convert
 
 
 def _boolean(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise RefusedError("want true or false")
+        raise ValueRejectedError("want true or false")
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise RefusedError("want a string")
+        raise ValueRejectedError("want a string")
     return value
 
 
@@ -146,4 +146,4 @@ def _bytes(value: Any) -> bytes:
             return base64.b64decode(bare + "=" * (-len(bare) % 4))
         except binascii.Error:
             pass
-    raise RefusedError("want bytes in base64")
+    raise ValueRejectedError("want bytes in base64")

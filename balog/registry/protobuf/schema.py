@@ -1,8 +1,8 @@
-"""A message as JSON Schema (draft 2020-12): what its stored JSON looks like, for tables, pages and comparisons.
+"""Describes the stored JSON of a message as JSON Schema (draft 2020-12), for tables, pages and comparisons.
 
-It says what ``check`` says of the mapping, and of the annotations what JSON Schema has words for (``constraints``).
-A message's object is open: a field that a later version adds is no break of it (readers of protobuf skip what they do
-not know), though ``check``, which is of one version, refuses it. That a oneof has one value is not said.
+The schema covers the JSON mapping, and the rules that JSON Schema can express (``constraints``). Objects are open: a
+field that a later version adds does not break the schema, because readers of protobuf skip unknown fields. ``check``
+validates against one version and rejects such a field. The schema does not express that a oneof has one value.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor as Field
 
 from balog.registry.protobuf.constraints import constrain, rule_lines
-from balog.registry.protobuf.descriptors import WRAPPERS, is_map, is_plain, reached
-from balog.registry.protobuf.rules import Rules, annotated
+from balog.registry.protobuf.descriptors import WRAPPERS, is_map, is_plain, reachable_messages
+from balog.registry.protobuf.rules import Rules, annotated_rules
 from balog.registry.protobuf.scalars import FLOAT_MAX, INTEGERS
 
-__all__ = ["make_json_schema", "unsaid"]
+__all__ = ["inexpressible_rules", "make_json_schema"]
 
 _NUMBER = r"^(-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"
 _INTEGER = r"^(0|-?[1-9][0-9]{0,19})$"
@@ -30,24 +30,26 @@ _OWN: dict[str, dict[str, Any]] = {
 }
 
 
-def make_json_schema(message: Any, pool: Any, rules: Rules, beside: list[str]) -> dict[str, Any]:
-    """Describe the payloads of a message.
+def make_json_schema(message: Any, pool: Any, rules: Rules, type_fields: list[str]) -> dict[str, Any]:
+    """Return the JSON Schema of a message's payloads.
 
     Args:
-        beside: names of text that a payload has beside the message's own fields.
+        type_fields: names of string members that a payload has in addition to the fields of the message.
 
     Returns:
-        Plain data: the payload's object, other messages below ``$defs`` by their full names.
+        The schema of the payload; other messages are below ``$defs`` by their full names.
     """
     made = {
-        here.full_name: _object(here, pool, rules, message.full_name) for here in reached(message) if is_plain(here)
+        here.full_name: _object(here, pool, rules, message.full_name)
+        for here in reachable_messages(message)
+        if is_plain(here)
     }
     root = made.pop(message.full_name)
     document: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": message.full_name,
         **root,
-        "properties": {**{name: {"type": "string"} for name in beside}, **root["properties"]},
+        "properties": {**{name: {"type": "string"} for name in type_fields}, **root["properties"]},
     }
     if made:
         document["$defs"] = made
@@ -61,14 +63,14 @@ def _value(field: Any, root: str = "") -> dict[str, Any]:
     return {"type": "array", "items": _one(field, root)} if field.is_repeated else _one(field, root)
 
 
-def unsaid(message: Any, pool: Any) -> dict[str, list[str]]:
-    """Give a message's rules that JSON Schema has no words for, as sorted lines.
+def inexpressible_rules(message: Any, pool: Any) -> dict[str, list[str]]:
+    """Return the rules of a message that JSON Schema cannot express, as sorted lines.
 
-    By what they are about: a field's name, a oneof's, or "" for the message as a whole.
+    Keys are the names of fields and oneofs, and "" for the message itself.
     """
     fields = {field.name: field for field in message.fields}
     found: dict[str, list[str]] = {}
-    for name, rules in annotated(message, pool):
+    for name, rules in annotated_rules(message, pool):
         if name in fields:
             lines = constrain(fields[name], rules, _value(fields[name]))
         else:
@@ -79,18 +81,18 @@ def unsaid(message: Any, pool: Any) -> dict[str, list[str]]:
 
 
 def _object(message: Any, pool: Any, rules: Rules, root: str) -> dict[str, Any]:
-    said = dict(annotated(message, pool))
-    needed = [field.json_name for field in message.fields if field.is_required]
-    needed += [name for name in rules.needed(message) if name not in needed]
+    rules_by_name = dict(annotated_rules(message, pool))
+    required_fields = [field.json_name for field in message.fields if field.is_required]
+    required_fields += [name for name in rules.required_fields(message) if name not in required_fields]
     properties = {}
     for field in message.fields:
         schema = _value(field, root)
-        if field.name in said:
-            constrain(field, said[field.name], schema)
-        properties[field.json_name] = schema if field.json_name in needed else _nullable(schema)
+        if field.name in rules_by_name:
+            constrain(field, rules_by_name[field.name], schema)
+        properties[field.json_name] = schema if field.json_name in required_fields else _nullable(schema)
     document: dict[str, Any] = {"type": "object", "properties": properties}
-    if needed:
-        document["required"] = needed
+    if required_fields:
+        document["required"] = required_fields
     return document
 
 

@@ -1,4 +1,4 @@
-"""What is on the wire and not in the schema, and what the schema requires and is not on the wire."""
+"""Finds fields of an encoded message that the schema does not have, and required fields that are missing."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from google.protobuf.descriptor import FieldDescriptor
 from balog.registry.protobuf.descriptors import is_map
 from balog.registry.protobuf.json_reader import Steps
 
-__all__ = ["has_more_defaults", "missing", "unknown"]
+__all__ = ["find_unknown_fields", "has_more_defaults", "missing_fields"]
 
 
-def unknown(message: Any, wire: bytes) -> list[tuple[Steps, str]]:
-    """Give the fields that an encoded message has and its type has not; values of another wire type, too.
+def find_unknown_fields(message: Any, wire: bytes) -> list[tuple[Steps, str]]:
+    """Return the fields of an encoded message that its type does not have, or has with another wire type.
 
-    A payload is of one version, so this is a mistake of its sender's; and what has no field could not be stored.
+    A payload has one version, so an unknown field is an error of the sender, and could not be stored.
 
     Args:
-        message: what was decoded from ``wire``; the unknown fields are taken out of it.
+        message: the message decoded from ``wire``; its unknown fields are removed.
     """
     before = message.ByteSize()
     message.DiscardUnknownFields()
@@ -33,8 +33,8 @@ def unknown(message: Any, wire: bytes) -> list[tuple[Steps, str]]:
     ]
 
 
-def missing(message: Any) -> list[tuple[Steps, str]]:
-    """Give the fields that proto2 requires and a message is without."""
+def missing_fields(message: Any) -> list[tuple[Steps, str]]:
+    """Return the required fields (of proto2) that a message does not have."""
     if message.IsInitialized():
         return []
     return [
@@ -46,9 +46,9 @@ def missing(message: Any) -> list[tuple[Steps, str]]:
 
 
 def has_more_defaults(message: Any, most: int) -> bool:
-    """Tell whether a message and all in it have more than so many fields without presence, each of which is written.
+    """Return whether a message and its nested messages have more than ``most`` fields without presence.
 
-    Two bytes on the wire are an empty message, however many fields it has.
+    Each of them is written, although two bytes on the wire are enough for an empty message with any number of fields.
     """
     count = 0
     sizes: dict[str, int] = {}

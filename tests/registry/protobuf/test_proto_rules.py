@@ -11,7 +11,7 @@ import pytest
 
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.message import CompiledMessage
-from balog.registry.protobuf.schema import unsaid
+from balog.registry.protobuf.schema import inexpressible_rules
 from balog.registry.schema import InvalidSchemaError
 
 HEAD = 'syntax = "proto3"; package p; import "buf/validate/validate.proto"; import "google/protobuf/timestamp.proto"; '
@@ -196,7 +196,7 @@ def test_a_rule_reads_as_json_schema(type_: str, rules: str, schema: dict[str, A
 )
 def test_a_rule_that_json_schema_cannot_say_is_kept(type_: str, rules: str, lines: list[str] | None) -> None:
     type_of = rule(type_, rules)
-    assert unsaid(type_of.descriptor, type_of.pool) == ({} if lines is None else {"a": lines})
+    assert inexpressible_rules(type_of.descriptor, type_of.pool) == ({} if lines is None else {"a": lines})
 
 
 @pytest.mark.parametrize("value", [-5, 0, 1, 5, 9, 10, 100])
