@@ -28,6 +28,7 @@ CHECKED: tuple[str, ...] = (
     "balog/recording",
     "balog/redaction",
     "balog/redaction_options.py",
+    "balog/registry",
     "balog/signals.py",
     "balog/singer",
     "balog/tap/config",
