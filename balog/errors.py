@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from balog.distribution import install_command
 
@@ -15,6 +15,7 @@ __all__ = [
     "EventError",
     "MessageError",
     "MissingExtraError",
+    "SinkError",
     "TopicError",
     "complain",
     "split_refusal",
@@ -83,6 +84,40 @@ class MessageError(TopicError):
     """A message that its topic can never take, such as one that is too large; others it can."""
 
     retryable = False
+
+
+class SinkError(BalogError):
+    """A sink did not take a batch, or not all of it.
+
+    Args:
+        reason: what happened, as a clause; never with a secret in it.
+        retryable: whether what was not taken may be taken later. What is wrong with the other side (down, busy, a key
+            that it refuses) is retryable, what is wrong with the events is not.
+        retry_after: seconds that the other side asked to be left alone, if it did.
+        rejected: events that it will never take, by their index in the batch, each with the reason. They become dead
+            letters; the rest of the batch is not held up by them.
+        remaining: indexes of the events that were not taken, when others of the batch were; None means all that are
+            not in ``rejected``.
+        unnamed: the number of events, among those that are neither in ``rejected`` nor in ``remaining``, that it will
+            never take, where it does not say which. They count as refused, and nothing keeps them.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        retryable: bool = True,
+        retry_after: float | None = None,
+        rejected: Mapping[int, str] | None = None,
+        remaining: Sequence[int] | None = None,
+        unnamed: int = 0,
+    ) -> None:
+        super().__init__(reason)
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.rejected = rejected or {}
+        self.remaining = remaining
+        self.unnamed = unnamed
 
 
 class MissingExtraError(BalogError):

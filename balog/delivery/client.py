@@ -14,12 +14,12 @@ from msgspec import structs
 from balog.backoff import Backoff, BackoffSequence
 from balog.errors import BalogError, ConfigError, complain
 from balog.event import Event, encode
+from balog.http import HttpError
 from balog.outbound.dispatcher import Dispatcher
 from balog.outbound.spool import SpoolConfig
 from balog.outbound.stats import SinkStats
 from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, SinkError
-from balog.sinks.http import HttpError
 from balog.sinks.service import Item, ServiceApi, ServiceSinkConfig
 
 __all__ = ["Client", "DeliveryError"]
@@ -83,7 +83,6 @@ class Client:
 
     Raises:
         ConfigError: a URL that is none, a token that is not there, a spool that can't be used.
-        MissingExtraError: urllib3 is not installed.
     """
 
     def __init__(

@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Struct
 
 from balog.errors import ConfigError
+from balog.http import HttpClient, HttpError
 from balog.registry import IncompatibleError, InvalidSchemaError, Registry, Schema, VersionTakenError, open_registry
 from balog.registry.comparing import CompatibilityReport, Mode
 from balog.registry.names import is_type, parse_file_name
 from balog.registry.store import Listing, StoredVersion
 from balog.sinks.base import SinkError
-from balog.sinks.http import HttpClient, HttpError
 from balog.storage import StorageError
 
 __all__ = ["FORMS", "RemoteRegistry", "SchemaRejection", "TypeEntry", "VersionEntry", "open_any_registry"]

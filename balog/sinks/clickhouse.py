@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from balog.errors import BalogError, ConfigError, EventError
+from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 from balog.sinks.clickhouse_table import (
@@ -26,7 +27,6 @@ from balog.sinks.clickhouse_table import (
     column_of_value,
     quoted,
 )
-from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
 from balog.storage import Options
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
 
         Raises:
             ConfigError: a URL that is none, a password that is not there, a registry that can't be opened.
-            MissingExtraError: urllib3, or what the registry's place needs, is not installed.
+            MissingExtraError: a package that the registry's place needs is not installed.
         """
         if "?" in self.url:
             raise ConfigError("has a ?; want where the server's paths begin", path="url")

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from balog.errors import ConfigError
 from balog.event import Event
+from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError
 from balog.sinks.datadog_agent import Agent, AgentClient
@@ -27,7 +28,6 @@ from balog.sinks.datadog_json import (
     series_items,
     tag_list,
 )
-from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
 from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
 from balog.sinks.troubles import Halves, Troubles
 

@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from balog.errors import ConfigError
+from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 from balog.sinks.ecs import ecs_document
-from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
 
 __all__ = ["ElasticSink", "ElasticSinkConfig"]
 

@@ -15,9 +15,9 @@ from msgspec import Meta, Struct, field
 
 from balog.errors import ConfigError
 from balog.event import Event
+from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
 from balog.sinks.base import Delivery, SinkError
 from balog.sinks.headers import Headers, reveal_headers
-from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
 from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
 from balog.sinks.otlp_json import has_time, logs_request, metrics_request
 from balog.sinks.troubles import Halves, Troubles

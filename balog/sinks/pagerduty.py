@@ -16,10 +16,10 @@ from msgspec import Meta
 
 from balog.errors import ConfigError, EventError
 from balog.event import LEVELS, Event, Level
+from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
 from balog.payload import RunPayload, read
 from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, SinkError, SinkOptions
-from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
 from balog.sinks.summary import cut, summarize
 
 __all__ = ["PagerDutySink", "PagerDutySinkConfig"]

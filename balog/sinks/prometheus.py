@@ -17,11 +17,11 @@ from msgspec import Meta, Struct, field
 
 from balog.errors import ConfigError
 from balog.event import Event
+from balog.http import CaFile, HttpClient, Timeout, Url
 from balog.local_path import local_path
 from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, SinkError
 from balog.sinks.families import BUCKETS, Families, clean_label
-from balog.sinks.http import CaFile, HttpClient, Timeout, Url
 from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
 from balog.sinks.scraping import Listen, ScrapeServer
 from balog.storage.local_files import replacing
@@ -84,7 +84,7 @@ class PrometheusSinkConfig(
 
         Raises:
             ConfigError: none or several of the three ways, buckets that don't ascend, or a part of the way is wrong.
-            MissingExtraError: prometheus-client, or urllib3 for a push, is not installed.
+            MissingExtraError: prometheus-client is not installed.
         """
         ways = [way for way in (self.listen, self.pushgateway, self.textfile) if way is not None]
         if len(ways) != 1:

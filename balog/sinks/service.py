@@ -11,9 +11,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, Retrying, SinkError, SinkOptions
-from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
 
 __all__ = ["Answer", "Item", "Problem", "ServiceApi", "ServiceSink", "ServiceSinkConfig"]
 
@@ -81,7 +81,7 @@ class ServiceApi:
         token: the bearer token, if it wants one.
 
     Raises:
-        ConfigError: see :class:`~balog.sinks.http.HttpClient`.
+        ConfigError: see :class:`~balog.http.HttpClient`.
     """
 
     def __init__(self, url: str, token: str | None, timeout: float, ca_file: str | None, *, is_gzipped: bool) -> None:

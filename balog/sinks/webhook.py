@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 from balog.sinks.headers import Headers, reveal_headers
-from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
 from balog.sinks.signing import batch_id, read_keys, sign
 
 __all__ = ["WebhookSink", "WebhookSinkConfig"]

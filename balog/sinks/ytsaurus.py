@@ -18,9 +18,9 @@ from msgspec import Meta
 
 from balog.errors import ConfigError, MissingExtraError
 from balog.event import Event
+from balog.http import Timeout
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkOptions
-from balog.sinks.http import Timeout
 
 __all__ = ["COLUMNS", "MAX_VALUE", "UNTYPED", "YTsaurusSink", "YTsaurusSinkConfig", "yson_row"]
 

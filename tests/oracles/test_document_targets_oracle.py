@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from balog.delivery.control.validation import read_document
 from balog.delivery.document import ControlDocument
 from balog.delivery.jobs.access import access_for, document_problems
-from balog.delivery.jobs.callbacks.addresses import Networks
-from balog.delivery.jobs.callbacks.connecting import Cutter, open_guarded_pool
 from balog.delivery.settings import DocumentAccess
+from balog.http.addresses import Networks
+from balog.http.guarded_pool import Cutter, open_guarded_pool
 from tests.oracles.effort import examples
 
 STEPS = ["..", ".", "", "allowed", "secret", "outside", "link-out", "link-in", "key"]

@@ -10,7 +10,6 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import trustme
@@ -329,6 +328,21 @@ def test_the_environment_s_proxy_is_used(server: HttpStandIn, monkeypatch: pytes
         client.get()
 
 
+def test_a_proxy_may_itself_be_reached_by_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with HttpStandIn(tls=context) as server:
+        monkeypatch.setenv("http_proxy", server.url)
+        with Client("http://api.example.com/v2") as client:
+            client.get("contacts")
+        assert server.requests[0].path == "http://api.example.com/v2/contacts"
+
+
 @pytest.mark.parametrize(
     "url",
     ["api.example.com", "ftp://x", "https://", "https://me:pw@x", "https://x/?key=1", "https://x/ y", "http://x:99999"],
@@ -409,6 +423,16 @@ def test_a_connection_that_the_server_closed_meanwhile_is_not_used(server: HttpS
     assert client.post("jobs").status == 200  # sent once, on a new one
 
 
+def test_a_kept_connection_that_closes_under_a_request_is_no_failed_try(server: HttpStandIn) -> None:
+    """Given a server that closes a kept connection when the next request comes, then only a safe one is sent again."""
+    server.will(Answer(), Answer(trouble="close"), Answer(), Answer(trouble="close"))
+    with Client(server.url, policy=Policy(tries=1), timeout=10) as client:
+        assert [client.get("a").status, client.get("b").status] == [200, 200]
+        with pytest.raises(SourceError, match="no answer"):
+            client.post("jobs")
+    assert [request.path for request in server.requests] == ["/a", "/b", "/b", "/jobs"]
+
+
 @pytest.mark.parametrize("said", ["http://[", "//[x", "http://x:port/"])
 def test_a_redirect_or_next_page_to_no_url(server: HttpStandIn, client: Client, said: str) -> None:
     server.respond = lambda request: Answer(302, headers={"Location": said})
@@ -419,8 +443,8 @@ def test_a_redirect_or_next_page_to_no_url(server: HttpStandIn, client: Client, 
 
 
 def test_an_ipv6_address_without_a_port_is_asked_at_the_scheme_s() -> None:
-    connection = Connections(1, 1, 1, None)._open(urlsplit("http://[::1]/v2"))
-    assert (connection.host, connection.port) == ("::1", 80)
+    pool = Connections("http://[::1]/v2", 1, 1, 1, None)._open().connection_from_url("http://[::1]/v2")
+    assert (pool.host, pool.port) == ("::1", 80)
 
 
 @pytest.mark.parametrize("charset", ["idna", "undefined", "a\0b"])

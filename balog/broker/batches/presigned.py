@@ -8,9 +8,10 @@ from typing import IO, Any
 
 from balog.backoff import Backoff
 from balog.broker.batches.config import BatchConfig
-from balog.errors import ConfigError, MissingExtraError
+from balog.errors import ConfigError
+from balog.http.client import failure
+from balog.http.pool import open_pool
 from balog.singer.batch.dialects import BatchError
-from balog.sinks.http import failure, open_pool
 
 __all__ = ["open_presigned"]
 
@@ -23,14 +24,11 @@ def open_presigned(url: str, config: BatchConfig) -> IO[bytes]:
 
     Raises:
         BatchError: no answer, or no file; without the query, which is a credential.
-        MissingExtraError: urllib3 is not installed.
     """
     import ssl
 
     try:
         pool = open_pool(url, config.timeout, config.ca_file)
-    except MissingExtraError:
-        raise MissingExtraError("a BATCH at a pre-signed URL", "sinks") from None
     except ConfigError as error:
         raise BatchError(f"can't be read: {error.reason}") from None
     import urllib3

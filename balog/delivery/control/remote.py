@@ -9,7 +9,7 @@ import msgspec
 
 from balog.delivery.control.store import ControlError, DocumentVersion, Pushed, ServiceStatus, VersionConflict
 from balog.errors import ConfigError
-from balog.sinks.http import HttpClient, HttpError
+from balog.http import HttpClient, HttpError
 
 __all__ = ["RemoteControl"]
 

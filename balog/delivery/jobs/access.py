@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from balog.delivery.document import Callback, ClickHouseTable, ControlDocument, LoadedTable, YTsaurusTable
-from balog.delivery.jobs.callbacks.addresses import Networks
 from balog.delivery.settings import DocumentAccess
 from balog.errors import ConfigError
+from balog.http.addresses import Networks
 from balog.secrets import Secret
 
 __all__ = ["access_for", "access_problems", "document_problems"]

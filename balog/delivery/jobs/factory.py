@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from balog.delivery.jobs import Job, Kind
-from balog.delivery.jobs.callbacks.addresses import Networks
 from balog.delivery.settings import ServiceConfig
+from balog.http.addresses import Networks
 
 __all__ = ["job_factory"]
 

@@ -9,14 +9,14 @@ from msgspec.structs import asdict
 
 from balog.consumers.forwarding import SinkConsumer
 from balog.delivery.document import AnyTable, ClickHouseTable, LoadedTable, YTsaurusTable
-from balog.delivery.jobs.callbacks.addresses import ANYWHERE, Networks
-from balog.delivery.jobs.callbacks.connecting import Cutter, open_guarded_pool
 from balog.delivery.jobs.engine_job import EngineJob
 from balog.errors import ConfigError
 from balog.expressions import Expression
+from balog.http import check_url
+from balog.http.addresses import ANYWHERE, Networks
+from balog.http.guarded_pool import Cutter, open_guarded_pool
 from balog.sinks import ClickHouseSinkConfig, SinkConfig, YTsaurusSinkConfig
 from balog.sinks.clickhouse import ClickHouseSink
-from balog.sinks.http import check_url
 
 __all__ = ["TableJob", "check_table", "make_table_sink"]
 

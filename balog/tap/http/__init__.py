@@ -1,6 +1,6 @@
-"""HTTP for sources: a retry policy for any library, a client on the standard library, instrumented sessions.
+"""HTTP for sources: a retry policy for any library, a client on urllib3, instrumented sessions.
 
-None of it is forced on a tap, and nothing here needs a package: ``http.client`` is imported when a ``Client`` asks.
+A tap may use any part, or none. urllib3 is imported with a client's first request.
 """
 
 from balog.tap.http.client import Client

@@ -1,4 +1,4 @@
-"""Answers of a server that may be slow or packed: read until a given time, however slowly their bytes come."""
+"""Answers that must be whole in a given time, however slowly their bytes come."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import http.client
 import io
 import socket
 import time
-import zlib
 from typing import Any
 
 from balog.tap.errors import SourceError
 
-__all__ = ["Timed", "Unpacker"]
+__all__ = ["Timed"]
 
 
 class Timed(http.client.HTTPResponse):
@@ -47,34 +46,3 @@ class _Raw(io.RawIOBase):
     def close(self) -> None:
         self._raw.close()
         super().close()
-
-
-class Unpacker:
-    """Unpacks a body of gzip or zlib that comes in pieces; of gzip also one of several members (RFC 1952, 2.2)."""
-
-    def __init__(self) -> None:
-        self._open = zlib.decompressobj(47)
-
-    def add(self, piece: bytes, most: int) -> bytes:
-        """Give what a piece unpacks to, no more than ``most`` bytes of it.
-
-        Raises:
-            SourceError: it is damaged.
-        """
-        found = bytearray()
-        try:
-            while piece and len(found) < most:
-                if self._open.eof:
-                    if piece[:1] != b"\x1f":
-                        break  # padding
-                    self._open = zlib.decompressobj(47)
-                found += self._open.decompress(piece, most - len(found))
-                piece = self._open.unused_data
-        except zlib.error:
-            raise SourceError("the answer's packed body is damaged", retryable=True) from None
-        return bytes(found)
-
-    @property
-    def is_whole(self) -> bool:
-        """Tell whether it ended where a packed body ends."""
-        return self._open.eof

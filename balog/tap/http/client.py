@@ -72,7 +72,7 @@ class Client:
         self._space = 1 / rate if rate else 0.0
         self._next_at = 0.0
         self._turn = threading.Lock()
-        self._connections = Connections(timeout, max_bytes, max_seconds, ca_file)
+        self._connections = Connections(base_url, timeout, max_bytes, max_seconds, ca_file)
         weakref.finalize(self, self._connections.close)
 
     def get(self, path: str = "", params: Mapping[str, Any] | None = None, **options: Any) -> Response:

@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from balog.delivery.document import Callback
-from balog.delivery.jobs.callbacks.addresses import ANYWHERE, Networks
-from balog.delivery.jobs.callbacks.connecting import ASK_OPERATOR, Cutter, open_guarded_pool
 from balog.errors import ConfigError
 from balog.expressions import Expression
+from balog.http import HttpClient, HttpError, check_headers, check_url
+from balog.http.addresses import ANYWHERE, Networks
+from balog.http.guarded_pool import ASK_OPERATOR, Cutter, open_guarded_pool
 from balog.secrets import Secret
 from balog.sinks.base import SinkError
 from balog.sinks.headers import reveal_headers
-from balog.sinks.http import HttpClient, HttpError, check_headers, check_url
 from balog.sinks.signing import read_keys, sign
 
 __all__ = ["Endpoint", "Refusal", "check_callback"]
@@ -88,7 +88,6 @@ class Endpoint:
 
     Raises:
         ConfigError: a URL, header or key that is none, a secret that is not there; ``path`` is the field.
-        MissingExtraError: urllib3 is not installed.
     """
 
     def __init__(self, config: Callback, networks: Networks = ANYWHERE) -> None:

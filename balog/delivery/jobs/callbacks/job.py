@@ -10,11 +10,11 @@ from typing import Any
 
 from balog.delivery.document import Callback
 from balog.delivery.jobs import JobStatus, Kind
-from balog.delivery.jobs.callbacks.addresses import ANYWHERE, Networks
 from balog.delivery.jobs.callbacks.disabling import place_of
 from balog.delivery.jobs.callbacks.endpoint import Endpoint, check_callback
 from balog.delivery.jobs.callbacks.pump import Pump
 from balog.delivery.jobs.callbacks.switch import Switch
+from balog.http.addresses import ANYWHERE, Networks
 from balog.outbound.notices import ThrottledNotices
 from balog.signals import signals_for_main_thread
 from balog.topics import open_topics

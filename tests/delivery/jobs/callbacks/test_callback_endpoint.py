@@ -121,7 +121,7 @@ class TestPrivateAddresses:
                 raise ConnectionRefusedError(111, "Connection refused")
 
         names.answers["hooks.example"] = [["93.184.216.34"], ["127.0.0.1"]]
-        monkeypatch.setattr("balog.delivery.jobs.callbacks.connecting.socket.socket", Watched)
+        monkeypatch.setattr("balog.http.guarded_pool.socket.socket", Watched)
         refusal = endpoints(f"http://hooks.example:{receiver.port}/").post("LG1", b"{}")
         assert refusal.reason.endswith("Connection refused")
         assert (connected, names.asked) == (["93.184.216.34"], ["hooks.example"])

@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from balog.delivery.jobs.callbacks.addresses import Networks
-from balog.errors import ConfigError, MissingExtraError
+from balog.http.addresses import Networks
+from balog.http.pool import tls_context
 
 __all__ = ["ASK_OPERATOR", "Cutter", "PrivateAddressError", "open_guarded_pool"]
 
@@ -112,14 +112,9 @@ def open_guarded_pool(
 
     Raises:
         ConfigError: a ``ca_file`` that is none, or a URL with an address in it that is not allowed.
-        MissingExtraError: urllib3 is not installed.
     """
-    try:
-        import urllib3
-        from urllib3.connection import HTTPConnection, HTTPSConnection
-    except ImportError:
-        raise MissingExtraError("a callback", "sinks") from None
-    import ssl
+    import urllib3
+    from urllib3.connection import HTTPConnection, HTTPSConnection
 
     def connect(connection: Any) -> socket.socket:
         host = (connection.host or "").strip("[]")
@@ -166,10 +161,7 @@ def open_guarded_pool(
 
     options: dict[str, Any] = {}
     if urlsplit(url).scheme == "https":
-        try:
-            options["ssl_context"] = ssl.create_default_context(cafile=ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"{ca_file}: {getattr(error, 'strerror', None) or error}", path="ca_file") from None
+        options["ssl_context"] = tls_context(ca_file)
         options["cert_reqs"] = "CERT_REQUIRED"
     pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=timeout, read=timeout), maxsize=64, **options)
     pool.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}

@@ -6,37 +6,21 @@ import gzip
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
-from msgspec import Meta
-
-from balog.errors import ConfigError, MissingExtraError
+from balog.errors import SinkError
+from balog.http.body import PACKINGS, Unpacker
+from balog.http.pool import open_pool
+from balog.http.urls import check_headers, check_url
 from balog.retry_after import read_retry_after
-from balog.sinks.base import SinkError
 
-__all__ = [
-    "CaFile",
-    "HttpClient",
-    "HttpError",
-    "Response",
-    "Timeout",
-    "Url",
-    "check_headers",
-    "check_url",
-    "failure",
-    "open_pool",
-]
-
-Url = Annotated[str, Meta(min_length=8, max_length=2000, description="http:// or https://, without a password in it.")]
-Timeout = Annotated[float, Meta(gt=0, le=600, description="Seconds for connecting, and for each wait for an answer.")]
-CaFile = Annotated[str, Meta(min_length=1, description="PEM file of the authorities to trust; the system's if none.")]
+__all__ = ["HttpClient", "HttpError", "Response", "failure", "parse_retry_after"]
 
 _MAX_ANSWER = 16 << 20
 _MAX_EXCERPT = 200
 _MAX_RETRY_AFTER = 3600.0
 _EVENTS_FAULT = frozenset({400, 413, 415, 422})
-_NO_TOKEN = frozenset('"(),/:;<=>?@[\\]{}')  # RFC 9110, 5.6.2
 
 
 class Response(NamedTuple):
@@ -74,7 +58,6 @@ class HttpClient:
     Raises:
         ConfigError: a URL that is none or has credentials in it, a ``ca_file`` that is none, a header that no request
             can have, a proxy in the environment that cannot be used.
-        MissingExtraError: urllib3 is not installed.
     """
 
     def __init__(
@@ -176,8 +159,15 @@ class HttpClient:
         self._pool.clear()
 
     def _read(self, answer: Any) -> bytes:
-        """Read the body of an answer; what is left of it is never read."""
-        return _read(answer)
+        """Read an answer's body, at most 16 MiB of it, also when it comes packed though nobody asked for that."""
+        size = "" if "Transfer-Encoding" in answer.headers else answer.headers.get("Content-Length", "")
+        data: bytes = answer.read(_MAX_ANSWER, decode_content=False)
+        if size.isdecimal() and len(data) < min(int(size), _MAX_ANSWER):
+            raise _BrokenOffError
+        if answer.headers.get("Content-Encoding", "").lower() in PACKINGS:
+            with suppress(zlib.error):
+                return Unpacker().add(data, _MAX_ANSWER)
+        return data
 
     @property
     def place(self) -> str:
@@ -193,99 +183,10 @@ class HttpClient:
         return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:_MAX_EXCERPT]
 
 
-def check_url(url: str, path: str = "url") -> None:
-    """Refuse what is no http(s) URL, and one with credentials in it. No message has any of it.
-
-    Raises:
-        ConfigError: at ``path``.
-    """
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise ConfigError("is not a URL; want http://HOST… or https://HOST…", path=path) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ConfigError("is not a URL; want http://HOST… or https://HOST…", path=path)
-    if "@" in parts.netloc:
-        raise ConfigError("has credentials in the URL; give them by the environment or a file", path=path)
-    if parts.fragment or not all("!" <= char <= "~" for char in url):
-        raise ConfigError("has a #, a space or a letter beyond ASCII, which must be written as %XX or xn--…", path=path)
-
-
 def parse_retry_after(value: str | None) -> float | None:
     """Read a ``Retry-After``: at most an hour, None when it is none."""
     seconds = read_retry_after(value)
     return None if seconds is None else min(seconds, _MAX_RETRY_AFTER)
-
-
-def open_pool(url: str, timeout: float, ca_file: str | None) -> Any:
-    """Give urllib3's pool for a URL: certificates verified, the environment's proxy used.
-
-    Raises:
-        ConfigError: a ``ca_file`` that is none, or a proxy that is none.
-        MissingExtraError: urllib3 is not installed.
-    """
-    try:
-        import urllib3
-    except ImportError:
-        raise MissingExtraError("HTTP", "sinks") from None
-    import ssl
-
-    options: dict[str, Any] = {
-        "timeout": urllib3.Timeout(connect=timeout, read=timeout),
-        "maxsize": 4,
-        "cert_reqs": "CERT_REQUIRED",
-    }
-    if urlsplit(url).scheme == "https":
-        try:
-            options["ssl_context"] = ssl.create_default_context(cafile=ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"{ca_file}: {getattr(error, 'strerror', None) or error}", path="ca_file") from None
-    if proxy := _proxy(url):
-        return urllib3.ProxyManager(proxy[0], proxy_headers=proxy[1], **options)
-    return urllib3.PoolManager(**options)
-
-
-def _proxy(url: str) -> tuple[str, dict[str, str]] | None:
-    """Give the URL and the headers of the proxy that the environment names for this URL, if it names one."""
-    from urllib3.util import make_headers
-
-    parts = urlsplit(url)
-    from urllib.request import getproxies, proxy_bypass  # brings http.client and ssl
-
-    proxies: Mapping[str, str] = getproxies()
-    named = proxies.get(parts.scheme) or proxies.get("all")
-    if not named or proxy_bypass(parts.hostname or ""):
-        return None
-    try:
-        proxy = urlsplit(named if "://" in named else f"http://{named}")
-        place, port = proxy.hostname or "", proxy.port or (443 if proxy.scheme == "https" else 80)
-    except ValueError:
-        proxy, place, port = urlsplit(""), "", 0
-    if proxy.scheme not in ("http", "https") or not place:
-        raise ConfigError(
-            f"the environment's proxy for {parts.scheme} is not http://HOST:PORT; correct {parts.scheme}_proxy or "
-            "all_proxy, or name the host in no_proxy",
-            path="url",
-        )
-    headers = {}
-    if proxy.username is not None:
-        headers = make_headers(proxy_basic_auth=f"{unquote(proxy.username)}:{unquote(proxy.password or '')}")
-    return f"{proxy.scheme}://{f'[{place}]' if ':' in place else place}:{port}", headers
-
-
-def check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Check the names and values of headers, and return the headers.
-
-    Raises:
-        ConfigError: at ``headers``, a name or a value has characters that HTTP does not allow.
-    """
-    for name, value in headers.items():
-        if not name or not all("!" <= char <= "~" and char not in _NO_TOKEN for char in name):
-            raise ConfigError(f"{name!r} is not a header's name", path="headers")
-        if not all(" " <= char <= "~" for char in value):
-            raise ConfigError(f"the value of {name} has letters that no header may have", path="headers")
-    return headers
 
 
 def _secrets(url: str, headers: Mapping[str, str], secrets: Sequence[str]) -> list[str]:
@@ -298,25 +199,7 @@ def _secrets(url: str, headers: Mapping[str, str], secrets: Sequence[str]) -> li
     return sorted((text for text in found if len(text) >= 4), key=len, reverse=True)
 
 
-def _read(answer: Any) -> bytes:
-    """Read an answer's body, at most 16 MiB of it, also when it comes compressed though nobody asked for that.
-
-    urllib3 unpacks without a bound before 2.6, so it is not asked to.
-
-    Raises:
-        _BrokenOff: it ended before its end.
-    """
-    size = "" if "Transfer-Encoding" in answer.headers else answer.headers.get("Content-Length", "")
-    data: bytes = answer.read(_MAX_ANSWER, decode_content=False)
-    if size.isdecimal() and len(data) < min(int(size), _MAX_ANSWER):
-        raise _BrokenOff
-    if answer.headers.get("Content-Encoding", "").lower() in ("gzip", "deflate"):
-        with suppress(zlib.error):
-            return zlib.decompressobj(47).decompress(data, _MAX_ANSWER)
-    return data
-
-
-class _BrokenOff(OSError):
+class _BrokenOffError(OSError):
     """An answer that ended before its end."""
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.delivery.jobs.callbacks.addresses import why_private
+from balog.http.addresses import why_private
 
 PUBLIC = ["1.1.1.1", "8.8.8.8", "93.184.216.34", "172.15.255.255", "172.32.0.1", "100.128.0.1", "2606:4700::1111"]
 V4 = st.ip_addresses(v=4)

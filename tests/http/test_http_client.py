@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.errors import ConfigError
+from balog.http import HttpClient, HttpError, check_url
+from balog.http.client import parse_retry_after
 from balog.sinks.base import SinkError
-from balog.sinks.http import HttpClient, HttpError, check_url, parse_retry_after
 from tests.stand_ins.http_server import Answer
 
 KEY = "k3y-of-the-house"
@@ -243,6 +244,12 @@ class TestProxies:
         assert str(error).startswith("https://example.com: the proxy failed: Tunnel connection failed: 407")
         assert [(request.method, request.path) for request in http_server.requests] == [("CONNECT", "example.com:443")]
         assert KEY not in str(http_server.requests[0].headers)
+
+    def test_a_proxy_may_itself_be_reached_by_tls(self, tls_server, clients, monkeypatch):
+        monkeypatch.setenv("http_proxy", tls_server.server.url)
+        monkeypatch.setenv("SSL_CERT_FILE", tls_server.ca_file)
+        clients("http://example.com/base").post("/in", b"{}")
+        assert tls_server.server.requests[0].path == "http://example.com/base/in"
 
     def test_no_proxy_is_kept_to(self, http_server, clients, monkeypatch):
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")

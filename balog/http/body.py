@@ -1,0 +1,38 @@
+"""Bodies of answers, unpacked in bounded memory: urllib3 unpacks without a bound before 2.6, so it is not asked to."""
+
+from __future__ import annotations
+
+import zlib
+
+__all__ = ["PACKINGS", "Unpacker"]
+
+PACKINGS = frozenset({"gzip", "x-gzip", "deflate"})
+"""Values of ``Content-Encoding`` that ``Unpacker`` unpacks."""
+
+
+class Unpacker:
+    """Unpacks a body of gzip or zlib that comes in pieces; of gzip also one of several members (RFC 1952, 2.2)."""
+
+    def __init__(self) -> None:
+        self._open = zlib.decompressobj(47)
+
+    def add(self, piece: bytes, limit: int) -> bytes:
+        """Return what a piece unpacks to, at most ``limit`` bytes of it.
+
+        Raises:
+            zlib.error: the body is damaged.
+        """
+        found = bytearray()
+        while piece and len(found) < limit:
+            if self._open.eof:
+                if piece[:1] != b"\x1f":
+                    break  # padding
+                self._open = zlib.decompressobj(47)
+            found += self._open.decompress(piece, limit - len(found))
+            piece = self._open.unused_data
+        return bytes(found)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the body has ended where a packed body ends."""
+        return self._open.eof
