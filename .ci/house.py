@@ -33,6 +33,7 @@ CHECKED: tuple[str, ...] = (
     "balog/singer",
     "balog/tap/config",
     "balog/testing",
+    "balog/topics",
     "balog/verify",
     "docs/verified-taps.md",
     "docs/verify.md",

@@ -18,7 +18,7 @@ from balog.expressions.functions import parse_time
 from balog.signals import StopSignals
 from balog.storage import is_url, open_storage
 from balog.topics import DeadLetter, open_topics
-from balog.topics.ingest import Choice, Counts, Ingest, Progress
+from balog.topics.ingest import Choice, Ingest, IngestState, IngestStats
 from balog.topics.keys import RUN, key_reader
 from balog.topics.redrive import Patch, Redrive
 
@@ -264,7 +264,7 @@ def ingest(
         into = home.topic(topic)
         progress = None
         if state is not None:
-            progress = Progress(state, f"{topic} of {home.url.partition('?')[0]}")
+            progress = IngestState(state, f"{topic} of {home.url.partition('?')[0]}")
             open_now.callback(progress.close)
         aside = None
         if quarantine is not None:
@@ -297,7 +297,7 @@ def ingest(
         sys.exit(1)
 
 
-def _summary(counts: Counts, dry_run: bool) -> str:
+def _summary(counts: IngestStats, dry_run: bool) -> str:
     if dry_run:
         told = [f"{counts.sent} events of {counts.files} files would be published"]
     else:

@@ -77,7 +77,7 @@ class Poller:
     def _poll(self) -> None:
         schedule, topic = self._context.schedule, self._subscription.topic
         delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
-        longest_wait = topic.patience if self._context.is_patient else min(topic.patience, LAST_WAIT)
+        longest_wait = topic.poll_timeout if self._context.is_patient else min(topic.poll_timeout, LAST_WAIT)
         # Where a receive is cheap and exact, the first one to find nothing does not wait, so that acks are not delayed.
         wait = 0.0 if topic.keeps_groups else longest_wait
         while schedule.wait_for_room():

@@ -1,6 +1,6 @@
-"""Topics are where events wait, durably, between who publishes them and the groups that handle them.
+"""Topics store events durably between their publishers and the groups that handle them.
 
-Open a home of topics by its URL, publish messages to a topic by name, receive them in a group and ack what was handled.
+Open a backend by its URL, publish messages to a topic by name, receive them in a group, and ack handled ones.
 """
 
 from balog.topics.base import DeadLetter, Generation, GivenUp, GroupState, Message, Received, Topic, Topics, TopicState

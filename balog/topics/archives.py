@@ -1,4 +1,4 @@
-"""Archived events, line by line: JSON lines as the store writes them, and the older ``time⇥channel⇥payload``."""
+"""Read archived events line by line: JSON lines of the store, and the older ``time⇥channel⇥payload``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COMPRESSED = re.compile(r"\.(?:gz|zst|bz2)$", re.IGNORECASE)
 
 
 class Line(NamedTuple):
-    """A line of a file: its number from 1, the byte in the decompressed file where it begins, and its bytes.
+    """A line of a file: its number from 1, its offset in the decompressed file, and its bytes.
 
     ``is_whole`` is False for one that is longer than any event; ``data`` is its beginning then. ``is_ended`` is False
     for the last one when no line break follows it: somebody may be writing it.
@@ -46,7 +46,7 @@ class Line(NamedTuple):
 
 
 def day_of(folder: str) -> date | None:
-    """Return the day of an archive's folder ``date=YYYY-MM-DD``; None for any other."""
+    """Return the day of an archive's folder ``date=YYYY-MM-DD``; None for other folders."""
     match = _DAY.fullmatch(folder)
     try:
         return date.fromisoformat(match[1]) if match else None
@@ -55,7 +55,7 @@ def day_of(folder: str) -> date | None:
 
 
 def read_lines(source: IO[bytes]) -> Iterator[Line]:
-    """Yield the lines of a file that is plain, gzip or zstd by its first bytes; empty lines are left out.
+    """Yield the non-empty lines of a plain, gzip or zstd file, detected by its first bytes.
 
     Never more of it is in memory than a line and a block of 1 MiB.
 
@@ -128,7 +128,7 @@ def _checked(payload: bytes) -> bytes:
 
 
 def derive_id(file: str, offset: int, line: bytes) -> str:
-    """Make the id of an event that came without one: the same whenever and wherever the same file is read.
+    """Return a stable id for an event without one: equal for the same file, whenever and wherever it is read.
 
     Args:
         file: the file's path or URL; only the last name counts, and of that no ending that names a compression.
@@ -141,7 +141,7 @@ def derive_id(file: str, offset: int, line: bytes) -> str:
 
 
 def read_time(text: str) -> datetime:
-    """Read ISO 8601, in UTC unless it names a zone, or seconds since the epoch.
+    """Parse an ISO 8601 time, in UTC without a zone, or seconds since the epoch.
 
     Raises:
         EventError: it is no time.

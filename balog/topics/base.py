@@ -1,4 +1,4 @@
-"""What every topic is: a small interface that SQLite files, queues and logs can all keep."""
+"""The interface of every topic, implemented by SQLite files, queues and logs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 DEFAULT_LEASE = 30.0
-"""Seconds that a received message belongs to its receiver, who extends the lease while it works."""
+"""Seconds that a received message belongs to its receiver, which extends the lease while it works."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 
@@ -34,10 +34,13 @@ Self = TypeVar("Self", bound="_Closing")
 
 
 class Message(Struct, frozen=True):
-    """What is published.
+    """A message to publish.
 
-    ``id`` is its identity: a topic that keeps ids (``Topic.keeps_ids``) and holds this one does not store it again.
-    ``key`` is what must keep its order where a home keeps order only by key (Kafka's partitions, SQS's message groups).
+    Attributes:
+        id: its identity. A topic that keeps ids (``Topic.keeps_ids``) and has this one does not store it again.
+        body: any bytes, usually an event.
+        key: messages with the same key keep their order in a backend that orders by key only (Kafka's partitions, SQS's
+            message groups).
     """
 
     id: str
@@ -48,11 +51,11 @@ class Message(Struct, frozen=True):
 class Generation(NamedTuple):
     """Which replay and which redrive a delivery belongs to; a later generation is larger.
 
-    What a consumer did in an earlier generation does not count as an attempt in a later one.
+    Attempts of an earlier generation do not count in a later one.
 
     Attributes:
         replay: the number of the group's last :meth:`Topic.seek`; 0 before the first one.
-        redrive: the number of the redrive that brought the message back; 0 for one that was not redriven.
+        redrive: the number of the message's redrive; 0 for a message that was not redriven.
     """
 
     replay: int = 0
@@ -60,10 +63,13 @@ class Generation(NamedTuple):
 
 
 class Received(Struct, frozen=True):
-    """A message in the hands of a group.
+    """A message that a group has received.
 
-    ``receipt`` stands for this one delivery. ``attempts`` is how often the message was handed to the group, this time
-    included. ``published`` is in seconds since the epoch. ``key`` is the message's, where the home keeps it.
+    Attributes:
+        receipt: identifies this delivery.
+        attempts: number of deliveries to the group, including this one.
+        published: seconds since the epoch.
+        key: the message's key, if the backend keeps it.
     """
 
     id: str
@@ -78,9 +84,13 @@ class Received(Struct, frozen=True):
 class DeadLetter(Struct, frozen=True):
     """A message that a group gave up.
 
-    ``reason`` is one line, ``attempts`` how often the message was handed to the group, ``died`` in seconds since the
-    epoch. ``consumers`` are those that gave it up, ``traceback`` what they raised; both are empty when no consumer ever
-    had it. ``token`` names it to :meth:`Topic.redrive`.
+    Attributes:
+        reason: one line.
+        attempts: number of deliveries to the group.
+        died: seconds since the epoch.
+        consumers: names of the consumers that gave up the message; empty if none received it.
+        traceback: that of their error; empty likewise.
+        token: identifies the dead letter in the topic.
     """
 
     id: str
@@ -95,7 +105,7 @@ class DeadLetter(Struct, frozen=True):
 
 
 class GivenUp(Struct, frozen=True):
-    """A message that a group gives up, and what :class:`DeadLetter` will say of it."""
+    """A message that a group gives up, with the details for its :class:`DeadLetter`."""
 
     received: Received
     reason: str
@@ -104,11 +114,14 @@ class GivenUp(Struct, frozen=True):
 
 
 class GroupState(Struct, frozen=True):
-    """How far a group is.
+    """The progress of a group.
 
-    ``position`` is the place of the last message that was handed out, in the topic's own counting. ``lag`` counts the
-    messages that the group never received, ``in_flight`` those under a lease, ``waiting`` those that were received,
-    not acked, and will be handed out again, ``dead`` the dead letters.
+    Attributes:
+        position: the position of the last delivered message, in the topic's own counting.
+        lag: number of messages that the group has never received.
+        in_flight: number of messages under a lease.
+        waiting: number of messages that were received, not acked, and will be delivered again.
+        dead: number of dead letters.
     """
 
     name: str
@@ -120,12 +133,12 @@ class GroupState(Struct, frozen=True):
 
     @property
     def pending(self) -> int:
-        """Messages that the group has neither acked nor given up."""
+        """Number of messages that the group has neither acked nor given up."""
         return self.lag + self.in_flight + self.waiting
 
 
 class TopicState(Struct, frozen=True):
-    """What a topic holds: messages, the bytes of their bodies, the oldest's time (seconds since the epoch), groups."""
+    """The content of a topic: number of messages, bytes of their bodies, time of the oldest (epoch seconds), groups."""
 
     name: str
     messages: int
@@ -147,19 +160,19 @@ class _Closing(ABC):
 
 
 class Topic(_Closing):
-    """Messages in the order of their publishing, each handed to every group until the group acks it.
+    """Messages in the order of their publishing, each delivered to every group until the group acks it.
 
-    Delivery is at least once: a message whose lease ran out is handed out again. Every method may be called from any
-    thread. All raise :class:`balog.errors.TopicError`, whose ``retryable`` tells whether trying again can help.
+    Delivery is at least once: a message whose lease expires is delivered again. All methods are thread-safe, and raise
+    :class:`balog.errors.TopicError`, whose ``retryable`` is whether a retry can help.
 
     Attributes:
-        keeps_groups: each group gets every message. False for a queue, where all groups are the same one.
-        keeps_order: messages come in the order of their publishing. False: only those of one key do, or none.
-        one_receiver: messages of one key are handed out in order, later ones also while earlier ones are in hand. So
-            only one thread of a process may receive, or two could swap what they got.
-        keeps_ids: an id that was published is not stored again, so a message is never two.
-        counts_attempts: a release with ``attempted=False`` takes the delivery back. False: every delivery counts.
-        patience: seconds that ``receive`` is best asked to wait when there is nothing: also how long a stop may take.
+        keeps_groups: whether each group gets every message. False for a queue, which all groups share.
+        keeps_order: whether all messages keep their order. If False, at most those of one key do.
+        one_receiver: whether only one thread of a process may receive. True if messages of one key are delivered in
+            order even while earlier ones are in flight, because two threads could swap them.
+        keeps_ids: whether a published id is not stored again.
+        counts_attempts: whether ``release(attempted=False)`` undoes the delivery. If False, every delivery counts.
+        poll_timeout: recommended seconds to wait in ``receive``; a stop may take as long.
     """
 
     name: str
@@ -168,21 +181,21 @@ class Topic(_Closing):
     one_receiver: ClassVar[bool] = True
     keeps_ids: ClassVar[bool] = True
     counts_attempts: ClassVar[bool] = True
-    patience: ClassVar[float] = 0.5
+    poll_timeout: ClassVar[float] = 0.5
 
     @abstractmethod
     def exists(self) -> bool:
-        """Return whether the topic is there; one that is not is made when it is first published to."""
+        """Return whether the topic exists. The first message that is published creates it."""
 
     @abstractmethod
     def publish(self, messages: Iterable[Message]) -> int:
-        """Store messages durably, all or none, and return the number that the topic did not hold already."""
+        """Store messages durably, all or none, and return the number of new ones."""
 
     def publish_new(self, messages: Sequence[Message]) -> set[str] | None:
-        """Store messages as ``publish`` does, and return the ids that the topic did not hold already.
+        """Store messages as ``publish`` does, and return the ids of new ones.
 
         Returns:
-            None where the home keeps no ids, and cannot tell.
+            None if the backend does not keep ids.
         """
         self.publish(messages)
         return None
@@ -192,21 +205,21 @@ class Topic(_Closing):
         """Receive messages for a group, oldest first. A new group begins at the oldest message of the topic.
 
         Args:
-            limit: at most so many; large bodies may make it fewer.
-            wait: seconds to wait for the first one.
-            lease: seconds until a message that was not acked is handed out again.
+            limit: the largest number of messages; large bodies may reduce it.
+            wait: seconds to wait for the first message.
+            lease: seconds until an unacked message is delivered again.
         """
 
     @abstractmethod
     def ack(self, group: str, received: Sequence[Received]) -> int:
-        """Mark messages as handled and return the number that this changed; a stale receipt changes nothing."""
+        """Mark messages as handled, and return how many had a valid receipt."""
 
     @abstractmethod
     def release(self, group: str, received: Sequence[Received], delay: float = 0.0, *, attempted: bool = True) -> int:
         """Release messages, to be delivered again after ``delay`` seconds. Return how many had a valid receipt.
 
         Args:
-            attempted: False when nobody tried to handle them: the delivery is then not counted as an attempt.
+            attempted: whether a handler ran. If not, the delivery does not count as an attempt.
         """
 
     @abstractmethod
@@ -222,15 +235,14 @@ class Topic(_Closing):
         consumers: Sequence[str] = (),
         traceback: str = "",
     ) -> int:
-        """Set messages aside, all for one reason; see :meth:`dead_letter_each`."""
+        """Move messages to the dead letters for one reason; see :meth:`dead_letter_each`."""
         return self.dead_letter_each(group, [GivenUp(one, reason, tuple(consumers), traceback) for one in received])
 
     @abstractmethod
     def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
-        """Set messages aside, each for a reason of its own; the number that this changed.
+        """Move messages to the dead letters, each for its own reason. Return how many had a valid receipt.
 
-        What :class:`DeadLetter` says of each is kept. Many go at once whatever their reasons: those of a handler that
-        fails often are seldom the same, and acks wait behind their dead letters.
+        One call takes messages with different reasons, because acks wait for the dead letters.
         """
 
     @abstractmethod
@@ -241,41 +253,40 @@ class Topic(_Closing):
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
         """Redrive dead letters to their group, and to no other, each as a message without attempts.
 
-        Each message has a larger ``Generation.redrive`` than the letter had.
-
-        A letter is gone from the dead letters only when the message is back, so that a kill loses neither.
+        Each message has a larger ``Generation.redrive`` than before. A dead letter is deleted only after its message is
+        stored, so that a crash loses neither.
 
         Args:
-            decide: gives the body to send, as it was or mended, or None to leave the letter where it is. Called once
-                for each letter, oldest first where the home keeps order.
-            limit: look at most at so many letters.
+            decide: returns the original or a changed body to send, or None to keep the dead letter. Called once for
+                each dead letter, oldest first if the backend keeps order.
+            limit: the largest number of dead letters to pass to ``decide``.
 
         Returns:
-            the number of messages that are back.
+            The number of redriven messages.
         """
 
     @abstractmethod
     def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
-        """Look at messages without taking them from any group, in the order of their publishing.
+        """Return messages in the order of their publishing, without taking them from any group.
 
-        Their receipts are good for nothing.
+        Their receipts are invalid.
 
         Args:
-            newest: the newest ones instead of the oldest. Where a home can't tell, it gives what it has.
+            newest: return the newest messages instead of the oldest. A backend without an order returns any.
         """
 
     @abstractmethod
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
         """Move a group to the oldest message, past the newest, or to the first one at or after a time.
 
-        Leases and attempts of the group are forgotten, and ``Generation.replay`` grows for what it receives from now
-        on. No consumer of the group may be running.
+        This resets leases and attempts of the group, and increases ``Generation.replay`` of later deliveries.
+        No consumer of the group may be running.
 
         Args:
-            to: or seconds since the epoch.
+            to: ``earliest``, ``latest``, or seconds since the epoch.
 
         Raises:
-            TopicError: a queue has no positions; a consumer is running.
+            TopicError: the topic is a queue, or a consumer of the group is running.
         """
 
     @abstractmethod
@@ -288,7 +299,7 @@ class Topic(_Closing):
 
 
 class Topics(_Closing):
-    """A home that holds topics by name."""
+    """A backend: topics by name."""
 
     url: str
 
@@ -297,7 +308,7 @@ class Topics(_Closing):
         """Return the topic of that name, whether it exists yet or not.
 
         Raises:
-            ConfigError: not a name that a topic can have.
+            ConfigError: the name is invalid.
         """
 
     @abstractmethod
@@ -305,18 +316,18 @@ class Topics(_Closing):
         """List the topics that exist, sorted.
 
         Raises:
-            TopicError: the home does not exist or can't be read.
+            TopicError: the backend does not exist, or can't be read.
         """
 
 
 def check_name(kind: str, name: str) -> str:
-    """Return the name back when a topic or group can have it.
+    """Return a valid name of a topic or group.
 
     Raises:
-        ConfigError: it has other characters, is too long, or begins with a dot.
+        ConfigError: the name has invalid characters, is too long, or begins with a dot.
     """
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            f"{kind} name {name!r:.220} can't be used: want 1 to 200 letters, digits, '.', '_' or '-', no dot in front"
+            f"{kind} name {name!r:.220} can't be used: use 1 to 200 of A-Z, a-z, 0-9, '.', '_', '-', no leading dot"
         )
     return name

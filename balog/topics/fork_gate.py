@@ -1,4 +1,4 @@
-"""No fork while SQLite is in use: its bookkeeping of locks is per process and does not survive one.
+"""Prevent forks while SQLite is in use, because its locks are per process and do not survive a fork.
 
 A child that inherits it waits for locks that threads of its parent held, and believes to hold others that it does not,
 even on a connection of its own. So a fork waits until no transaction runs, and every connection is closed over it.
@@ -14,7 +14,7 @@ __all__ = ["ForkGate"]
 
 
 class ForkGate:
-    """Lets any number of uses in (``with gate:``, not nested), or one fork.
+    """Admits any number of uses (``with gate:``, not nested), or one fork.
 
     Args:
         before_fork: called when no use is inside and none can enter; in the parent, before the fork.

@@ -1,4 +1,4 @@
-"""Archives played into a topic again: chosen by time and channel, resumable, with what is no event set aside."""
+"""Publish archived events to a topic, selected by time and channel; resumable, with invalid lines set aside."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from balog.topics.archives import Line, day_of, read_event, read_lines
 from balog.topics.base import Message, Topic
 from balog.topics.publisher import publish_each
 
-__all__ = ["Choice", "Counts", "Ingest", "Mark", "Progress"]
+__all__ = ["Choice", "Ingest", "IngestState", "IngestStats", "Mark"]
 
 _BATCH = 500
 _BATCH_BYTES = 4 << 20
@@ -39,7 +39,7 @@ class Choice(Struct, frozen=True):
     files: str | None = None
 
     def wants_folder(self, name: str) -> bool:
-        """Return whether a folder may hold what is wanted."""
+        """Return whether a folder may hold selected events."""
         day = day_of(name)
         if day is None:
             return True
@@ -47,11 +47,11 @@ class Choice(Struct, frozen=True):
         return not too_early and (self.before is None or day <= self.before.date())
 
     def wants_file(self, name: str) -> bool:
-        """Return whether a file is to be read; with no glob, by its ending. One that was named itself always is."""
+        """Return whether to read a file: by the glob, else by its suffix; always if the file itself was named."""
         return not name or (name.endswith(_ENDINGS) if self.files is None else fnmatchcase(name, self.files))
 
     def wants(self, event: Event) -> bool:
-        """Return whether an event is wanted."""
+        """Return whether an event is selected."""
         when = event.header.timestamp
         return (
             (self.after is None or when >= self.after)
@@ -60,7 +60,7 @@ class Choice(Struct, frozen=True):
         )
 
 
-class Counts(Struct):
+class IngestStats(Struct):
     """What an ingest did, in events: ``sent`` were published, of which the topic had not yet ``new``; ``unwanted``
     were not chosen; ``bad`` lines were none, or too large for it. ``files`` were read, of which ``damaged`` not to
     their end.
@@ -75,7 +75,7 @@ class Counts(Struct):
 
 
 class Mark(Struct):
-    """How far a file is: lines up to ``line`` are published; ``done`` when all of its ``size`` bytes are.
+    """Progress in a file: lines up to ``line`` are published; ``done`` if all of its ``size`` bytes are.
 
     ``first`` stands for its first line: a file that begins otherwise is another one by now, as after a rotation.
     """
@@ -87,8 +87,8 @@ class Mark(Struct):
     first: str = ""
 
 
-class Progress:
-    """A file of JSON lines that remembers how far an ingest is; it belongs to one topic.
+class IngestState:
+    """A file of JSON lines with the progress of an ingest to one topic.
 
     Args:
         path: the file; made when missing.
@@ -110,11 +110,11 @@ class Progress:
             raise ConfigError(f"cannot be used: {error.strerror or error}", path) from None
 
     def mark(self, file: str) -> Mark | None:
-        """Return how far a file is; None for one that was not begun."""
+        """Return the progress in a file; None before its start."""
         return self._marks.get(file)
 
     def keep(self, mark: Mark) -> None:
-        """Remember how far a file is."""
+        """Store the progress in a file."""
         self._append(msgspec.json.encode(mark) + b"\n")
 
     def _append(self, line: bytes) -> None:
@@ -127,7 +127,7 @@ class Progress:
 
 
 def _read_marks(path: str, target: str, head: bytes) -> tuple[dict[str, Mark], int]:
-    """Return what a state remembers, and the bytes of it that are whole lines."""
+    """Return the marks of a state file, and the number of bytes in whole lines."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -148,7 +148,7 @@ def _read_marks(path: str, target: str, head: bytes) -> tuple[dict[str, Mark], i
 
 
 class Ingest:
-    """Publishes what is chosen of archives, file by file in the order of their names.
+    """Publishes selected events of archives, file by file in the order of their names.
 
     Args:
         topic: None publishes nothing and only counts.
@@ -167,13 +167,13 @@ class Ingest:
         choice: Choice,
         *,
         key_of: Callable[[Event], str | None] = lambda event: None,
-        progress: Progress | None = None,
+        progress: IngestState | None = None,
         quarantine: IO[bytes] | None = None,
         say: Callable[[str], object] = lambda text: None,
-        step: Callable[[int, Counts], object] = lambda done, counts: None,
+        step: Callable[[int, IngestStats], object] = lambda done, counts: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.counts = Counts()
+        self.counts = IngestStats()
         self._topic = topic
         self._choice = choice
         self._key_of = key_of
@@ -185,7 +185,7 @@ class Ingest:
         self._done_bytes = 0
 
     def find(self, storage: Storage) -> list[tuple[str, int]]:
-        """Return the files of an archive that are to be read, each with its bytes.
+        """Return the files of an archive to read, each with its size in bytes.
 
         Raises:
             StorageError: it can't be reached, or is not there.
@@ -194,7 +194,7 @@ class Ingest:
         return [(name, size) for name, size in found if self._choice.wants_file(name)]
 
     def run(self, storage: Storage, files: Sequence[tuple[str, int]]) -> None:
-        """Publish what is in files of an archive; a damaged one is told, and the others go on.
+        """Publish the events of an archive's files; report a damaged file, and continue with the others.
 
         Raises:
             StorageError: a file can't be read.
@@ -235,7 +235,7 @@ class Ingest:
             self._say(f"{place}: {damage}; its lines up to there were taken")
 
     def _fill(self, batch: list[tuple[Line, Message]], lines: Iterator[Line], reading: _Reading) -> bool:
-        """Read the next batch, and tell whether it is the last."""
+        """Read the next batch. Return whether it is the last."""
         size = 0
         for line in lines:
             if reading.is_known(line):
@@ -287,7 +287,7 @@ class Ingest:
 
 
 class _Reading:
-    """How far the reading of a file is.
+    """The progress of reading a file.
 
     Args:
         mark: how far it was the last time.
@@ -301,7 +301,7 @@ class _Reading:
         self._first = ""
 
     def is_known(self, line: Line) -> bool:
-        """Return whether a line was published the last time."""
+        """Return whether an earlier run published a line."""
         if not self._first:
             self._first = hashlib.sha256(line.data).hexdigest()[:16]
             if self._first != self._was:
@@ -310,5 +310,5 @@ class _Reading:
         return line.number <= self._published
 
     def mark(self, size: int, done: bool) -> Mark:
-        """Return what is to be remembered."""
+        """Return the progress to store."""
         return Mark(self.file, self.line, size, done, self._first)

@@ -1,4 +1,4 @@
-"""What a topic looks like from outside: how much, how fast, of which types. Nothing is taken from any group."""
+"""Inspect a topic: its size, rate and event types. Groups are not affected."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ NO_EVENT = "(not an event)"
 
 
 class Inspection(Struct, frozen=True):
-    """A topic's state, and what a sample of its newest messages tells.
+    """A topic's state, and statistics of a sample of its newest messages.
 
     ``sampled`` is how many messages that were, ``types`` how many of them each ``cls_type`` had, the most frequent
     first. ``rate`` is in messages a second, from the sample's oldest message until now; None when the sample does not
-    tell, as where a home gives any messages instead of the newest.
+    tell, as where a backend gives any messages instead of the newest.
     """
 
     state: TopicState
@@ -39,7 +39,7 @@ _SAMPLE_OF_QUEUE = 10  # to look into a queue is to receive, which hides message
 
 
 def inspect(topic: Topic, sample: int | None = None) -> Inspection:
-    """Look at a topic and at its newest messages.
+    """Inspect a topic and its newest messages.
 
     Args:
         sample: how many of them; when omitted 1000, or 10 of a queue, where a look counts as a delivery.
@@ -62,7 +62,7 @@ def inspect(topic: Topic, sample: int | None = None) -> Inspection:
 def look(
     topic: Topic, limit: int, *, newest: bool = False, where: Expression | None = None, sample: int | None = None
 ) -> Iterator[tuple[Received, Event | EventError]]:
-    """Yield messages with their events, or why they are none.
+    """Yield messages with their events, or with the reason why they have none.
 
     Args:
         limit: at most so many.

@@ -1,4 +1,4 @@
-"""The key of an event's message: what must keep its order where a home keeps order only by key."""
+"""Derive a message's key from its event, for backends that keep order only by key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RUN = "context.run_id"
 
 
 def key_reader(expression: str | None, path: str) -> Callable[[Event], str | None]:
-    """Return what reads an event's key: an expression's value as text, None where it is NULL or there is no expression.
+    """Return a function that returns an event's key: the expression's value as text, None for NULL or no expression.
 
     Args:
         path: where the expression came from, for the error.

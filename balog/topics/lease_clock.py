@@ -1,4 +1,4 @@
-"""The clock by which leases and delays of a local topic run. Setting the machine's time does not move it."""
+"""The clock for leases and delays of local topics. Changes of the machine's time do not affect it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def uptime() -> float:
-    """Return the seconds since the machine started, the same in all its processes, also while it was suspended."""
+    """Return the seconds since the machine's start, including suspension; equal in all processes."""
     return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)
 
 
@@ -27,7 +27,7 @@ def _boot() -> str:
 
 
 class LeaseClock:
-    """Seconds that only grow while the machine is up, the same in all processes that share a topic's file.
+    """Monotonic seconds since the machine's start, equal in all processes that share a topic's file.
 
     The first process that writes after a start of the machine stores when the machine started, by the wall clock.
     From then on the time is that moment plus the uptime, whatever becomes of the wall clock.
@@ -50,14 +50,14 @@ class LeaseClock:
         self._boot = boot()
 
     def now(self, connection: sqlite3.Connection) -> float:
-        """Return the time by the file that the connection is open on; infinity where ``start`` must be called first."""
+        """Return the time for a connection's file; infinity if ``start`` must be called first."""
         if not self._boot:
             return self._wall()
         row = connection.execute("SELECT began FROM clock WHERE boot = ?", (self._boot,)).fetchone()
         return float(row[0]) + self._uptime() if row else math.inf
 
     def start(self, connection: sqlite3.Connection) -> float:
-        """Return the time inside a write transaction; the first one since the machine started stores the start.
+        """Return the time inside a write transaction; the first call since the machine's start stores the start.
 
         Leases of an earlier start end then, because their holders ended with it. Delays go on by the wall clock.
         """

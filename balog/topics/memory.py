@@ -1,4 +1,4 @@
-"""Topics in this process's memory, for tests: the contract of the others, no files, and a clock that a test may set."""
+"""Topics in memory, for tests: the same contract as other topics, without files, and with a settable clock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FIRST_REDRIVEN = -(2**62)
 
 
 class MemoryTopics(Topics):
-    """A home that is gone with its object; what is published stays as long, handled or not.
+    """A backend in memory. It keeps all messages for its own lifetime, even handled ones.
 
     Args:
         clock: gives the seconds since the epoch.
@@ -56,7 +56,7 @@ class MemoryTopics(Topics):
         return sorted(name for name, topic in list(self._topics.items()) if topic.exists())
 
     def close(self) -> None:
-        """Nothing is open; what was published stays."""
+        """Do nothing; messages stay."""
 
 
 class _Stored(NamedTuple):
@@ -66,7 +66,7 @@ class _Stored(NamedTuple):
 
 
 class _Lease(NamedTuple):
-    """That of one message; ``number`` 0 says that nobody holds it. Never changed: another one takes its place."""
+    """The lease of one message; ``number`` 0 means that nobody holds it. Immutable: a new lease replaces it."""
 
     stored: _Stored
     ready_at: float
@@ -75,7 +75,7 @@ class _Lease(NamedTuple):
 
 
 class _Group(Struct):
-    """A cursor and leases as the local topic has them. The heaps may hold leases that were replaced since."""
+    """A cursor and leases as in the local topic. The heaps may hold replaced leases."""
 
     cursor: int = 0
     replay: int = 0
@@ -86,9 +86,9 @@ class _Group(Struct):
 
 
 class MemoryTopic(Topic):
-    """See ``MemoryTopics``. The same calls in the same order give the same, receipts too."""
+    """See ``MemoryTopics``. The same calls in the same order return the same results, including receipts."""
 
-    patience: ClassVar[float] = 0.02  # what a test waits for at its end
+    poll_timeout: ClassVar[float] = 0.02  # a test waits for it at its end
 
     def __init__(self, name: str, clock: Callable[[], float], sleep: Callable[[float], object] | None) -> None:
         self.name = name
@@ -105,14 +105,14 @@ class MemoryTopic(Topic):
         return bool(self._messages)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
     def publish(self, messages: Iterable[Message]) -> int:
-        """Keep messages and return the number of those whose ids were not there already."""
+        """Store messages and return the number of new ones."""
         return len(self.publish_new([*messages]))
 
     def publish_new(self, messages: Sequence[Message]) -> set[str]:
-        """Keep messages and return those ids that were not there already."""
+        """Store messages and return the ids of new ones."""
         wanted = [replace(message, body=bytes(message.body)) for message in messages]
         with self._changed:
             new, now = set(), self._clock()
@@ -131,7 +131,7 @@ class MemoryTopic(Topic):
         check_name("group", group)
         deadline = time.monotonic() + wait
         with self._changed:
-            received = self._hand_out(group, limit, lease)
+            received = self._deliver(group, limit, lease)
             if received or wait <= 0:
                 return received
             if self._sleep is None:
@@ -139,13 +139,13 @@ class MemoryTopic(Topic):
                     later = self._group(group).later
                     until_ready = max(later[0][0] - self._clock(), 0.001) if later else left
                     self._changed.wait(min(left, until_ready))
-                    received = self._hand_out(group, limit, lease)
+                    received = self._deliver(group, limit, lease)
                 return received
         self._sleep(wait)
         with self._changed:
-            return self._hand_out(group, limit, lease)
+            return self._deliver(group, limit, lease)
 
-    def _hand_out(self, name: str, limit: int, seconds: float) -> list[Received]:
+    def _deliver(self, name: str, limit: int, seconds: float) -> list[Received]:
         self._check_exists()
         group, now = self._group(name), self._clock()
         while group.later and group.later[0][0] <= now:
@@ -187,7 +187,7 @@ class MemoryTopic(Topic):
         return found
 
     def ack(self, group: str, received: Sequence[Received]) -> int:
-        """Forget the leases."""
+        """Delete the leases."""
         with self._changed:
             held = self._held(group, received)
             for of, lease, _ in held:
@@ -219,7 +219,7 @@ class MemoryTopic(Topic):
                 one = why[message.receipt]
                 self._number += 1
                 del of.leases[lease.stored.seq]
-                letter = DeadLetter(
+                dead_letter = DeadLetter(
                     message.id,
                     message.body,
                     group,
@@ -230,22 +230,24 @@ class MemoryTopic(Topic):
                     one.traceback,
                     str(self._number),
                 )
-                of.dead[self._number] = letter, lease.stored
+                of.dead[self._number] = dead_letter, lease.stored
             return len(held)
 
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
         """Redrive dead letters to their group."""
         check_name("group", group)
         changed = 0
-        for letter in self.dead_letters(group, len(self._group(group).dead) if limit is None else limit):
-            body = decide(letter)
+        for dead_letter in self.dead_letters(group, len(self._group(group).dead) if limit is None else limit):
+            body = decide(dead_letter)
             with self._changed:
                 of = self._group(group)
-                if body is None or int(letter.token) not in of.dead:
+                if body is None or int(dead_letter.token) not in of.dead:
                     continue
-                _, stored = of.dead.pop(int(letter.token))
+                _, stored = of.dead.pop(int(dead_letter.token))
                 again = _Stored(
-                    _FIRST_REDRIVEN + int(letter.token), replace(stored.message, body=bytes(body)), stored.published
+                    _FIRST_REDRIVEN + int(dead_letter.token),
+                    replace(stored.message, body=bytes(body)),
+                    stored.published,
                 )
                 self._put(of, _Lease(again, self._clock(), 0, 0))
                 changed += 1
@@ -284,10 +286,10 @@ class MemoryTopic(Topic):
         """Return a group's dead letters, oldest first."""
         with self._changed:
             self._check_exists()
-            return [letter for letter, _ in self._group(group).dead.values()][: max(limit, 0)]
+            return [dead_letter for dead_letter, _ in self._group(group).dead.values()][: max(limit, 0)]
 
     def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
-        """Look at messages, in the order of their publishing."""
+        """Return messages in the order of their publishing."""
         with self._changed:
             self._check_exists()
             chosen = self._messages[max(len(self._messages) - limit, 0) :] if newest else self._messages[:limit]

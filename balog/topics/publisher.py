@@ -1,4 +1,4 @@
-"""Lines of text into a topic: events as they are, or plain objects that become events."""
+"""Publish lines of text to a topic: events, or plain objects that become events."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Refuse = Callable[[Message, MessageError], object]
 def as_message(
     line: bytes, check: Check | None = None, key_of: Callable[[Event], str | None] = lambda event: None
 ) -> Message:
-    """Read a line that should be an event.
+    """Parse a line as an event.
 
     Args:
         key_of: gives the message's key.
@@ -46,7 +46,7 @@ def as_message(
 
 
 def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any], id: str = "") -> bytes:
-    """Make an event of a line that holds a JSON object.
+    """Make an event of a line with a JSON object.
 
     Args:
         members: of the payload, such as ``cls_type``, in front of the object's own; the object's win.
@@ -66,9 +66,9 @@ def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any], id
 
 
 def publish_each(topic: Topic, batch: Sequence[Message], refuse: Refuse) -> int:
-    """Publish a batch without what the topic can never take; return the number that the topic had not.
+    """Publish a batch without messages that the topic can never accept; return the number of new messages.
 
-    Where a home takes a part of a batch before it refuses the rest, and keeps no ids, that part may be there twice.
+    A backend that accepts a part of a batch, rejects the rest and does not keep ids may store that part twice.
     """
     try:
         return topic.publish(batch)
@@ -81,7 +81,7 @@ def publish_each(topic: Topic, batch: Sequence[Message], refuse: Refuse) -> int:
 
 
 class MessageBatch(NamedTuple):
-    """Counts of a batch that was published: messages taken, those not refused, those that the topic did not hold."""
+    """Counts of a published batch: messages read, accepted and new."""
 
     taken: int
     sent: int
@@ -111,7 +111,7 @@ def publish_all(topic: Topic, messages: Iterable[Message], refuse: Refuse) -> It
 
 
 class SchemaCheck:
-    """Checks events against their schemas: the facility's, and the payload's where the registry has that version.
+    """Validates events against the facility's schema and, if the registry has it, the payload's.
 
     Args:
         registry: of payloads; the types that come with balog where there is none.
@@ -129,7 +129,7 @@ class SchemaCheck:
         }
 
     def __call__(self, event: Event) -> None:
-        """Raise EventError for an event that breaks a schema; ``path`` says where, and no value is told."""
+        """Raise EventError for an invalid event, with the ``path`` of the violation and without any value."""
         if event.schema in self._facility:
             _refuse(self._facility[event.schema].check(encode(event)), "$")
         if event.cls_type is not None and event.version is not None:

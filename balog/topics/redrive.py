@@ -1,4 +1,4 @@
-"""Dead letters on their way back: which of them, and what is changed in them before."""
+"""Select dead letters to redrive, and patch them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Step = str | int
 
 
 class PatchFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """A patch as a file has it, see ``Patch``; here the values to set are any JSON."""
+    """A patch in a file; see ``Patch``. Values to set are any JSON."""
 
     set: Annotated[dict[str, Any], Meta(description="Path → value; what is missing on the way is made.")] = {}
     compute: Annotated[
@@ -102,14 +102,14 @@ class Patch:
 
 
 class Redrive(Struct):
-    """Decides on dead letters, for ``Topic.redrive``; counts what it decided.
+    """Decides which dead letters to redrive, for ``Topic.redrive``, and counts its decisions.
 
-    Letters that are no events stay: they would only die again.
+    Dead letters that are not events stay, because they would fail again.
 
     Attributes:
-        dry_run: leave all of them, and only count and tell.
-        tell: called with each letter that goes back, and the bytes it goes back with.
-        refuse: called with each letter that the patch makes no event of, and the reason; it stays.
+        dry_run: only count and report, and keep all dead letters.
+        tell: called with each redriven dead letter and its new bytes.
+        refuse: called with each dead letter that the patch can't be applied to, and the reason; it stays.
     """
 
     where: Expression | None
@@ -122,10 +122,10 @@ class Redrive(Struct):
     no_events: int = 0
     refused: int = 0
 
-    def __call__(self, letter: DeadLetter) -> bytes | None:
-        """Return the bytes to go back, or None."""
+    def __call__(self, dead_letter: DeadLetter) -> bytes | None:
+        """Return the bytes to redrive, or None."""
         try:
-            event: Event = decode(letter.body)
+            event: Event = decode(dead_letter.body)
         except EventError:
             self.no_events += 1
             return None
@@ -133,13 +133,13 @@ class Redrive(Struct):
             self.unwanted += 1
             return None
         try:
-            body = self.patch.apply(letter.body)
+            body = self.patch.apply(dead_letter.body)
         except EventError as error:
             self.refused += 1
-            self.refuse(letter, error)
+            self.refuse(dead_letter, error)
             return None
         self.chosen += 1
-        self.tell(letter, body)
+        self.tell(dead_letter, body)
         return None if self.dry_run else body
 
 

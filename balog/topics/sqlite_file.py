@@ -1,4 +1,4 @@
-"""One SQLite file: made whole or not at all, opened once a process, shared by its threads, closed over a fork."""
+"""A SQLite file, created atomically, opened once a process, shared by threads, and closed over a fork."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SqliteFile:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Return a connection on which all statements see one state of the file.
+        """Return a connection whose statements see one state of the file.
 
         Raises:
             TopicError: the file is missing, damaged or out of reach.
@@ -69,7 +69,7 @@ class SqliteFile:
 
     @contextmanager
     def write(self, create: bool = False, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """Return a connection inside a transaction that is durable once the block has ended, or undone if it raised.
+        """Return a connection in a transaction, durable at the end of the block and rolled back if the block raises.
 
         Args:
             create: make the file when it is missing.
@@ -127,7 +127,7 @@ class SqliteFile:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Be the only one that waits to write.
+        """Wait for this process's turn to write.
 
         SQLite has no queue: who writes all the time would starve the others, who look only now and then. Holding this
         lock while waiting keeps the writer from coming back before the one that waits.
@@ -183,7 +183,7 @@ class SqliteFile:
             self._close_turnstile()
 
     def _create(self) -> None:
-        """Make the file beside its place and move it there, so that nobody ever sees it half made."""
+        """Create the file under another name and move it to its path, so that no process sees an unfinished one."""
         try:
             make_folder(self.path.parent)
             with _gate, self._lock:

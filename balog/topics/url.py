@@ -1,4 +1,4 @@
-"""One way to open a home of topics: by its URL."""
+"""Open a backend of topics by its URL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORMS = "local:PATH, sqs:REGION, kafka:HOST:PORT"
 
 
 def open_topics(url: str) -> Topics:
-    """Open a home of topics; nothing is made, and no server asked, before it is used.
+    """Open a backend of topics. It creates nothing, and contacts no server, before its first use.
 
     Args:
         url: ``local:PATH``, a folder with one SQLite file a topic; ``sqs:REGION?endpoint=…&claim_check=…``, the queues
@@ -52,7 +52,7 @@ def open_topics(url: str) -> Topics:
 
 
 def local_folder(url: str) -> Path | None:
-    """Return the folder of ``local:PATH``, with ``~`` expanded; None for topics that are not on this disk.
+    """Return the folder of ``local:PATH``, with ``~`` expanded; None for other backends.
 
     Raises:
         ConfigError: the retention is not a time, or the path is not one on local disk.
@@ -74,7 +74,7 @@ def _split_retention(url: str, rest: str) -> tuple[str, float | None]:
 
 
 def _split(url: str, rest: str, form: str) -> tuple[str, dict[str, str]]:
-    """Split ``PLACE?name=value&…``; what an option means is for the kind of topics to say."""
+    """Split ``PLACE?name=value&…``; each backend checks its own options."""
     place, _, query = rest.partition("?")
     if "@" in place:
         raise ConfigError(f"{form.partition(':')[0]}: no user or password in a URL, which others see; want {form}")
@@ -92,6 +92,6 @@ def _split(url: str, rest: str, form: str) -> tuple[str, dict[str, str]]:
 
 
 def _shown(url: str) -> str:
-    """Return what may be shown of a URL: an option's value, or what is before an @, could be somebody's password."""
+    """Return a URL without the parts that may be a password: option values, and the text before an @."""
     place = url.partition("?")[0]
     return repr(place if "@" not in place else place.partition(":")[0] + ":…")

@@ -142,7 +142,7 @@ class TestReading:
 import os, time
 from balog.broker import status
 status._EVERY_SECONDS = 0.02
-with status.Status("broker", dict):
+with status.StageStatus("broker", dict):
     print(flush=True)
     time.sleep(600)
 """

@@ -31,7 +31,7 @@ def test_the_options_are_those_that_there_are() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     assert f"up to {MAX_BODY_BYTES >> 20} MiB" in PAGE
-    assert f"within {SqsTopic.patience:g} s" in PAGE
+    assert f"within {SqsTopic.poll_timeout:g} s" in PAGE
     assert f"at most {_REDRIVE_RATE:g} a second" in PAGE
 
 

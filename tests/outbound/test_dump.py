@@ -22,13 +22,13 @@ class Queue(MemoryTopic):
 
     keeps_groups = False
     keeps_order = False
-    patience = 0.01
+    poll_timeout = 0.01
 
 
 @pytest.fixture
 def topic() -> Topic:
     topic = MemoryTopics().topic("orders")
-    topic.patience = 0.01  # type: ignore[misc]
+    topic.poll_timeout = 0.01  # type: ignore[misc]
     return topic
 
 
@@ -163,7 +163,7 @@ def test_a_queue_that_is_only_looked_at_gets_all_back_once_written(tmp_path: Pat
 class Slow(MemoryTopic):
     """Gives nothing the first times, as a server does that is still letting the group in."""
 
-    patience = 0.01
+    poll_timeout = 0.01
     receives = 0
 
     def receive(self, *arguments: object, **named: object) -> list[Received]:  # type: ignore[override]

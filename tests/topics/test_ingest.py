@@ -16,7 +16,7 @@ from balog.event import Event, encode
 from balog.storage import open_storage
 from balog.topics import Topic
 from balog.topics import ingest as ingest_module
-from balog.topics.ingest import Choice, Ingest, Progress
+from balog.topics.ingest import Choice, Ingest, IngestState
 from balog.topics.memory import MemoryTopics
 
 EVERYTHING = Choice()
@@ -40,7 +40,7 @@ def topic() -> Topic:
 
 
 def ingest(path: Path, topic: Topic | None, choice: Choice = EVERYTHING, state: Path | None = None, **more) -> Ingest:
-    with closing(Progress(str(state), "t")) if state else nullcontext() as progress:
+    with closing(IngestState(str(state), "t")) if state else nullcontext() as progress:
         run = Ingest(topic, choice, progress=progress, **more)
         storage = open_storage(str(path))
         run.run(storage, run.find(storage))
@@ -167,15 +167,15 @@ def test_a_state_that_a_kill_cut_off_is_used_up_to_there(tmp_path: Path, topic: 
 
 
 def test_a_state_belongs_to_one_topic(tmp_path: Path) -> None:
-    Progress(str(tmp_path / "state"), "one").close()
+    IngestState(str(tmp_path / "state"), "one").close()
     with pytest.raises(ConfigError, match="into one"):
-        Progress(str(tmp_path / "state"), "two")
+        IngestState(str(tmp_path / "state"), "two")
 
 
 def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a shopping list\n")
     with pytest.raises(ConfigError, match="not the state"):
-        Progress(str(tmp_path / "state"), "t")
+        IngestState(str(tmp_path / "state"), "t")
     assert (tmp_path / "state").read_text() == "a shopping list\n"
 
 

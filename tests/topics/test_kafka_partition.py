@@ -7,11 +7,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 pytest.importorskip("confluent_kafka")
 
-from balog.topics.kafka.partition import FetchedMessage, Partition
+from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
 from balog.topics.kafka.progress import decode, encode
 
 
-def fetch(partition: Partition, offset: int) -> FetchedMessage | None:
+def fetch(partition: AssignedPartition, offset: int) -> FetchedMessage | None:
     held = FetchedMessage(partition, offset, f"m{offset}", b"body", None, 0.0)
     return held if partition.add(held) else None
 
@@ -28,7 +28,7 @@ class Crashing(RuleBasedStateMachine):
         self.token = 0
         self.committed: int | None = None
         self.text = ""
-        self.partition = Partition("t", 0)
+        self.partition = AssignedPartition("t", 0)
 
     @rule(gap=st.integers(0, 3))
     def publish(self, gap: int) -> None:
@@ -78,7 +78,7 @@ class Crashing(RuleBasedStateMachine):
     @rule()
     def crash(self) -> None:
         progress = None if self.committed is None else decode(self.committed, self.text)
-        self.partition = Partition("t", 0, self.committed, progress)
+        self.partition = AssignedPartition("t", 0, self.committed, progress)
 
     def commit(self) -> None:
         progress = self.partition.progress()
@@ -98,24 +98,24 @@ TestCrashing = Crashing.TestCase
 
 class TestLogs:
     def test_a_log_that_was_made_anew_is_read_from_its_beginning(self) -> None:
-        partition = Partition("t", 0, 500)
+        partition = AssignedPartition("t", 0, 500)
         assert fetch(partition, 0) is not None
         assert partition.commit == 0
 
     def test_what_retention_deleted_below_the_commit_is_passed_over(self) -> None:
-        old = Partition("t", 0, 0)
+        old = AssignedPartition("t", 0, 0)
         for offset in range(3):
             fetch(old, offset)
             old.deliver(old.pop_fresh(), 1, 1.0)
         progress = old.progress()
         assert progress is not None
-        partition = Partition("t", 0, 0, progress)
+        partition = AssignedPartition("t", 0, 0, progress)
         fetch(partition, 100)
         assert partition.commit == 100
         assert partition.held[100].attempts == 0
 
     def test_a_message_holds_the_commit_back_until_what_settles_it_is_written(self) -> None:
-        partition = Partition("t", 0, 0)
+        partition = AssignedPartition("t", 0, 0)
         first, second = fetch(partition, 0), fetch(partition, 1)
         assert first is not None
         assert second is not None

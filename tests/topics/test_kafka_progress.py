@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 
 pytest.importorskip("confluent_kafka")
 
-from balog.topics.kafka.progress import MAX_TEXT, Progress, decode, encode
+from balog.topics.kafka.progress import MAX_TEXT, CommittedProgress, decode, encode
 
 
 @st.composite
-def progresses(draw: st.DrawFn) -> Progress:
+def progresses(draw: st.DrawFn) -> CommittedProgress:
     commit = draw(st.integers(0, 2**62))
     length = draw(st.integers(0, 3000))
     offsets = st.integers(commit, commit + max(0, length - 1))
     unsettled = draw(st.dictionaries(offsets, st.integers(0, 100), max_size=200)) if length else {}
-    return Progress(commit, commit + length, unsettled)
+    return CommittedProgress(commit, commit + length, unsettled)
 
 
 @given(progresses())
-def test_what_fits_is_read_as_it_was_written(progress: Progress) -> None:
+def test_what_fits_is_read_as_it_was_written(progress: CommittedProgress) -> None:
     text, told = encode(progress)
     assert told == progress.handed
     assert len(text.encode()) <= MAX_TEXT
@@ -32,18 +32,20 @@ def test_what_fits_is_read_as_it_was_written(progress: Progress) -> None:
 def test_what_does_not_fit_forgets_only_what_lies_farthest_beyond_the_commit(span: int) -> None:
     chance = random.Random(1)
     unsettled = {offset: chance.randint(1, 5) for offset in range(1000, 1000 + span) if chance.random() < 0.5}
-    progress = Progress(1000, 1000 + span, unsettled)
+    progress = CommittedProgress(1000, 1000 + span, unsettled)
     text, told = encode(progress)
     assert len(text) <= MAX_TEXT
     assert 1000 < told < progress.handed
     read = decode(1000, text)
-    assert read == Progress(1000, told, {offset: tries for offset, tries in unsettled.items() if offset < told})
+    assert read == CommittedProgress(
+        1000, told, {offset: tries for offset, tries in unsettled.items() if offset < told}
+    )
 
 
 def test_ten_thousand_offsets_with_one_in_ten_unsettled_fit() -> None:
     chance = random.Random(2)
     unsettled = {offset: chance.randint(1, 5) for offset in range(10_000) if chance.random() < 0.1}
-    assert encode(Progress(0, 10_000, unsettled))[1] == 10_000
+    assert encode(CommittedProgress(0, 10_000, unsettled))[1] == 10_000
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def test_a_text_of_somebody_else_says_nothing(text: str | None) -> None:
 
 
 @given(st.text(max_size=200), progresses())
-def test_no_text_makes_reading_fail(noise: str, progress: Progress) -> None:
+def test_no_text_makes_reading_fail(noise: str, progress: CommittedProgress) -> None:
     text, _ = encode(progress)
     for broken in (f"balog1:{noise}", text[: len(text) // 2], text + noise):
         decode(progress.commit, broken)

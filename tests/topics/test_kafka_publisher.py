@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from balog.errors import TopicError
 from balog.topics.kafka.clients import Clients
-from balog.topics.kafka.publisher import Outgoing, Publisher
+from balog.topics.kafka.publisher import OutgoingRecord, Publisher
 from balog.topics.kafka.settings import parse_settings
 from tests.services.servers.process import free_port
 
@@ -24,7 +24,7 @@ def nobody(timeout: int = 1500) -> Clients:
 
 def send(publisher: Publisher) -> TopicError:
     with pytest.raises(TopicError) as caught:
-        publisher.send("t", [Outgoing(b"", None, [], "m1")], "topic t")
+        publisher.send("t", [OutgoingRecord(b"", None, [], "m1")], "topic t")
     return caught.value
 
 

@@ -1,4 +1,4 @@
-"""A Kafka cluster as a home of topics."""
+"""A Kafka cluster as a backend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["KafkaTopics"]
 
 
 class KafkaTopics(Topics):
-    """The topics of a cluster. No server is asked before one of them is used.
+    """The topics of a cluster. It is contacted when a topic is first used.
 
     Args:
         servers: where to begin, ``HOST:PORT,HOST:PORT``.

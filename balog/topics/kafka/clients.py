@@ -1,4 +1,4 @@
-"""The clients of one cluster in one process: made when they are first needed, never used by a child of a fork.
+"""The clients of one cluster in one process, made when first needed, and never used by the child of a fork.
 
 librdkafka's threads don't survive a fork, and ending a client without them would wait for ever. So a child leaves what
 it inherited as it is, and makes its own.
@@ -24,16 +24,16 @@ from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.publisher import Publisher
 from balog.topics.kafka.settings import SECRETS, Settings
 
-__all__ = ["PATIENCE", "Clients", "check_settings"]
+__all__ = ["REQUEST_TIMEOUT", "Clients", "check_settings"]
 
-PATIENCE = 15.0
+REQUEST_TIMEOUT = 15.0
 """Seconds that the cluster may take to answer."""
 
 T = TypeVar("T")
 
 
 class Clients:
-    """What talks to the cluster: a producer, an admin client, a consumer that only looks, members of groups."""
+    """The clients of a cluster: a producer, an admin client, a consumer for lookups, and group members."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -52,7 +52,7 @@ class Clients:
 
     @property
     def admin(self) -> AdminClient:
-        """The client that makes topics and asks for groups."""
+        """The client that creates topics and lists groups."""
         with self._lock:
             if self._admin is None:
                 with _making:
@@ -62,7 +62,7 @@ class Clients:
 
     @property
     def lookup(self) -> Consumer:
-        """A consumer that is in no group and reads nothing."""
+        """A consumer for metadata, which is in no group and reads no records."""
         with self._lock:
             if self._lookup is None:
                 with _making:
@@ -71,7 +71,7 @@ class Clients:
 
     @property
     def publisher(self) -> Publisher:
-        """The producer; another one after a failure that it can't get over."""
+        """The producer, replaced after a fatal error."""
         with self._lock:
             if self._publisher is not None and self._publisher.broken:
                 self._publisher.retire()
@@ -82,7 +82,7 @@ class Clients:
             return self._publisher
 
     def member(self, topic: str, group: str, make: Callable[[], GroupMember]) -> GroupMember:
-        """Return this process's member of a group on a topic; made when it is not there, or can't go on."""
+        """Return this process's member of a group on a topic; create it if it does not exist or has failed."""
         with self._lock:
             member = self._members.get((topic, group))
             if member is None or not member.usable:
@@ -97,14 +97,14 @@ class Clients:
             return member if member is not None and member.usable else None
 
     def leave(self, topic: str, group: str) -> None:
-        """End this process's member of a group on a topic, if it has one."""
+        """Close this process's member of a group on a topic, if it has one."""
         with self._lock:
             member = self._members.pop((topic, group), None)
         if member is not None:
             member.close()
 
     def close(self, topic: str | None = None) -> None:
-        """End the members on a topic; without one those on all topics, and every client."""
+        """Close the members on a topic; without a topic, all members and clients."""
         with self._lock:
             if os.getpid() != self._pid:
                 return
@@ -147,7 +147,7 @@ class Clients:
         return answer
 
     def explain(self, error: KafkaException, where: str, **needs: str) -> TopicError:
-        """Return the error to raise for one of a client's."""
+        """Return the error to raise for a client's error."""
         if self._lookup is not None:
             self._lookup.poll(0)  # has the reason told, if it is that we can't log in
         if self._admin is not None:
@@ -156,12 +156,12 @@ class Clients:
 
     def topics(self, where: str) -> dict[str, int]:
         """Return the topics of the cluster with their numbers of partitions."""
-        found = self.ask(where, lambda: self.lookup.list_topics(timeout=PATIENCE))
+        found = self.ask(where, lambda: self.lookup.list_topics(timeout=REQUEST_TIMEOUT))
         return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
 
     def partitions(self, topic: str, where: str) -> int:
-        """Return the number of a topic's partitions; 0 when there is no such topic."""
-        found = self.ask(where, lambda: self.lookup.list_topics(topic, timeout=PATIENCE)).topics[topic]
+        """Return the number of a topic's partitions; 0 if the topic does not exist."""
+        found = self.ask(where, lambda: self.lookup.list_topics(topic, timeout=REQUEST_TIMEOUT)).topics[topic]
         if found.error is not None:
             if is_missing(found.error):
                 return 0
@@ -173,17 +173,17 @@ class Clients:
         wanted = [TopicPartition(topic, number) for number in partitions]
         ends: list[dict[int, int]] = []
         for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):  # type: ignore[no-untyped-call]
-            answers = self.admin.list_offsets(dict.fromkeys(wanted, spec), request_timeout=PATIENCE)
+            answers = self.admin.list_offsets(dict.fromkeys(wanted, spec), request_timeout=REQUEST_TIMEOUT)
             found = {one.partition: self.ask(where, answer.result, topic=topic) for one, answer in answers.items()}
             ends.append({number: one.offset for number, one in found.items()})
         return {number: (ends[0][number], ends[1][number]) for number in ends[0]}
 
     def make_topic(self, topic: str, partitions: int, replication: int, config: dict[str, str], where: str) -> None:
-        """Make a topic unless it is there; without ``config`` where the cluster allows none of it."""
+        """Create a topic unless it exists; without ``config`` if the cluster rejects it."""
         refused = (KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION)
         try:
             made = NewTopic(topic, num_partitions=partitions, replication_factor=replication, config=config)
-            self.admin.create_topics([made], request_timeout=PATIENCE)[topic].result()
+            self.admin.create_topics([made], request_timeout=REQUEST_TIMEOUT)[topic].result()
         except KafkaException as error:
             found = as_kafka_error(error)
             if found is not None and found.code() == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -207,10 +207,10 @@ def check_settings(settings: Settings) -> None:
                 client: Any = AdminClient(config) if "acks" in config else Consumer(config)
         except KafkaException as error:
             found = as_kafka_error(error)
-            said = " ".join(str(found.str() if found else error).split())
+            reason = " ".join(str(found.str() if found else error).split())
             for secret in (value for name, value in settings.client.items() if value and name in SECRETS):
-                said = said.replace(secret, "…")
-            raise ConfigError(f"kafka:{settings.servers:.100}: {said[:300]}") from None
+                reason = reason.replace(secret, "…")
+            raise ConfigError(f"kafka:{settings.servers:.100}: {reason[:300]}") from None
         if isinstance(client, Consumer):
             client.close()
 
@@ -229,7 +229,7 @@ def _end_fork() -> None:
 
 
 def _leave_behind() -> None:
-    """In a child: keep what was inherited from ever being ended, and forget it."""
+    """Drop inherited clients in a child without ever closing them."""
     global _making
     _making = threading.Lock()
     if not _made:

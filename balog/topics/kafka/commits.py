@@ -1,4 +1,4 @@
-"""Committing: an offset for each partition of which something changed, and the text beside it."""
+"""Commit the offset of each changed partition, with the group's progress in its metadata."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from balog.errors import TopicError
 from balog.topics.kafka.errors import as_kafka_error, is_fenced
-from balog.topics.kafka.partition import Partition
+from balog.topics.kafka.partition import AssignedPartition
 from balog.topics.kafka.progress import ROOMY, encode
 
 __all__ = ["Commits", "FencedError"]
 
 
 class FencedError(Exception):
-    """Partitions are being moved, or are somebody else's by now: nothing was committed."""
+    """The group rebalances, or has moved partitions: nothing was committed."""
 
     def __init__(self, error: KafkaError) -> None:
         super().__init__(error.str())
@@ -24,18 +24,18 @@ class FencedError(Exception):
 
 
 class Commits:
-    """Writes what changed.
+    """Commits the progress of changed partitions.
 
     Args:
-        partitions: those that are the member's, as they are now.
-        changed: guards them.
-        explain: gives the error to raise.
+        partitions: the partitions assigned to the member; the member changes them.
+        changed: the lock of the partitions.
+        explain: returns the error to raise.
     """
 
     def __init__(
         self,
         consumer: Consumer,
-        partitions: Mapping[tuple[str, int], Partition],
+        partitions: Mapping[tuple[str, int], AssignedPartition],
         changed: threading.Condition,
         explain: Callable[[Exception], TopicError],
     ) -> None:
@@ -45,11 +45,11 @@ class Commits:
         self._explain = explain
 
     def write(self) -> None:
-        """Commit, and wait until it is done.
+        """Commit, and wait for the result.
 
         Raises:
-            TopicError: it is not.
-            FencedError: it is not, since partitions are being moved.
+            TopicError: the commit failed.
+            FencedError: the commit failed because the group rebalances.
         """
         with self._changed:
             changed = []
@@ -61,8 +61,8 @@ class Commits:
             return
         offsets = []
         for partition, progress in changed:
-            text, told = encode(progress)
-            partition.roomy = len(text) <= ROOMY and told == progress.handed
+            text, encoded_to = encode(progress)
+            partition.roomy = len(text) <= ROOMY and encoded_to == progress.handed
             offsets.append(TopicPartition(partition.topic, partition.number, progress.commit, metadata=text))
         try:
             for written in self._consumer.commit(offsets=offsets, asynchronous=False):

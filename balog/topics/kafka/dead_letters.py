@@ -1,7 +1,7 @@
-"""A group's dead letters: a compacted topic of its own, keyed by the record that died.
+"""The dead letters of a group, in a compacted topic with the failed record's position as the key.
 
-A letter is written before the message is settled; written twice, after a crash in between, it is still one. A letter
-that was redriven is deleted by a tombstone. Both survive whatever happens to the processes.
+A dead letter is written before its message is settled. Written twice, after a crash in between, it is still one record.
+A tombstone deletes a dead letter that was redriven. Both survive a crash of any process.
 """
 
 from __future__ import annotations
@@ -17,9 +17,15 @@ from balog.event import MAX_EVENT_BYTES
 from balog.topics.base import DeadLetter, Generation, GivenUp
 from balog.topics.kafka.clients import Clients
 from balog.topics.kafka.partition import FetchedMessage
-from balog.topics.kafka.publisher import Outgoing
+from balog.topics.kafka.publisher import OutgoingRecord
 from balog.topics.kafka.reader import read
-from balog.topics.kafka.records import Letter, again_headers, letter_headers, new_number, read_letter
+from balog.topics.kafka.records import (
+    StoredDeadLetter,
+    again_headers,
+    dead_letter_headers,
+    new_number,
+    read_dead_letter,
+)
 
 __all__ = ["DeadLetters"]
 
@@ -29,11 +35,11 @@ _CONFIG = {"cleanup.policy": "compact", "max.message.bytes": str(MAX_EVENT_BYTES
 
 
 class DeadLetters:
-    """Those of one group on one topic. Knows in memory which letters there are, some 200 bytes for each.
+    """The dead letters of one group on one topic. Keeps about 200 bytes in memory for each.
 
     Args:
-        name: of the topic that they lie in.
-        retry: the topic that they are redriven to; made by ``make_retry``.
+        name: the name of the topic with the dead letters.
+        retry: the name of the group's retry topic, which receives redriven ones; ``make_retry`` creates it.
     """
 
     def __init__(
@@ -59,95 +65,101 @@ class DeadLetters:
         self._made = False
 
     def write(self, given_up: Sequence[tuple[FetchedMessage, GivenUp]]) -> None:
-        """Write letters, durably."""
+        """Write dead letters, durably."""
         self._make()
         now = time.time()
         try:
-            self._send([self._letter(held, why, now) for held, why in given_up])
+            self._send([self._record(held, why, now) for held, why in given_up])
         except MessageError:
             for held, why in given_up:
                 self._write_what_fits(held, why, now)
 
     def _write_what_fits(self, held: FetchedMessage, why: GivenUp, now: float) -> None:
-        """Write a letter with less of its reason, or else without its body, which must not block what is behind it."""
+        """Write a dead letter with a shorter reason or, if necessary, without its body, so that it blocks no others."""
         size = len(held.body)
         reason = f"its {size} bytes are too large for {self._name} and lie at {_origin(held)}; {why.reason}"
-        for letter in (
-            self._letter(held, why, now),
-            self._letter(held, why, now, brief=True),
-            self._letter(held, structs.replace(why, reason=reason), now, brief=True)._replace(value=b""),
+        for dead_letter in (
+            self._record(held, why, now),
+            self._record(held, why, now, brief=True),
+            self._record(held, structs.replace(why, reason=reason), now, brief=True)._replace(value=b""),
         ):
             try:
-                return self._send([letter])
+                return self._send([dead_letter])
             except MessageError as error:
                 refused = error
         raise refused
 
-    def _send(self, letters: Sequence[Outgoing]) -> None:
+    def _send(self, dead_letters: Sequence[OutgoingRecord]) -> None:
         try:
-            self._clients.publisher.send(self._name, letters, self._where)
+            self._clients.publisher.send(self._name, dead_letters, self._where)
         except TopicError as error:
             if error.retryable:
-                self._made = False  # somebody may have deleted it
+                self._made = False  # it may have been deleted
             raise
 
-    def _letter(self, held: FetchedMessage, why: GivenUp, now: float, *, brief: bool = False) -> Outgoing:
+    def _record(self, held: FetchedMessage, why: GivenUp, now: float, *, brief: bool = False) -> OutgoingRecord:
         origin = _origin(held)
         attempts = held.before + held.attempts
-        letter = DeadLetter(held.id, b"", self._group, why.reason, attempts, now, why.consumers, why.traceback)
-        headers = letter_headers(
-            *(self._topic, letter, origin, held.key, held.published, held.partition.generation_of(held)), brief=brief
+        dead_letter = DeadLetter(held.id, b"", self._group, why.reason, attempts, now, why.consumers, why.traceback)
+        headers = dead_letter_headers(
+            *(self._topic, dead_letter, origin, held.key, held.published, held.partition.generation_of(held)),
+            brief=brief,
         )
-        return Outgoing(held.body, origin, headers, held.id)
+        return OutgoingRecord(held.body, origin, headers, held.id)
 
     def count(self) -> int:
-        """Return the number of letters; reads only what came since it was last asked."""
+        """Return the number of dead letters; this reads only the records since the last call."""
         with self._lock:
             self._look()
             return len(self._offsets)
 
     def list(self, limit: int) -> list[DeadLetter]:
-        """Return the oldest letters."""
+        """Return the oldest dead letters."""
         found = []
-        for letter in self._letters(limit):
-            found.append(letter.letter)
+        for dead_letter in self._stored(limit):
+            found.append(dead_letter.dead_letter)
         return found
 
     def redrive(self, decide: Callable[[DeadLetter], bytes | None], limit: int | None) -> int:
-        """Write letters to the group's retry topic, then delete them here, some at a time."""
+        """Write dead letters to the group's retry topic in batches, then delete them here."""
         back = size = 0
-        batch: list[tuple[Letter, bytes]] = []
-        for letter in self._letters(limit):
-            body = decide(letter.letter)
+        batch: list[tuple[StoredDeadLetter, bytes]] = []
+        for dead_letter in self._stored(limit):
+            body = decide(dead_letter.dead_letter)
             if body is None:
                 continue
-            batch.append((letter, body))
+            batch.append((dead_letter, body))
             size += len(body)
             if len(batch) >= _AT_ONCE or size >= _BYTES_AT_ONCE:
                 back += self._send_back(batch)
                 batch, size = [], 0
         return back + self._send_back(batch)
 
-    def _send_back(self, batch: Sequence[tuple[Letter, bytes]]) -> int:
+    def _send_back(self, batch: Sequence[tuple[StoredDeadLetter, bytes]]) -> int:
         if not batch:
             return 0
         self._make_retry()
         again = [
-            Outgoing(
+            OutgoingRecord(
                 body,
-                letter.message_key,
-                again_headers(letter.letter.id, letter.message_key, letter.published, _next(letter.generation)),
-                letter.letter.id,
+                dead_letter.message_key,
+                again_headers(
+                    dead_letter.dead_letter.id,
+                    dead_letter.message_key,
+                    dead_letter.published,
+                    _next(dead_letter.generation),
+                ),
+                dead_letter.dead_letter.id,
             )
-            for letter, body in batch
+            for dead_letter, body in batch
         ]
         self._clients.publisher.send(self._retry, again, self._where)
-        gone = [Outgoing(None, letter.key, [], letter.letter.id) for letter, _ in batch]
+        gone = [OutgoingRecord(None, dead_letter.key, [], dead_letter.dead_letter.id) for dead_letter, _ in batch]
         self._clients.publisher.send(self._name, gone, self._where)
         return len(batch)
 
-    def _letters(self, limit: int | None) -> Iterator[Letter]:
-        """Yield the oldest letters that were there when this was asked."""
+    def _stored(self, limit: int | None) -> Iterator[StoredDeadLetter]:
+        """Yield the oldest dead letters that exist at the time of the call."""
         with self._lock:
             end = self._look()
             offsets = sorted(self._offsets.values())[:limit]
@@ -157,26 +169,29 @@ class DeadLetters:
         for record in read(
             self._clients.settings, self._name, {0: (offsets[0], min(end, offsets[-1] + 1))}, self._where
         ):
-            if record.offset() in wanted and (letter := read_letter(record, self._topic, self._group)) is not None:
-                yield letter
+            if (
+                record.offset() in wanted
+                and (dead_letter := read_dead_letter(record, self._topic, self._group)) is not None
+            ):
+                yield dead_letter
 
     def _look(self) -> int:
-        """Read what came since the last time; return the offset after the last record."""
+        """Read the records since the last call; return the offset after the last one."""
         if not self._clients.partitions(self._name, self._where):
             self._offsets.clear()
             self._read_to = 0
             return 0
         start, end = self._clients.bounds(self._name, [0], self._where)[0]
-        if end < self._read_to:  # another topic of that name
+        if end < self._read_to:  # another topic with this name
             self._offsets.clear()
             self._read_to = 0
         begin = max(start, self._read_to)
         for record in read(self._clients.settings, self._name, {0: (begin, end)}, self._where):
-            letter = None if record.value() is None else read_letter(record, self._topic, self._group)
+            dead_letter = None if record.value() is None else read_dead_letter(record, self._topic, self._group)
             key = record.key()
             self._offsets.pop(key if isinstance(key, bytes) else str(key).encode(), None)
-            if letter is not None:
-                self._offsets[letter.key] = letter.offset
+            if dead_letter is not None:
+                self._offsets[dead_letter.key] = dead_letter.offset
         self._read_to = end
         if start:
             self._offsets = {key: offset for key, offset in self._offsets.items() if offset >= start}
@@ -190,7 +205,7 @@ class DeadLetters:
 
 
 def _next(generation: Generation) -> Generation:
-    """Return the generation of a letter that is redriven."""
+    """Return the generation of a redriven dead letter."""
     return generation._replace(redrive=new_number(generation.redrive))
 
 

@@ -1,4 +1,4 @@
-"""A few messages that wait for their next attempt must not hold back a commit, so they leave for the retry topic."""
+"""Move delayed retries to the group's retry topic, so that a few of them do not hold back a commit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from balog.errors import BalogError
-from balog.topics.kafka.partition import FetchedMessage, Partition
+from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
 
 __all__ = ["MOVE_BEYOND", "DelayedRetries"]
 
 MOVE_BEYOND = 2000
-"""A commit that is so many offsets behind what was handed out has its waiting messages moved out of the way."""
+"""Number of offsets between commit and deliveries above which delayed retries are moved."""
 
 _AT_ONCE = 500
 _PAUSE = 5.0
@@ -22,18 +22,18 @@ log = logging.getLogger("balog.topics.kafka")
 
 
 class DelayedRetries:
-    """Looks for them, and has them written to the group's retry topic before they are settled in this one.
+    """Finds delayed retries that hold back a commit, and writes them to the group's retry topic.
 
     Args:
-        partitions: those that are the member's, as they are now.
-        changed: guards them.
+        partitions: the partitions assigned to the member; the member changes them.
+        changed: the lock of the partitions.
         retry: the name of the group's retry topic.
-        move: writes messages to the retry topic, durably; ``(held, due)``, seconds since the epoch.
+        move: writes pairs of a message and its due time (seconds since the epoch) to the retry topic, durably.
     """
 
     def __init__(
         self,
-        partitions: Mapping[tuple[str, int], Partition],
+        partitions: Mapping[tuple[str, int], AssignedPartition],
         changed: threading.Condition,
         retry: str,
         move: Callable[[Sequence[tuple[FetchedMessage, float]]], None],
@@ -45,7 +45,7 @@ class DelayedRetries:
         self._not_before = 0.0
 
     def move_out(self) -> bool:
-        """Move what is in the way; tell whether anything was."""
+        """Move the messages that hold back a commit. Return whether there were any."""
         now = time.monotonic()
         if now < self._not_before:
             return False
@@ -71,7 +71,7 @@ class DelayedRetries:
                     held.partition.settle(held)
         return True
 
-    def _in_the_way(self, partition: Partition) -> list[FetchedMessage]:
+    def _in_the_way(self, partition: AssignedPartition) -> list[FetchedMessage]:
         trail = partition.trail
         if trail <= MOVE_BEYOND or partition.draining:
             return []

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
 from balog.errors import TopicError
-from balog.topics.kafka.partition import FetchedMessage, Partition
+from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
 
 __all__ = ["MAX_RECEIVED_BYTES", "Deliveries"]
 
@@ -27,7 +27,7 @@ class Deliveries:
         where: the name of the topic in errors.
     """
 
-    def __init__(self, partitions: Mapping[tuple[str, int], Partition], where: str) -> None:
+    def __init__(self, partitions: Mapping[tuple[str, int], AssignedPartition], where: str) -> None:
         self._partitions = partitions
         self._where = where
         self._name = secrets.token_hex(6)

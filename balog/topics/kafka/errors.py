@@ -1,4 +1,4 @@
-"""What Kafka's errors mean to whoever publishes and receives: one line, and whether trying again can help."""
+"""Explain Kafka's errors in one line, and classify them as retryable or not."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ def as_kafka_error(error: BaseException) -> KafkaError | None:
 
 
 def is_missing(error: KafkaError) -> bool:
-    """Return whether it says that there is no such topic."""
+    """Return whether the error means that the topic does not exist."""
     return error.code() in _MISSING
 
 
 def is_fenced(error: KafkaError) -> bool:
-    """Return whether it says that partitions are somebody else's by now, or about to be."""
+    """Return whether the error means that partitions were or will be moved to another member."""
     return error.code() in _FENCED
 
 
 def is_denied(error: KafkaError) -> bool:
-    """Return whether it says that the cluster doesn't know us, or we don't trust it."""
+    """Return whether authentication or TLS failed."""
     return error.code() in _DENIED
 
 
@@ -126,5 +126,5 @@ def _permanent(text: str) -> TopicError:
 
 
 def _clause(error: KafkaError) -> str:
-    """Return what an error says, in one line."""
+    """Return an error's text in one line."""
     return " ".join(str(error.str() or error.name()).split())[:300]

@@ -1,4 +1,4 @@
-"""What a member reads: records become messages that it holds, as many as there is room for."""
+"""Fetch records as messages, up to the limits of what a member may hold."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka import Message as Record
 
 from balog.topics.base import Generation
-from balog.topics.kafka.partition import FetchedMessage, Partition
-from balog.topics.kafka.progress import Progress, decode
+from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
+from balog.topics.kafka.progress import CommittedProgress, decode
 from balog.topics.kafka.records import (
     attempts_of,
     body_of,
@@ -30,13 +30,13 @@ __all__ = ["MAX_TRAIL", "Fetcher", "resume_partition"]
 FRESH_MESSAGES = 5000
 FRESH_BYTES = 32 * 1024 * 1024
 HELD_BYTES = 256 * 1024 * 1024
-"""No more is read while so much is held: messages and bytes that were never handed out, bytes of all."""
+"""Limits above which nothing is fetched: new messages, their bytes, and the bytes of all messages."""
 
 MAX_TRAIL = 10_000
-"""A partition is not read on while its commit is so many offsets behind what was handed out of it."""
+"""Number of offsets between commit and deliveries above which a partition is paused."""
 
 FULL_FOR = 5.0
-"""Seconds of having no room after which the partitions are paused."""
+"""Seconds at the limits after which the partitions are paused."""
 
 _BATCH = 500
 _POLL = 0.1
@@ -46,18 +46,18 @@ log = logging.getLogger("balog.topics.kafka")
 
 
 class Fetcher:
-    """Polls the consumer, which keeps the member in its group however long a handler takes.
+    """Polls the consumer, which keeps the member in its group during long handler calls.
 
     Args:
-        partitions: those that are the member's, as they are now.
-        changed: guards them; notified when messages came.
-        hold: takes a message in, with the seconds until it may be delivered.
+        partitions: the partitions assigned to the member; the member changes them.
+        changed: the lock of the partitions; notified when messages come.
+        hold: adds a message, with the seconds until its delivery.
     """
 
     def __init__(
         self,
         consumer: Consumer,
-        partitions: Mapping[tuple[str, int], Partition],
+        partitions: Mapping[tuple[str, int], AssignedPartition],
         changed: threading.Condition,
         hold: Callable[[FetchedMessage, float], None],
     ) -> None:
@@ -69,10 +69,10 @@ class Fetcher:
         self._nap = _NAPS[0]
 
     def poll(self, is_wanted: Callable[[], bool]) -> list[Record]:
-        """Read what there is room for; return what came and was no message.
+        """Fetch records within the limits; return those that are not messages.
 
         Args:
-            is_wanted: tells whether the thread has something else to do than to wait.
+            is_wanted: returns whether the thread has more to do than to wait.
         """
         with self._changed:
             full = self._is_full()
@@ -119,7 +119,7 @@ class Fetcher:
             partition.reach(record.offset() or 0)
 
     def steer(self) -> None:
-        """Pause the partitions that must not be read on, and those again that may."""
+        """Pause partitions at their limits, and resume the others."""
         with self._changed:
             stuck = bool(self._full_since) and time.monotonic() - self._full_since > FULL_FOR
             pause: list[TopicPartition] = []
@@ -148,19 +148,19 @@ class Fetcher:
         return count >= FRESH_MESSAGES or fresh >= FRESH_BYTES or held >= HELD_BYTES
 
 
-def resume_partition(committed: TopicPartition) -> Partition:
-    """Return a partition as the group left it."""
+def resume_partition(committed: TopicPartition) -> AssignedPartition:
+    """Return a partition at the group's committed position."""
     known = committed.offset >= 0
     progress = decode(committed.offset, committed.metadata) if known else None
     if known and progress is None:
-        # Somebody else moved the group, with kafka-consumer-groups say: a replay, as `balog topics offsets` begins one.
+        # Another program moved the group, such as kafka-consumer-groups: a replay, as with `balog topics offsets`.
         log.info("%s/%d: the commit is not balog's: going on at its offset", committed.topic, committed.partition)
-        progress = Progress(committed.offset, committed.offset, {}, new_number())
-    return Partition(committed.topic, committed.partition, committed.offset if known else None, progress)
+        progress = CommittedProgress(committed.offset, committed.offset, {}, new_number())
+    return AssignedPartition(committed.topic, committed.partition, committed.offset if known else None, progress)
 
 
 def _read(record: Record) -> tuple[str, bytes, str | None, float, int, float, Generation] | None:
-    """Return id, body, key, time, attempts, delay in seconds, generation; None where the record is no message."""
+    """Return id, body, key, time, attempts, delay in seconds and generation; None for a record without a message."""
     if record.error() is not None:
         return None
     headers = read_headers(record)

@@ -1,4 +1,4 @@
-"""What a topic and its groups are like, asked from outside: of the log's ends and what the groups committed."""
+"""Inspect a topic and its groups from the log's offsets and the groups' commits."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from confluent_kafka import Message as Record
 
 from balog.errors import TopicError
 from balog.topics.base import GroupState, Received
-from balog.topics.kafka.clients import PATIENCE, Clients
+from balog.topics.kafka.clients import REQUEST_TIMEOUT, Clients
 from balog.topics.kafka.errors import as_kafka_error
 from balog.topics.kafka.member import GroupMember
-from balog.topics.kafka.progress import Progress, decode, encode
+from balog.topics.kafka.progress import CommittedProgress, decode, encode
 from balog.topics.kafka.reader import read
 from balog.topics.kafka.records import body_of, origin_of, read_headers, read_id, read_key, read_published
 
@@ -29,19 +29,19 @@ WALKED = 10_000
 
 
 class Log(NamedTuple):
-    """A topic's log: by partition the first offset, and the one after the last."""
+    """A topic's log: the first offset of each partition, and the one after its last."""
 
     topic: str
     bounds: dict[int, tuple[int, int]]
 
     @property
     def length(self) -> int:
-        """Offsets in it."""
+        """Number of offsets."""
         return sum(end - start for start, end in self.bounds.values())
 
 
 class Pending(NamedTuple):
-    """What a group has before it in a log, and the newest place that it was handed."""
+    """A group's pending messages in a log, and its latest delivered position."""
 
     position: int = 0
     lag: int = 0
@@ -55,7 +55,7 @@ class Pending(NamedTuple):
 
 
 def pending(clients: Clients, log: Log, group: str, member: GroupMember | None, where: str) -> Pending:
-    """Count what a group has before it: what a member in this process knows, and for the rest what was committed."""
+    """Count a group's pending messages, from this process's member and, for other partitions, from commits."""
     ours = member.describe() if member is not None else {}
     total = Pending()
     rest = []
@@ -89,12 +89,12 @@ def group_of(name: str, pending: Pending, dead: int) -> GroupState:
 
 
 def groups(clients: Clients, log: Log, where: str) -> list[str]:
-    """List the groups that committed something of a log."""
-    listed = clients.ask(where, clients.admin.list_consumer_groups(request_timeout=PATIENCE).result)
+    """List the groups with commits in a log."""
+    listed = clients.ask(where, clients.admin.list_consumer_groups(request_timeout=REQUEST_TIMEOUT).result)
     wanted = [TopicPartition(log.topic, number) for number in log.bounds]
     answers = {
         one.group_id: clients.admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(one.group_id, wanted)], request_timeout=PATIENCE
+            [ConsumerGroupTopicPartitions(one.group_id, wanted)], request_timeout=REQUEST_TIMEOUT
         )[one.group_id]
         for one in listed.valid
     }
@@ -107,7 +107,7 @@ def groups(clients: Clients, log: Log, where: str) -> list[str]:
 
 
 def peek(clients: Clients, log: Log, limit: int, where: str, *, newest: bool) -> list[Received]:
-    """Return messages from an end of the log, in the order of their publishing as far as the partitions tell it."""
+    """Return messages from an end of the log; several partitions are merged by time."""
     if limit <= 0:
         return []
     stretches = {
@@ -126,7 +126,7 @@ def peek(clients: Clients, log: Log, limit: int, where: str, *, newest: bool) ->
 
 
 def weigh(clients: Clients, log: Log, where: str) -> tuple[int, int, float | None]:
-    """Return (messages, bytes of their bodies, when the oldest was published), counted or reckoned."""
+    """Return the number of messages, the bytes of their bodies (counted or estimated) and the time of the oldest."""
     walked = log.length <= WALKED
     share = max(1, WALKED // max(1, len(log.bounds)))
     stretches = {
@@ -146,7 +146,7 @@ def weigh(clients: Clients, log: Log, where: str) -> tuple[int, int, float | Non
 
 
 def last_replay(clients: Clients, log: Log, group: str, where: str) -> int:
-    """Return the number of a group's last replay, as its commits have it; 0 where it had none."""
+    """Return the number of a group's last replay from its commits; 0 without a replay."""
     found = [decode(max(one.offset, 0), one.metadata) for one in _commits(clients, log, group, where)]
     return max([progress.replay for progress in found if progress is not None], default=0)
 
@@ -159,7 +159,7 @@ def seek(
     replay: int,
     where: str,
 ) -> None:
-    """Commit other offsets for a group that has no members.
+    """Commit other offsets for a group without members.
 
     Args:
         to: seconds since the epoch; or ``stay`` to commit nothing but the replay.
@@ -168,11 +168,11 @@ def seek(
     Raises:
         TopicError: it has some.
     """
-    progress: dict[int, Progress] = {}
+    progress: dict[int, CommittedProgress] = {}
     if to == "stay":
         for one in _commits(clients, log, group, where):
             if one.offset >= 0:
-                found = decode(one.offset, one.metadata) or Progress(one.offset, one.offset, {})
+                found = decode(one.offset, one.metadata) or CommittedProgress(one.offset, one.offset, {})
                 progress[one.partition] = found._replace(replay=replay)
         offsets = {number: found.commit for number, found in progress.items()}
     elif to == "earliest":
@@ -181,17 +181,17 @@ def seek(
         offsets = {number: end for number, (_, end) in log.bounds.items()}
     else:
         wanted = [TopicPartition(log.topic, number, max(0, int(to * 1000))) for number in log.bounds]
-        times = clients.ask(where, lambda: clients.lookup.offsets_for_times(wanted, timeout=PATIENCE))
+        times = clients.ask(where, lambda: clients.lookup.offsets_for_times(wanted, timeout=REQUEST_TIMEOUT))
         offsets = {one.partition: one.offset if one.offset >= 0 else log.bounds[one.partition][1] for one in times}
     if not offsets:
         return
     places = []
     for number, offset in offsets.items():
-        text, _ = encode(progress.get(number) or Progress(offset, offset, {}, replay))
+        text, _ = encode(progress.get(number) or CommittedProgress(offset, offset, {}, replay))
         places.append(TopicPartition(log.topic, number, offset, metadata=text))
     changes = [ConsumerGroupTopicPartitions(group, places)]
     try:
-        done = clients.admin.alter_consumer_group_offsets(changes, request_timeout=PATIENCE)[group].result()
+        done = clients.admin.alter_consumer_group_offsets(changes, request_timeout=REQUEST_TIMEOUT)[group].result()
         for one in done.topic_partitions or []:
             if one.error is not None:
                 raise KafkaException(one.error)
@@ -214,12 +214,12 @@ def _commits(clients: Clients, log: Log, group: str, where: str) -> list[TopicPa
 
 def _committed(clients: Clients, group: str, wanted: list[TopicPartition], where: str) -> list[TopicPartition]:
     asked = [ConsumerGroupTopicPartitions(group, wanted)]
-    answer = clients.admin.list_consumer_group_offsets(asked, request_timeout=PATIENCE)[group]
+    answer = clients.admin.list_consumer_group_offsets(asked, request_timeout=REQUEST_TIMEOUT)[group]
     return list(clients.ask(where, answer.result, group=group).topic_partitions or [])
 
 
 def _has_members(clients: Clients, group: str, where: str) -> bool:
-    answer = clients.admin.describe_consumer_groups([group], request_timeout=PATIENCE)[group]
+    answer = clients.admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT)[group]
     state = clients.ask(where, answer.result, group=group).state
     return state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 

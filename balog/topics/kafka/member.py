@@ -23,7 +23,7 @@ from balog.topics.kafka.delayed_retries import DelayedRetries
 from balog.topics.kafka.deliveries import Deliveries
 from balog.topics.kafka.errors import as_kafka_error, explain
 from balog.topics.kafka.fetcher import Fetcher, resume_partition
-from balog.topics.kafka.partition import FetchedMessage, Partition
+from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
 from balog.topics.kafka.settings import Settings
 
 __all__ = ["GroupMember"]
@@ -74,7 +74,7 @@ class GroupMember:
         self._where = where
         self._bounds = bounds
         self._changed = threading.Condition(threading.Lock())
-        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._partitions: dict[tuple[str, int], AssignedPartition] = {}
         self._joined = False
         self._rejoin = False
         self._expecting = 0.0  # a receive waits until then for partitions of the retry topic
@@ -354,7 +354,7 @@ class GroupMember:
         return []
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Wait for messages in flight, commit, and return up the partitions."""
+        """Wait for messages in flight, commit, and give up the partitions."""
         with self._changed:
             leaving = [found for one in partitions if (found := self._partitions.get((one.topic, one.partition)))]
             for partition in leaving:

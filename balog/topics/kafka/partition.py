@@ -1,4 +1,4 @@
-"""What a member of a group knows of one partition that is its own. No clients, no clock, no threads in here."""
+"""A group member's state of one assigned partition, without clients, clocks and threads."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections import deque
 from collections.abc import Iterator
 
 from balog.topics.base import Generation
-from balog.topics.kafka.progress import Progress
+from balog.topics.kafka.progress import CommittedProgress
 
-__all__ = ["FetchedMessage", "Partition"]
+__all__ = ["AssignedPartition", "FetchedMessage"]
 
 
 class FetchedMessage:
-    """A message that was fetched and is not settled.
+    """A message that was fetched and is not settled yet.
 
     Attributes:
-        attempts: how often it was handed out from this partition.
-        before: how often it was handed out from another one, before it went to the group's retry topic.
-        generation: the one that it had in the group's retry topic.
-        ready_at: when it may be handed out (seconds on the member's clock): the end of its lease, or of a delay.
-        token: which delivery holds it; 0 when nobody does.
-        touched: it was handed out at least once, here or elsewhere.
-        settling: somebody settles it; until that has succeeded it is neither handed out nor forgotten.
-        settled: what settles it is written, so that a commit may pass it; before that a crash would lose it.
+        attempts: number of deliveries from this partition.
+        before: number of deliveries from another partition, before the message went to the group's retry topic.
+        generation: its generation in the group's retry topic.
+        ready_at: end of its lease or delay, in seconds on the member's clock.
+        token: the delivery that holds it; 0 for none.
+        touched: whether it was delivered at least once, here or elsewhere.
+        settling: whether it is being settled; meanwhile it is neither delivered nor dropped.
+        settled: whether its ack or dead letter is written, so that a commit may pass it.
     """
 
     __slots__ = (
@@ -30,7 +30,9 @@ class FetchedMessage:
         *("published", "ready_at", "settled", "settling", "token", "touched"),
     )
 
-    def __init__(self, partition: Partition, offset: int, id: str, body: bytes, key: str | None, published: float):
+    def __init__(
+        self, partition: AssignedPartition, offset: int, id: str, body: bytes, key: str | None, published: float
+    ):
         self.partition = partition
         self.offset = offset
         self.id = id
@@ -47,19 +49,21 @@ class FetchedMessage:
         self.settled = False
 
 
-class Partition:
-    """One partition: what of it is held, what is settled, and what a commit has to say of that.
+class AssignedPartition:
+    """The fetched and settled messages of one partition, and the progress for its next commit.
 
-    ``fresh`` are the messages that were never handed out, ``handed`` is the offset up to which they were.
+    ``fresh`` are the messages that were never delivered. ``handed`` is the offset up to which messages were delivered.
 
     Args:
         topic: the topic's name.
         number: the partition's.
-        commit: the offset that the group committed; None when it has committed none.
-        progress: what the text beside that offset said.
+        commit: the group's committed offset; None without one.
+        progress: the progress in that commit's metadata.
     """
 
-    def __init__(self, topic: str, number: int, commit: int | None = None, progress: Progress | None = None) -> None:
+    def __init__(
+        self, topic: str, number: int, commit: int | None = None, progress: CommittedProgress | None = None
+    ) -> None:
         self.topic = topic
         self.number = number
         self.next_offset = commit
@@ -80,7 +84,7 @@ class Partition:
         """Add a fetched message. Return False if it is already settled.
 
         Args:
-            ready_at: when it may be handed out, if that is not at once; it is not among the fresh ones then.
+            ready_at: the time of its delivery, for a delayed message; it then does not count as fresh.
         """
         offset = held.offset
         if self.next_offset is not None and offset < self.next_offset:
@@ -108,13 +112,13 @@ class Partition:
         return True
 
     def reach(self, offset: int) -> None:
-        """Note that the log was read up to an offset, also where nothing but gaps was in front of it."""
+        """Record that the log was read up to an offset, even if only gaps precede it."""
         if self.next_offset is None or offset > self.next_offset:
             self.next_offset = offset
             self.dirty = True
 
     def pop_fresh(self) -> FetchedMessage:
-        """Return the oldest message that was never handed out."""
+        """Remove and return the oldest message that was never delivered."""
         held = self.fresh.popleft()
         self.fresh_bytes -= len(held.body)
         return held
@@ -137,14 +141,14 @@ class Partition:
             self.dirty = True
 
     def settle(self, held: FetchedMessage) -> None:
-        """Forget a message that is settled."""
+        """Drop a settled message."""
         del self.held[held.offset]
         self.bytes -= len(held.body)
         self.dirty = True
 
     @property
     def commit(self) -> int | None:
-        """The first offset that is not settled; None while nothing is known of the log."""
+        """The first unsettled offset; None before anything was fetched."""
         for offset, held in self.held.items():
             if not held.settled:
                 return offset
@@ -152,12 +156,12 @@ class Partition:
 
     @property
     def trail(self) -> int:
-        """How far the commit is behind what was handed out, in offsets."""
+        """The number of offsets between the commit and the last delivery."""
         commit = self.commit
         return 0 if commit is None else max(0, self.handed - commit)
 
-    def progress(self) -> Progress | None:
-        """Return what a commit says; None while nothing is known of the log."""
+    def progress(self) -> CommittedProgress | None:
+        """Return the progress to commit; None before anything was fetched."""
         commit = self.commit
         if commit is None or self.next_offset is None:
             return None
@@ -170,14 +174,14 @@ class Partition:
         for offset, attempts in self._recalled.items():
             if offset >= self.next_offset:
                 unsettled[offset] = attempts
-        return Progress(commit, max(self.handed, commit), unsettled, self.replay)
+        return CommittedProgress(commit, max(self.handed, commit), unsettled, self.replay)
 
     def generation_of(self, held: FetchedMessage) -> Generation:
         """Return the generation of a message: its own, or a later replay's."""
         return Generation(max(held.generation.replay, self.replay), held.generation.redrive)
 
     def waiting(self) -> Iterator[FetchedMessage]:
-        """Return the messages that nobody holds and that are to be handed out later, oldest first."""
+        """Return the messages that wait for a later delivery, oldest first."""
         return (held for held in self.held.values() if held.ready_at and not held.token and not held.settling)
 
     def _start_anew(self) -> None:

@@ -1,4 +1,4 @@
-"""How far a group is in one partition, and how that fits beside a committed offset.
+"""Encode a group's progress in one partition as the metadata of a committed offset.
 
 Kafka keeps one offset for a group and a partition, and a text of up to 4,096 bytes beside it. Messages are settled out
 of order, so the offset is the first one that is not settled, and the text says the rest: up to where messages were
@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-__all__ = ["ROOMY", "Progress", "decode", "encode"]
+__all__ = ["ROOMY", "CommittedProgress", "decode", "encode"]
 
 MAX_TEXT = 4000
 """Bytes of a commit's text at most; a broker takes ``offset.metadata.max.bytes``, 4,096 by default."""
@@ -29,8 +29,8 @@ _MAX_BYTES = 1024 * 1024
 _MAX_LENGTH = 10_000_000
 
 
-class Progress(NamedTuple):
-    """How far a group is.
+class CommittedProgress(NamedTuple):
+    """A group's progress in one partition.
 
     ``commit`` is the first offset that is not settled. Of the offsets from there up to ``handed``, which is not
     included, those in ``unsettled`` were handed out that many times and are not settled; all others are settled or hold
@@ -43,8 +43,8 @@ class Progress(NamedTuple):
     replay: int = 0
 
 
-def encode(progress: Progress) -> tuple[str, int]:
-    """Return the text for a commit at ``progress.commit``, and the offset up to which it tells all.
+def encode(progress: CommittedProgress) -> tuple[str, int]:
+    """Return the metadata for a commit at ``progress.commit``, and the offset up to which it is complete.
 
     Where the text would be too long, it ends early: what was settled beyond is forgotten by it and would be handed out
     once more after a crash. That is ``progress.handed`` when nothing had to be forgotten.
@@ -67,8 +67,8 @@ def encode(progress: Progress) -> tuple[str, int]:
     return best
 
 
-def decode(commit: int, text: str | None) -> Progress | None:
-    """Read a commit's text; None where it is not one of ours."""
+def decode(commit: int, text: str | None) -> CommittedProgress | None:
+    """Decode a commit's metadata; None if balog did not write it."""
     if not text or not text.startswith(_PREFIX):
         return None
     found = _REPLAY.match(text)
@@ -90,11 +90,11 @@ def decode(commit: int, text: str | None) -> Progress | None:
             offset += run
     except (ValueError, binascii.Error, zlib.error, StopIteration, RuntimeError):
         return None
-    return Progress(commit, commit + length, unsettled, int(found[1]) if found else 0)
+    return CommittedProgress(commit, commit + length, unsettled, int(found[1]) if found else 0)
 
 
-def _runs(progress: Progress) -> Iterator[tuple[int, int, int]]:
-    """Yield (first offset, length, attempts) of neighbours that were handed out equally often."""
+def _runs(progress: CommittedProgress) -> Iterator[tuple[int, int, int]]:
+    """Yield (first offset, length, attempts) of neighbours with the same number of deliveries."""
     start = length = attempts = 0
     for offset in sorted(progress.unsettled):
         if length and offset == start + length and progress.unsettled[offset] == attempts:

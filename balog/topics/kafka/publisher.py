@@ -1,4 +1,4 @@
-"""Records are stored, on every replica that is in sync, when ``send`` returns."""
+"""Publish records; all in-sync replicas have stored them when ``send`` returns."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from balog.errors import TopicError
 from balog.topics.kafka.errors import as_kafka_error, explain, is_denied
 from balog.topics.kafka.records import Headers
 
-__all__ = ["Outgoing", "Publisher"]
+__all__ = ["OutgoingRecord", "Publisher"]
 
 _QUEUE_FULL = 0.005
 
 _quiet = logging.getLogger("balog.topics.kafka.librdkafka")
 
 
-class Outgoing(NamedTuple):
-    """A record to be stored; ``value`` None is a tombstone. ``id`` is what an error calls it."""
+class OutgoingRecord(NamedTuple):
+    """A record to store; ``value`` None is a tombstone. Errors name its ``id``."""
 
     value: bytes | None
     key: str | bytes | None
@@ -32,7 +32,7 @@ class Outgoing(NamedTuple):
 
 
 class Publisher:
-    """One idempotent producer, and the thread that serves its deliveries until it is closed and nobody sends.
+    """An idempotent producer, and the thread that polls it until it is closed and no call of ``send`` is active.
 
     Attributes:
         broken: another one has to be made in its place.
@@ -48,7 +48,7 @@ class Publisher:
         self._thread = threading.Thread(target=self._serve, name="balog-kafka-publisher", daemon=True)
         self._thread.start()
 
-    def send(self, topic: str, records: Sequence[Outgoing], where: str) -> None:
+    def send(self, topic: str, records: Sequence[OutgoingRecord], where: str) -> None:
         """Store records, in their order within a partition.
 
         Raises:
@@ -64,7 +64,7 @@ class Publisher:
             with self._changed:
                 self._sending -= 1
 
-    def _send(self, topic: str, records: Sequence[Outgoing], where: str) -> None:
+    def _send(self, topic: str, records: Sequence[OutgoingRecord], where: str) -> None:
         batch = _Batch()
         for record in records:
             if not self._produce(topic, record, batch):
@@ -78,11 +78,11 @@ class Publisher:
         self.broken = self.broken or error.fatal() or self._denied is not None
         stored = f"; {batch.stored} of {len(records)} are stored" if batch.stored else ""
         raised = explain(error, where, self._denied, topic=topic, operation="WRITE")
-        told = type(raised)(f"{raised} (message {record.id:.80}, {len(record.value or b'')} bytes){stored}")
-        told.retryable = raised.retryable
-        raise told
+        failure = type(raised)(f"{raised} (message {record.id:.80}, {len(record.value or b'')} bytes){stored}")
+        failure.retryable = raised.retryable
+        raise failure
 
-    def _produce(self, topic: str, record: Outgoing, batch: _Batch) -> bool:
+    def _produce(self, topic: str, record: OutgoingRecord, batch: _Batch) -> bool:
         batch.sending(record)
         while True:
             try:
@@ -109,7 +109,7 @@ class Publisher:
             self._closing = True
 
     def close(self) -> None:
-        """Retire, and wait until it is over."""
+        """Retire, and wait for the end."""
         self.retire()
         if threading.current_thread() is not self._thread:
             self._thread.join(10)
@@ -130,18 +130,18 @@ class _Batch:
     def __init__(self) -> None:
         self.stored = 0
         self._open = 0
-        self._failed: tuple[KafkaError, Outgoing] | None = None
+        self._failed: tuple[KafkaError, OutgoingRecord] | None = None
         self._changed = threading.Condition(threading.Lock())
 
-    def sending(self, record: Outgoing) -> None:
+    def sending(self, record: OutgoingRecord) -> None:
         with self._changed:
             self._open += 1
             self._last = record
 
-    def reporter(self, record: Outgoing) -> Callable[[KafkaError | None, Record], None]:
+    def reporter(self, record: OutgoingRecord) -> Callable[[KafkaError | None, Record], None]:
         return lambda error, _: self.report(error, record)
 
-    def report(self, error: KafkaError | None, record: Outgoing) -> None:
+    def report(self, error: KafkaError | None, record: OutgoingRecord) -> None:
         with self._changed:
             self._open -= 1
             if error is None:
@@ -151,8 +151,8 @@ class _Batch:
             if not self._open:
                 self._changed.notify_all()
 
-    def wait(self, denied: Callable[[], KafkaError | None]) -> tuple[KafkaError, Outgoing] | None:
-        """Wait until every record was reported, or the cluster refuses us; return the first failure."""
+    def wait(self, denied: Callable[[], KafkaError | None]) -> tuple[KafkaError, OutgoingRecord] | None:
+        """Wait until every record is reported, or the cluster denies access; return the first failure."""
         with self._changed:
             while self._open:
                 self._changed.wait(0.2)

@@ -1,4 +1,4 @@
-"""Reading a stretch of a log without being a member of any group."""
+"""Read a range of a log outside of any group."""
 
 from __future__ import annotations
 

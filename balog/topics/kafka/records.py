@@ -1,4 +1,4 @@
-"""Messages as Kafka's records, and back. What a record can't hold by itself travels in headers."""
+"""Convert messages to Kafka's records and back, with headers for details that a record has no field for."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from balog.topics.base import DeadLetter, Generation, Message
 
 __all__ = [
     "Headers",
-    "Letter",
+    "StoredDeadLetter",
     "again_headers",
     "attempts_of",
     "body_of",
+    "dead_letter_headers",
     "delay_of",
     "generation_of",
-    "letter_headers",
     "message_headers",
     "new_number",
     "origin_of",
+    "read_dead_letter",
     "read_headers",
     "read_id",
     "read_key",
-    "read_letter",
     "read_published",
 ]
 
@@ -48,19 +48,19 @@ MAX_TRACEBACK = 32 * 1024
 """Bytes of a dead letter's headers."""
 
 
-class Letter(NamedTuple):
-    """A dead letter as it lies in its topic."""
+class StoredDeadLetter(NamedTuple):
+    """A dead letter in its topic."""
 
     key: bytes
     offset: int
-    letter: DeadLetter
+    dead_letter: DeadLetter
     message_key: str | None
     published: float
     generation: Generation
 
 
 def message_headers(message: Message) -> Headers:
-    """Return the headers of a message that is published."""
+    """Return the headers of a published message."""
     return [(ID, message.id)]
 
 
@@ -80,9 +80,9 @@ def again_headers(
     return headers
 
 
-def letter_headers(
+def dead_letter_headers(
     topic: str,
-    letter: DeadLetter,
+    dead_letter: DeadLetter,
     origin: str,
     message_key: str | None,
     published: float,
@@ -97,28 +97,28 @@ def letter_headers(
         brief: leave out what could be long.
     """
     headers: Headers = [
-        (ID, letter.id),
+        (ID, dead_letter.id),
         (TOPIC, topic),
-        (GROUP, letter.group),
+        (GROUP, dead_letter.group),
         (ORIGIN, origin),
-        (REASON, _cut(letter.reason, 256 if brief else MAX_REASON)),
-        (ATTEMPTS, str(letter.attempts)),
-        (DIED, repr(letter.died)),
+        (REASON, _cut(dead_letter.reason, 256 if brief else MAX_REASON)),
+        (ATTEMPTS, str(dead_letter.attempts)),
+        (DIED, repr(dead_letter.died)),
         (PUBLISHED, repr(published)),
     ]
     if generation != Generation():
         headers.append((GENERATION, _generation(generation)))
-    if letter.consumers:
-        headers.append((CONSUMERS, _names(letter.consumers, 256 if brief else MAX_REASON)))
-    if letter.traceback and not brief:
-        headers.append((TRACEBACK, _cut(letter.traceback, MAX_TRACEBACK)))
+    if dead_letter.consumers:
+        headers.append((CONSUMERS, _names(dead_letter.consumers, 256 if brief else MAX_REASON)))
+    if dead_letter.traceback and not brief:
+        headers.append((TRACEBACK, _cut(dead_letter.traceback, MAX_TRACEBACK)))
     if message_key is not None:
         headers.append((KEY, message_key))
     return headers
 
 
 def read_headers(record: Record) -> dict[str, str]:
-    """Return the headers of ours; of one that is there twice the last."""
+    """Return balog's headers; the last one if a name repeats."""
     found: dict[str, str] = {}
     pairs: Any = record.headers() or ()
     for name, value in pairs:
@@ -134,12 +134,12 @@ def read_id(record: Record, headers: dict[str, str]) -> str:
 
 
 def origin_of(record: Record) -> str:
-    """Return the place of a record, ``topic-partition-offset``."""
+    """Return the position of a record, ``topic-partition-offset``."""
     return f"{record.topic()}-{record.partition()}-{record.offset()}"
 
 
 def read_key(record: Record, headers: dict[str, str]) -> str | None:
-    """Return the key of a message; None when it has none, or one that is no text."""
+    """Return the key of a message; None without a key or if it is not a text."""
     if KEY in headers:
         return headers[KEY]
     key = record.key()
@@ -175,13 +175,13 @@ def delay_of(record: Record, headers: dict[str, str], now: float) -> float:
 
 
 def generation_of(headers: dict[str, str]) -> Generation:
-    """Return the generation of a message that went to the retry topic; the first one where a header has none."""
+    """Return the generation of a message in the retry topic; the first one without a header."""
     found = _GENERATION.fullmatch(headers.get(GENERATION, ""))
     return Generation(int(found[1]), int(found[2])) if found else Generation()
 
 
 def new_number(last: int = 0) -> int:
-    """Return the number of a new replay or redrive: the milliseconds since the epoch, and more than the last one."""
+    """Return the number of a new replay or redrive: milliseconds since the epoch, but above the last one."""
     return max(int(time.time() * 1000), last + 1)
 
 
@@ -189,15 +189,15 @@ def _generation(generation: Generation) -> str:
     return f"{generation.replay}.{generation.redrive}"
 
 
-def read_letter(record: Record, topic: str, group: str) -> Letter | None:
-    """Read a dead letter of a group; None where the record is none, or another topic's or group's."""
+def read_dead_letter(record: Record, topic: str, group: str) -> StoredDeadLetter | None:
+    """Read a dead letter of a group; None for other records, topics and groups."""
     headers = read_headers(record)
     key = record.key()
     if not key or headers.get(TOPIC, topic) != topic or headers.get(GROUP, group) != group:
         return None
     raw_key = key if isinstance(key, bytes) else str(key).encode()
     offset = int(record.offset() or 0)
-    letter = DeadLetter(
+    dead_letter = DeadLetter(
         read_id(record, headers),
         body_of(record),
         group,
@@ -208,11 +208,13 @@ def read_letter(record: Record, topic: str, group: str) -> Letter | None:
         headers.get(TRACEBACK, ""),
         str(offset),
     )
-    return Letter(raw_key, offset, letter, headers.get(KEY), read_published(record, headers), generation_of(headers))
+    return StoredDeadLetter(
+        raw_key, offset, dead_letter, headers.get(KEY), read_published(record, headers), generation_of(headers)
+    )
 
 
 def body_of(record: Record) -> bytes:
-    """Return a record's body; one without a value has an empty one."""
+    """Return a record's body, empty without a value."""
     value = record.value()
     if value is None:
         return b""
@@ -220,7 +222,7 @@ def body_of(record: Record) -> bytes:
 
 
 def _number(headers: dict[str, str], name: str, kind: Callable[[str], Any], otherwise: Any) -> Any:
-    """Return the number in a header, or something else where it is missing or no number."""
+    """Return the number in a header; a default if it is missing or invalid."""
     try:
         return kind(headers[name])
     except (KeyError, ValueError):
@@ -246,7 +248,7 @@ def _event_id(body: bytes | str) -> str | None:
 
 
 def _names(names: Sequence[str], longest: int) -> bytes:
-    """Write as many names as fit in so many bytes."""
+    """Return as many names as fit into a number of bytes, as JSON."""
     fitting = list(names)
     while len(written := msgspec.json.encode(fitting)) > longest:
         fitting.pop()
@@ -261,6 +263,6 @@ def _read_names(text: str) -> tuple[str, ...]:
 
 
 def _cut(text: str, longest: int) -> str:
-    """Cut a text to so many bytes of UTF-8, which has no lone surrogates."""
+    """Cut a text to a number of bytes of UTF-8, without lone surrogates."""
     raw = text.encode("utf-8", "backslashreplace")
     return raw[:longest].decode("utf-8", "ignore")

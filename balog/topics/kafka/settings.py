@@ -1,4 +1,4 @@
-"""What the URL of a Kafka cluster says beside its servers, and what every client of ours is told."""
+"""Read the settings in the URL of a Kafka cluster, and make those of each client."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _NOT_FOR_PRODUCERS = frozenset(_CONSUMER) | frozenset(_MEMBER)
 
 
 class Settings(Struct, frozen=True):
-    """What the clients of one cluster are told. ``client`` holds secrets, so it is in no repr.
+    """Settings of the clients of one cluster. ``client`` may hold secrets, so the repr omits it.
 
     ``partitions`` and ``replication`` are for topics that are made here; -1 leaves them to the broker.
     """
@@ -125,7 +125,7 @@ class Settings(Struct, frozen=True):
 
 
 def parse_settings(servers: str, options: Mapping[str, str]) -> Settings:
-    """Read what a URL says.
+    """Parse the options of a URL.
 
     Args:
         servers: ``HOST:PORT,HOST:PORT``.

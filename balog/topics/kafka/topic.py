@@ -24,7 +24,7 @@ from balog.topics.kafka.clients import Clients
 from balog.topics.kafka.dead_letters import DeadLetters
 from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.partition import FetchedMessage
-from balog.topics.kafka.publisher import Outgoing
+from balog.topics.kafka.publisher import OutgoingRecord
 from balog.topics.kafka.reader import read
 from balog.topics.kafka.records import again_headers, body_of, message_headers, new_number
 
@@ -40,7 +40,7 @@ _CONFIG = {"max.message.bytes": str(MAX_EVENT_BYTES + _ROOM)}
 
 
 class KafkaTopic(Topic):
-    """A log in partitions, each of which keeps its order; a key always goes to the same one.
+    """A log in partitions. Each partition keeps its order, and a key always goes to the same partition.
 
     A group's receiver in this process is a member of the consumer group, and gets the partitions that Kafka gives it.
     """
@@ -53,12 +53,12 @@ class KafkaTopic(Topic):
         self._where = f"topic {name} ({where})"
         self._lock = threading.Lock()
         self._partitions = 0
-        self._letters: dict[str, DeadLetters] = {}
+        self._dead_letters: dict[str, DeadLetters] = {}
         self._retries: set[str] = set()
 
     @property
     def keeps_order(self) -> bool:  # type: ignore[override]  # not known before the topic is
-        """True for a topic of one partition."""
+        """Whether the topic has one partition."""
         return (self._count_partitions() or self._clients.settings.partitions) == 1
 
     def _count_partitions(self) -> int:
@@ -67,11 +67,11 @@ class KafkaTopic(Topic):
         return self._partitions
 
     def exists(self) -> bool:
-        """Ask the cluster whether it has the topic; asking makes none."""
+        """Return whether the cluster has the topic; this does not create it."""
         return self._clients.partitions(self.name, self._where) > 0
 
     def close(self) -> None:
-        """Leave the groups; what was received and not acked comes again. A later use joins them again."""
+        """Leave the groups; unacked messages are delivered again. A later use joins the groups again."""
         self._clients.close(self.name)
 
     # -- publishing -----------------------------------------------------------------------------------------------
@@ -79,11 +79,11 @@ class KafkaTopic(Topic):
     def publish(self, messages: Iterable[Message]) -> int:
         """Store messages on every replica in sync, and return their number.
 
-        Not all or none: when this raises, the error tells how many are stored. Publishing them all again stores those
-        twice; the ids tell.
+        If this raises, the error states how many messages were stored. Publishing all again stores those twice.
         """
         outgoing = [
-            Outgoing(bytes(message.body), message.key, message_headers(message), message.id) for message in messages
+            OutgoingRecord(bytes(message.body), message.key, message_headers(message), message.id)
+            for message in messages
         ]
         if not outgoing:
             return 0
@@ -98,8 +98,8 @@ class KafkaTopic(Topic):
     def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
         """Receive messages from the partitions that the group assigned to this process.
 
-        The first call joins the group and waits up to 10 seconds for it. That a message was handed out is committed
-        before it is: a process that dies over it has had its attempt.
+        The first call joins the group and waits up to 10 seconds for it. A delivery is committed before it is returned,
+        so that an attempt counts even if it kills the process.
         """
         return self._member(group).receive(limit, wait, lease)
 
@@ -141,17 +141,17 @@ class KafkaTopic(Topic):
         member = self._clients.member_if_there(self.name, group)
         if member is None:
             return 0
-        letters = self._dead(group)
+        dead_letters = self._dead(group)
         why = {one.received.receipt: one for one in given_up}
         return member.settle(
             [one.received for one in given_up],
-            lambda held: letters.write([(one, why[member.receipt(one)]) for one in held]),
+            lambda held: dead_letters.write([(one, why[member.receipt(one)]) for one in held]),
         )
 
     def _move(self, group: str, leaving: Sequence[tuple[FetchedMessage, float]]) -> None:
         self._make_retry(group)
         again = [
-            Outgoing(
+            OutgoingRecord(
                 held.body,
                 held.key,
                 again_headers(
@@ -184,7 +184,7 @@ class KafkaTopic(Topic):
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
         """Write dead letters to the group's retry topic, which its consumers read too, then delete them.
 
-        Killed in between, a letter is both back and still there.
+        After a crash in between, a dead letter is both redriven and still there.
         """
         if not self._count_partitions():
             raise self._missing()
@@ -197,11 +197,11 @@ class KafkaTopic(Topic):
     def _dead(self, group: str) -> DeadLetters:
         dead, retry = self._names(group)
         with self._lock:
-            if group not in self._letters:
-                self._letters[group] = DeadLetters(
+            if group not in self._dead_letters:
+                self._dead_letters[group] = DeadLetters(
                     *(self._clients, self.name, group, dead, retry, self._where), lambda: self._make_retry(group)
                 )
-            return self._letters[group]
+            return self._dead_letters[group]
 
     # -- looking --------------------------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class KafkaTopic(Topic):
         return inspection.peek(self._clients, self._log(), limit, self._where, newest=newest)
 
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
-        """Commit other offsets. What waits in the group's retry topic stays, unless it goes to the latest.
+        """Commit other offsets. Messages in the group's retry topic stay, unless the group moves to the latest.
 
         The number of the replay lies beside the offsets, in the metadata of the commits. To go to the latest message
         is no replay.
@@ -231,7 +231,7 @@ class KafkaTopic(Topic):
     def group_state(self, group: str) -> GroupState:
         """Return the state of a group, from its offsets: gaps in a compacted log count as messages.
 
-        What other processes received and did not settle counts as in flight; when the group has no members, as waiting.
+        Unsettled messages of other processes count as in flight or, if the group has no members, as waiting.
         """
         check_name("group", group)
         return self._state_of(group, self._log())
@@ -261,7 +261,7 @@ class KafkaTopic(Topic):
         return self._log().bounds
 
     def read(self, partition: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Yield offset and body of the messages from ``start`` up to ``end``; no group hears of it.
+        """Yield offset and body of the messages from ``start`` up to ``end``, outside of any group.
 
         Raises:
             TopicError: nothing came for 30 seconds, or we may not read.

@@ -23,12 +23,11 @@ class LocalTopics(Topics):
     """A folder of topics.
 
     Args:
-        path: the folder; it is made when something is first published.
-        retention: seconds after which a message is deleted, whether groups have handled it or not, and a dead letter.
-            None: a message is deleted after 14 days when all groups have handled it, and kept until then. Dead
-            letters are kept until they are redriven.
-        clock: the seconds since the epoch.
-        uptime: the seconds since the machine started; leases and delays go by it.
+        path: the folder; the first published message creates it.
+        retention: seconds after which messages and dead letters are deleted, even unhandled ones. None deletes messages
+            after 14 days once all groups have handled them, and keeps dead letters until they are redriven.
+        clock: returns seconds since the epoch.
+        uptime: returns seconds since the machine's start, for leases and delays.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ def prune_some(file: SqliteFile, retention: float | None, now: float) -> int | N
 
 
 def _handled_by_all(connection: sqlite3.Connection) -> int:
-    """Return the highest seq up to which every group has acked or buried all messages; 0 where there is no group."""
+    """Return the highest seq up to which every group has settled all messages; 0 without groups."""
     (handled,) = connection.execute(
         "SELECT MIN(MIN(cursor, COALESCE((SELECT MIN(seq) - 1 FROM leases WHERE grp = name AND seq >= 0), cursor)))"
         " FROM groups"

@@ -37,12 +37,11 @@ _INSERTS = {rows: _INSERT.format(", ".join(["(?, ?, ?, ?)"] * rows)) for rows in
 
 
 class LocalTopic(Topic):
-    """One SQLite file in WAL mode; a message is on the disk (fsync) when ``publish`` returns.
+    """One SQLite file in WAL mode; a message is on disk (fsync) when ``publish`` returns.
 
-    Old messages are deleted by ``publish``, which looks once a minute and never deletes more than some thousands at a
-    time, and by ``prune``. Without a retention, only messages that all groups have handled are deleted. The file does
-    not shrink; its free pages are used again. Leases are measured by the machine's uptime, so the folder must not be
-    shared between machines.
+    ``publish`` and ``prune`` delete old messages; ``publish`` does so once a minute, at most 10,000 at a time.
+    Without a retention, they delete only messages that all groups have handled. The file does not shrink, but its free
+    pages are used again. Leases are measured by the machine's uptime, so machines must not share the folder.
     """
 
     def __init__(
@@ -66,16 +65,16 @@ class LocalTopic(Topic):
     # -- publishing -----------------------------------------------------------------------------------------------
 
     def publish(self, messages: Iterable[Message]) -> int:
-        """Store messages in one transaction and return the number that the topic did not hold already."""
+        """Store messages in one transaction, and return the number of new ones."""
         return self._publish([*messages])[0]
 
     def publish_new(self, messages: Sequence[Message]) -> set[str]:
-        """Store messages in one transaction and return the ids that the topic did not hold already."""
+        """Store messages in one transaction, and return the ids of new ones."""
         stored, new = self._publish(messages, tell=True)
         return {message.id for message in messages} if stored == len(messages) else new
 
     def _publish(self, messages: Sequence[Message], *, tell: bool = False) -> tuple[int, set[str]]:
-        """Return how many were new and, where they are to be told and were not all of them, their ids."""
+        """Return the number of new messages and, with ``tell`` and only if not all are new, their ids."""
         if not messages:
             return 0, set()
         now = self._clock()
@@ -96,7 +95,7 @@ class LocalTopic(Topic):
             return stored, {id for (id,) in newest}
 
     def prune(self) -> int:
-        """Delete messages, and with a retention dead letters, that are too old; return the number of messages."""
+        """Delete old messages and, with a retention, old dead letters; return the number of deleted messages."""
         deleted = 0
         while (some := prune_some(self._file, self._retention, self._clock())) is not None:
             deleted += some
@@ -105,8 +104,7 @@ class LocalTopic(Topic):
     def trim(self, group: str, limit: int = 10_000) -> int:
         """Delete the oldest messages that a group has acked, at most ``limit`` of them, and return their number.
 
-        For a topic that has one group, and need not know ids of what that group is done with. Other groups that have
-        not received them will not.
+        For a topic with one group that does not need ids of handled messages. Other groups lose unreceived messages.
         """
         with self._file.write(durable=False) as connection:
             return connection.execute(
@@ -165,7 +163,7 @@ class LocalTopic(Topic):
             (group,),
             (int(not attempted), DELAYED if delay > 0 else ""),
             seconds=delay,
-            durable=False,  # what a power cut undoes comes back when its lease is over
+            durable=False,  # a power cut may undo this; the message then returns at the end of its lease
         )
 
     def extend(self, group: str, received: Sequence[Received], lease: float = DEFAULT_LEASE) -> int:
@@ -212,7 +210,7 @@ class LocalTopic(Topic):
         seconds: float | None = None,
         durable: bool = True,
     ) -> int:
-        """Run a statement for each receipt, with the time ``seconds`` from now as ``?4`` where that is given."""
+        """Run a statement for each receipt, with the time ``seconds`` from now as ``?4`` if given."""
         if not received:
             return 0
         receipts = [read_receipt(message) for message in received]
@@ -232,7 +230,7 @@ class LocalTopic(Topic):
             return list_dead_letters(connection, group, after, limit)
 
     def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
-        """Look at messages, in the order of their publishing; cut like a batch that is received."""
+        """Return messages in the order of their publishing, with the size limit of a received batch."""
         seen: list[Received] = []
         size = 0
         with self._file.read() as connection:
@@ -296,9 +294,9 @@ class LocalTopic(Topic):
 
 
 def _inserts(messages: Sequence[Message]) -> Iterator[tuple[Sequence[Message], str]]:
-    """Deal messages out to statements of many rows.
+    """Split messages into statements of many rows.
 
-    Each row of its own gives the interpreter's lock away, and in a process with other busy threads waits for it.
+    A statement for each row would release the interpreter's lock each time, and wait for it in a busy process.
     """
     begin = 0
     for rows in _ROWS:

@@ -1,4 +1,4 @@
-"""AWS as this process sees it: one client a service and process, and errors that say if trying again helps."""
+"""One client for each AWS service and process, with errors that know whether a retry helps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHECKSUMS = ("request_checksum_calculation", "response_checksum_validation")
 
 
 class Account:
-    """Makes clients, one a service in each process, and calls them. Threads share it; a forked child makes its own.
+    """Creates one client for each service and process, and calls them. Thread-safe; a forked child creates its own.
 
     Args:
         region: ``eu-central-1``.
@@ -53,7 +53,7 @@ class Account:
         _accounts.add(self)
 
     def call(self, service: str, operation: str, where: str, **parameters: Any) -> dict[str, Any]:
-        """Call a service; throttling and what may pass is tried again, a few times within some seconds.
+        """Call a service; throttling and transient errors are retried for some seconds.
 
         Args:
             operation: boto3's name of it, ``receive_message``.
@@ -67,20 +67,20 @@ class Account:
         try:
             answer: dict[str, Any] = getattr(client, operation)(**parameters)
         except Exception as error:
-            raise self._told(error, service, where) from None
+            raise self._explain(error, service, where) from None
         return answer
 
     def read(self, body: Any, service: str, where: str) -> bytes:
-        """Read the stream that a call gave, to its end; raises as ``call`` does."""
+        """Read the stream of a response to its end; raises as ``call`` does."""
         try:
             data: bytes = body.read()
         except Exception as error:
-            raise self._told(error, service, where) from None
+            raise self._explain(error, service, where) from None
         finally:
             body.close()
         return data
 
-    def _told(self, error: Exception, service: str, where: str) -> Exception:
+    def _explain(self, error: Exception, service: str, where: str) -> Exception:
         return explain(error, where, self.region, self._endpoints.get(service)) or error
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class Account:
             session = self._session or boto3.session.Session(**self._credentials)
             return session.client(service, region_name=self.region, endpoint_url=endpoint, config=config)
         except Exception as error:
-            raise self._told(error, service, where) from None
+            raise self._explain(error, service, where) from None
 
     def _renew(self) -> None:
         self._lock = threading.Lock()
@@ -133,7 +133,7 @@ _accounts: weakref.WeakSet[Account] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """Keep a child from its parent's connections, and from locks that the parent's threads held."""
+    """Drop the parent's connections and locks in a forked child."""
     for account in list(_accounts):
         account._renew()
         for client in account._ready.values():

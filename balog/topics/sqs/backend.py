@@ -1,4 +1,4 @@
-"""The queues of an AWS region, as topics by name."""
+"""The queues of an AWS region as a backend."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SqsTopics(Topics):
         s3_endpoint: the URL of a server that speaks S3, in place of AWS's.
         create: make queues that are missing when they are needed.
         session: a ``boto3.session.Session`` to make clients with, in place of the credentials.
-        client: a ready SQS client, and ``s3_client`` one of S3; they are closed with the home.
+        client: a ready SQS client, and ``s3_client`` one of S3; they are closed with the backend.
 
     Raises:
         ConfigError: a region, endpoint or claim check that can't be.
@@ -89,7 +89,7 @@ class SqsTopics(Topics):
             return self._topics[name]
 
     def names(self) -> list[str]:
-        """List the queues, sorted, without those that only hold the dead letters of another one here."""
+        """List the queues, sorted, without dead-letter queues of listed ones."""
         names: set[str] = set()
         more: dict[str, str] = {}
         while True:
@@ -111,7 +111,7 @@ class SqsTopics(Topics):
 
 
 def open_sqs(region: str, options: Mapping[str, str]) -> SqsTopics:
-    """Open what a URL ``sqs:REGION?endpoint=URL&claim_check=s3://BUCKET/PREFIX&s3_endpoint=URL&create=no`` says.
+    """Open a URL ``sqs:REGION?endpoint=URL&claim_check=s3://BUCKET/PREFIX&s3_endpoint=URL&create=no``.
 
     Raises:
         ConfigError: an option that there is not, or that can't be. Credentials are never taken from a URL, which
@@ -156,7 +156,7 @@ def _checked(option: str, url: str | None) -> str | None:
 
 
 def _check_queue_name(name: str) -> None:
-    """Refuse a name that no queue can have (SQS developer guide, quotas related to queues)."""
+    """Raise ConfigError for an invalid queue name (SQS developer guide, quotas related to queues)."""
     check_name("topic", name)
     if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""The claim check: a body that is too large for a queue is an object in S3, and the message says where.
+"""The claim check pattern: S3 stores a body that is too large for the queue, and the message has a pointer to it.
 
 The form is that of Amazon's extended client libraries (Java, Python …), so that their users read ours and we theirs.
 """
@@ -35,14 +35,14 @@ log = logging.getLogger("balog.topics")
 
 
 class Pointer(Struct, frozen=True):
-    """Where a body is."""
+    """The location of a body."""
 
     s3BucketName: str
     s3Key: str
 
 
 class Lost(Exception):
-    """A body that can't be had; says why. ``certain``: it never will be."""
+    """A body can't be read. ``certain`` means that a retry does not help."""
 
     def __init__(self, reason: str, certain: bool = True) -> None:
         super().__init__(reason)
@@ -53,12 +53,12 @@ _pointer = msgspec.json.Decoder(tuple[str, Pointer])
 
 
 def write_pointer(pointer: Pointer) -> str:
-    """Return the text that is sent in place of a body."""
+    """Return the text to send instead of a body."""
     return msgspec.json.encode((_POINTER, pointer)).decode()
 
 
 def read_pointer(text: str) -> Pointer | None:
-    """Read such a text; None for any other."""
+    """Parse a pointer; None for any other text."""
     try:
         name, pointer = _pointer.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
@@ -67,7 +67,7 @@ def read_pointer(text: str) -> Pointer | None:
 
 
 class ClaimCheck:
-    """Bodies in one bucket. No other bucket is ever read, whatever a message says.
+    """Bodies in one bucket. No other bucket is ever read, even if a message names one.
 
     Args:
         url: ``s3://BUCKET/PREFIX``; the prefix may be left out.
@@ -97,7 +97,7 @@ class ClaimCheck:
         return pointer
 
     def fetch(self, pointer: Pointer, where: str) -> str:
-        """Return the text that a pointer stands for.
+        """Return the text at a pointer.
 
         Raises:
             Lost: it is in another bucket, too large, not text, or not there; or S3 does not let it be read, which it
@@ -116,8 +116,8 @@ class ClaimCheck:
                 raise
             if error.status == 404:
                 raise Lost(f"its body is no longer at {place}, or never was") from None
-            told = f"S3 says {error.code or error.status}"
-            raise Lost(f"its body at {place} may not be read, or is not there: {told}", certain=False) from None
+            reply = f"S3 says {error.code or error.status}"
+            raise Lost(f"its body at {place} may not be read, or is not there: {reply}", certain=False) from None
         if answer["ContentLength"] > MAX_BODY_BYTES:
             answer["Body"].close()
             raise Lost(f"its body at {place} has {answer['ContentLength']} bytes; at most {MAX_BODY_BYTES} are read")
@@ -127,7 +127,7 @@ class ClaimCheck:
             raise Lost(f"its body at {place} is not UTF-8 text") from None
 
     def drop(self, key: str, where: str) -> None:
-        """Delete a body that nobody needs any more. A failure is only logged: the message is gone already."""
+        """Delete a body. A failure is only logged, because the message is already deleted."""
         try:
             self._call("delete_object", where, Key=key)
         except TopicError as error:
@@ -138,5 +138,5 @@ class ClaimCheck:
 
 
 def _is_key(key: str) -> bool:
-    """Return whether S3 can have an object of that key; with dots as a folder a request could leave the bucket."""
+    """Return whether a key is valid in S3. A request for a key with dots as a folder could leave the bucket."""
     return 0 < len(key.encode()) <= _MAX_KEY_BYTES and not {".", ".."} & set(key.split("/"))

@@ -1,4 +1,4 @@
-"""Messages as SQS carries them: text and attributes, with what SQS's character set can't hold as base64.
+"""Encode messages as text and attributes, and as base64 outside SQS's character set.
 
 What others send is read as well: plain bodies, and SNS notifications, whose message is taken out of its envelope.
 """
@@ -43,14 +43,14 @@ _REFUSED_TEXT = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 class Parcel(Struct, frozen=True):
-    """A message as it is sent: the text of its body and its attributes."""
+    """An encoded message: the text of its body and its attributes."""
 
     text: str
     attributes: Attributes
 
     @property
     def size(self) -> int:
-        """Bytes as SQS counts them: the body, and each attribute's name, type and value."""
+        """Size in bytes by SQS's rules: the body, and each attribute's name, type and value."""
         size = len(self.text.encode())
         for name, attribute in self.attributes.items():
             size += len(name) + sum(len(part.encode()) for part in attribute.values())
@@ -58,7 +58,7 @@ class Parcel(Struct, frozen=True):
 
 
 class _Envelope(Struct):
-    """What SNS wraps a message in, unless its subscription says raw delivery (SNS guide, message formats)."""
+    """The envelope of SNS without raw message delivery (SNS guide, message formats)."""
 
     Type: str
     MessageId: str
@@ -71,7 +71,7 @@ _envelope = msgspec.json.Decoder(_Envelope)
 
 
 def encode_body(body: bytes) -> tuple[str, Attributes]:
-    """Return the text that carries a body, and the attribute that says how where it is not the body itself."""
+    """Return the text for a body, and the attribute with its encoding; None if the text is the body itself."""
     if body and _REFUSED.search(body) is None:
         try:
             return str(body, "utf-8"), {}
@@ -81,7 +81,7 @@ def encode_body(body: bytes) -> tuple[str, Attributes]:
 
 
 def decode_body(text: str, attributes: Mapping[str, Mapping[str, Any]]) -> bytes:
-    """Return the body that a text carries.
+    """Return the body of a text.
 
     Raises:
         ValueError: the text is not what the attributes say.
@@ -109,7 +109,7 @@ def text_attribute(what: str, value: str) -> dict[str, str]:
 
 
 def lossy_attribute(value: str, limit: int) -> dict[str, str] | None:
-    """Return a message attribute of a text for people, cut to ``limit`` bytes; None for an empty one."""
+    """Return a message attribute of a readable text, cut to ``limit`` bytes; None for an empty text."""
     printable = _REFUSED_TEXT.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
     cut = printable.encode()[:limit].decode("utf-8", "ignore")
     return _string(cut) if cut else None
@@ -121,13 +121,13 @@ def number_attribute(value: int) -> dict[str, str]:
 
 
 def read_attribute(attributes: Mapping[str, Mapping[str, Any]], name: str) -> str | None:
-    """Return an attribute's text, None when there is no such attribute or it is binary."""
+    """Return an attribute's text; None if it is missing or binary."""
     value = attributes.get(name, {}).get("StringValue")
     return value if isinstance(value, str) else None
 
 
 def claim_size(attributes: Mapping[str, Mapping[str, Any]]) -> int | None:
-    """Return the size in bytes of a body that is in S3; None when the body is in the message."""
+    """Return the size in bytes of a body in S3; None if the body is in the message."""
     text = read_attribute(attributes, CLAIM_SIZE) or read_attribute(attributes, OLD_CLAIM_SIZE)
     return int(text) if text is not None and re.fullmatch("[0-9]{1,15}", text) else None
 
@@ -155,7 +155,7 @@ def unwrap(text: str, attributes: Attributes) -> tuple[str, Attributes, str | No
 
 
 def event_id(body: bytes) -> str | None:
-    """Return the id of the event that a body is, None when it is no event."""
+    """Return the id of the event in a body; None for other bodies."""
     try:
         return decode_event(body).header.id
     except EventError:

@@ -1,4 +1,4 @@
-"""Dead letters of a queue: in the queue that its redrive policy names, or in one of its own beside it."""
+"""Dead letters of a queue, in the queue of its redrive policy or in one that balog creates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from balog.topics.base import DeadLetter
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.codec import Parcel, lossy_attribute, number_attribute, read_attribute
 from balog.topics.sqs.packing import Packing, read_receipt
-from balog.topics.sqs.queue import Outgoing, Queue
+from balog.topics.sqs.queue import OutgoingMessage, Queue
 
 __all__ = ["DeadQueue", "Death", "dead_name"]
 
@@ -34,7 +34,7 @@ _SUFFIX = "-dead"
 
 
 class Death(Struct, frozen=True):
-    """Why a message is given up, and by whom; see :class:`balog.topics.DeadLetter`."""
+    """The reason and consumers of a given-up message; see :class:`balog.topics.DeadLetter`."""
 
     group: str
     reason: str
@@ -44,7 +44,7 @@ class Death(Struct, frozen=True):
 
 
 def dead_name(name: str) -> str:
-    """Return the name of the queue that a queue without a redrive policy has for its dead letters."""
+    """Return the name of the dead-letter queue for a queue without a redrive policy."""
     stem = name.removesuffix(".fifo")
     end = _SUFFIX + name[len(stem) :]
     if len(stem) + len(end) > _MAX_NAME:
@@ -53,7 +53,7 @@ def dead_name(name: str) -> str:
 
 
 class DeadQueue:
-    """Where a queue's dead letters are.
+    """The dead-letter queue of a queue.
 
     Args:
         source: the queue that they come from.
@@ -68,7 +68,7 @@ class DeadQueue:
         self._known: Queue | None = None
 
     def queue(self) -> Queue:
-        """Return the queue that the redrive policy names, or the source's own; it may not exist yet."""
+        """Return the queue of the redrive policy, or balog's own, which may not exist yet."""
         arn = str(self._source.redrive_policy().get("deadLetterTargetArn", ""))
         owner, _, name = arn.rpartition(":")
         name = name or dead_name(self._source.name)
@@ -80,7 +80,7 @@ class DeadQueue:
         return self._known
 
     def bury(self, dead: Sequence[tuple[Parcel, Death, str]]) -> None:
-        """Send messages there, each with what it died of, as much of it as the queue takes.
+        """Send messages with their failures, cut to the queue's limit.
 
         Args:
             dead: also with an id that no other death has.
@@ -93,22 +93,26 @@ class DeadQueue:
             queue.make(for_dead_letters=True)
         limit = queue.max_bytes()
         # Each is its own group: in a FIFO queue one letter never hides another.
-        queue.send([Outgoing(self._inscribe(parcel, death, limit), unique, unique) for parcel, death, unique in dead])
+        queue.send(
+            [OutgoingMessage(self._inscribe(parcel, death, limit), unique, unique) for parcel, death, unique in dead]
+        )
 
     def count(self) -> int:
-        """Count the letters, approximately; those of other queues with the same dead-letter queue, too."""
+        """Return the approximate number of dead letters, with those of queues that share this dead-letter queue."""
         queue = self.queue()
         return sum(queue.counts()) if queue.exists() else 0
 
     def read(self, raw: dict[str, Any]) -> DeadLetter | None:
-        """Read a letter; None for one that came from another queue."""
+        """Read a dead letter; None for one of another queue."""
         attributes = raw.get("MessageAttributes") or {}
         arn = str(raw.get("Attributes", {}).get("DeadLetterQueueSourceArn", ""))
         source = read_attribute(attributes, _TOPIC) or arn.rpartition(":")[2]
         if source and source != self._source.name:
             return None
         received = self._packing.unpack(raw)
-        said = read_attribute(attributes, _ATTEMPTS) or str(self._source.redrive_policy().get("maxReceiveCount", ""))
+        attempts = read_attribute(attributes, _ATTEMPTS) or str(
+            self._source.redrive_policy().get("maxReceiveCount", "")
+        )
         problem = read_receipt(received).problem
         reason = read_attribute(attributes, _REASON) or "SQS moved it here: it was delivered too often without an ack"
         return DeadLetter(
@@ -116,7 +120,7 @@ class DeadQueue:
             body=received.body,
             group=read_attribute(attributes, _GROUP) or "",
             reason=reason if not problem or problem in reason else f"{reason}; {problem}",
-            attempts=int(said) if _NUMBER.fullmatch(said) else received.attempts,
+            attempts=int(attempts) if _NUMBER.fullmatch(attempts) else received.attempts,
             died=received.published,
             consumers=_names(read_attribute(attributes, _CONSUMERS)),
             traceback=read_attribute(attributes, _TRACEBACK) or "",
@@ -124,7 +128,7 @@ class DeadQueue:
         )
 
     def _inscribe(self, parcel: Parcel, death: Death, limit: int) -> Parcel:
-        said = {
+        fields = {
             _TOPIC: lossy_attribute(self._source.name, _MAX_NAME),
             _GROUP: lossy_attribute(death.group, _SHORT_REASON_BYTES),
             _ATTEMPTS: number_attribute(death.attempts),
@@ -132,14 +136,14 @@ class DeadQueue:
             _CONSUMERS: lossy_attribute(_join(death.consumers), _CONSUMERS_BYTES),
             _TRACEBACK: lossy_attribute(death.traceback, _TRACEBACK_BYTES),
         }
-        whole = self._packing.fit(_with(parcel, said), limit)
+        whole = self._packing.fit(_with(parcel, fields), limit)
         if whole.size <= limit:
             return whole
-        bare = Parcel(whole.text, {name: value for name, value in whole.attributes.items() if name not in said})
-        shorter = {**said, _TRACEBACK: None}
+        bare = Parcel(whole.text, {name: value for name, value in whole.attributes.items() if name not in fields})
+        shorter = {**fields, _TRACEBACK: None}
         room = limit - _with(bare, shorter).size - len(_TRACEBACK) - len("String")
         short = {**shorter, _REASON: lossy_attribute(death.reason, _SHORT_REASON_BYTES), _CONSUMERS: None}
-        for attributes in ({**said, _TRACEBACK: lossy_attribute(death.traceback, max(room, 0))}, short, {}):
+        for attributes in ({**fields, _TRACEBACK: lossy_attribute(death.traceback, max(room, 0))}, short, {}):
             tried = _with(bare, attributes)
             if tried.size <= limit:
                 return tried
@@ -160,7 +164,7 @@ def _with(parcel: Parcel, attributes: dict[str, dict[str, str] | None]) -> Parce
 
 
 def _join(names: tuple[str, ...]) -> str:
-    """Return names as JSON, as many of them as fit."""
+    """Return as many names as fit, as JSON."""
     kept = list(names)
     while kept and len(json.dumps(kept)) > _CONSUMERS_BYTES:
         kept.pop()

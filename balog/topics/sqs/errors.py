@@ -1,4 +1,4 @@
-"""What boto3 raises, as one line that says what to do, and whether trying again helps."""
+"""Explain boto3's errors in one line, and classify them as retryable or not."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _PASSING = frozenset(
 
 
 class AwsError(TopicError):
-    """AWS refused, or could not be reached.
+    """AWS rejected a request, or could not be reached.
 
     Attributes:
         code: AWS's own name of the error, ``QueueDoesNotExist``, without the prefixes of older protocols; empty when
@@ -67,7 +67,7 @@ def short_code(code: str) -> str:
 
 
 def explain(error: Exception, where: str, region: str, endpoint: str | None) -> AwsError | None:
-    """Return the error to raise in place of one of boto3's; None for what is none of those.
+    """Return the error to raise for an error of boto3; None for other errors.
 
     Args:
         where: what was asked, ``topic orders (sqs:eu-central-1)``.

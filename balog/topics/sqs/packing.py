@@ -1,4 +1,4 @@
-"""From messages to what a queue carries and back, large bodies by way of S3."""
+"""Convert messages to parcels of a queue and back, with large bodies in S3."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"[!-~]{1,128}")  # what SQS takes as a group and as a dedup
 
 
 class Receipt(Struct, frozen=True, omit_defaults=True):
-    """What settling a message takes: SQS's handle, and of a message that is not simply its body, what it was.
+    """The data for settling a message: SQS's handle, and the original text and attributes if they differ from the body.
 
     ``text`` was its body where that is a pointer, ``size`` and ``encoding`` what its attributes said, ``key`` the
     object that goes with the message, ``problem`` why its body could not be had.
@@ -60,17 +60,17 @@ def read_receipt(received: Received) -> Receipt:
 
 
 def token(text: str) -> str:
-    """Return a text as a group or deduplication id, hashed when it has what SQS does not take there."""
+    """Return a text as a group or deduplication id, hashed if SQS does not accept it."""
     return text if _TOKEN.fullmatch(text) else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def message_group(key: str | None) -> str:
-    """Return the group of a FIFO queue that keeps the order of a key."""
+    """Return the message group of a key in a FIFO queue."""
     return token(key) if key else _NO_KEY
 
 
 class Packing:
-    """How one queue's messages are carried.
+    """Converts the messages of one queue.
 
     Args:
         queue: its name, for the names of objects.
@@ -84,7 +84,7 @@ class Packing:
         self._claims = claims
 
     def pack(self, id: str, body: bytes, key: str | None) -> Parcel:
-        """Make a parcel of a message, whatever its size.
+        """Make a parcel of a message of any size.
 
         Raises:
             TopicError: the id or key is nothing that SQS carries.
@@ -96,7 +96,7 @@ class Packing:
         return Parcel(text, attributes)
 
     def check(self, parcel: Parcel, limit: int) -> None:
-        """See that a parcel can be sent to a queue that takes ``limit`` bytes.
+        """Check that a parcel can be sent to a queue with a limit of ``limit`` bytes.
 
         Raises:
             MessageError: it is too large.
@@ -113,7 +113,7 @@ class Packing:
             raise MessageError(f"{who} has {size} bytes; at most {MAX_BODY_BYTES} can be sent")
 
     def fit(self, parcel: Parcel, limit: int) -> Parcel:
-        """Return the parcel back, or one that says where its body is, which is in S3 then.
+        """Return the parcel, or one with a pointer to its body in S3.
 
         Raises:
             TopicError: S3 refused it or is out of reach.
@@ -125,18 +125,18 @@ class Packing:
         return Parcel(write_pointer(pointer), {**parcel.attributes, codec.CLAIM_SIZE: size})
 
     def squeeze(self, parcel: Parcel, limit: int) -> Parcel:
-        """Return a parcel without its id and key where it is too large with them; what others sent came without."""
+        """Return a parcel without its id and key if it is too large with them; messages of other senders have none."""
         if parcel.size <= limit:
             return parcel
         own = (codec.ID, codec.KEY)
         return Parcel(parcel.text, {name: value for name, value in parcel.attributes.items() if name not in own})
 
-    def unpack(self, raw: Mapping[str, Any], patience: int = 0) -> Received:
-        """Read a message as SQS gives it.
+    def unpack(self, raw: Mapping[str, Any], max_attempts: int = 0) -> Received:
+        """Convert a received message of SQS.
 
         Args:
-            patience: deliveries for which a body that S3 does not let us read is waited for; after them, and when it
-                is lost for certain, the message's own text is its body and the receipt says why.
+            max_attempts: number of deliveries to wait for a body that S3 does not return. After them, or if the body is
+                lost for certain, the message's own text is its body, and the receipt has the reason.
 
         Raises:
             Lost: a body that is still waited for.
@@ -153,7 +153,7 @@ class Packing:
             try:
                 body_text = self._fetch(pointer)
             except Lost as lost:
-                if not lost.certain and attempts < patience:
+                if not lost.certain and attempts < max_attempts:
                     raise
                 problem = str(lost)
         body = text.encode("utf-8", "surrogatepass")
@@ -189,7 +189,7 @@ class Packing:
         )
 
     def repack(self, received: Received, receipt: Receipt) -> Parcel:
-        """Make a parcel of a received message, to be carried elsewhere; the object of its body stays where it is."""
+        """Make a parcel of a received message for another queue; its body's object in S3 stays."""
         parcel = self.pack(received.id, received.body, received.key)
         if not (receipt.text or receipt.problem):
             return parcel
@@ -201,7 +201,7 @@ class Packing:
         return Parcel(receipt.text or received.body.decode("utf-8", "replace"), attributes)
 
     def drop(self, receipt: Receipt) -> None:
-        """Delete the object that went with a message, if one did; the message must be gone for good."""
+        """Delete the S3 object of a message that was deleted for good, if it has one."""
         if receipt.key and self._claims is not None:
             self._claims.drop(receipt.key, self._label)
 

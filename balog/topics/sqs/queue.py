@@ -1,4 +1,4 @@
-"""One SQS queue: its address and attributes, and its batch calls with what they refuse entry by entry."""
+"""One SQS queue: its URL and attributes, and its batch calls with their rejected entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from balog.topics.sqs.account import Account
 from balog.topics.sqs.codec import Parcel
 from balog.topics.sqs.errors import AwsError, short_code
 
-__all__ = ["ENTRIES", "LONGEST_POLL", "MAX_LEASE", "Outgoing", "Queue", "seconds"]
+__all__ = ["ENTRIES", "LONGEST_POLL", "MAX_LEASE", "OutgoingMessage", "Queue", "seconds"]
 
 MAX_LEASE = 12 * 3600
 """SQS keeps a message hidden for so many seconds at most, from its receiving on."""
@@ -45,8 +45,8 @@ _STALE = frozenset({"InvalidParameterValue", "MessageNotInflight", "ReceiptHandl
 """How servers refuse a receipt whose lease is over; also one that is held for the longest time already."""
 
 
-class Outgoing(Struct, frozen=True):
-    """A parcel on its way; ``group`` and ``unique`` (the deduplication id) are for FIFO queues."""
+class OutgoingMessage(Struct, frozen=True):
+    """A parcel to send; ``group`` and ``unique`` (the deduplication id) are for FIFO queues."""
 
     parcel: Parcel
     group: str
@@ -54,7 +54,7 @@ class Outgoing(Struct, frozen=True):
 
 
 class Queue:
-    """A queue by name, which may not exist yet. What it learned of it is shared by threads; losing it costs a call.
+    """A queue by name, which may not exist yet. Thread-safe, with a cache of its attributes.
 
     Args:
         label: what errors call it.
@@ -71,7 +71,7 @@ class Queue:
         self._settings: tuple[float, dict[str, str]] = (-math.inf, {})
 
     def exists(self) -> bool:
-        """Return whether it is there."""
+        """Return whether the queue exists."""
         try:
             self._address()
         except AwsError as error:
@@ -81,7 +81,7 @@ class Queue:
         return True
 
     def make(self, *, for_dead_letters: bool = False) -> None:
-        """Make it where it is missing; of one that is there already nothing is changed."""
+        """Create the queue if it is missing; an existing queue is not changed."""
         if self.exists():
             return
         attributes = {"MessageRetentionPeriod": str(_DEAD_RETENTION)} if for_dead_letters else {}
@@ -94,7 +94,7 @@ class Queue:
                 raise
 
     def settings(self) -> dict[str, str]:
-        """Return what rarely changes: MaximumMessageSize, RedrivePolicy, QueueArn …; up to five minutes old."""
+        """Return attributes that rarely change, up to 5 minutes old: MaximumMessageSize, RedrivePolicy, QueueArn …"""
         at, known = self._settings
         if time.monotonic() - at > _ATTRIBUTES_FOR:
             known = self._ask_attributes(["All"])
@@ -102,11 +102,11 @@ class Queue:
         return known
 
     def max_bytes(self) -> int:
-        """Return the bytes that a message may have, attributes included."""
+        """Return the largest size of a message in bytes, including attributes."""
         return int(self.settings().get("MaximumMessageSize", _REQUEST_BYTES))
 
     def redrive_policy(self) -> dict[str, Any]:
-        """Return the queue's own rule for messages that are received too often; empty when it has none."""
+        """Return the queue's redrive policy; empty without one."""
         try:
             policy = json.loads(self.settings().get("RedrivePolicy") or "{}")
         except ValueError:
@@ -114,14 +114,14 @@ class Queue:
         return policy if isinstance(policy, dict) else {}
 
     def counts(self) -> tuple[int, int, int]:
-        """Return the messages that are ready, in flight and delayed; SQS counts them approximately, a minute late."""
+        """Return SQS's approximate counts of messages that are ready, in flight and delayed, up to a minute old."""
         names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible", "Delayed")]
         found = self._ask_attributes(names)
         ready, in_flight, delayed = (int(found.get(name, 0)) for name in names)
         return ready, in_flight, delayed
 
     def receive(self, limit: int, wait: int, lease: float) -> list[dict[str, Any]]:
-        """Take up to ten messages, as SQS gives them.
+        """Receive up to ten messages, as boto3 returns them.
 
         Args:
             wait: whole seconds, up to 20.
@@ -138,8 +138,8 @@ class Queue:
         found: list[dict[str, Any]] = answer.get("Messages") or []
         return found
 
-    def send(self, outgoing: Sequence[Outgoing]) -> None:
-        """Send in order, as many at a time as SQS takes.
+    def send(self, outgoing: Sequence[OutgoingMessage]) -> None:
+        """Send parcels in order, in batches of SQS's limits.
 
         Raises:
             AwsError: some were refused; those before them are in the queue.
@@ -148,11 +148,11 @@ class Queue:
             self._send(batch)
 
     def delete(self, handles: Sequence[str]) -> list[bool]:
-        """Delete what was received; tells of each whether its receipt was still good, as far as the server says."""
+        """Delete received messages; return for each whether its receipt was valid, as far as the server reports it."""
         return self._settle("delete_message_batch", [{"ReceiptHandle": handle} for handle in handles])
 
     def hide(self, handles: Sequence[str], lease: float) -> list[bool]:
-        """Hide what was received for ``lease`` seconds from now, 0 to show it at once; tells as ``delete`` does."""
+        """Hide received messages for ``lease`` seconds from now, 0 to show them; returns as ``delete`` does."""
         timeout = seconds(lease)
         return self._settle(
             "change_message_visibility_batch",
@@ -160,7 +160,7 @@ class Queue:
         )
 
     def browse(self, lease: float, gone: Collection[str]) -> Generator[list[dict[str, Any]], None, None]:
-        """Receive what there is, each message once, and return back at the end what is not ``gone``, by its handle."""
+        """Receive all available messages once, and release those whose handles are not in ``gone`` at the end."""
         seen: set[str] = set()
         held: list[str] = []
         try:
@@ -176,8 +176,8 @@ class Queue:
             with suppress(TopicError):  # they come back by themselves
                 self.hide([handle for handle in held if handle not in gone], 0.0)
 
-    def _batches(self, outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
-        batch: list[Outgoing] = []
+    def _batches(self, outgoing: Sequence[OutgoingMessage]) -> Iterator[list[OutgoingMessage]]:
+        batch: list[OutgoingMessage] = []
         size = 0
         for one in outgoing:
             if batch and (len(batch) == ENTRIES or size + one.parcel.size > _REQUEST_BYTES):
@@ -188,7 +188,7 @@ class Queue:
         if batch:
             yield batch
 
-    def _send(self, batch: list[Outgoing]) -> None:
+    def _send(self, batch: list[OutgoingMessage]) -> None:
         entries: list[dict[str, Any]] = []
         for one in batch:
             entry: dict[str, Any] = {"MessageBody": one.parcel.text, "MessageAttributes": one.parcel.attributes}
@@ -223,7 +223,7 @@ class Queue:
         return changed
 
     def _batch(self, operation: str, entries: list[dict[str, Any]]) -> dict[int, tuple[str, str]]:
-        """Make one call, and again for the entries that SQS itself failed on; return those refused, each with why."""
+        """Make one call, retry the entries that SQS failed on, and return the rejected ones with their reasons."""
         refused: dict[int, tuple[str, str]] = {}
         left = dict(enumerate(entries))
         for trial in range(_ENTRY_TRIES):
@@ -265,7 +265,7 @@ class Queue:
 
 
 def seconds(lease: float) -> int:
-    """Return whole seconds that are no shorter, within what SQS takes."""
+    """Return seconds rounded up to whole ones, within SQS's limits."""
     return min(max(math.ceil(lease), 0), MAX_LEASE)
 
 

@@ -1,4 +1,4 @@
-"""A queue as a topic."""
+"""An SQS queue as a topic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from balog.topics.sqs.claim_check import Lost
 from balog.topics.sqs.codec import REDRIVE, Parcel, number_attribute
 from balog.topics.sqs.dead_letters import DeadQueue, Death
 from balog.topics.sqs.packing import Packing, Receipt, message_group, read_receipt, token
-from balog.topics.sqs.queue import ENTRIES, LONGEST_POLL, Outgoing, Queue
+from balog.topics.sqs.queue import ENTRIES, LONGEST_POLL, OutgoingMessage, Queue
 
 __all__ = ["SqsFifoTopic", "SqsTopic"]
 
@@ -34,39 +34,39 @@ _SHORT_POLL = 0.2
 """Seconds between two looks where less than a second is left to wait, which is SQS's smallest."""
 
 _LOOK = 15.0
-"""Seconds for which a message that is only looked at is hidden, if nobody gives it back."""
+"""Seconds for which ``peek`` hides a message, unless it is released earlier."""
 
 _REDRIVE_LEASE = 120.0
 _REDRIVE_RATE = 500.0
-"""Letters a second that a redrive sends back at most: who failed on them is to have a chance."""
+"""Limit of redriven dead letters a second, to spare the handlers that failed on them."""
 
 _UNREAD_TRIES = 3
-"""Deliveries after which a body that S3 does not let us read counts as lost; its policy may be mended until then."""
+"""Deliveries after which an unreadable body in S3 counts as lost; until then, its policy may be fixed."""
 
 log = logging.getLogger("balog.topics")
 
 
 class SqsTopic(Topic):
-    """A standard queue: messages come at least once, in no order, and all groups are the same one.
+    """A standard queue: at-least-once delivery without an order, shared by all groups.
 
-    Each delivery counts as an attempt, whatever a release says. Leases and delays are whole seconds, rounded up, and
-    end 12 hours after the delivery. ``publish`` stores ten messages at a time; when it raises, the first ones may be
-    in the queue. Counts are SQS's own, approximate and up to a minute old. It has no positions to seek and does not
-    tell how many bytes it holds, nor since when: these are 0 and None.
+    Every delivery counts as an attempt, even after ``release(attempted=False)``. Leases and delays are whole seconds,
+    rounded up, and end 12 hours after the delivery. ``publish`` stores ten messages at a time; if it raises, the first
+    ones may be stored. SQS's counts are approximate and up to a minute old. The queue has no positions to seek. Its
+    bytes and its oldest time are unknown, and reported as 0 and None.
 
     Args:
-        queue: where the messages are.
-        dead: where its dead letters are.
-        packing: how they are carried.
-        create: make the queue when it is first published to.
+        queue: the queue of the messages.
+        dead: the queue of its dead letters.
+        packing: converts messages for the queue and back.
+        create: whether the first published message creates the queue.
     """
 
     keeps_groups: ClassVar[bool] = False
     keeps_order: ClassVar[bool] = False
-    one_receiver: ClassVar[bool] = False  # a FIFO queue keeps a key back while earlier ones of it are in hand
+    one_receiver: ClassVar[bool] = False  # a FIFO queue holds a key back while earlier messages of it are in flight
     keeps_ids: ClassVar[bool] = False
     counts_attempts: ClassVar[bool] = False
-    patience: ClassVar[float] = 5.0
+    poll_timeout: ClassVar[float] = 5.0
 
     def __init__(self, queue: Queue, dead: DeadQueue, packing: Packing, create: bool) -> None:
         self.name = queue.name
@@ -76,16 +76,16 @@ class SqsTopic(Topic):
         self._create = create
 
     def exists(self) -> bool:
-        """Return whether SQS has such a queue."""
+        """Return whether the queue exists."""
         return self._queue.exists()
 
     def close(self) -> None:
-        """Do nothing: the connections are the home's."""
+        """Do nothing: the connections belong to the backend."""
 
     # -- publishing -----------------------------------------------------------------------------------------------
 
     def publish(self, messages: Iterable[Message]) -> int:
-        """Send messages, in order, and return their number; SQS does not tell which of them it held already."""
+        """Send messages in order, and return their number; SQS does not report which ones are new."""
         packed = [(message, self._packing.pack(message.id, message.body, message.key)) for message in messages]
         if not packed:
             return 0
@@ -96,7 +96,7 @@ class SqsTopic(Topic):
             self._packing.check(parcel, limit)
         self._queue.send(
             [
-                Outgoing(self._packing.fit(parcel, limit), message_group(message.key), token(message.id))
+                OutgoingMessage(self._packing.fit(parcel, limit), message_group(message.key), token(message.id))
                 for message, parcel in packed
             ]
         )
@@ -119,20 +119,20 @@ class SqsTopic(Topic):
                 time.sleep(min(left, _SHORT_POLL))
 
     def _unpack(self, found: Sequence[dict[str, Any]]) -> list[Received]:
-        """Read messages; one whose body can't be had for now stays hidden until its lease is over."""
+        """Convert messages; one with a temporarily unreadable body stays hidden until its lease expires."""
         received: list[Received] = []
-        trouble: TopicError | None = None
+        failure: TopicError | None = None
         for raw in found:
             try:
                 received.append(self._packing.unpack(raw, _UNREAD_TRIES))
             except Lost as lost:
                 log.warning("%s: message %s is left for later: %s", self._queue.label, raw["MessageId"], lost)
             except TopicError as error:
-                trouble = error
-        if trouble is not None:
+                failure = error
+        if failure is not None:
             if not received:
-                raise trouble
-            log.warning("%s; the message is left for later", trouble)
+                raise failure
+            log.warning("%s; the message is left for later", failure)
         return received
 
     # -- settling -------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class SqsTopic(Topic):
         return sum(self._hide(received, max(lease, 1.0)))
 
     def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
-        """Send messages to the dead-letter queue, ten at a time whatever they died of, then delete them."""
+        """Send messages to the dead-letter queue, ten at a time, then delete them."""
         changed = 0
         for start in range(0, len(given_up), ENTRIES):  # what takes long must not outlast the lease
             part = given_up[start : start + ENTRIES]
@@ -181,23 +181,23 @@ class SqsTopic(Topic):
     # -- dead letters ---------------------------------------------------------------------------------------------
 
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
-        """Return dead letters, of all groups, which are one; they are hidden while they are read."""
+        """Return the dead letters of all groups. They are hidden from others meanwhile."""
         check_name("group", group)
-        letters: list[DeadLetter] = []
+        found: list[DeadLetter] = []
         queue = self._dead.queue()
         if not queue.exists():
-            return letters
+            return found
         with closing(queue.browse(_LOOK, set())) as pages:
             for raw in itertools.chain.from_iterable(pages):
-                letter = self._dead.read(raw)
-                if letter is not None:
-                    letters.append(letter)
-                if len(letters) >= limit:
+                dead_letter = self._dead.read(raw)
+                if dead_letter is not None:
+                    found.append(dead_letter)
+                if len(found) >= limit:
                     break
-        return sorted(letters, key=lambda letter: letter.died)
+        return sorted(found, key=lambda dead_letter: dead_letter.died)
 
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
-        """Send dead letters back, ten at a time and no more than 500 a second, each as a new message of its old id."""
+        """Redrive dead letters, ten at a time and at most 500 a second, each as a new message with its old id."""
         check_name("group", group)
         queue = self._dead.queue()
         if not queue.exists():
@@ -207,17 +207,17 @@ class SqsTopic(Topic):
         with closing(queue.browse(_REDRIVE_LEASE, gone)) as pages:
             for page in pages:
                 begin = time.monotonic()
-                outgoing: list[Outgoing] = []
+                outgoing: list[OutgoingMessage] = []
                 handles: list[str] = []
                 spent: list[Receipt] = []
                 for raw in page:
                     if limit is not None and looked >= limit:
                         break
-                    letter = self._dead.read(raw)
-                    if letter is None:
+                    dead_letter = self._dead.read(raw)
+                    if dead_letter is None:
                         continue
                     looked += 1
-                    body = decide(letter)
+                    body = decide(dead_letter)
                     if body is not None:
                         sent, receipt = self._revive(raw, body)
                         outgoing.append(sent)
@@ -235,8 +235,8 @@ class SqsTopic(Topic):
                 time.sleep(max(len(outgoing) / _REDRIVE_RATE - (time.monotonic() - begin), 0.0))
         return back
 
-    def _revive(self, raw: dict[str, Any], body: bytes) -> tuple[Outgoing, Receipt | None]:
-        """Return what to send for a letter, and the receipt of a body that is no longer needed then."""
+    def _revive(self, raw: dict[str, Any], body: bytes) -> tuple[OutgoingMessage, Receipt | None]:
+        """Return the message for a dead letter, and the receipt of a body that is no longer needed then."""
         message = self._packing.unpack(raw)
         receipt = read_receipt(message)
         mended = body != message.body
@@ -252,12 +252,12 @@ class SqsTopic(Topic):
             parcel = marked
         # The letter's own id: sent twice by a kill it is one in a FIFO queue, and it is not taken for the message
         # that was published first.
-        return Outgoing(parcel, message_group(message.key), str(raw["MessageId"])), receipt if mended else None
+        return OutgoingMessage(parcel, message_group(message.key), str(raw["MessageId"])), receipt if mended else None
 
     # -- looking --------------------------------------------------------------------------------------------------
 
     def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
-        """Look at some messages, whose deliveries grow by one, and which are hidden meanwhile; none is the newest."""
+        """Return some messages in no order. They are hidden meanwhile, and this counts as a delivery."""
         seen: list[Received] = []
         with closing(self._queue.browse(_LOOK, set())) as pages:
             for page in pages:
@@ -267,26 +267,26 @@ class SqsTopic(Topic):
         return seen[:limit]
 
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
-        """Refuse: a queue has no positions."""
+        """Raise TopicError: a queue has no positions."""
         error = TopicError(f"{self._queue.label}: a queue has no positions to seek; publish old messages again")
         error.retryable = False
         raise error
 
     def group_state(self, group: str) -> GroupState:
-        """Return SQS's counts; what was released with a delay is counted as in flight until it is over."""
+        """Return SQS's counts; messages released with a delay count as in flight."""
         check_name("group", group)
         ready, in_flight, delayed = self._queue.counts()
         return GroupState(group, 0, ready, in_flight, delayed, self._dead.count())
 
     def describe(self) -> TopicState:
-        """Return SQS's counts, and one group that stands for all."""
+        """Return SQS's counts, with one group for all."""
         state = self.group_state("balog")
         return TopicState(self.name, state.pending, 0, None, [state])
 
 
 class SqsFifoTopic(SqsTopic):
-    """A FIFO queue, ``NAME.fifo``: the order of one key, and of all without a key, is kept.
+    """A FIFO queue, ``NAME.fifo``: messages of one key keep their order, and so do those without a key.
 
-    A message in hand, or released with a delay, holds up those of its key behind it, and no others. What is published
-    again under its id within five minutes is dropped. A receipt is stale as soon as its lease is over.
+    A message in flight, or released with a delay, blocks the following messages of its key. SQS drops an id that is
+    published again within five minutes. A receipt is stale when its lease expires.
     """

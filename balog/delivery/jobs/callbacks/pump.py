@@ -156,7 +156,13 @@ class Pump:
         if not room or time.monotonic() < self._empty_until:
             return
         rest = self._waiting.rest
-        wait = 0.0 if self._crew.busy else self._topic.patience if rest is None else min(self._topic.patience, rest)
+        wait = (
+            0.0
+            if self._crew.busy
+            else self._topic.poll_timeout
+            if rest is None
+            else min(self._topic.poll_timeout, rest)
+        )
         received = self.hand.receive(room, wait)
         self.taken += len(received)
         if not received and self._crew.busy:
