@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
+from balog.errors import ConfigError
 from balog.tap.errors import SchemaError
 from balog.tap.relative_files import Reader, read_file
 from balog.tap.schema.keywords import Steps, children
@@ -23,17 +24,14 @@ def fetch(url: str, most: int = MAX_BYTES) -> bytes:
     """Read a web address, ``most`` bytes and one at most; no wait for a piece of it is longer than 30 seconds.
 
     Raises:
-        SchemaError: there is no answer, or another one than 200.
+        SchemaError: there is no answer, or one that is not 2xx.
     """
-    from http.client import HTTPException
-    from urllib.request import urlopen
+    from balog.http.download import DownloadError, download
 
     try:
-        with urlopen(url, timeout=_FETCH_SECONDS) as response:  # noqa: S310  # callers let http and https alone through
-            data: bytes = response.read(most + 1)
-    except (OSError, HTTPException, ValueError) as error:
+        return download(url, most + 1, _FETCH_SECONDS)
+    except (ConfigError, DownloadError) as error:
         raise SchemaError(f"cannot be fetched: {error}", url) from None
-    return data
 
 
 @dataclass(frozen=True)
