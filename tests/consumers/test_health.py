@@ -61,7 +61,7 @@ class TestPages:
     @pytest.mark.parametrize(
         ("state", "health", "ready", "problem"),
         [
-            ({"draining": True}, 200, 503, "told to stop"),
+            ({"draining": True}, 200, 503, "the engine stops"),
             (
                 {"errors": {"orders": "topic orders: out of reach", "other": ""}},
                 200,
