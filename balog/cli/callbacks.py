@@ -13,7 +13,7 @@ import msgspec
 
 from balog import config as configs
 from balog.cli.groups import CommandGroup
-from balog.delivery.jobs.callbacks.disabling import DisabledCallbacks, place_of
+from balog.delivery.jobs.callbacks.disabled import DisabledCallbacks, place_of
 from balog.delivery.settings import ServiceConfig
 
 __all__ = ["command"]

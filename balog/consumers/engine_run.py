@@ -115,7 +115,7 @@ class EngineRun:
         self._keeper = LeaseKeeper(self._schedule, settings.group, settings.lease)
         self._pollers = self._make_pollers()
 
-    # -- for the engine -------------------------------------------------------------------------------------------
+    # -- for the engine -----------------------------------------------------------------------------------------------
 
     def stop(self, drain: float | None = None) -> None:
         """End the run. May be called from any thread, also from a signal handler.
@@ -155,7 +155,7 @@ class EngineRun:
             errors={one.name: one.error for one in self._subscriptions},
         )
 
-    # -- construction ---------------------------------------------------------------------------------------------
+    # -- construction -------------------------------------------------------------------------------------------------
 
     def _subscribe(self) -> list[Subscription]:
         settings = self._settings
@@ -209,7 +209,7 @@ class EngineRun:
             for number in range(1, 1 + (1 if one.topic.one_receiver else settings.pollers))
         ]
 
-    # -- running --------------------------------------------------------------------------------------------------
+    # -- running ------------------------------------------------------------------------------------------------------
 
     def run(self, signal_wake: int | None) -> None:
         """Handle events until the end.
@@ -315,7 +315,7 @@ class EngineRun:
             self._has_logged_waiting = True
         return False
 
-    # -- ending ---------------------------------------------------------------------------------------------------
+    # -- ending -------------------------------------------------------------------------------------------------------
 
     def _end(self, signal_wake: int | None) -> None:
         schedule = self._schedule

@@ -76,7 +76,7 @@ class Watch(Hook):
         """Report the end of the run."""
         self._is_over = True
 
-    # -- serving --------------------------------------------------------------------------------------------------
+    # -- serving ------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         """Start the server.
@@ -126,7 +126,7 @@ class Watch(Hook):
         address = self._server.server_address if self._server is not None else self._address
         return int(address[1]) if self._family != socket.AF_UNIX else 0
 
-    # -- what is asked --------------------------------------------------------------------------------------------
+    # -- what is asked ------------------------------------------------------------------------------------------------
 
     def health(self) -> list[str]:
         """Return the problems that only a restart solves; none before the engine's first run."""

@@ -66,7 +66,7 @@ class MetricsHook(Hook):
         self._engine: ObservedEngine | None = None
         self._lag: Lag | None = None
 
-    # -- as a hook ------------------------------------------------------------------------------------------------
+    # -- as a hook ----------------------------------------------------------------------------------------------------
 
     def started(self, engine: ObservedEngine) -> None:
         """Initialize the counters with zero, so that a rate includes the first failure."""
@@ -122,7 +122,7 @@ class MetricsHook(Hook):
             found = self._by_consumer[key] = _ConsumerStats(len(self._bounds) + 1)
         return found
 
-    # -- as a collector -------------------------------------------------------------------------------------------
+    # -- as a collector -----------------------------------------------------------------------------------------------
 
     def registry(self) -> Any:
         """Return a registry of prometheus-client with only these metrics.

@@ -126,7 +126,7 @@ class Poller:
         self._look_up(deliveries)
         return deliveries
 
-    # -- reading --------------------------------------------------------------------------------------------------
+    # -- reading ------------------------------------------------------------------------------------------------------
 
     def _route(self, delivery: MessageDelivery) -> None:
         """Decode a message and make a task for each consumer that wants it."""
@@ -166,7 +166,7 @@ class Poller:
             then = f"again in {delivery.delay:g} s"
         self._context.failure_log.not_routed(self._subscription.name, delivery.id, attempt, limit, then, error)
 
-    # -- what was done before -------------------------------------------------------------------------------------
+    # -- what was done before -----------------------------------------------------------------------------------------
 
     def _look_up(self, deliveries: Sequence[MessageDelivery]) -> None:
         """Look up which consumers have handled which event, and how often the others were called."""

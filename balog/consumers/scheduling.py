@@ -85,7 +85,7 @@ class Schedule:
         self._overdue: list[HandlerCall] = []
         self.settlements = SettlementQueue(self._lock, settle_at, self._is_quiet, lambda: self.stopping)
 
-    # -- receiving ------------------------------------------------------------------------------------------------
+    # -- receiving ----------------------------------------------------------------------------------------------------
 
     def wait_for_room(self) -> bool:
         """Wait until more messages may be received; False when the run stops."""
@@ -184,7 +184,7 @@ class Schedule:
             return self._is_full()
         return not any(one.is_flowing for one in self.subscriptions) or self._is_full()
 
-    # -- from tasks to calls --------------------------------------------------------------------------------------
+    # -- from tasks to calls ------------------------------------------------------------------------------------------
 
     def _submit(self, task: HandlerTask) -> None:
         queue = self._queues[task.handler]
@@ -248,7 +248,7 @@ class Schedule:
             delivery.begun = True
             self.received += 1
 
-    # -- results of calls -----------------------------------------------------------------------------------------
+    # -- results of calls ---------------------------------------------------------------------------------------------
 
     def finish(self, call: HandlerCall, results: Sequence[TaskResult]) -> None:
         """Apply the results of a call; does nothing for a call that was abandoned."""
@@ -332,7 +332,7 @@ class Schedule:
             self._make_ready(queue.unblock(key))
             self._plan_launch(queue)
 
-    # -- deadlines ------------------------------------------------------------------------------------------------
+    # -- deadlines ----------------------------------------------------------------------------------------------------
 
     def run_timers(self) -> float | None:
         """Run what is due and return the seconds until the next timer; None when there is none."""
@@ -362,7 +362,7 @@ class Schedule:
         if later:
             self._plan_deadline(queue, min(later))
 
-    # -- settled messages -----------------------------------------------------------------------------------------
+    # -- settled messages ---------------------------------------------------------------------------------------------
 
     def remove(self, deliveries: Sequence[MessageDelivery]) -> None:
         """Remove settled deliveries from those in flight; other copies of their events get their turn."""
@@ -399,7 +399,7 @@ class Schedule:
         with self._lock:
             return [delivery for delivery in subscription.held.values() if delivery.leased_at < moment]
 
-    # -- stopping -------------------------------------------------------------------------------------------------
+    # -- stopping -----------------------------------------------------------------------------------------------------
 
     def stop(self) -> None:
         """Begin no further call and conclude everything that does not run: the settler releases it."""

@@ -47,7 +47,7 @@ class SettlementQueue:
         self._oldest = 0.0
         self._is_closed = False
 
-    # -- with the lock held ---------------------------------------------------------------------------------------
+    # -- with the lock held -------------------------------------------------------------------------------------------
 
     def add(self, delivery: MessageDelivery) -> None:
         """Add a delivery to settle; adding it again does nothing."""
@@ -74,7 +74,7 @@ class SettlementQueue:
         """Wake every settler thread."""
         self._changed.notify_all()
 
-    # -- for the settler ------------------------------------------------------------------------------------------
+    # -- for the settler ----------------------------------------------------------------------------------------------
 
     def wait(self) -> tuple[list[MessageDelivery], list[LedgerEntry]] | None:
         """Wait for deliveries to settle.

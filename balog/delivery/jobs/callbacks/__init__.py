@@ -1,4 +1,4 @@
-"""Callbacks: the events of a topic, posted to somebody's endpoint until it takes them."""
+"""Callbacks: post the events of a topic to an endpoint until it accepts them."""
 
 from balog.delivery.jobs.callbacks.endpoint import check_callback
 from balog.delivery.jobs.callbacks.job import CallbackJob

@@ -1,4 +1,4 @@
-"""The breaker: an endpoint that fails is left alone, and asked again now and then with one request."""
+"""The circuit breaker of an endpoint: after several failures, only single probes are sent."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from balog.backoff import Backoff, BackoffSequence
 __all__ = ["Breaker"]
 
 THRESHOLD = 5
-"""Failures in a row that open it."""
+"""Consecutive failures that open the breaker."""
 
 LONGEST = 60.0
-"""Seconds between probes at most: one request a minute harms nobody, and a recovery should not go unnoticed."""
+"""Seconds between probes at most: one request a minute does no harm, and a recovery is noticed soon."""
 
 
 class Breaker:
-    """Says when an endpoint may be asked. Not for several threads.
+    """Decides when a request may be sent to an endpoint. Not thread-safe.
 
     Args:
         first: seconds until the first probe at most; doubled for each that fails, up to a minute, with full jitter.
-        clock: seconds that only grow.
+        clock: returns monotonic seconds.
     """
 
     def __init__(self, first: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -33,25 +33,25 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether one request at most may be under way."""
+        """Whether at most one request may be in flight."""
         return self._failures >= THRESHOLD
 
     @property
     def wait(self) -> float:
-        """Seconds until the endpoint may be asked; 0.0 when it may be."""
+        """Seconds until the next request may be sent; 0.0 for now."""
         return max(0.0, self._not_before - self._clock())
 
     def succeed(self) -> None:
-        """Take note that the endpoint answered as one that is well."""
+        """Record a response of a healthy endpoint."""
         self._failures = 0
         self._delays.reset()
 
     def fail(self, begun: float, retry_after: float | None = None) -> None:
-        """Take note of trouble that is the endpoint's own.
+        """Record a failure of the endpoint.
 
         Args:
-            begun: when the request began: those that were under way together make one pause longer, not each its own.
-            retry_after: seconds that it asked to be left alone, which counts whether the breaker is open or not.
+            begun: when the request began, in seconds of the clock: concurrent failures lengthen the pause once.
+            retry_after: seconds that the endpoint asked for, which apply whether the breaker is open or not.
         """
         self._failures += 1
         now = self._clock()

@@ -1,4 +1,4 @@
-"""The other side of a callback: one URL, its keys and headers, and what its answers mean."""
+"""The endpoint of a callback: its URL, keys and headers, and the meaning of its answers."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ from balog.sinks.base import SinkError
 from balog.sinks.headers import reveal_headers
 from balog.sinks.signing import read_keys, sign
 
-__all__ = ["Endpoint", "Refusal", "check_callback"]
+__all__ = ["Endpoint", "PostFailure", "check_callback"]
 
 REREAD_SECONDS = 10.0
-"""How long a changed file with a key, a header or the URL may go unnoticed."""
+"""Seconds between readings of files with a key, a header or the URL."""
 
 _MAX_ANSWER = 64 * 1024
 _EVENTS_FAULT = frozenset({400, 413, 415, 422})
 _GONE = 410
 
 
-class Refusal(Struct, frozen=True):
-    """Why a request did not succeed.
+class PostFailure(Struct, frozen=True):
+    """Why a request failed.
 
-    ``reason`` is one line without anything that the endpoint said. ``retry_after`` are the seconds that it asked to be
-    left alone, at most an hour. ``is_events`` when the endpoint is well and finds fault with what it was sent.
+    Attributes:
+        reason: one line without any text of the endpoint.
+        retry_after: seconds that the endpoint asked to wait, at most an hour.
+        status: the HTTP status; 0 without an answer.
     """
 
     reason: str
@@ -45,21 +47,21 @@ class Refusal(Struct, frozen=True):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the endpoint wants nothing more, ever."""
+        """Whether the endpoint wants no further request."""
         return self.status == _GONE
 
     @property
     def is_events(self) -> bool:
-        """Whether it is about these events, and others may succeed."""
+        """Whether the endpoint rejects these events, and others may succeed."""
         return self.status in _EVENTS_FAULT
 
 
 def check_callback(config: Callback) -> None:
-    """See what can be seen of a callback without its secrets, a network or a start.
+    """Check a callback's config without its secrets and without the network.
 
     Raises:
-        ConfigError: a URL or header that can't be, an address in the URL that is not allowed, a ``where`` that is no
-            condition; ``path`` is the field.
+        ConfigError: an invalid URL, header or ``where``, or an address in the URL that is not allowed; ``path`` is the
+            field.
     """
     if isinstance(config.url, str):
         _check_url(config.url, ANYWHERE if config.private else Networks(), config.private)
@@ -74,20 +76,19 @@ def check_callback(config: Callback) -> None:
 
 
 class Endpoint:
-    """Posts to the URL of a callback; for several threads at once.
+    """Posts to the URL of a callback. Thread-safe.
 
-    Secrets in files are read again from time to time, so that a key is changed without a stop.
+    It reads secrets in files again every few seconds, so that a key can change without a restart.
 
     Args:
-        config: the callback's.
-        networks: private ones that a callback with ``private`` may call.
+        config: the callback.
+        networks: private networks that a callback with ``private`` may call.
 
     Attributes:
-        place: where it is, for people: host and port, or the name of the secret that has the URL.
-        trouble: why secrets could not be read again, as one line; those from before are then used on.
+        error: why secrets could not be read again, as one line; the earlier ones stay in use.
 
     Raises:
-        ConfigError: a URL, header or key that is none, a secret that is not there; ``path`` is the field.
+        ConfigError: an invalid URL, header or key, or a missing secret; ``path`` is the field.
     """
 
     def __init__(self, config: Callback, networks: Networks = ANYWHERE) -> None:
@@ -99,38 +100,38 @@ class Endpoint:
         self._client = self._build(self._revealed)
         self._read_at = time.monotonic()
         self._lock = threading.Lock()
-        self.trouble = ""
+        self.error = ""
 
     @property
     def place(self) -> str:
-        """Where it is."""
+        """The endpoint in messages: host and port, or the name of the secret that holds the URL."""
         url = self._config.url
         if isinstance(url, Secret):
             return f"${url.env}" if url.env else str(url.file)
         return urlsplit(url).netloc
 
-    def post(self, id: str, body: bytes) -> Refusal | None:
-        """Post a JSON document, signed anew; None when any answer of 2xx came, whatever its body is.
+    def post(self, id: str, body: bytes) -> PostFailure | None:
+        """Post a JSON document with a new signature; None on any 2xx answer, whatever its body is.
 
-        It takes three times the callback's ``timeout`` at most, looking the name up aside.
+        It takes at most three times the callback's ``timeout``, plus the time to resolve the name.
         """
         try:
             with self._cutter.within(2 * self._config.timeout):
                 self._client.post("", body, headers=sign(id, body, self._revealed.keys))
         except HttpError as error:
-            return Refusal(f"{self.place} answered {error.answer.status}", error.retry_after, error.answer.status)
+            return PostFailure(f"{self.place} answered {error.answer.status}", error.retry_after, error.answer.status)
         except SinkError as error:
-            return Refusal(str(error).replace(self._client.place, self.place))
-        except Exception as error:  # one event that can't be posted must not end the thread of all others
-            return Refusal(f"{self.place}: could not be asked, {type(error).__name__}")
+            return PostFailure(str(error).replace(self._client.place, self.place))
+        except Exception as error:  # an event that can't be posted must not end the thread
+            return PostFailure(f"{self.place}: could not be asked, {type(error).__name__}")
         return None
 
-    def cut(self, *, everything: bool = False) -> None:
-        """End requests that have taken too long, or all; they fail then."""
+    def abort(self, *, everything: bool = False) -> None:
+        """Abort requests that take too long, or all requests."""
         self._cutter.cut(None if everything else time.monotonic())
 
     def refresh(self) -> None:
-        """Read the secrets again if it is time to."""
+        """Read the secrets again if that is due."""
         now = time.monotonic()
         if now - self._read_at < REREAD_SECONDS:
             return
@@ -141,9 +142,9 @@ class Endpoint:
             if (revealed.url, revealed.headers) != (self._revealed.url, self._revealed.headers):
                 old, self._client = self._client, self._build(revealed)
             self._revealed = revealed
-            self.trouble = ""
+            self.error = ""
         except ConfigError as error:
-            self.trouble = f"{error}; going on with what it was before"
+            self.error = f"{error}; going on with what it was before"
             return
         if old is not None:
             old.close()
@@ -196,7 +197,7 @@ def _check_url(url: str, networks: Networks, is_private: bool) -> None:
     try:
         kind = networks.why_refused(host)
     except ValueError:
-        return  # a name, or another form of an address: seen when it is connected to
+        return  # a name, or another form of an address: checked at the connection
     if kind:
         advice = ASK_OPERATOR if is_private else "if that is meant, set private: true"
         raise ConfigError(f"is an address of {kind}; {advice}", path="url")

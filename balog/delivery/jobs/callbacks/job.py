@@ -1,4 +1,4 @@
-"""The job of a callback, as a service starts, stops and asks it."""
+"""The job of a callback."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from balog.delivery.document import Callback
 from balog.delivery.jobs import JobStatus, Kind
-from balog.delivery.jobs.callbacks.disabling import place_of
+from balog.delivery.jobs.callbacks.callback_loop import CallbackLoop
+from balog.delivery.jobs.callbacks.disabled import place_of
 from balog.delivery.jobs.callbacks.endpoint import Endpoint, check_callback
-from balog.delivery.jobs.callbacks.pump import Pump
 from balog.delivery.jobs.callbacks.switch import Switch
 from balog.http.addresses import ANYWHERE, Networks
 from balog.outbound.notices import ThrottledNotices
@@ -26,20 +26,20 @@ GRACE = 5.0
 
 
 class CallbackJob:
-    """A callback at work, see ``Job``. It is started once.
+    """Runs a callback, see ``Job``. It can be started once.
 
-    It has a group, threads and connections of its own, so that a dead endpoint slows nobody.
+    It has its own group, threads and connections, so that a dead endpoint slows no other callback.
 
     Args:
         config: the callback.
-        home_url: the home of the topics.
-        say: takes one line for people: trouble, recovery, dead letters, that it is disabled.
-        control: the service's place of versions, where also is kept which callbacks are disabled.
-        control_options: of that place.
-        networks: private ones that a callback with ``private`` may call.
+        home_url: the backend of the topics.
+        say: called with one line for the operator: errors, recovery, dead letters, and when it is disabled.
+        control: the service's folder of document versions, which also holds the disabled callbacks.
+        control_options: options of that folder's file system.
+        networks: private networks that a callback with ``private`` may call.
 
     Raises:
-        ConfigError: something in the config that can't be.
+        ConfigError: an invalid config.
     """
 
     kind: Kind = "callback"
@@ -65,15 +65,15 @@ class CallbackJob:
         self._is_over = False
 
     def check(self) -> None:
-        """See whether its secrets are there, see ``Job``."""
+        """Check that its secrets exist, see ``Job``."""
         if not self._config.disabled:
             Endpoint(self._config, self._networks).close()
 
     def start(self) -> None:
-        """Begin, see ``Job``.
+        """Start, see ``Job``.
 
         Raises:
-            ConfigError: also a secret that is not there.
+            ConfigError: an invalid config, or a missing secret.
             MissingExtraError: packages are not installed.
         """
         if self._config.disabled:
@@ -87,41 +87,41 @@ class CallbackJob:
             stack.callback(self._switch.close)
             topics = stack.enter_context(open_topics(self._url))
             topic = stack.enter_context(topics.topic(self._config.source))
-            self._pump = Pump(self._config, topic, self.group, self._endpoint, self._switch, self._notices)
+            self._loop = CallbackLoop(self._config, topic, self.group, self._endpoint, self._switch, self._notices)
             self._closing = stack.pop_all()
         self._thread = threading.Thread(target=self._run, name=f"balog {self.group}", daemon=True)
         with signals_for_main_thread():
             self._thread.start()
 
     def stop(self, deadline: float) -> None:
-        """Begin nothing more and wait at most ``deadline`` seconds for requests under way; the rest is given back."""
+        """Send no further request, wait at most ``deadline`` seconds for those in flight, and release the rest."""
         self._is_over = True
         if self._thread is not None:
-            self._pump.stop(time.monotonic() + deadline)
+            self._loop.stop(time.monotonic() + deadline)
             self._thread.join(deadline + GRACE)
 
     def status(self) -> JobStatus:
-        """Tell how it is, see ``Job``."""
+        """Return the job's status, see ``Job``."""
         if self._thread is None:
             is_disabled = self._config.disabled
             return JobStatus(name=self.name, kind=self.kind, state="disabled" if is_disabled else "stopped")
-        pump = self._pump
+        loop = self._loop
         is_alive = self._thread.is_alive() and not self._is_over
-        trouble = pump.topic_trouble or pump.trouble
+        error = loop.topic_error or loop.error
         if is_alive:
-            trouble = self._switch.trouble or trouble or self._endpoint.trouble
+            error = self._switch.error or error or self._endpoint.error
         return JobStatus(
             name=self.name,
             kind=self.kind,
             state="disabled" if is_alive and self._switch.is_off else "running" if is_alive else "stopped",
-            taken=pump.taken,
-            done=pump.done,
-            failed=pump.failed,
-            dead=pump.dead,
-            lag=pump.lag,
-            trouble=trouble,
+            taken=loop.taken,
+            done=loop.done,
+            failed=loop.failed,
+            dead=loop.dead,
+            lag=loop.lag,
+            trouble=error,
         )
 
     def _run(self) -> None:
         with self._closing:
-            self._pump.run()
+            self._loop.run()

@@ -1,4 +1,4 @@
-"""What is to be posted next: each event by itself, or several as one JSON array."""
+"""Requests to post: one event each, or a batch as a JSON array."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from balog.delivery.document import Callback
 from balog.sinks.signing import batch_id
 from balog.topics import Received
 
-__all__ = ["Post", "Waiting"]
+__all__ = ["Post", "PostQueue"]
 
 
 class Post(Struct, frozen=True, eq=False):
-    """One request: its ``webhook-id``, its body, and the messages that are through when it succeeds.
+    """One request.
 
-    ``ids`` are those of their events, in the same order.
+    Attributes:
+        id: the ``webhook-id``.
+        ids: the ids of its events.
+        messages: the messages of its events, in the same order.
     """
 
     id: str
@@ -28,7 +31,7 @@ class Post(Struct, frozen=True, eq=False):
     is_batch: bool
 
     def halves(self) -> tuple[Post, Post]:
-        """Cut a batch in two, to find what in it is refused."""
+        """Split a batch in two, to find the events that the endpoint rejects."""
         middle = len(self.ids) // 2
         return (
             _batch(self.ids[:middle], self.messages[:middle]),
@@ -36,11 +39,11 @@ class Post(Struct, frozen=True, eq=False):
         )
 
 
-class Waiting:
-    """Events that wait for a request, in the order in which they came.
+class PostQueue:
+    """Events that wait to be posted, in order of arrival.
 
     Args:
-        config: the callback's; ``per`` and ``batch`` are what counts.
+        config: the callback, with ``per`` and ``batch``.
     """
 
     def __init__(self, config: Callback) -> None:
@@ -53,25 +56,25 @@ class Waiting:
         return len(self._events) + sum(len(post.ids) for post in self._halves)
 
     def add(self, id: str, message: Received) -> None:
-        """Let an event wait."""
+        """Add an event."""
         self._events.append((id, message, time.monotonic()))
 
     def split(self, post: Post) -> None:
-        """Let a batch come again as two, before all others."""
+        """Add the halves of a batch before all others."""
         self._halves.extendleft(reversed(post.halves()))
 
     @property
     def rest(self) -> float | None:
-        """Seconds until a batch is old enough to go as it is; None when none is forming."""
+        """Seconds until the forming batch is posted as it is; None without a forming batch."""
         if not (self._is_batch and self._events):
             return None
         return max(0.0, self._events[0][2] + self._batch.age - time.monotonic())
 
     def take(self, *, at_once: bool = False) -> Post | None:
-        """Give the next request; None when nothing waits, or what waits should wait for more.
+        """Return the next request; None when there is none, or when the forming batch waits for more events.
 
         Args:
-            at_once: a batch that is not full goes too.
+            at_once: return also a batch that is not full.
         """
         if self._halves:
             return self._halves.popleft()
@@ -87,7 +90,7 @@ class Waiting:
         return _batch([id for id, _, _ in taken], [message for _, message, _ in taken])
 
     def clear(self) -> list[Received]:
-        """Let nothing wait any more, and give what did."""
+        """Remove all waiting events and return their messages."""
         found = [message for post in self._halves for message in post.messages]
         found += [message for _, message, _ in self._events]
         self._halves.clear()
@@ -95,7 +98,7 @@ class Waiting:
         return found
 
     def _count(self) -> int:
-        """Tell how many of the events fit into the next batch; one that is too large alone makes one of its own."""
+        """Return how many events fit into the next batch; an event above the size limit is a batch of its own."""
         size = count = 0
         for _, message, _ in self._events:
             size += len(message.body) + 1

@@ -8,14 +8,14 @@ from click.testing import CliRunner
 from balog.cli import main
 from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks import switch
-from balog.delivery.jobs.callbacks.disabling import Disabled, DisabledCallbacks, digest, place_of
+from balog.delivery.jobs.callbacks.disabled import Disabled, DisabledCallbacks, digest, place_of
 from tests.stand_ins.callbacks import wait_for
 from tests.stand_ins.http_server import Answer
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(switch, "LOOK_OFF", 0.05)
+    monkeypatch.setattr(switch, "CHECK_WHEN_OFF", 0.05)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_where_no_service_ran_yet_none_is_disabled(command):
 
 
 def test_another_service_hears_of_it(house, receiver, monkeypatch):
-    monkeypatch.setattr(switch, "LOOK_ON", 0.05)
+    monkeypatch.setattr(switch, "CHECK_WHEN_ON", 0.05)
     waits = house.start(receiver.url, concurrency=1)
     known = DisabledCallbacks(place_of(None, house.url))
     known.put(Disabled("partner", digest(waits._config), 0.0, "somebody answered 410"))

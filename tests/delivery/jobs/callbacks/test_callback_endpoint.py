@@ -237,7 +237,7 @@ class Raw:
 class TestHostileAnswers:
     def cut_until(self, endpoint, thread):
         def is_over():
-            endpoint.cut()
+            endpoint.abort()
             return not thread.is_alive()
 
         wait_for(is_over)

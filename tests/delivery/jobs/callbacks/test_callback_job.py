@@ -195,7 +195,7 @@ class TestRetries:
         job = house.start(receiver.url, concurrency=1)
         wait_for(lambda: job.status().failed)
         wait_for(lambda: house.group().in_flight == 0)
-        assert job._pump.breaker.wait > 3500
+        assert job._loop.breaker.wait > 3500
         assert len(receiver.requests) == 1
         assert house.group().pending == 50
 
@@ -276,7 +276,7 @@ class TestBreaker:
         receiver.stop()
         ids = house.numbered(300)
         job = house.start(receiver.url)
-        wait_for(lambda: job._pump.breaker.is_open)
+        wait_for(lambda: job._loop.breaker.is_open)
         wait_for(lambda: job.status().failed >= breaker.THRESHOLD + 2)
         status = job.status()
         assert status.trouble == f"{receiver.url[7:]}: cannot connect: Connection refused"
@@ -303,7 +303,7 @@ class TestBreaker:
         receiver.respond = respond
         house.numbered(300)
         job = house.start(receiver.url, concurrency=16)
-        wait_for(lambda: job._pump.breaker.is_open and not running[0])
+        wait_for(lambda: job._loop.breaker.is_open and not running[0])
         tried = len(receiver.requests)
         most[0] = 0
         wait_for(lambda: len(receiver.requests) > tried + 3)
@@ -325,7 +325,7 @@ class TestTrouble:
 
         job = house.start(receiver.url)
         with monkeypatch.context() as broken:
-            broken.setattr(job._pump.hand, "receive", fail)
+            broken.setattr(job._loop.in_flight, "receive", fail)
             house.numbered(10)
             wait_for(lambda: job.status().trouble == "the disk is away")
         all_done(house, job, 10)
@@ -333,9 +333,9 @@ class TestTrouble:
         assert house.said == ["callback partner: the disk is away; trying again"]
 
     def test_a_mistake_of_its_own_ends_nothing(self, house, receiver, monkeypatch):
-        monkeypatch.setattr("balog.delivery.jobs.callbacks.pump.MOST_PAUSE", 0.05)
+        monkeypatch.setattr("balog.delivery.jobs.callbacks.callback_loop.MAX_PAUSE", 0.05)
         job = house.start(receiver.url)
-        sort, raised = job._pump._sort, []
+        sort, raised = job._loop._accept, []
 
         def fail_once(message):
             if len(raised) < 5:
@@ -343,7 +343,7 @@ class TestTrouble:
                 raise KeyError("a mistake")
             sort(message)
 
-        monkeypatch.setattr(job._pump, "_sort", fail_once)
+        monkeypatch.setattr(job._loop, "_accept", fail_once)
         house.numbered(10)
         all_done(house, job, 10)
         assert "callback partner: begins anew after KeyError: 'a mistake'" in house.said

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks.breaker import LONGEST, THRESHOLD, Breaker
-from balog.delivery.jobs.callbacks.giving_up import last_words, next_delay
-from balog.delivery.jobs.callbacks.posts import Waiting
+from balog.delivery.jobs.callbacks.expiry import dead_letter_reason, next_delay
+from balog.delivery.jobs.callbacks.posts import PostQueue
 from balog.sinks.base import Batching, Retrying
 from balog.topics import Received
 
@@ -59,7 +59,7 @@ class TestDelays:
         assert delay is None or (retry_after or 0) <= delay <= max(3600.0, retry_after or 0)
 
     def test_a_dead_letter_says_when_and_after_how_many_attempts(self):
-        said = last_words(message(7, published=0.0), "example.com answered 500", 7200.0)
+        said = dead_letter_reason(message(7, published=0.0), "example.com answered 500", 7200.0)
         assert said == "given up 2.0 h after it came, 7 attempts: example.com answered 500"
 
 
@@ -118,7 +118,7 @@ class TestBreaker:
 
 class TestBatches:
     def waiting(self, count, **batch):
-        waiting = Waiting(callback(per="batch", batch=Batching(**batch)))
+        waiting = PostQueue(callback(per="batch", batch=Batching(**batch)))
         for n in range(count):
             waiting.add(f"LG{n}", message(body=b'{"n":%d}' % n, id=f"LG{n}"))
         return waiting
@@ -141,7 +141,7 @@ class TestBatches:
         assert max(len(post.body) for post in posts) <= 1026
 
     def test_one_that_is_too_large_alone_goes_alone(self):
-        waiting = Waiting(callback(per="batch", batch=Batching(bytes=1024, age=0)))
+        waiting = PostQueue(callback(per="batch", batch=Batching(bytes=1024, age=0)))
         waiting.add("LG1", message(body=b"x" * 5000))
         waiting.add("LG2", message(body=b"{}"))
         assert [post.ids for post in iter(waiting.take, None)] == [["LG1"], ["LG2"]]

@@ -1,10 +1,10 @@
-"""What a callback has in hand: leases that run on, and settling that survives a topic that fails."""
+"""What a callback holds: leases that are extended, and settling that survives a topic that fails."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from balog.delivery.jobs.callbacks import hand
+from balog.delivery.jobs.callbacks import in_flight
 from balog.errors import TopicError
 from balog.topics import Message
 from balog.topics.memory import MemoryTopics
@@ -13,7 +13,7 @@ from balog.topics.memory import MemoryTopics
 @pytest.fixture
 def clock(monkeypatch):
     clock = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(hand, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(in_flight, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 
@@ -46,7 +46,7 @@ def topic():
 
 def make(topic):
     buried = []
-    return hand.Hand(topic, "callback.partner", buried.append), buried
+    return in_flight.InFlightMessages(topic, "callback.partner", buried.append), buried
 
 
 def test_leases_of_all_in_hand_are_extended_before_they_run_out(topic, clock):
@@ -56,14 +56,14 @@ def test_leases_of_all_in_hand_are_extended_before_they_run_out(topic, clock):
         clock.now += 1.0
         held.extend()
     assert topic.extended == [10] * len(topic.extended)
-    assert 100 / hand.LEASE * 2 <= len(topic.extended) <= 100 / hand.LEASE * 4
+    assert 100 / in_flight.LEASE * 2 <= len(topic.extended) <= 100 / in_flight.LEASE * 4
 
 
 def test_what_is_settled_is_not_extended(topic, clock):
     held, _ = make(topic)
     held.ack(held.receive(10, 0))
     held.settle()
-    clock.now += hand.LEASE
+    clock.now += in_flight.LEASE
     held.extend()
     assert (len(held), topic.extended) == (0, [])
 

@@ -1,4 +1,4 @@
-"""What a callback has in hand: messages under a lease, and what is to be told to the topic about them."""
+"""The messages in flight of a callback: their leases, and the acks, releases and dead letters to send to the topic."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Callable, Sequence
 
 from balog.topics import GivenUp, Received, Topic
 
-__all__ = ["LEASE", "Hand"]
+__all__ = ["LEASE", "InFlightMessages"]
 
 LEASE = 30.0
-"""Seconds that messages stay with a callback when its process dies; they are extended as long as it lives."""
+"""Seconds that messages stay with a callback whose process died; leases are extended while it lives."""
 
 
-class Hand:
-    """Messages of one group of a topic, from receiving to settling. For one thread.
+class InFlightMessages:
+    """Messages of one group of a topic, from receive to settlement. Not thread-safe.
 
-    Every method that asks the topic raises ``TopicError``; what could not be settled is kept, for the next time.
+    Methods that call the topic raise ``TopicError``. Messages that could not be settled are settled the next time.
 
     Args:
-        buried: is called with each message that became a dead letter, and why.
+        on_dead: called with each dead letter.
 
     Attributes:
-        bytes: those of the bodies that are in hand.
+        bytes: the size of the bodies in flight.
     """
 
-    def __init__(self, topic: Topic, group: str, buried: Callable[[GivenUp], object]) -> None:
+    def __init__(self, topic: Topic, group: str, on_dead: Callable[[GivenUp], object]) -> None:
         self._topic = topic
         self._group = group
-        self._buried = buried
+        self._on_dead = on_dead
         self.bytes = 0
         self._held: dict[str, Received] = {}
         self._extended_at = 0.0
@@ -41,11 +41,11 @@ class Hand:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to settle."""
+        """Whether messages wait to be settled."""
         return bool(self._acks or self._releases or self._given_up)
 
     def receive(self, limit: int, wait: float) -> list[Received]:
-        """Take messages; see ``Topic.receive``."""
+        """Receive messages; see ``Topic.receive``."""
         if not self._held:
             self._extended_at = time.monotonic()
         received = self._topic.receive(self._group, limit, wait, LEASE)
@@ -54,27 +54,31 @@ class Hand:
         return received
 
     def ack(self, messages: Sequence[Received]) -> None:
-        """Have messages acked: they are through."""
+        """Ack messages at the next ``settle``."""
         self._acks += messages
 
     def release(self, messages: Sequence[Received], delay: float = 0.0, *, attempted: bool) -> None:
-        """Have messages given back; they come again after ``delay`` seconds."""
+        """Release messages at the next ``settle``; they are delivered again after ``delay`` seconds.
+
+        Args:
+            attempted: count the delivery as an attempt.
+        """
         due = time.monotonic() + delay
         self._releases += [(message, due, attempted) for message in messages]
 
     def release_all(self) -> None:
-        """Have everything given back of which nothing else was said."""
-        said = {message.receipt for message in self._acks}
-        said |= {message.receipt for message, _, _ in self._releases}
-        said |= {one.received.receipt for one in self._given_up}
-        self.release([message for receipt, message in self._held.items() if receipt not in said], attempted=True)
+        """Release all messages that have no other result yet."""
+        decided = {message.receipt for message in self._acks}
+        decided |= {message.receipt for message, _, _ in self._releases}
+        decided |= {one.received.receipt for one in self._given_up}
+        self.release([message for receipt, message in self._held.items() if receipt not in decided], attempted=True)
 
     def give_up(self, message: Received, reason: str) -> None:
-        """Have a message dead-lettered."""
+        """Dead-letter a message at the next ``settle``."""
         self._given_up.append(GivenUp(message, reason, (self._group,)))
 
     def settle(self) -> None:
-        """Tell the topic all of it."""
+        """Send acks, dead letters and releases to the topic."""
         if self._acks:
             self._topic.ack(self._group, self._acks)
             self._let_go(self._acks)
@@ -88,7 +92,7 @@ class Hand:
                 raise
             self._let_go([one.received for one in given_up])
             for one in given_up:
-                self._buried(one)
+                self._on_dead(one)
         now = time.monotonic()
         by_kind: dict[tuple[float, bool], list[Received]] = {}
         for message, due, attempted in self._releases:
@@ -100,7 +104,7 @@ class Hand:
             self._let_go(messages)
 
     def extend(self) -> None:
-        """Let the leases of all that is in hand run on, if it is time to."""
+        """Extend the leases of all messages in flight if a third of their time is over."""
         now = time.monotonic()
         if self._held and now - self._extended_at > LEASE / 3:
             self._topic.extend(self._group, list(self._held.values()), LEASE)

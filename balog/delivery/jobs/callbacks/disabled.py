@@ -1,4 +1,4 @@
-"""Callbacks whose endpoints answered 410: a file each, so that they stay disabled over a restart and everywhere."""
+"""Disabled callbacks, whose endpoints answered 410: a file each, shared by services and kept over restarts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ _PREFIX, _SUFFIX = "callback-", ".json"  # a callback's name may begin with what
 
 
 class Disabled(Struct, frozen=True):
-    """That a callback is disabled; ``config`` is the digest of the one that was, ``since`` seconds since the epoch."""
+    """A disabled callback.
+
+    Attributes:
+        config: the digest of its config, see :func:`digest`.
+        since: when it was disabled, in seconds since the epoch.
+    """
 
     name: str
     config: str
@@ -33,25 +38,25 @@ class Disabled(Struct, frozen=True):
 
 
 class DisabledCallbacks:
-    """The files at one place; for one thread.
+    """The files of disabled callbacks in one folder. Not thread-safe.
 
     Args:
         place: a folder, or a URL that ``balog.storage`` opens.
-        options: of the URL's file system.
+        options: options of the URL's file system.
 
     Raises:
-        ConfigError: a place that can't be.
-        MissingExtraError: its packages are not installed.
+        ConfigError: an invalid place.
+        MissingExtraError: packages for the URL are not installed.
     """
 
     def __init__(self, place: str, options: Mapping[str, Any] | None = None) -> None:
         self._storage = open_storage(place, options, field="state")
 
     def get(self, name: str) -> Disabled | None:
-        """Give what is known of a callback; None when it is not disabled.
+        """Return the entry of a callback; None when it is not disabled.
 
         Raises:
-            StorageError: the place can't be read.
+            StorageError: the file can't be read.
         """
         data = self._storage.read(_file(name), _MAX_BYTES)
         if data is None:
@@ -59,18 +64,18 @@ class DisabledCallbacks:
         try:
             return msgspec.json.decode(data, type=Disabled)
         except (msgspec.DecodeError, ValueError):
-            return None  # half of a file, or somebody else's
+            return None  # an incomplete file, or another program's
 
     def all(self) -> list[Disabled]:
-        """Give all that are disabled, by name.
+        """Return the entries of all disabled callbacks.
 
         Raises:
-            StorageError: the place can't be read.
+            StorageError: the folder can't be read.
         """
         try:
             files = [name for name, _ in self._storage.files()]
         except StorageError:
-            # A place to which nothing was written is not there; one that can't be reached says so again.
+            # A folder without files may not exist; an unreachable one raises again here.
             if self._storage.size(_file("none")) is not None:
                 raise
             return []
@@ -78,18 +83,18 @@ class DisabledCallbacks:
         return [found for name in names if (found := self.get(name)) is not None]
 
     def put(self, disabled: Disabled) -> None:
-        """Remember one.
+        """Write the entry of a callback.
 
         Raises:
-            StorageError: the place can't be written.
+            StorageError: the file can't be written.
         """
         self._storage.write(msgspec.json.encode(disabled), _file(disabled.name))
 
     def remove(self, name: str) -> bool:
-        """Let a callback be enabled again; False when it was not disabled.
+        """Remove the entry of a callback, which enables it again; False when it was not disabled.
 
         Raises:
-            StorageError: the place can't be written.
+            StorageError: the file can't be removed.
         """
         was_there = self._storage.size(_file(name)) is not None
         self._storage.remove(_file(name))
@@ -101,19 +106,19 @@ class DisabledCallbacks:
 
 
 def digest(config: Callback) -> str:
-    """Give what a changed config differs in: who changed it wants it tried again. Nothing secret is in it."""
+    """Return a hash of a config, without secrets. A callback whose hash changed is tried again."""
     return hashlib.sha256(msgspec.json.encode(config, order="sorted")).hexdigest()[:32]
 
 
 def place_of(control: str | None, home_url: str) -> str:
-    """Give the place that belongs to a service: beside the versions of its document, where it has such a place.
+    """Return the folder for a service's disabled callbacks: beside the versions of its document if it has ``control``.
 
-    Without one it is a hidden folder in the home of the topics for ``local:PATH``, else
-    ``$XDG_STATE_HOME/balog/callbacks/`` (``~/.local/state`` when that is not set): known to the services of this user
-    on this machine, no further.
+    Otherwise it is a hidden folder of the topics' folder for ``local:PATH``, and for other backends one in
+    ``$XDG_STATE_HOME/balog/callbacks/`` (``~/.local/state`` when that is not set), shared by the services of this user
+    on this machine.
 
     Raises:
-        ConfigError: this user has no home.
+        ConfigError: this user has no home directory.
     """
     if control is not None:
         return f"{control.rstrip('/')}/callbacks"

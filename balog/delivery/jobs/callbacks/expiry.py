@@ -1,28 +1,28 @@
-"""When an event that was not taken is tried again, and when it never is: by its age, not by a number of attempts."""
+"""Expiry: an event is retried until it is too old, whatever the number of attempts."""
 
 from __future__ import annotations
 
 from balog.delivery.document import Callback
 from balog.topics import Received
 
-__all__ = ["LEAST_ATTEMPTS", "last_words", "next_delay"]
+__all__ = ["LEAST_ATTEMPTS", "dead_letter_reason", "next_delay"]
 
 LEAST_ATTEMPTS = 3
-"""What an old event has even so, such as a dead letter that was redriven after days."""
+"""Attempts of an event that is too old from the start, such as a dead letter that was redriven after days."""
 
 
 def next_delay(
     config: Callback, message: Received, retry_after: float | None, now: float, failed: int | None = None
 ) -> float | None:
-    """Give the seconds until the next attempt; None when this one was the last.
+    """Return the seconds until the next attempt; None when this one was the last.
 
     The delay grows from ``retry.first`` to ``retry.longest`` with full jitter. A longer ``Retry-After`` of the endpoint
-    is kept to. The last attempt is at ``give_up``.
+    wins. The last attempt is at ``give_up``.
 
     Args:
         message: as it was received for the attempt that failed.
         now: seconds since the epoch.
-        failed: attempts that failed, this one included, where that is known; else all deliveries count as attempts.
+        failed: failed attempts including this one; None counts all deliveries as attempts.
     """
     left = message.published + config.give_up - now
     if left <= 0 and (message.attempts if failed is None else failed) >= LEAST_ATTEMPTS:
@@ -33,8 +33,8 @@ def next_delay(
     return max(delay, retry_after or 0.0)
 
 
-def last_words(message: Received, reason: str, now: float) -> str:
-    """Give the reason of a dead letter."""
+def dead_letter_reason(message: Received, reason: str, now: float) -> str:
+    """Return the reason of an expired event's dead letter."""
     hours = max(0.0, now - message.published) / 3600
     times = "1 attempt" if message.attempts == 1 else f"{message.attempts} attempts"
     return f"given up {hours:.1f} h after it came, {times}: {reason}"

@@ -1,4 +1,4 @@
-"""The threads that post, as many as there is work for; what became of each request is waited for in one place."""
+"""The threads that post requests, as many as are needed, and the queue of their results."""
 
 from __future__ import annotations
 
@@ -9,42 +9,47 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from balog.delivery.jobs.callbacks.endpoint import Refusal
+from balog.delivery.jobs.callbacks.endpoint import PostFailure
 from balog.delivery.jobs.callbacks.posts import Post
 from balog.signals import signals_for_main_thread
 
-__all__ = ["Crew", "Outcome"]
+__all__ = ["CallbackWorkerPool", "PostResult"]
 
 
-class Outcome(Struct, frozen=True):
-    """What became of a request: ``refusal`` is None when it succeeded, ``begun`` in monotonic seconds."""
+class PostResult(Struct, frozen=True):
+    """The result of a request.
+
+    Attributes:
+        failure: None when the request succeeded.
+        begun: when the request began, in seconds of ``time.monotonic``.
+    """
 
     post: Post
-    refusal: Refusal | None
+    failure: PostFailure | None
     begun: float
 
 
-class Crew:
-    """Threads of one endpoint, so that one that hangs holds up nobody else's.
+class CallbackWorkerPool:
+    """The threads of one endpoint, so that a hanging endpoint delays no other callback.
 
     Args:
-        send: posts one request; it raises nothing.
-        name: of the threads.
+        send: posts one request; it must not raise.
+        name: the prefix of the threads' names.
 
     Attributes:
-        busy: requests that were submitted and whose outcomes nobody has taken yet.
+        busy: requests that were submitted and whose results were not taken yet.
     """
 
-    def __init__(self, send: Callable[[Post], Refusal | None], name: str) -> None:
+    def __init__(self, send: Callable[[Post], PostFailure | None], name: str) -> None:
         self.busy = 0
         self._send = send
         self._name = name
         self._todo: queue.SimpleQueue[Post | None] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[PostResult | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     def submit(self, post: Post) -> None:
-        """Have a request posted at once, by a thread more if all are busy."""
+        """Post a request at once, with a further thread if all are busy."""
         self.busy += 1
         if self.busy > len(self._threads):
             name = f"{self._name}-{len(self._threads) + 1}"
@@ -53,9 +58,9 @@ class Crew:
                 self._threads[-1].start()
         self._todo.put(post)
 
-    def take(self, wait: float) -> list[Outcome]:
-        """Give what is over, after waiting so many seconds at most for the first one."""
-        found: list[Outcome] = []
+    def take(self, wait: float) -> list[PostResult]:
+        """Return the results, after waiting at most ``wait`` seconds for the first one."""
+        found: list[PostResult] = []
         try:
             one = self._done.get(timeout=wait) if wait > 0 else self._done.get_nowait()
             while True:
@@ -67,11 +72,11 @@ class Crew:
             return found
 
     def wake(self) -> None:
-        """End the wait of ``take``. From any thread."""
+        """End the wait of ``take``. May be called from any thread."""
         self._done.put(None)
 
     def close(self, wait: float) -> None:
-        """End the threads; those that are at work end after it, and ``wait`` is how many seconds they have to."""
+        """End the threads, and wait at most ``wait`` seconds for those that are busy."""
         for _ in self._threads:
             self._todo.put(None)
         end = time.monotonic() + wait
@@ -81,4 +86,4 @@ class Crew:
     def _run(self) -> None:
         while (post := self._todo.get()) is not None:
             begun = time.monotonic()
-            self._done.put(Outcome(post, self._send(post), begun))
+            self._done.put(PostResult(post, self._send(post), begun))
