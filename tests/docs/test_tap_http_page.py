@@ -33,7 +33,7 @@ def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
         "186",
         "200 6",
         "200",
-        f"<Client of {shop.url}> <Credential token> what is asked for once in a run",
+        f"<Client of {shop.url}> <Credential token> fetched once in a run",
     ]
     assert "5 True" in lines
     assert "30" in lines

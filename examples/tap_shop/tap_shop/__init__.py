@@ -18,11 +18,11 @@ CONFIG = {
     "type": "object",
     "required": ["base_url", "client_id", "client_secret", "refresh_token", "start_date"],
     "properties": {
-        "base_url": {"type": "string", "description": "Where the shop is."},
+        "base_url": {"type": "string", "description": "The URL of the shop."},
         "client_id": {"type": "string"},
         "client_secret": {"type": "string", "secret": True},
-        "refresh_token": {"type": "string", "secret": True, "description": "Good once; the shop gives a new one."},
-        "config_path": {"type": "string", "description": "The file into which the new refresh token is written."},
+        "refresh_token": {"type": "string", "secret": True, "description": "Valid once; the shop returns a new one."},
+        "config_path": {"type": "string", "description": "The file that stores the new refresh token."},
         "start_date": {"type": "string", "format": "date-time"},
     },
 }
@@ -35,7 +35,7 @@ tap.schema(source=json_folder("schemas"))
 
 @tap.client
 def client(config: dict[str, Any]) -> Client:
-    """Ask with a token that is renewed before it ends, and when the shop refuses it."""
+    """Make a client whose token is refreshed before it expires, and when the shop rejects it."""
     token = RefreshToken(
         f"{config['base_url']}/oauth/token",
         config["client_id"],
@@ -56,7 +56,7 @@ def client(config: dict[str, Any]) -> Client:
     bookmark_strategy=tap.every_n(100),
 )
 def customers(client: Client, context: Context) -> Iterator[list[Any]]:
-    """The shop gives customers in the order of their change, by cursor."""
+    """Yield customers, which the shop sorts by the time of their change."""
 
     def fetch(cursor: str | None) -> Any:
         return client.get("customers", {"updated_since": context.bookmark, "cursor": cursor})
@@ -66,27 +66,27 @@ def customers(client: Client, context: Context) -> Iterator[list[Any]]:
 
 @tap.stream("orders", key_properties=["id"], replication_key="changed_at", bookmark_strategy=tap.every_n(20))
 def orders(client: Client, context: Context) -> Iterator[list[Any]]:
-    """The shop gives the orders of a time in no order: each month's are put in order, so that every state is right."""
+    """Yield orders, which the shop does not sort: sorted by month, so that every state is correct."""
     for window in date_windows(context.bookmark, context.now, months=1):
-        asked = {"from": f"{window.start:{_TIME}}", "until": f"{window.end:{_TIME}}"}
-        # The first page is asked for by the window, the others by the URL that the shop gives.
-        found = pages(partial(_orders, client, asked), by_link(), items="orders")
+        query = {"from": f"{window.start:{_TIME}}", "until": f"{window.end:{_TIME}}"}
+        # The first request has the window, the others the URL of the next page.
+        found = pages(partial(_orders, client, query), by_link(), items="orders")
         yield from request_then_emit(found, "changed_at")
 
 
-def _orders(client: Client, asked: dict[str, str], url: str | None) -> Response:
-    return client.get(url) if url else client.get("orders", asked)
+def _orders(client: Client, query: dict[str, str], url: str | None) -> Response:
+    return client.get(url) if url else client.get("orders", query)
 
 
 @orders.substream("order_lines", key_properties=["order_id", "line"])
 def order_lines(client: Client, parent: dict[str, Any]) -> list[Any]:
-    """Each order is asked for its lines."""
+    """Return the lines of an order."""
     found: list[Any] = client.get(f"orders/{parent['id']}/lines").json()["lines"]
     return found
 
 
 @tap.stream("currencies", key_properties=["code"])
 def currencies(client: Client, context: Context) -> Iterator[Any]:
-    """All of them each time; those that the shop no longer has end in the target, too."""
+    """Yield all currencies; those that the shop no longer has are deleted from the target, too."""
     with context.full_table():
         yield client.get("currencies").json()
