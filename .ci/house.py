@@ -32,6 +32,7 @@ CHECKED: tuple[str, ...] = (
     "balog/signals.py",
     "balog/singer",
     "balog/tap/config",
+    "balog/tap/schema",
     "balog/testing",
     "balog/topics",
     "balog/verify",

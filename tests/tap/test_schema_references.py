@@ -194,8 +194,8 @@ def test_what_is_cut_refuses_nothing_that_was_valid(keyword: str) -> None:
         ),
         (
             {"$ref": "https://example.com/a.json"},
-            "$['$ref']: 'https://example.com/a.json' leads nowhere: https://example.com/a.json is not fetched; keep a "
-            "copy beside the schema, or say allow_remote=True",
+            "$['$ref']: 'https://example.com/a.json' leads nowhere: https://example.com/a.json is not fetched; store "
+            "a copy next to the schema, or set allow_remote=True",
         ),
         (
             {"$ref": "#/required", "required": ["a"]},

@@ -1,6 +1,6 @@
-"""Where schemas come from: files, functions, types, XSD and WSDL, records; and their references, resolved.
+"""Sources of schemas: files, functions, types, XSD and WSDL, and records; resolving of references; flattening.
 
-Each part is usable without the rest of a tap: ``resolve`` and ``flatten`` are of a dict, ``check`` says what is wrong.
+Each part works without the rest of a tap: ``resolve`` and ``flatten`` take a dict; ``check`` rejects invalid ones.
 """
 
 from __future__ import annotations
@@ -50,6 +50,6 @@ _HOMES = {
     "wsdl": "balog.tap.schema.xml.sources",
     "xsd": "balog.tap.schema.xml.sources",
 }
-"""What few taps use, and is imported when it is asked for."""
+"""Names that few taps use, imported on first access."""
 
 __getattr__ = deferred(globals(), _HOMES)

@@ -1,4 +1,4 @@
-"""Documents that schemas are in, by where they are: files, files inside of a zip, web addresses when asked for."""
+"""The documents of schemas: files, files inside a zip, and, if allowed, URLs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
 def fetch(url: str, most: int = MAX_BYTES) -> bytes:
-    """Read a web address, ``most`` bytes and one at most; no wait for a piece of it is longer than 30 seconds.
+    """Read a URL, at most ``most`` + 1 bytes, with a timeout of 30 seconds for each read.
 
     Raises:
-        SchemaError: there is no answer, or one that is not 2xx.
+        SchemaError: there is no response, or its status is not 2xx.
     """
     from balog.http.download import DownloadError, download
 
@@ -36,13 +36,13 @@ def fetch(url: str, most: int = MAX_BYTES) -> bytes:
 
 @dataclass(frozen=True)
 class Target:
-    """What a reference leads to.
+    """The target of a reference.
 
     Attributes:
         node: the schema.
-        document: the one it is in.
-        base: what relative references in it are relative to, a URL without a fragment.
-        steps: where in the document it is.
+        document: the document of the schema.
+        base: the base URL of its relative references, without a fragment.
+        steps: the place in the document.
     """
 
     node: Any
@@ -51,18 +51,18 @@ class Target:
     steps: Steps = ()
 
     def inside(self, node: Any, steps: Steps) -> Target:
-        """Return a schema that is inside of this one."""
+        """Return the target for a schema inside this one."""
         return Target(node, self.document, _id(node, self.base), (*self.steps, *steps))
 
 
 @dataclass
 class JsonDocument:
-    """One document.
+    """A document with schemas.
 
     Attributes:
-        name: its file's path as it was given, or its web address; "" when it is in none.
-        location: the same as a URL that others are seen from.
-        is_old: of draft 7 or before, in which what stands beside a ``$ref`` does not count.
+        name: the given path of its file, or its URL; "" without either.
+        location: the same as a base URL.
+        is_old: whether its draft is 7 or earlier, where keywords beside a ``$ref`` have no effect.
     """
 
     name: str
@@ -77,11 +77,11 @@ class JsonDocument:
 
 
 class Documents:
-    """Documents and what has a name in them, read when a reference first leads there.
+    """Documents and their named schemas, read at the first reference.
 
     Args:
-        read: gives a file's bytes.
-        allow_remote: whether http and https are fetched.
+        read: returns the bytes of a file.
+        allow_remote: whether to fetch http and https URLs.
     """
 
     def __init__(self, read: Reader = read_file, allow_remote: bool = False) -> None:
@@ -92,10 +92,10 @@ class Documents:
         self._first = ""
 
     def add(self, root: Any, path: str = "") -> Target:
-        """Take in a document; gives its root.
+        """Add a document and return its root.
 
         Raises:
-            SchemaError: it is nested deeper than 100, or inside of itself.
+            SchemaError: the document is nested deeper than 100, or circular.
         """
         check_depth(root, path)
         document = JsonDocument(path, root)
@@ -107,10 +107,10 @@ class Documents:
         return found
 
     def open(self, path: str) -> Target:
-        """Read a document by its file's path.
+        """Read a document from a file.
 
         Raises:
-            SchemaError: it is not there, or is not JSON.
+            SchemaError: the file does not exist or is not JSON.
         """
         location = location_of(path)
         found = self._at(location, "", path)
@@ -119,11 +119,11 @@ class Documents:
         return found
 
     def find(self, reference: str, at: Target) -> Target | str:
-        """Return what a reference leads to, or say why it leads nowhere.
+        """Return the target of a reference, or the reason why it has none.
 
-        A relative one is seen from the ``$id`` above it, and where nothing is there from the document's own file:
-        an ``$id`` is often the web address under which nobody keeps the schema. Last, it is seen from the first
-        document, as singer-python's are: there ``shared/a.json`` refers to ``shared/b.json`` beside it by that name.
+        A relative reference is resolved against the ``$id`` above it, then against the document's own file, because
+        schemas are often not available at their ``$id``. Last, it is resolved against the first document, as in
+        singer-python, where ``shared/a.json`` references its neighbour as ``shared/b.json``.
         """
         why = ""
         for base in dict.fromkeys((at.base, at.document.location, self._first)):
@@ -132,14 +132,14 @@ class Documents:
                 urlsplit(absolute)
                 url, fragment = urldefrag(absolute)
             except ValueError as error:  # //[
-                return f"it is no address: {error}"
+                return f"it is not a URL: {error}"
             if absolute in self._named:  # a whole $id, or an anchor
                 return self._named[absolute]
             resource = self._at(url, at.document.location)
             if resource is None:
                 why = why or f"{unquote(url) if not is_remote(url) else url} {self._missing[url]}"
                 continue
-            if fragment in ("", "/"):  # ``#/`` is what Singer's own taps write for all of a file
+            if fragment in ("", "/"):  # Singer's own taps write ``#/`` for a whole file
                 return resource
             if not fragment.startswith("/"):
                 why = why or f"there is no anchor {fragment!r}"
@@ -165,11 +165,11 @@ class Documents:
     def _load(self, url: str, by: str, name: str) -> Target | str:
         if is_remote(url):
             if not self._allow_remote:
-                return "is not fetched; keep a copy beside the schema, or say allow_remote=True"
+                return "is not fetched; store a copy next to the schema, or set allow_remote=True"
             return self.add(decode(fetch(url), url), url)
         parts = urlsplit(url)
         if parts.scheme not in ("", "file") or is_remote(by):
-            return "is no file's name, and no schema has it for its $id"
+            return "is not a file name, and no schema has this $id"
         path = unquote(parts.path)
         try:
             return self.add(decode(self._read(path), name or path), name or path)
@@ -180,17 +180,17 @@ class Documents:
 
 
 def location_of(name: str) -> str:
-    """Return the URL of a document that others are seen from: a path made absolute and quoted, or a web address."""
+    """Return the base URL of a document: its absolute, quoted path, or its URL."""
     return name if is_remote(name) or not name else quote(os.path.abspath(name))
 
 
 def is_remote(location: str) -> bool:
-    """Tell a web address from a path."""
+    """Return whether a place is a URL rather than a path."""
     return location.startswith(("http://", "https://"))
 
 
 def _id(node: Any, base: str) -> str:
-    """Return the base inside of a schema: its own ``$id`` (``id`` in draft 4), seen from the base around it."""
+    """Return the base URL inside a schema: its ``$id`` (``id`` in draft 4), resolved against the outer base."""
     for name in ("$id", "id"):
         identity = node.get(name) if isinstance(node, dict) else None
         if isinstance(identity, str) and not identity.startswith("#") and "$ref" not in node:
@@ -202,9 +202,9 @@ def _id(node: Any, base: str) -> str:
 
 
 def _names(document: JsonDocument) -> Iterator[tuple[Target, str]]:
-    """Yield what has a name of its own: by ``$id`` and ``id``, ``$anchor`` and ``$dynamicAnchor``."""
+    """Yield the schemas with ``$id``, ``id``, ``$anchor`` or ``$dynamicAnchor``, with their URLs."""
     nodes = [(Target(document.root, document, _id(document.root, document.location)), document.location)]
-    seen: set[int] = set()  # one object may be in many places of a schema that was made in Python
+    seen: set[int] = set()  # schemas made in Python can share objects
     while nodes:
         target, above = nodes.pop()
         node = target.node
@@ -224,7 +224,7 @@ def _names(document: JsonDocument) -> Iterator[tuple[Target, str]]:
 
 
 def _pointed(resource: Target, pointer: str) -> Target | str:
-    """Follow a JSON pointer (RFC 6901); gives why it leads nowhere when it does."""
+    """Follow a JSON pointer (RFC 6901). Return the reason if it has no target."""
     found = resource
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")

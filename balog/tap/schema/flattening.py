@@ -1,6 +1,6 @@
-"""Schemas kinds in one piece: ``allOf`` merged, ``anyOf`` with null made a type. Targets know neither as a rule.
+"""Flattening of schemas: ``allOf`` is merged, and ``anyOf`` with null becomes a type. Few targets support either.
 
-What is merged is valid for just the same values; what cannot be merged so stays as it was.
+A merged schema allows exactly the same values. Parts that cannot be merged stay unchanged.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ _ORDER = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 
 def flatten(schema: dict[str, Any]) -> dict[str, Any]:
-    """Merge each ``allOf`` into what is around it, and each ``anyOf`` or ``oneOf`` of one schema and null.
+    """Merge each ``allOf`` into its parent, and each ``anyOf`` or ``oneOf`` of one schema and null.
 
-    The schema's references have been resolved (``resolve``); the given one is left as it was.
+    Args:
+        schema: a schema with resolved references (``resolve``). It is not changed.
 
     Raises:
-        SchemaError: it is nested deeper than 100.
+        SchemaError: the schema is nested deeper than 100.
     """
     check_depth(schema)
     made: dict[str, Any] = _flat(schema)
@@ -59,7 +60,7 @@ def _flat(node: Any) -> Any:
 
 
 def _or_null(parts: list[Any]) -> dict[str, Any] | None:
-    """Return the one schema for an alternative of a schema and null; None when it is another one."""
+    """Return one schema for an alternative of a schema and null; None for other alternatives."""
     nulls = [part for part in parts if part == {"type": "null"}]
     others = [part for part in parts if part != {"type": "null"}]
     if len(others) != 1 or len(nulls) != 1 or not isinstance(others[0], dict):
@@ -71,7 +72,7 @@ def _or_null(parts: list[Any]) -> dict[str, Any] | None:
 
 
 def nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema of a type for values of that type or null; one that says no type is given as it is."""
+    """Return a schema that also allows null; a schema without a type is returned unchanged."""
     kinds = schema.get("type")
     if kinds is None or "null" in kinds:
         return schema
@@ -82,9 +83,9 @@ def nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def intersected(one: Any, other: Any) -> dict[str, Any] | None:
-    """Return the one schema whose values are valid by both; None when that can't be kinds without ``allOf``.
+    """Return one schema for the values that are valid for both; None if that requires ``allOf``.
 
-    Of titles and the like, those of the second hold.
+    Titles and other annotations are those of the second.
     """
     one, other = _as_dict(one), _as_dict(other)
     if not one or not other:
@@ -101,7 +102,7 @@ def intersected(one: Any, other: Any) -> dict[str, Any] | None:
         isinstance(each.get(f"exclusive{end}"), bool) for each in (one, other) for end in ("Minimum", "Maximum")
     ]
     if any(switches) and len(bounded) == 2:
-        return None  # draft 4, where one keyword changes what another means
+        return None  # draft 4, where one keyword changes the meaning of another
     made: dict[str, Any] = {}
     for name in (*one, *(name for name in other if name not in one)):
         if name in _MEMBERS:
@@ -124,7 +125,7 @@ def _as_dict(schema: Any) -> dict[str, Any]:
 
 
 def _both(name: str, one: Any, other: Any) -> tuple[Any] | None:
-    """Return what a keyword has to say where two kinds something, in a tuple; None when it can't say it."""
+    """Return the value of a keyword that merges two, in a tuple; None if there is none."""
     if name in ANNOTATIONS or _key(one) == _key(other):
         return (other,)
     if name == "type":
@@ -148,7 +149,7 @@ def _both(name: str, one: Any, other: Any) -> tuple[Any] | None:
 
 
 def _key(value: Any) -> Any:
-    """Return what is equal, and hashes equal, for what is the same in JSON, in which 1 is 1.0 and not true."""
+    """Return a hashable key that is equal for equal JSON values: 1 equals 1.0, but not true."""
     if isinstance(value, dict):
         return "object", frozenset((name, _key(inner)) for name, inner in value.items())
     if isinstance(value, list):
@@ -170,7 +171,7 @@ def _types(one: Any, other: Any) -> tuple[Any] | None:
 
 
 def _members(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the keywords of an object's members, where one's ``additionalProperties`` is for what it does not name."""
+    """Return the merged keywords of properties; ``additionalProperties`` applies to undeclared names."""
     if _MEMBERS.isdisjoint(one) or _MEMBERS.isdisjoint(other):
         return {name: schema[name] for schema in (one, other) for name in schema if name in _MEMBERS}
     rests = [schema.get("additionalProperties", True) for schema in (one, other)]
@@ -198,5 +199,5 @@ def _members(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any] | Non
             return None
         made["additionalProperties"] = rest
     elif any("additionalProperties" in schema for schema in (one, other)):
-        made["additionalProperties"] = True  # says nothing here, but to an ``unevaluatedProperties`` further out
+        made["additionalProperties"] = True  # has no effect here, but on an outer ``unevaluatedProperties``
     return made

@@ -1,4 +1,4 @@
-"""Where a JSON Schema holds other schemas: the keywords of drafts 4 to 2020-12, so that data is never taken for one."""
+"""The keywords that contain schemas, in drafts 4 to 2020-12, so that data is not mistaken for schemas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["ANNOTATIONS", "IN_PLACE", "Steps", "children", "rebuilt"]
 
 Steps = tuple[str | int, ...]
-"""A place in a document: names of members and numbers of items."""
+"""A place in a document: names of members and indexes of items."""
 
 _ONE = frozenset(
     {
@@ -30,16 +30,16 @@ _MANY = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
 _MAPS = frozenset({"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"})
 
 IN_PLACE = frozenset({"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
-"""Keywords whose schemas are held against the same value, not against a part of it."""
+"""Keywords whose schemas apply to the value itself, not to a part of it."""
 
 ANNOTATIONS = frozenset(
     {"$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"}
 )
-"""Keywords that say something of a value and ask nothing of it."""
+"""Keywords that describe a value without restricting it."""
 
 
 def children(node: dict[str, Any]) -> Iterator[tuple[Steps, Any]]:
-    """Yield the schemas right inside of a schema, each with the steps that lead there."""
+    """Yield the direct subschemas of a schema with their steps."""
     for name, value in node.items():
         if name in _MANY and isinstance(value, list):
             for index, item in enumerate(value):
@@ -53,7 +53,7 @@ def children(node: dict[str, Any]) -> Iterator[tuple[Steps, Any]]:
 
 
 def rebuilt(node: dict[str, Any], make: Callable[[Any, Steps], Any]) -> dict[str, Any]:
-    """Return a schema again with ``make(inner, steps)`` in the place of each schema right inside of it."""
+    """Return a copy of a schema with ``make(inner, steps)`` in place of each direct subschema."""
     made: dict[str, Any] = {}
     for name, value in node.items():
         if name in _MANY and isinstance(value, list):

@@ -1,7 +1,7 @@
-"""References in a JSON Schema, resolved: a target needs the whole schema in one message, and most follow no ``$ref``.
+"""Resolving of references in a JSON Schema: most targets do not support ``$ref`` and need one self-contained schema.
 
-What stands beside a ``$ref`` holds, too, as drafts 2019-09 and later say; in a document whose ``$schema`` is draft 7 or
-before it does not count, as those say, but for titles, descriptions and the like.
+Keywords beside a ``$ref`` apply, too, as in drafts 2019-09 and later. In a document whose ``$schema`` is draft 7 or
+earlier they have no effect, except titles, descriptions and other annotations.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ def resolve(
     allow_remote: bool = False,
     documents: Documents | None = None,
 ) -> dict[str, Any]:
-    """Return a schema with what its references lead to in their places: no ``$ref`` and no definitions are left.
+    """Return a schema with its references replaced by their targets, without ``$ref`` and definitions.
 
-    A schema that refers to itself has no end: it is followed into itself ``depth`` times and then cut to its type
-    alone, so whatever was valid still is. ``$dynamicRef`` and ``$recursiveRef`` lead where they would as ``$ref``.
+    A recursive schema is expanded ``depth`` times and then cut to its type alone, so that all valid values stay valid.
+    ``$dynamicRef`` and ``$recursiveRef`` are resolved like ``$ref``.
 
     Args:
-        schema: it is left as it was.
-        base: the file that it is from, which relative names are seen from; the current folder when "".
-        depth: how often a recursive reference is followed into itself.
-        allow_remote: fetch http and https references that no ``$id`` answers.
-        documents: ``Documents`` that were read before; None reads files.
+        schema: a schema. It is not changed.
+        base: the file of the schema, as base of relative references; "" means the current folder.
+        depth: how often a recursive reference is expanded.
+        allow_remote: whether to fetch http and https references without a matching ``$id``.
+        documents: ``Documents`` that are already read; None reads files.
 
     Raises:
-        SchemaError: a reference leads nowhere, or to itself with nothing between; the schema is none, or one of more
-            than 10,000 schemas when it is resolved.
+        SchemaError: a reference has no target or is circular, the schema is invalid, or the result has more than 10,000
+            schemas.
     """
     known = documents or Documents(allow_remote=allow_remote)
     return resolve_target(known, known.add(schema, base), depth)
 
 
 def resolve_target(documents: Documents, target: Target, depth: int = 2) -> dict[str, Any]:
-    """Do so for one schema of ``documents``, which may be a part of a document."""
+    """Resolve one schema of ``documents``, which can be a part of a document."""
     check(target.node, target.document.name)
     found = _Resolver(documents, depth).root(target)
     if not isinstance(found, dict):
@@ -76,7 +76,7 @@ class _Resolver:
         return self._walk(target, ())
 
     def _walk(self, at: Target, chain: tuple[int, ...]) -> Any:
-        """Resolve one schema; ``chain`` are those that were followed to here for the same value."""
+        """Resolve one schema; ``chain`` has the references that were followed for the same value."""
         self._inside += 1
         if self._inside > MAX_DEPTH:
             raise fault(f"nested deeper than {MAX_DEPTH} when references are resolved", at.document.name, at.steps)
@@ -146,7 +146,7 @@ class _Resolver:
 
 
 def _loosened(schema: dict[str, Any], cut: set[str | int]) -> dict[str, Any]:
-    """Leave out what would refuse more once a schema in the keywords ``cut`` allows more: nothing valid may be lost."""
+    """Remove keywords that would reject more values after the schemas in the keywords ``cut`` allow more."""
     if not cut:
         return schema
     dropped: set[str] = set()

@@ -1,7 +1,7 @@
-"""A stream's schema from its first records, where nobody says what they look like.
+"""Inference of a stream's schema from its first records.
 
-Each of the records is valid by it; it asks no more than their types. All may be null and nothing is required, because
-the next record may lack what these had. What was null in all of them is a text.
+Each of these records is valid, and only types are inferred. All properties allow null and none is required, because
+other records can lack them. A property that is null in all records becomes a string.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]
 
 
 def from_records(records: Callable[..., Iterable[Any]], most: int = MOST, keys: Iterable[str] = ()) -> SchemaSource:
-    """Take a stream's schema from its first records, when schemas are wanted.
+    """Return a source that infers a stream's schema from its first records.
 
     Args:
-        records: gives records, or lists of them, of the client (or of nothing); no more than ``most`` are asked for.
-        most: how many records are looked at.
-        keys: members that are never null, the stream's key properties.
+        records: a function of the client, or without arguments, that yields records or lists of them.
+        most: maximum number of records that are read.
+        keys: properties that are never null: the stream's key properties.
     """
     import inspect
 
@@ -46,7 +46,7 @@ def from_records(records: Callable[..., Iterable[Any]], most: int = MOST, keys: 
         except SchemaError as error:
             raise SchemaError(error.reason, f"schema of {stream} from its records") from None
         finally:
-            close = getattr(found, "close", None)  # a generator that holds a connection lets go of it
+            close = getattr(found, "close", None)  # a generator can close its connection
             if callable(close):
                 close()
 
@@ -54,15 +54,15 @@ def from_records(records: Callable[..., Iterable[Any]], most: int = MOST, keys: 
 
 
 def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the schema of records; ``keys`` are members that are never null.
+    """Return the schema of records; ``keys`` are properties that are never null.
 
-    Of texts, those that are all date-times by RFC 3339 or all dates get that format. Values may be what records may
-    have: also ``datetime``, ``date``, ``Decimal``, ``UUID``, ``bytes``, as they will be written.
+    Strings that are all RFC 3339 date-times, or all dates, get that format. Records can have ``datetime``, ``date``,
+    ``Decimal``, ``UUID`` and ``bytes``; the schema is that of their JSON form.
 
     Raises:
-        SchemaError: there are none, or one is no object that JSON can say, or lacks a key.
+        SchemaError: there are no records, or one is not an object, has no form in JSON, or lacks a key.
     """
-    from balog.registry.inference import Inference  # the registry is much to import for who has schemas
+    from balog.registry.inference import Inference  # the registry is slow to import
 
     seen = Inference({"date-time": _is_date_time, "date": _is_date})
     encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -78,7 +78,7 @@ def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable
         if absent:
             raise SchemaError(f"record {seen.count} has no {absent[0]!r}, which is a key")
     if not seen.count:
-        raise SchemaError("no record to take it from; say a schema, or ask for older records")
+        raise SchemaError("there are no records to infer it from; declare a schema, or read older records")
     found = _widened(seen.draft())
     properties = found.setdefault("properties", {})
     for key in keys:
@@ -87,7 +87,7 @@ def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable
 
 
 def _widened(schema: Any) -> Any:
-    """Let a draft's schema be null, and everything in it; take out what only these records bear out."""
+    """Allow null at all levels of an inferred schema, and remove what holds only for these records."""
     if not isinstance(schema, dict):
         return schema
     made = rebuilt(schema, lambda child, steps: _widened(child))

@@ -1,4 +1,4 @@
-"""What gives the schemas of streams: a dict, a type, a file, a folder, a function, the registry."""
+"""Sources of streams' schemas: dicts, types, files, folders, functions and the registry."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from balog.tap.schema.validity import decode, fault
 __all__ = ["SchemaSource", "from_type", "generated", "json_file", "json_folder", "registry_type", "schema_of"]
 
 SchemaSource = Callable[[Any, str], dict[str, Any]]
-"""Called as ``source(client, stream)`` when schemas are wanted; gives a JSON Schema, its references resolved.
-``client`` is a function that gives the tap's client: a file needs none, and discovery must not ask for a login then."""
+"""Called as ``source(client, stream)``; returns a JSON Schema with resolved references.
+``client`` is a function that returns the tap's client, so that discovery from files needs no login."""
 
 
 def schema_of(source: Any, client: Callable[[], Any], stream: str) -> dict[str, Any]:
-    """Return a stream's schema as its SCHEMA message and the catalog have it: whole, without references.
+    """Return a stream's schema for its SCHEMA message and the catalog, with resolved references.
 
     Args:
         source: a dict, a ``SchemaSource``, or a type: a msgspec Struct, a dataclass, a TypedDict.
-        client: gives the tap's client, if the source wants it.
+        client: returns the tap's client, for sources that need it.
         stream: the stream's name.
 
     Raises:
-        SchemaError: there is none, it is no JSON Schema, or not one of objects.
+        SchemaError: there is no schema, it is not a JSON Schema, or it is not the schema of an object.
     """
     if source is None:
-        raise SchemaError(f"stream {stream!r} has no schema; say one with tap.schema({stream!r}, …)")
+        raise SchemaError(f"stream {stream!r} has no schema; declare one with tap.schema({stream!r}, …)")
     where = f"schema of {stream}"
     if isinstance(source, Mapping):
         found = dict(source)
@@ -53,19 +53,17 @@ def schema_of(source: Any, client: Callable[[], Any], stream: str) -> dict[str, 
 
 
 def _no_file(path: str) -> bytes:
-    """Refuse: what a function made, perhaps of what its source sent, has no business with the files of this machine."""
-    raise ValueError("a schema that is from no file refers to none; take it with json_file")
+    """Reject reading a file: a schema of a function can come from the source, which must not read local files."""
+    raise ValueError("a schema without a file cannot reference files; load it with json_file")
 
 
 def json_file(path: str | os.PathLike[str], *, depth: int = 2, allow_remote: bool = False) -> SchemaSource:
-    """Take a schema from a JSON file; ``orders.json#/definitions/line`` takes a part of one.
-
-    A relative path is seen from the file that calls this, also where that is inside of a zip.
+    """Return a source that reads a JSON file; ``orders.json#/definitions/line`` is a part of one.
 
     Args:
-        path: the file's.
-        depth: how often a schema that refers to itself is followed into itself.
-        allow_remote: fetch http and https references.
+        path: relative to the file of the caller, which can be inside a zip, or absolute.
+        depth: how often a recursive schema is expanded.
+        allow_remote: whether to fetch http and https references.
     """
     read, place = relative_to_caller(path)
 
@@ -76,17 +74,17 @@ def json_file(path: str | os.PathLike[str], *, depth: int = 2, allow_remote: boo
         if fragment:
             target = documents.find(f"#{fragment}", target)
             if isinstance(target, str):
-                raise SchemaError(f"#{fragment} leads nowhere: {target}", file)
+                raise SchemaError(f"#{fragment} does not exist: {target}", file)
         return flatten(resolve_target(documents, target, depth))
 
     return source
 
 
 def json_folder(path: str | os.PathLike[str], *, depth: int = 2, allow_remote: bool = False) -> SchemaSource:
-    """Take each stream's schema from the file of its name in a folder, ``contacts`` from ``contacts.json``.
+    """Return a source that reads the file with the stream's name in a folder: ``contacts.json`` for ``contacts``.
 
-    What several share is best in a folder of its own in there (``shared/address.json``), which they refer to.
-    A relative path is seen from the file that calls this; ``depth`` and ``allow_remote`` are as in ``json_file``.
+    Schemas can reference shared ones in a subfolder, such as ``shared/address.json``. The path is relative to the file
+    of the caller. ``depth`` and ``allow_remote`` are those of ``json_file``.
     """
     read, place = relative_to_caller(path)
     documents = Documents(read, allow_remote)
@@ -100,9 +98,9 @@ def json_folder(path: str | os.PathLike[str], *, depth: int = 2, allow_remote: b
 
 
 def generated(function: Callable[..., Mapping[str, Any]]) -> SchemaSource:
-    """Take schemas from a function of the client (or of nothing) that gives those of many streams by name.
+    """Return a source for a function that returns the schemas of many streams by name.
 
-    It is called once, when the first schema is wanted.
+    The function takes the client or nothing, and is called once, for the first schema.
     """
     takes_client = bool(inspect.signature(function).parameters)
     found: dict[str, Any] = {}
@@ -121,7 +119,7 @@ def generated(function: Callable[..., Mapping[str, Any]]) -> SchemaSource:
 
 
 def from_type(kind: Any) -> SchemaSource:
-    """Take the schema that a msgspec Struct, a dataclass, an attrs class or a TypedDict is of."""
+    """Return a source with the schema of a msgspec Struct, a dataclass, an attrs class or a TypedDict."""
 
     def source(client: Any, stream: str) -> dict[str, Any]:
         import msgspec
@@ -137,12 +135,12 @@ def from_type(kind: Any) -> SchemaSource:
 
 
 def registry_type(name: str, version: str | None = None, place: str | None = None) -> SchemaSource:
-    """Take the schema of a type in balog's registry, without what only its events have (``cls_type``, ``version``).
+    """Return a source with the schema of a type in balog's registry, without ``cls_type`` and ``version``.
 
     Args:
         name: the type's ``cls_type``.
-        version: SemVer; the latest when None.
-        place: the registry's folder or URL; None means ``$BALOG_REGISTRY``, and without that the types of balog.
+        version: SemVer; None means the latest version.
+        place: the registry's folder or URL; None means ``$BALOG_REGISTRY``, or balog's own types without it.
     """
 
     def source(client: Any, stream: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether a document is a JSON Schema, and one of a size that a target can take."""
+"""Validity of schemas: whether a document is a JSON Schema, within limits of size and depth."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from balog.tap.schema.keywords import Steps, children
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "check", "decode", "fault"]
 
 MAX_BYTES = 4 << 20
-"""A larger file is refused unread."""
+"""Maximum size of a file, in bytes."""
 MAX_DEPTH = 100
-"""Levels of objects and lists in a document."""
+"""Maximum nesting of objects and lists in a document."""
 MAX_NODES = 10_000
-"""Schemas in a schema, its references resolved."""
+"""Maximum number of schemas in a schema with resolved references."""
 
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 
@@ -73,17 +73,17 @@ _shape("a text", lambda value: isinstance(value, str), "format", "pattern", "tit
 
 
 def fault(reason: str, source: str = "", steps: Steps = ()) -> SchemaError:
-    """Make the error that says where in which document something is wrong."""
-    from balog.registry.reasons import json_path  # only who has an error needs the registry
+    """Return an error with the document and the place."""
+    from balog.registry.reasons import json_path  # imported only for errors: the registry is slow to import
 
     return SchemaError(reason, source, json_path(steps))
 
 
 def decode(data: bytes, source: str) -> Any:
-    """Read a document that should be a JSON Schema, or hold some.
+    """Decode a document that is, or contains, JSON Schemas.
 
     Raises:
-        SchemaError: it is no JSON, larger than 4 MiB, or nested deeper than 100.
+        SchemaError: the document is not JSON, larger than 4 MiB, or nested deeper than 100.
     """
     if len(data) > MAX_BYTES:
         raise SchemaError(f"larger than {MAX_BYTES >> 20} MiB; is this the right file?", source)
@@ -98,10 +98,10 @@ def decode(data: bytes, source: str) -> Any:
 
 
 def check_depth(document: Any, source: str = "") -> None:
-    """Refuse a document that is nested too deep for what walks through it.
+    """Raise if a document is nested too deep for recursive functions.
 
     Raises:
-        SchemaError: it is nested deeper than 100.
+        SchemaError: the document is nested deeper than 100.
     """
     level, depth = [document] if isinstance(document, (dict, list)) else [], 0
     while level:
@@ -109,15 +109,15 @@ def check_depth(document: Any, source: str = "") -> None:
         if depth > MAX_DEPTH:
             raise SchemaError(f"nested deeper than {MAX_DEPTH}", source)
         below = (inner for node in level for inner in (node.values() if isinstance(node, dict) else node))
-        # One object may be in many places, in a schema that was made in Python.
+        # Schemas made in Python can share objects.
         level = list({id(inner): inner for inner in below if isinstance(inner, (dict, list))}.values())
 
 
 def check(schema: Any, source: str = "") -> None:
-    """Refuse what is no JSON Schema of any draft from 4 to 2020-12: the first place that is wrong.
+    """Raise at the first error of a JSON Schema of drafts 4 to 2020-12.
 
     Raises:
-        SchemaError: a keyword's value is not of the kind that it takes, or there are more than 10,000 schemas in it.
+        SchemaError: the value of a keyword has the wrong type, or there are more than 10,000 schemas.
     """
     check_depth(schema, source)
     nodes: list[tuple[Steps, Any]] = [((), schema)]

@@ -1,4 +1,4 @@
-"""XML Schema and WSDL as JSON Schema, and XML elements as records of it; on the standard library alone."""
+"""Conversion of XML Schema and WSDL to JSON Schema, and of XML elements to records, without other packages."""
 
 from balog.tap.schema.xml.sources import wsdl, xsd
 from balog.tap.schema.xml.values import from_xml

@@ -1,8 +1,8 @@
-"""XML Schema's elements and complex types as JSON Schema, for the records that ``from_xml`` makes.
+"""Conversion of XML Schema's elements and complex types to JSON Schema, for records of ``from_xml``.
 
-What may come more than once is an array; what may be absent, or is ``nillable``, may be null; nothing is required, so
-that members can be left out by selection. ``xs:anyType`` takes anything, and so do objects with an ``xs:any``
-(``additionalProperties``), and those that are cut.
+Repeated elements become arrays. Optional and ``nillable`` elements allow null. Nothing is required, so that properties
+can be deselected. ``xs:anyType``, objects with ``xs:any`` and truncated objects allow anything
+(``additionalProperties``).
 https://www.w3.org/TR/xmlschema-1/
 """
 
@@ -27,7 +27,7 @@ _MAX_WORDS = 500
 
 
 class _Content(NamedTuple):
-    """What a complex type has: elements, attributes, text, and by ``xs:any`` and ``xs:anyAttribute`` anything else."""
+    """The content of a complex type: elements, attributes, text, and whether ``xs:any…`` allows others."""
 
     members: ChildElements
     attributes: dict[str, dict[str, Any]]
@@ -36,11 +36,12 @@ class _Content(NamedTuple):
 
 
 class XsdConverter:
-    """Makes JSON Schemas of what ``definitions`` declare.
+    """Converts the declarations of ``definitions`` to JSON Schemas.
 
     Args:
-        depth: how often a type is followed into itself; then it is an object of anything.
-        levels: of elements within elements; what is deeper is an object of anything.
+        definitions: the declarations.
+        depth: how often a recursive type is expanded; then it becomes an object that allows anything.
+        levels: maximum nesting of elements; deeper ones become objects that allow anything.
     """
 
     def __init__(self, definitions: Definitions, depth: int = 1, levels: int = 20) -> None:
@@ -56,7 +57,7 @@ class XsdConverter:
         """Return the schema of an element's value.
 
         Raises:
-            SchemaError: what it is made of is not declared, or is more than 10,000 schemas.
+            SchemaError: a part is not declared, or there are more than 10,000 schemas.
         """
         self._count()
         node = declared.node
@@ -78,7 +79,7 @@ class XsdConverter:
         return _described(made, node)
 
     def _count(self) -> None:
-        """Count the schemas that are made."""
+        """Count the created schemas, up to the limit."""
         self._nodes += 1
         if self._nodes > MAX_NODES:
             raise SchemaError(f"more than {MAX_NODES} schemas; name an element or a type further in, or fewer levels")
@@ -123,7 +124,7 @@ class XsdConverter:
         return {"type": "string"}
 
     def _parts(self, declared: Declaration, attribute: str, chain: int) -> list[dict[str, Any]]:
-        """Return the simple types that one is made of: those that it names, and those inside of it."""
+        """Return the member types of a simple type: named ones and inner ones."""
         found = []
         for prefixed in declared.node.get(attribute).split():
             name = declared.name(prefixed)
@@ -196,7 +197,7 @@ class XsdConverter:
         return _Content({}, {}, self.named(name, declared.node.line))
 
     def _own(self, declared: Declaration) -> _Content:
-        """Return what stands right inside of a complex type, or of an extension in it."""
+        """Return the child nodes of a complex type, or of its extension."""
         members: ChildElements = {}
         for node in declared.node:
             if local(node.tag) in ("sequence", "all", "choice", "group"):
@@ -204,7 +205,7 @@ class XsdConverter:
         return _Content(members, dict(self._attributes(declared, 0)), None, self._is_open(declared, 0))
 
     def _is_open(self, declared: Declaration, chain: int) -> bool:
-        """Return whether there may be elements or attributes that are not named."""
+        """Return whether undeclared elements or attributes are allowed."""
         self._particles.step()
         for node in declared.node:
             kind = local(node.tag)
@@ -241,7 +242,7 @@ class XsdConverter:
         elif node.get("type"):
             made = self.named(declared.name(node.get("type")), node.line)
         else:
-            made = self._simple(declared)  # a simpleType inside, or any text
+            made = self._simple(declared)  # an inner simpleType, or any text
             for inner in node:
                 if local(inner.tag) == "simpleType":
                     made = self._simple(declared.inside(inner))
@@ -252,7 +253,7 @@ class XsdConverter:
 
 
 def _described(schema: dict[str, Any], node: XmlNode) -> dict[str, Any]:
-    """Add the words of an ``xs:documentation``."""
+    """Add the text of ``xs:documentation`` as description."""
     for annotation in node:
         if local(annotation.tag) != "annotation":
             continue

@@ -1,4 +1,4 @@
-"""What XML Schemas declare, by its qualified name: one document and those that it includes and imports."""
+"""Declarations of XML Schemas by qualified name: of a document and of those that it includes and imports."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ class Declaration(NamedTuple):
     """A declaration.
 
     Attributes:
-        node: its element.
-        namespace: the target namespace of the schema that it is in.
+        node: the element of the declaration.
+        namespace: the target namespace of its schema.
     """
 
     node: XmlNode
     namespace: str
 
     def inside(self, node: XmlNode) -> Declaration:
-        """Return what is declared inside of it."""
+        """Return a declaration inside this one."""
         return Declaration(node, self.namespace)
 
     def name(self, prefixed: str) -> str:
-        """Return the qualified name, ``{namespace}name``, that ``prefixed`` (``tns:Order``) stands for here."""
+        """Return the qualified name, ``{namespace}name``, of a prefixed name such as ``tns:Order``."""
         prefix, _, name = prefixed.strip().rpartition(":")
         if prefix and prefix not in self.node.prefixes:
             raise SchemaError(f"the prefix of {prefixed!r} stands for nothing, line {self.node.line}")
-        # Where a schema without a namespace was included, its names are those of who included it.
+        # An included schema without a namespace has the namespace of the including one.
         space = self.node.prefixes.get(prefix) or ("" if prefix else self.namespace)
         return f"{{{space}}}{name}" if space else name
 
@@ -48,14 +48,14 @@ class Definitions:
     """Declarations of a set of schemas.
 
     Args:
-        read: gives a file's bytes.
-        allow_remote: whether http and https are fetched; without it, a file of the same name beside the schema is
-            taken.
+        read: returns the bytes of a file.
+        allow_remote: whether to fetch http and https URLs. Otherwise, a file with the same name next to the schema is
+            used.
 
     Attributes:
-        tables: for each kind (``element``, ``complexType`` …) what there is, by qualified name.
-        substitutes: elements that may stand in the place of another, by that one's name.
-        unread: what was imported and not read, for errors.
+        tables: for each kind (``element``, ``complexType`` …), the declarations by qualified name.
+        substitutes: names of substitute elements by the name of the substituted element.
+        unread: imports that were not read, for errors.
     """
 
     def __init__(self, read: Reader, allow_remote: bool = False) -> None:
@@ -68,32 +68,32 @@ class Definitions:
         self.unread: list[str] = []
 
     def open(self, place: str) -> tuple[XmlNode, str]:
-        """Read a document; gives its root and the URL that others are seen from.
+        """Read a document. Return its root and its base URL.
 
         Raises:
-            SchemaError: it is not there, or is no XML.
+            SchemaError: the document does not exist or is not XML.
         """
         if is_remote(place):
             return parse(fetch(place, MAX_XML_BYTES), place), place
         return parse(self._bytes(place), place), location_of(place)
 
     def add(self, root: XmlNode, url: str, namespace: str = "") -> None:
-        """Take in an ``xs:schema`` and what it includes and imports.
+        """Add the declarations of an ``xs:schema`` and of those that it includes and imports.
 
         Args:
             root: the element.
-            url: where it is.
-            namespace: of who includes it, for one that has none.
+            url: its base URL.
+            namespace: the namespace of the including schema, for schemas without one.
 
         Raises:
-            SchemaError: it is no schema, uses ``xs:redefine``, or includes what is not there.
+            SchemaError: this is not a schema, it uses ``xs:redefine``, or an include does not exist.
         """
         left = [(root, url, namespace)]
         while left:
             left += self._declare(*left.pop())
 
     def _declare(self, root: XmlNode, url: str, namespace: str) -> list[tuple[XmlNode, str, str]]:
-        """Take in one ``xs:schema``; gives those that it includes and imports, as ``add`` takes them."""
+        """Add one ``xs:schema``. Return its includes and imports as arguments of ``add``."""
         if root.tag != f"{{{XSD}}}schema":
             raise SchemaError(f"want an XML Schema; found {local(root.tag)}", unquote(url))
         space = root.get("targetNamespace") or namespace
@@ -117,14 +117,14 @@ class Definitions:
         return others
 
     def seen_from(self, url: str, node: XmlNode) -> str:
-        """Return the place that an import in the document at ``url`` says; "" where it is not to be read.
+        """Return the location of an import in the document at ``url``; "" if it is not read.
 
         Raises:
-            SchemaError: it is no place that may be read from there, or more than 500 were.
+            SchemaError: the location may not be read from there, or there are more than 500.
         """
         location = (node.get("schemaLocation") or node.get("location")).strip()
         if not location:
-            self.unread.append(f"{node.get('namespace') or 'what has no namespace'} (the import says no place)")
+            self.unread.append(f"{node.get('namespace') or 'no namespace'} (the import has no location)")
             return ""
         try:
             place = urljoin(url, location)
@@ -135,13 +135,14 @@ class Definitions:
             raise SchemaError(f"includes more than {_MAX_FILES} others", unquote(url))
         if is_remote(place) and not self._allow_remote:
             name = os.path.basename(urlsplit(place).path)
-            beside = urljoin(url, name) if name and not is_remote(url) else ""
-            if beside and self._is_there(unquote(beside)):
-                return unquote(beside)
-            self.unread.append(f"{place} (not fetched; keep a copy beside the schema, or say allow_remote=True)")
+            neighbour = urljoin(url, name) if name and not is_remote(url) else ""
+            if neighbour and self._is_there(unquote(neighbour)):
+                return unquote(neighbour)
+            self.unread.append(f"{place} (not fetched; store a copy next to the schema, or set allow_remote=True)")
             return ""
         if urlsplit(place).scheme not in ("", "http", "https") or (is_remote(url) and not is_remote(place)):
-            raise SchemaError(f"includes {location!r}, line {node.line}, which is no file beside it", unquote(url))
+            reason = "which is neither a relative path nor an http URL"
+            raise SchemaError(f"includes {location!r}, line {node.line}, {reason}", unquote(url))
         return place if is_remote(place) else unquote(place)
 
     def _bytes(self, path: str) -> bytes:
@@ -158,10 +159,10 @@ class Definitions:
         return True
 
     def find(self, kind: str, name: str, line: int = 0) -> Declaration:
-        """Return what was declared by a qualified name.
+        """Return the declaration of a qualified name.
 
         Raises:
-            SchemaError: nothing was.
+            SchemaError: there is none.
         """
         found = self.tables[kind].get(name)
         if found is None:

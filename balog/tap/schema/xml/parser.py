@@ -1,9 +1,9 @@
-"""XML as nodes, safely: nothing outside of the document is read, and nothing in it unfolds to more than was sent.
+"""Safe parsing of XML: no external resources are read, and entities cannot expand the document.
 
-Entities that a document declares may be short texts, which published schemas have (``&xsd;``); what is declared by other
-entities, or elsewhere, is refused. See https://owasp.org/www-community/vulnerabilities/XML_External_Entity_(XXE)_Processing
+A document can declare entities with short texts, as published schemas do (``&xsd;``). Entities that use others, and
+external ones, are rejected. See https://owasp.org/www-community/vulnerabilities/XML_External_Entity_(XXE)_Processing
 and "billion laughs".
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MAX_DEPTH = 200
 
 
 class XmlNode:
-    """An element, as ``xml.etree`` has them, which also knows its prefixes and its line.
+    """An element like those of ``xml.etree``, with its prefixes and its line.
 
     Attributes:
-        tag: ``{namespace}name``, or the name alone where there is no namespace.
-        attrib: its attributes, by names of that form.
-        text: all of the text right inside of it.
-        prefixes: what prefixes stand for; "" for names without one.
-        line: where it begins, from 1.
+        tag: ``{namespace}name``, or the name without a namespace.
+        attrib: the attributes by names of the same form.
+        text: the text directly inside the element.
+        prefixes: namespaces by prefix; "" is the default namespace.
+        line: the line of the start tag, from 1.
     """
 
     __slots__ = ("attrib", "children", "line", "prefixes", "tag", "text")
@@ -52,7 +52,7 @@ class XmlNode:
         return self.attrib.get(name, default)
 
     def iter(self, name: str = "") -> Iterator[XmlNode]:
-        """Yield this element and all inside of it, or those of a local name."""
+        """Yield this element and its descendants, or those with a local name."""
         nodes = [self]
         while nodes:
             node = nodes.pop()
@@ -67,11 +67,11 @@ def local(tag: str) -> str:
 
 
 def parse(data: bytes, source: str = "") -> XmlNode:
-    """Read an XML document.
+    """Parse an XML document.
 
     Raises:
-        SchemaError: it is none, larger than 16 MiB (1 MiB when it declares entities), nested deeper than 200, or its
-            entities are other than short texts.
+        SchemaError: the document is not XML, larger than 16 MiB (1 MiB if it declares entities), nested deeper than
+            200, or has entities other than short texts.
     """
     from xml.parsers import expat
 
@@ -134,12 +134,12 @@ class _Builder:
     def _entity(self, name: str, is_parameter: bool, value: str | None, base: Any, system: Any, *rest: Any) -> None:
         if value is None or len(value) > MAX_ENTITY or "&" in value or "%" in value:
             line = self._parser.CurrentLineNumber
-            raise SchemaError(f"declares the entity {name!r}, which is no short text, line {line}", self._source)
+            raise SchemaError(f"declares the entity {name!r}, which is not a short text, line {line}", self._source)
         if self._size > _MAX_WITH_ENTITIES:
             raise SchemaError(f"declares entities, and is larger than {_MAX_WITH_ENTITIES >> 20} MiB", self._source)
 
     def _external(self, *arguments: Any) -> int:
-        raise SchemaError(f"reads what is outside of it, line {self._parser.CurrentLineNumber}", self._source)
+        raise SchemaError(f"reads an external resource, line {self._parser.CurrentLineNumber}", self._source)
 
 
 def _clark(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The elements of a group (``xs:sequence``, ``xs:choice``, ``xs:all``), and how often each may be there."""
+"""The elements of groups (``xs:sequence``, ``xs:choice``, ``xs:all``) and their numbers of occurrences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_STEPS = 100_000
 
 
 class ChildElement(NamedTuple):
-    """An element within a complex type: how often it may be there, and what it may be."""
+    """An element of a complex type: its minimum and maximum occurrences, and its declarations."""
 
     least: int
     most: int
@@ -28,20 +28,20 @@ ChildElements = dict[str, ChildElement]
 
 
 class Particles:
-    """Reads groups of elements out of ``definitions``."""
+    """Reads groups of elements from ``definitions``."""
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
         self._steps = 0
 
     def step(self) -> None:
-        """Count what is looked at: groups that refer to groups twice would double with each."""
+        """Count the work, because nested references to groups can double it at each level."""
         self._steps += 1
         if self._steps > _MAX_STEPS:
             raise SchemaError(f"made of more than {_MAX_STEPS} parts; name an element or a type further in")
 
     def members(self, declared: Declaration, chain: int = 0) -> ChildElements:
-        """Return the elements of a group of them, by name, with how often each may be there in all."""
+        """Return the elements of a group by name, with their total occurrences."""
         self.step()
         node = declared.node
         kind = local(node.tag)
@@ -64,7 +64,7 @@ class Particles:
         }
 
     def _element(self, declared: Declaration) -> ChildElements:
-        """Return an element, or those that may stand in its place."""
+        """Return an element, or its substitutes."""
         if not declared.node.get("ref"):
             return {declared.node.get("name"): ChildElement(1, 1, (declared,))}
         head = declared.name(declared.node.get("ref"))
@@ -95,7 +95,7 @@ class Particles:
 
 
 def after(one: ChildElements, other: ChildElements) -> ChildElements:
-    """Return the elements of a sequence of two."""
+    """Return the elements of two groups in sequence."""
     found = dict(one)
     for name, member in other.items():
         before = found.get(name)

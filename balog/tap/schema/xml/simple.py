@@ -1,8 +1,8 @@
-"""Simple types of XML Schema as JSON Schema: the built-in ones and what restricts them.
+"""Conversion of XML Schema's simple types to JSON Schema: built-in types and their restrictions.
 
-https://www.w3.org/TR/xmlschema-2/. What JSON Schema can't say is left out, so that no valid document is refused:
-``pattern`` is another language of patterns and is kept as a comment; bounds of times; digits behind the point, which
-validators that compute with floats get wrong.
+https://www.w3.org/TR/xmlschema-2/. Restrictions without an equivalent in JSON Schema are left out, so that no valid
+document is rejected: ``pattern``, another regex language, which becomes a comment; bounds of times; and digits after
+the decimal point, which validators with floats get wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TEXTS = (
     *("time", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay"),
 )
 _MOST_ZEROS = 300
-_MOST_DIGITS = 18  # a larger bound is none that a target's integers could keep to
+_MOST_DIGITS = 18  # targets' integers cannot have larger bounds
 _BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 
 BUILT_IN: Mapping[str, dict[str, Any]] = {
@@ -32,7 +32,7 @@ BUILT_IN: Mapping[str, dict[str, Any]] = {
     **{name: {"type": "array", "items": _TEXT, LIST: True} for name in ("NMTOKENS", "IDREFS", "ENTITIES")},
     "boolean": {"type": "boolean"},
     "decimal": {"type": "number"},
-    # INF and NaN are no numbers in JSON: null stands for them.
+    # INF and NaN are not numbers in JSON; they become null.
     "float": {"type": ["null", "number"]},
     "double": {"type": ["null", "number"]},
     "integer": {"type": "integer"},
@@ -104,7 +104,7 @@ def _facets(node: XmlNode) -> Iterator[tuple[str, str]]:
 
 
 def joined(schemas: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return one schema for an ``xs:union``: its types, and the choices where each has some."""
+    """Return one schema for an ``xs:union``: all types, and all choices if each member has some."""
     kinds: list[str] = []
     for schema in schemas:
         declared = schema.get("type", "string")
@@ -121,14 +121,14 @@ def joined(schemas: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _distinct(values: list[Any]) -> list[Any]:
-    """Leave out what is there already; 1 is not true."""
+    """Return the values without duplicates; 1 differs from true."""
     if any(isinstance(value, list) for value in values):
         return [value for index, value in enumerate(values) if value not in values[:index]]
     return [value for _, value in dict.fromkeys((type(value), value) for value in values)]
 
 
 def plain(value: Any) -> Any:
-    """Return a value as a schema has it, which is written with floats; None for a number beyond those."""
+    """Return a value for a schema, with floats for decimals; None for numbers beyond floats."""
     if not isinstance(value, Decimal):
         return value
     if value.adjusted() > _MOST_ZEROS:

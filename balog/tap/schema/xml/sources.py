@@ -1,4 +1,4 @@
-"""Schemas of streams out of XML Schemas and out of the WSDL of a SOAP service."""
+"""Sources of streams' schemas: XML Schemas, and the WSDL of SOAP services."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def xsd(
     levels: int = 20,
     allow_remote: bool | None = None,
 ) -> SchemaSource:
-    """Take a schema from an XML Schema.
+    """Return a source that converts an XML Schema.
 
     Args:
-        place: a file, seen from the one that calls this; or a web address, which is fetched when schemas are wanted.
-        element: a global element's name, and names of elements inside of it: ``orders/order``. The stream's name, or
-            the only global element, when neither this nor ``type`` is given.
-        type: a global type's name instead.
-        depth: how often a type is followed into itself; then it is an object of anything.
-        levels: of elements within elements; what is deeper is an object of anything.
-        allow_remote: whether schemas that this one imports are fetched; None means when it is itself. Without it, a
-            file of the same name beside the schema is taken.
+        place: a file, relative to the file of the caller; or a URL, which is fetched at the first use.
+        element: the name of a global element, with the path to an inner one: ``orders/order``. Without ``element`` and
+            ``type``, the element with the stream's name, or the only global element.
+        type: the name of a global type, instead of an element.
+        depth: how often a recursive type is expanded; then it becomes an object that allows anything.
+        levels: maximum nesting of elements; deeper ones become objects that allow anything.
+        allow_remote: whether to fetch imported schemas; None means if ``place`` is a URL. Otherwise, a file with the
+            same name next to the schema is used.
     """
     given = os.fspath(place)
     read, path = relative_to_caller(given) if not is_remote(given) else relative_to_caller("/")
@@ -69,13 +69,14 @@ def wsdl(
     levels: int = 20,
     allow_remote: bool | None = None,
 ) -> SchemaSource:
-    """Take a schema from the WSDL (1.1) of a SOAP service.
+    """Return a source that converts the WSDL (1.1) of a SOAP service.
 
     Args:
-        place: a file, seen from the one that calls this; or a web address.
-        operation: what it answers is described; names of elements inside may follow: ``ListOrders/orders/order``.
-        type: a type that is described in the WSDL, as ``Order``, instead.
-        element: a global element instead, as in ``xsd``.
+        place: a file, relative to the file of the caller; or a URL.
+        operation: the operation whose response is converted, with the path to an inner element:
+            ``ListOrders/orders/order``.
+        type: a type of the WSDL, such as ``Order``, instead of an operation.
+        element: a global element, as in ``xsd``, instead of an operation.
         depth, levels, allow_remote: as in ``xsd``.
     """
     given = os.fspath(place)
@@ -102,7 +103,7 @@ def wsdl(
 
 
 def _described(definitions: Definitions, path: str) -> list[XmlNode]:
-    """Take in the schemas of a WSDL and of those that it imports; gives what else these say."""
+    """Add the schemas of a WSDL and of its imports. Return their other definitions."""
     places, found = [path], []
     for place in places:
         root, url = definitions.open(place)
@@ -123,7 +124,7 @@ def _described(definitions: Definitions, path: str) -> list[XmlNode]:
 
 
 def _answer(converter: XsdConverter, definitions: Definitions, nodes: list[XmlNode], operation: str) -> dict[str, Any]:
-    """Return the schema of the message that an operation answers with."""
+    """Return the schema of an operation's response."""
     operations = {
         node.get("name"): node for port in nodes if local(port.tag) == "portType" for node in port.iter("operation")
     }
@@ -131,7 +132,7 @@ def _answer(converter: XsdConverter, definitions: Definitions, nodes: list[XmlNo
         raise SchemaError(f"there is no operation {operation!r}; there are {', '.join(operations) or 'none'}")
     answer = next((node for node in operations[operation] if local(node.tag) == "output"), None)
     if answer is None:
-        raise SchemaError(f"the operation {operation!r} answers nothing")
+        raise SchemaError(f"the operation {operation!r} has no response")
     name = answer.get("message").rpartition(":")[2]
     message = next((node for node in nodes if local(node.tag) == "message" and node.get("name") == name), None)
     if message is None:
@@ -161,19 +162,19 @@ def _element(converter: XsdConverter, definitions: Definitions, wanted: str, is_
 
 
 def _name(definitions: Definitions, kinds: tuple[str, ...], wanted: str) -> str:
-    """Return the qualified name of what was wanted by its local one, or as ``{namespace}name``."""
+    """Return the qualified name for a local name or a ``{namespace}name``."""
     known = [name for kind in kinds for name in definitions.tables[kind]]
     found = [name for name in known if wanted in (name, local(name))]
     if len(found) == 1:
         return found[0]
     if found:
-        raise SchemaError(f"{wanted!r} is there more than once; say one of {', '.join(found)}")
+        raise SchemaError(f"{wanted!r} is ambiguous; use one of {', '.join(found)}")
     there = ", ".join(sorted(map(local, known)))[:300]
     raise SchemaError(f"there is no {' or '.join(kinds)} {wanted!r}; there are {there or 'none'}")
 
 
 def _inside(schema: dict[str, Any], way: list[str], name: str) -> dict[str, Any]:
-    """Go from an element into those inside of it."""
+    """Return the schema of an inner element."""
     for step in way:
         schema = schema.get("items", schema)
         properties: Mapping[str, Any] = schema.get("properties", {})
@@ -184,8 +185,8 @@ def _inside(schema: dict[str, Any], way: list[str], name: str) -> dict[str, Any]
 
 
 def _object(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    """Make a schema one of records: an object, never null."""
+    """Return a schema for records: of an object that is never null."""
     kind = schema.get("type")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
-        raise SchemaError(f"{name} is no element with others inside of it, but {kind or 'of any type'}")
+        raise SchemaError(f"{name} has no inner elements; it is {kind or 'of any type'}")
     return {**schema, "type": "object"}

@@ -1,7 +1,7 @@
-"""Records of XML elements, typed by the JSON Schema that was made of their XML Schema.
+"""Conversion of XML elements to records, with types from the JSON Schema of their XML Schema.
 
-Names are local ones, without a namespace. Attributes and the text of an element that has attributes are named as zeep
-names them: ``currency``, ``attr__currency`` where an element has that name, too, and ``_value_1`` for the text.
+Names are local, without namespaces. Attributes, and the text of an element with attributes, have the names of zeep:
+``currency``, or ``attr__currency`` if an element has the same name, and ``_value_1`` for the text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["ATTRIBUTE", "LIST", "TEXT", "from_xml", "scalar"]
 ATTRIBUTE = "attr__"
 TEXT = "_value_1"
 LIST = "x-xml-list"
-"""A keyword of an array that is one text in XML, its items parted by spaces (``xs:list``)."""
+"""A keyword of arrays that are one text with spaces in XML (``xs:list``)."""
 
 _XSI = "{http://www.w3.org/2001/XMLSchema-instance}"
 _XML = "{http://www.w3.org/XML/1998/namespace}"
@@ -28,18 +28,18 @@ _OFFSET = re.compile(r"(?:Z|[+-]\d\d:\d\d)\Z")
 
 
 def from_xml(element: Any, schema: Mapping[str, Any]) -> Any:
-    """Return an element as a record that its schema types.
+    """Convert an element to a record with the types of its schema.
 
-    What does not look like its type stays a text, for the stream's policy to deal with; what the schema does not know
-    is a text, or an object of such. A time without an offset is taken for UTC, of a date its offset is left out; INF,
-    NaN and an empty element of a number, a time or a boolean are None; decimals are ``Decimal``.
+    Values that do not match their type stay strings, for the stream's policy. Undeclared elements become strings, or
+    objects of strings. A time without an offset counts as UTC; the offset of a date is dropped. INF, NaN and empty
+    numbers, times and booleans become None; decimals become ``Decimal``.
 
     Args:
-        element: of ``xml.etree`` or lxml; or a document, as bytes, which is read safely.
-        schema: as ``xsd`` and ``wsdl`` give it.
+        element: an element of ``xml.etree`` or lxml, or the bytes of a document, which are parsed safely.
+        schema: a schema of ``xsd`` or ``wsdl``.
 
     Raises:
-        SchemaError: bytes that are no XML, or unfold.
+        SchemaError: the bytes are not XML, or have forbidden entities.
     """
     if isinstance(element, bytes):
         element = parse(element)
@@ -84,7 +84,7 @@ def from_xml(element: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _first_that_fits(element: Any, schemas: list[dict[str, Any]], is_object: bool) -> Any:
-    """Return an element as the first of some schemas types it: one name, in two namespaces, may be two things."""
+    """Convert an element with the first schema that matches: one name can have several schemas, by namespace."""
     found: Any = None
     for schema in sorted(schemas, key=lambda schema: ("object" in _kinds(schema)) != is_object):
         found = from_xml(element, schema)
@@ -94,7 +94,7 @@ def _first_that_fits(element: Any, schemas: list[dict[str, Any]], is_object: boo
 
 
 def _text(element: Any) -> str:
-    """Return the text right inside of an element; ``xml.etree`` keeps what follows a child with the child."""
+    """Return the text directly inside an element; ``xml.etree`` stores text after a child with the child."""
     return (element.text or "") + "".join(getattr(child, "tail", "") or "" for child in element)
 
 
@@ -104,7 +104,7 @@ def _kinds(schema: Mapping[str, Any]) -> list[str]:
 
 
 def scalar(text: str, schema: Mapping[str, Any]) -> Any:
-    """Return the value of a simple type that a text stands for; the text itself when it stands for none."""
+    """Convert a text to its simple type; return it unchanged if it does not match."""
     kinds = _kinds(schema)
     if LIST in schema and "array" in kinds:
         return [scalar(item, schema.get("items", {})) for item in text.split()]
