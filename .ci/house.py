@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 CHECKED: tuple[str, ...] = (
     "balog/expressions",
+    "balog/http",
     "balog/metrics",
     "balog/recording",
     "balog/redaction",

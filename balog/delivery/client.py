@@ -14,7 +14,7 @@ from msgspec import structs
 from balog.backoff import Backoff, BackoffSequence
 from balog.errors import BalogError, ConfigError, complain
 from balog.event import Event, encode
-from balog.http import HttpError
+from balog.http import HttpStatusError
 from balog.outbound.dispatcher import Dispatcher
 from balog.outbound.spool import SpoolConfig
 from balog.outbound.stats import SinkStats
@@ -213,7 +213,7 @@ class Client:
                     keep_failed=keep_failed,
                     timeout=min(self._config.timeout, max(until - time.monotonic(), _SHORTEST)),
                 )
-            except HttpError as error:
+            except HttpStatusError as error:
                 if error.answer.status != 413:
                     raise
                 if len(part) == 1:

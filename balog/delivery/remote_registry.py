@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from balog.errors import ConfigError
-from balog.http import HttpClient, HttpError
+from balog.http import HttpClient, HttpStatusError
 from balog.registry import IncompatibleError, InvalidSchemaError, Registry, Schema, VersionTakenError, open_registry
 from balog.registry.comparing import CompatibilityReport, Mode
 from balog.registry.names import is_type, parse_file_name
@@ -87,7 +87,7 @@ class RemoteStore:
         try:
             return self._ask("GET", f"/{quote(type)}/{quote(kept.name.version)}", None)
         except StorageError as error:
-            if isinstance(error.__cause__, HttpError) and error.__cause__.answer.status == 404:
+            if isinstance(error.__cause__, HttpStatusError) and error.__cause__.answer.status == 404:
                 return None
             raise
 
@@ -103,7 +103,7 @@ class RemoteStore:
         try:
             answer = self._ask("POST", path, schema.source, FORMS[schema.form])
         except StorageError as error:
-            if isinstance(error.__cause__, HttpError):
+            if isinstance(error.__cause__, HttpStatusError):
                 self._refuse(schema, error.__cause__.answer.body)
             raise
         return msgspec.json.decode(answer, type=CompatibilityReport)

@@ -3,7 +3,7 @@
 Everything goes over urllib3, which is imported with the first connection.
 """
 
-from balog.http.client import HttpClient, HttpError, Response
+from balog.http.client import HttpClient, HttpResponse, HttpStatusError
 from balog.http.urls import CaFile, Timeout, Url, check_headers, check_url
 
-__all__ = ["CaFile", "HttpClient", "HttpError", "Response", "Timeout", "Url", "check_headers", "check_url"]
+__all__ = ["CaFile", "HttpClient", "HttpResponse", "HttpStatusError", "Timeout", "Url", "check_headers", "check_url"]

@@ -1,6 +1,6 @@
-"""Which addresses anybody may be called at: those of the public Internet, and none behind our own door.
+"""Public and private IP addresses, by IANA's registries of special-purpose addresses (RFC 6890).
 
-From IANA's registries of special-purpose addresses (RFC 6890), whatever the version of Python makes of them.
+``ipaddress.is_private`` differs between versions of Python, so it is not used.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ _EMBEDDING = [  # blocks whose packets end at an IPv4 address, and the bits belo
 
 
 def why_private(address: str) -> str:
-    """Say what an address is when it is none of the public Internet, as a noun; "" when it may be called.
+    """Return the kind of an address that is not public, as a noun; "" for a public one.
 
-    An IPv6 address that leads to an IPv4 address (mapped, NAT64, 6to4) is what that one is.
+    An IPv6 address that leads to an IPv4 address (mapped, NAT64, 6to4) is of that one's kind.
 
     Args:
-        address: IPv4 or IPv6 in text, as ``socket.getaddrinfo`` gives it; with a zone, too.
+        address: IPv4 or IPv6 in text, as ``socket.getaddrinfo`` returns it, also with a zone.
 
     Raises:
-        ValueError: it is no address.
+        ValueError: not an address.
     """
     found = ip_address(address)
     if isinstance(found, IPv6Address):
@@ -87,7 +87,7 @@ def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
 
 
 class Networks:
-    """The networks beside the public Internet that connections may go to.
+    """The private networks that connections may go to, in addition to the public Internet.
 
     Args:
         blocks: networks as ``10.1.0.0/16`` or ``fd00::/8``, or single addresses.
@@ -103,7 +103,7 @@ class Networks:
         return bool(self._blocks)
 
     def why_refused(self, address: str) -> str:
-        """Return what kind of address it is where nobody may connect to it, as a noun; "" where one may.
+        """Return the kind of an address to which no connection is allowed, as a noun; "" if one is.
 
         Raises:
             ValueError: not an address.
@@ -117,4 +117,4 @@ class Networks:
 
 
 ANYWHERE = Networks(["0.0.0.0/0", "::/0"])
-"""Every network; for what the operator wrote, never for what was pushed."""
+"""Every network. For URLs that the operator wrote, never for a pushed document's."""

@@ -1,4 +1,4 @@
-"""The one HTTP client of the sinks: bounded, verified, never redirected, and its failures told apart."""
+"""The HTTP client of sinks and of the event service's clients: bounded, verified, without redirects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from balog.http.pool import open_pool
 from balog.http.urls import check_headers, check_url
 from balog.retry_after import read_retry_after
 
-__all__ = ["HttpClient", "HttpError", "Response", "failure", "parse_retry_after"]
+__all__ = ["HttpClient", "HttpResponse", "HttpStatusError", "describe_failure", "parse_retry_after"]
 
 _MAX_ANSWER = 16 << 20
 _MAX_EXCERPT = 200
@@ -23,41 +23,41 @@ _MAX_RETRY_AFTER = 3600.0
 _EVENTS_FAULT = frozenset({400, 413, 415, 422})
 
 
-class Response(NamedTuple):
-    """An answer: its status, and at most 16 MiB of its body."""
+class HttpResponse(NamedTuple):
+    """An answer's status, and at most 16 MiB of its body."""
 
     status: int
     body: bytes
 
 
-class HttpError(SinkError):
-    """An answer that is no success, for a sink that knows more of this server's answers than their status.
+class HttpStatusError(SinkError):
+    """An answer whose status is not 2xx, for callers that interpret the body.
 
     Attributes:
-        answer: what came.
+        answer: the status and the body.
     """
 
-    def __init__(self, reason: str, answer: Response, *, retryable: bool, retry_after: float | None) -> None:
+    def __init__(self, reason: str, answer: HttpResponse, *, retryable: bool, retry_after: float | None) -> None:
         super().__init__(reason, retryable=retryable, retry_after=retry_after)
         self.answer = answer
 
 
 class HttpClient:
-    """Posts to one server over kept connections. Certificates are verified, redirects are errors.
+    """Sends requests to one server over kept connections. Certificates are verified, redirects are errors.
 
     Args:
-        url: where the paths that are posted to begin; with the path "" it is taken as it is.
-        headers: sent with every request; credentials belong here. No error says any of them, also when the answer does.
+        url: the base URL; requests with the path "" go to exactly this URL.
+        headers: sent with every request; put credentials here. No error shows them, even if the answer repeats them.
         timeout: seconds for connecting, and for each wait for an answer.
-        ca_file: the authorities to trust instead of the system's.
-        is_gzipped: whether bodies go compressed.
-        secrets: what bodies hold and no error may say.
-        pool: asked in the place of a pool of its own (``open_pool``); the environment's proxy, ``timeout`` and
-            ``ca_file`` are then that one's business.
+        ca_file: a PEM file of the authorities to trust instead of the system's.
+        is_gzipped: compress bodies.
+        secrets: texts in bodies that no error may show.
+        pool: a pool to use instead of ``open_pool``'s; ``timeout``, ``ca_file`` and the environment's proxy are then
+            ignored.
 
     Raises:
-        ConfigError: a URL that is none or has credentials in it, a ``ca_file`` that is none, a header that no request
-            can have, a proxy in the environment that cannot be used.
+        ConfigError: not a URL, or one with credentials; a ``ca_file``, a header or the environment's proxy that cannot
+            be used.
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class HttpClient:
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
-    ) -> Response:
-        """Post a body; give any answer of 2xx.
+    ) -> HttpResponse:
+        """Post a body and return the answer, whose status is 2xx.
 
         Raises:
-            SinkError: no answer, or another status (``HttpError``). Statuses that find fault with the events (400, 413,
-                415, 422) are not retryable; every other one is, and keeps to the answer's ``Retry-After``.
+            SinkError: no answer, or another status (``HttpStatusError``). Statuses that reject the events (400, 413,
+                415, 422) are not retryable; every other one is, after the answer's ``Retry-After``.
         """
         sent = {**self._headers, "Content-Type": content_type, **(headers or {})}
         if self._is_gzipped:
@@ -102,8 +102,8 @@ class HttpClient:
 
     def request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float | None = None
-    ) -> Response:
-        """Send any request, with these headers as they are and this ``timeout`` if one is given; see ``post``."""
+    ) -> HttpResponse:
+        """Send a request with exactly these headers; see ``post``."""
         import urllib3
 
         url = self._url.rstrip("/") + path if path else self._url
@@ -122,34 +122,34 @@ class HttpClient:
             try:
                 data = b"" if method == "HEAD" else self._read(answer)
             finally:
-                # What is left unread would come first in the connection's next answer.
+                # Unread bytes would be taken for the beginning of the connection's next answer.
                 answer.release_conn() if answer.isclosed() else answer.close()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            raise SinkError(f"{self.place}: {failure(error)}") from None
+            raise SinkError(f"{self.place}: {describe_failure(error)}") from None
         if 200 <= answer.status < 300:
-            return Response(answer.status, data)
-        said = self._excerpt(f"{answer.status} {answer.reason or ''}".encode())
+            return HttpResponse(answer.status, data)
+        text = self._excerpt(f"{answer.status} {answer.reason or ''}".encode())
         if 300 <= answer.status < 400:
-            said += ", a redirect, which is not followed; is the URL right?"
+            text += ", a redirect, which is not followed; is the URL right?"
         elif excerpt := self._excerpt(data):
-            said += f": {excerpt}"
-        raise HttpError(
-            f"{self.place} answered {said}",
-            Response(answer.status, data),
+            text += f": {excerpt}"
+        raise HttpStatusError(
+            f"{self.place} answered {text}",
+            HttpResponse(answer.status, data),
             retryable=answer.status not in _EVENTS_FAULT,
             retry_after=parse_retry_after(answer.headers.get("Retry-After")),
         )
 
     def probe(self, path: str = "", method: str = "HEAD") -> None:
-        """See whether the server is there and takes the credentials, without giving it anything.
+        """Check that the server answers and accepts the credentials, without sending it anything.
 
         Raises:
-            SinkError: it does not answer, or refuses who asks (401, 403, 407), or is out of order (5xx but 501). What
-                else it answers is its own affair.
+            SinkError: no answer, refused credentials (401, 403, 407), or a server error (5xx except 501). Other
+                statuses are ignored.
         """
         try:
             self.request(method, path, None, self._headers)
-        except HttpError as error:
+        except HttpStatusError as error:
             status = error.answer.status
             if status in (401, 403, 407) or (status >= 500 and status != 501):
                 raise
@@ -176,7 +176,7 @@ class HttpClient:
         return f"{parts.scheme}://{parts.netloc}"
 
     def _excerpt(self, data: bytes) -> str:
-        """Give the beginning of what a server said as one line, without the secrets that it may say back."""
+        """Return the beginning of an answer as one line, with secrets that the server repeats masked."""
         text = data[:4096].decode("utf-8", "replace")
         for secret in self._secrets:
             text = text.replace(secret, "…")
@@ -184,13 +184,13 @@ class HttpClient:
 
 
 def parse_retry_after(value: str | None) -> float | None:
-    """Read a ``Retry-After``: at most an hour, None when it is none."""
+    """Return the seconds of a ``Retry-After`` header, at most an hour; None if it is missing or malformed."""
     seconds = read_retry_after(value)
     return None if seconds is None else min(seconds, _MAX_RETRY_AFTER)
 
 
 def _secrets(url: str, headers: Mapping[str, str], secrets: Sequence[str]) -> list[str]:
-    """Give what must not be said, the longest first: these, headers, what may be a key in the URL."""
+    """Return the texts that no error may show, longest first: ``secrets``, headers, and possible keys in the URL."""
     parts = urlsplit(url)
     found = set(secrets)
     found |= {word for value in headers.values() for word in (value, value.rpartition(" ")[2])}
@@ -200,11 +200,11 @@ def _secrets(url: str, headers: Mapping[str, str], secrets: Sequence[str]) -> li
 
 
 class _BrokenOffError(OSError):
-    """An answer that ended before its end."""
+    """The server ended an answer before its announced size."""
 
 
-def failure(error: Exception) -> str:
-    """Say why there was no answer, without the URL, which may hold a key."""
+def describe_failure(error: Exception) -> str:
+    """Return why there was no answer, without the URL, which may have a key in it."""
     import urllib3
 
     kinds = (
@@ -214,14 +214,14 @@ def failure(error: Exception) -> str:
         (urllib3.exceptions.SSLError, "the certificate or TLS was refused"),
         (urllib3.exceptions.ProxyError, "the proxy failed"),
     )
-    said = next((text for kind, text in kinds if isinstance(error, kind)), "the connection broke")
+    summary = next((text for kind, text in kinds if isinstance(error, kind)), "the connection broke")
     for cause in _chain(error):
         detail = getattr(cause, "verify_message", None) or getattr(cause, "strerror", None)
         if detail is None and str(cause).startswith("Tunnel connection failed"):
             detail = str(cause)  # http.client's own words for a proxy that answers with an error
         if detail:
-            return f"{said}: {detail}"
-    return said
+            return f"{summary}: {detail}"
+    return summary
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from balog.errors import BalogError
-from balog.http.client import failure
+from balog.http.client import describe_failure
 from balog.http.pool import open_pool
 
 __all__ = ["DownloadError", "download"]
@@ -47,7 +47,7 @@ def download(url: str, limit: int, timeout: float = 30.0) -> bytes:
             data: bytes = answer.read(limit, decode_content=False)
             return data
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            raise DownloadError(failure(error)) from None
+            raise DownloadError(describe_failure(error)) from None
         finally:
             pool.clear()
     raise DownloadError(f"more than {_MAX_REDIRECTS} redirects")

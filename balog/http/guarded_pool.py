@@ -1,8 +1,8 @@
-"""Connections to an address that was looked at first, and that can be cut when their time is over.
+"""A pool whose connections go to public addresses only, and can be cut when a request takes too long.
 
-A name is resolved once for each connection, every address that it has must be public, and the connection goes to one
-of those: who answers a second question with another address (DNS rebinding) is not asked one. ``Host``, SNI and the
-certificate are still about the name. The environment's proxies are not used: they would resolve the name again.
+Each connection resolves its host once, requires every address to be public, and connects to one of these addresses,
+so a second DNS answer (DNS rebinding) has no effect. ``Host``, SNI and the certificate still name the host. The
+environment's proxies are not used: they would resolve the host again.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NODELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 class PrivateAddressError(OSError):
-    """A name that leads to where nobody may be called."""
+    """The host has an address to which no connection is allowed."""
 
     def __init__(self, kind: str, advice: str) -> None:
         super().__init__(errno.EACCES, f"the host has an address of {kind}; {advice}")
 
 
 class Cutter:
-    """Ends requests that take too long as a whole, which waits for single bytes never notice."""
+    """Ends requests that take too long as a whole; timeouts of single reads do not notice slow drips."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ class Cutter:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Let this thread have a request that may take so long."""
+        """Allow this thread's request in the block at most so many seconds."""
         thread = threading.get_ident()
         request = _Request(time.monotonic() + seconds)
         with self._lock:
@@ -53,7 +53,11 @@ class Cutter:
                 request.attach(None)
 
     def attach(self, handle: socket.socket) -> None:
-        """Take note of the connection of this thread's request; the handle is a copy that belongs to this object."""
+        """Register the connection of this thread's request.
+
+        Args:
+            handle: a duplicate of its socket, which this object closes.
+        """
         with self._lock:
             request = self._requests.get(threading.get_ident())
             if request is not None:
@@ -62,10 +66,10 @@ class Cutter:
                 handle.close()
 
     def cut(self, before: float | None = None) -> None:
-        """End the requests whose time is over, or all of them.
+        """End the requests whose time is over.
 
         Args:
-            before: those that should have ended by this moment (monotonic seconds).
+            before: end those due by this moment (monotonic seconds); all of them when None.
         """
         with self._lock:
             for request in self._requests.values():
@@ -90,7 +94,7 @@ class _Request:
 
 
 ASK_OPERATOR = "the service's settings list no such network: document_access.networks"
-"""What the error of a refused address advises, where only the operator can allow it."""
+"""Advice in the error for a refused address that only the operator can allow."""
 
 
 def open_guarded_pool(
@@ -102,16 +106,17 @@ def open_guarded_pool(
     cutter: Cutter,
     advice: str = ASK_OPERATOR,
 ) -> Any:
-    """Give a urllib3 pool for a URL, for ``HttpClient``: certificates verified, addresses checked.
+    """Return a urllib3 pool for ``HttpClient`` that verifies certificates and checks addresses.
 
     Args:
-        timeout: seconds for connecting, to all addresses of the name together, and for each wait for an answer.
-        ca_file: the authorities to trust instead of the system's.
-        networks: beside the public Internet, those that may be connected to.
-        advice: what an error says of an address that is refused.
+        timeout: seconds for connecting, to all addresses of the host together, and for each wait for an answer.
+        ca_file: a PEM file of the authorities to trust instead of the system's.
+        networks: private networks to which connections are allowed.
+        cutter: ends requests that take too long.
+        advice: the end of the error for a refused address.
 
     Raises:
-        ConfigError: a ``ca_file`` that is none, or a URL with an address in it that is not allowed.
+        ConfigError: ``ca_file`` cannot be used.
     """
     import urllib3
     from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -126,7 +131,7 @@ def open_guarded_pool(
             raise urllib3.exceptions.NewConnectionError(connection, "cannot connect") from error
 
     class _Guarded:
-        """What both kinds of connections have; urllib3 asks ``_new_conn`` for the socket below each."""
+        """The part that both kinds of connections share; urllib3 gets each socket from ``_new_conn``."""
 
         _handle: socket.socket | None = None
 
@@ -174,7 +179,7 @@ def _connect(host: str, port: int, timeout: float, networks: Networks, advice: s
     for *_, place in places:
         if kind := networks.why_refused(str(place[0])):
             raise PrivateAddressError(kind, advice)
-    trouble: OSError = OSError(errno.EHOSTUNREACH, "the host has no address")
+    last: OSError = OSError(errno.EHOSTUNREACH, "the host has no address")
     for family, kind_, protocol, _, place in places:
         rest = end - time.monotonic()
         if rest <= 0:
@@ -188,5 +193,5 @@ def _connect(host: str, port: int, timeout: float, networks: Networks, advice: s
             return found
         except OSError as error:
             found.close()
-            trouble = error
-    raise trouble
+            last = error
+    raise last

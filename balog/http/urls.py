@@ -35,7 +35,7 @@ def check_url(url: str, path: str = "url") -> None:
     if "@" in parts.netloc:
         raise ConfigError("has credentials in the URL; give them by the environment or a file", path=path)
     if parts.fragment or not all("!" <= char <= "~" for char in url):
-        raise ConfigError("has a #, a space or a letter beyond ASCII, which must be written as %XX or xn--…", path=path)
+        raise ConfigError("has a #, a space or a non-ASCII character, which must be written as %XX or xn--…", path=path)
 
 
 def check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -48,5 +48,5 @@ def check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
         if not name or not all("!" <= char <= "~" and char not in _NO_TOKEN for char in name):
             raise ConfigError(f"{name!r} is not a header's name", path="headers")
         if not all(" " <= char <= "~" for char in value):
-            raise ConfigError(f"the value of {name} has letters that no header may have", path="headers")
+            raise ConfigError(f"the value of {name} has characters that no header may have", path="headers")
     return headers

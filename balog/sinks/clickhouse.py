@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from balog.errors import BalogError, ConfigError, EventError
-from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
+from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 from balog.sinks.clickhouse_table import (
@@ -303,7 +303,7 @@ class ClickHouseSink:
         path = f"/?{urlencode(given, quote_via=quote)}" if given else "/"
         try:
             answer = self._client.post(path, body, "text/plain; charset=utf-8")
-        except HttpError as error:
+        except HttpStatusError as error:
             code = _code(error.answer.body)
             if code is None:
                 raise SinkError(str(error), retry_after=error.retry_after) from None

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from balog.errors import ConfigError
 from balog.event import Event
-from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
+from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError
 from balog.sinks.datadog_agent import Agent, AgentClient
@@ -244,7 +244,7 @@ class DatadogSink:
             try:
                 faults = _faults(client.post(path, form.join(part)).body)
             except SinkError as error:
-                if isinstance(error, HttpError) and error.answer.status in (401, 403):
+                if isinstance(error, HttpStatusError) and error.answer.status in (401, 403):
                     error = SinkError(f"{error}; is the api_key right, and of this site?")
                 if error.retryable:
                     waiting, trouble = indexes, error

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from balog.errors import ConfigError
-from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
+from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 from balog.sinks.ecs import ecs_document
@@ -159,7 +159,7 @@ class ElasticSink:
             try:
                 items = self._send(documents[at:end])
             except SinkError as error:
-                status = error.answer.status if isinstance(error, HttpError) else 0
+                status = error.answer.status if isinstance(error, HttpStatusError) else 0
                 if status == 413 and end - at > 1:
                     self._request_bytes = max(1, sum(map(len, documents[at:end])) // 2)
                     continue

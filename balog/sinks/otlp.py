@@ -15,7 +15,7 @@ from msgspec import Meta, Struct, field
 
 from balog.errors import ConfigError
 from balog.event import Event
-from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
+from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.sinks.base import Delivery, SinkError
 from balog.sinks.headers import Headers, reveal_headers
 from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
@@ -105,7 +105,7 @@ class OtlpSink:
             if signal in self._config.send:
                 try:
                     _partial_success(self._client.post(f"/v1/{signal}", b'{"%b":[]}' % name).body)
-                except HttpError as error:
+                except HttpStatusError as error:
                     if error.answer.status != 400:  # some refuse what is empty, once they have seen who asks
                         raise
 
@@ -154,7 +154,7 @@ class OtlpSink:
         try:
             answer = self._client.post(f"/v1/{signal}", encode()).body
             partial = _partial_success(answer)
-        except HttpError as error:
+        except HttpStatusError as error:
             status = error.answer.status
             is_kept = status in _RETRYABLE or status in _CONFIGS_FAULT or 300 <= status < 400
             troubles.keep(indexes, SinkError(str(error), retryable=is_kept, retry_after=error.retry_after))

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from balog.errors import ConfigError, EventError
 from balog.event import LEVELS, Event, Level
-from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
+from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.payload import RunPayload, read
 from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, SinkError, SinkOptions
@@ -215,7 +215,7 @@ class PagerDutySink:
     def _post(self, call: _Call) -> None:
         try:
             status = self._client.post(_PATH, self._body(call)).status
-        except HttpError as error:
+        except HttpStatusError as error:
             if not error.retryable and b"routing_key" in error.answer.body.lower().replace(b" ", b"_"):
                 raise SinkError(f"{error}; put the routing_key right") from None
             raise

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
+from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, Retrying, SinkError, SinkOptions
 
@@ -105,7 +105,7 @@ class ServiceApi:
         path = f"{_PATH}?{'&'.join(asked)}" if asked else _PATH
         try:
             answer = self.client.post(path, b"".join(body + b"\n" for body in bodies), _LINES, timeout=timeout).body
-        except HttpError as error:
+        except HttpStatusError as error:
             if error.answer.status not in _EACH_REFUSED:
                 raise
             found = _read(error.answer.body)
@@ -178,7 +178,7 @@ class ServiceSink:
             try:
                 answer = self._api.post([body for _, body in part], only_failed=True)
             except SinkError as error:
-                status = error.answer.status if isinstance(error, HttpError) else 0
+                status = error.answer.status if isinstance(error, HttpStatusError) else 0
                 if status == 413 and len(part) > 1:
                     self._step = len(part) // 2
                     continue

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from balog.http import CaFile, HttpClient, HttpError, Timeout, Url
+from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 from balog.sinks.headers import Headers, reveal_headers
@@ -98,7 +98,7 @@ class WebhookSink:
             try:
                 self._post(part)
             except SinkError as error:
-                status = error.answer.status if isinstance(error, HttpError) else 0
+                status = error.answer.status if isinstance(error, HttpStatusError) else 0
                 left = range(at, len(batch))
                 if status == 410:
                     self._farewell = f"{error}; nothing more is sent there until the next start"

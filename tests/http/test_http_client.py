@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.errors import ConfigError
-from balog.http import HttpClient, HttpError, check_url
+from balog.http import HttpClient, HttpStatusError, check_url
 from balog.http.client import parse_retry_after
 from balog.sinks.base import SinkError
 from tests.stand_ins.http_server import Answer
@@ -148,7 +148,7 @@ class TestOtherStatuses:
         error = refused(clients(http_server.url))
         assert str(error).startswith(f"{http_server.url} answered 503 Service Unavailable: <html> Too busy [31m � xxx")
         assert len(str(error)) < 300
-        assert isinstance(error, HttpError)
+        assert isinstance(error, HttpStatusError)
         assert (error.answer.status, error.answer.body) == (503, said)
 
     def test_a_redirect_is_an_error(self, http_server, clients):
@@ -343,5 +343,5 @@ class TestProbe:
     @pytest.mark.parametrize("status", [401, 403, 407, 500, 503])
     def test_one_that_refuses_or_is_out_of_order_is_told(self, http_server, clients, status):
         http_server.respond = lambda request: Answer(status, b"no")
-        with pytest.raises(HttpError, match=str(status)):
+        with pytest.raises(HttpStatusError, match=str(status)):
             clients(http_server.url).probe()

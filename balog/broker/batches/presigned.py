@@ -9,7 +9,7 @@ from typing import IO, Any
 from balog.backoff import Backoff
 from balog.broker.batches.config import BatchConfig
 from balog.errors import ConfigError
-from balog.http.client import failure
+from balog.http.client import describe_failure
 from balog.http.pool import open_pool
 from balog.singer.batch.dialects import BatchError
 
@@ -45,7 +45,10 @@ def open_presigned(url: str, config: BatchConfig) -> IO[bytes]:
                 retries=False,
             )
         except (urllib3.exceptions.HTTPError, OSError, ValueError, ssl.SSLError) as error:
-            reason, is_final = failure(error) if isinstance(error, urllib3.exceptions.HTTPError) else "no URL", False
+            reason, is_final = (
+                describe_failure(error) if isinstance(error, urllib3.exceptions.HTTPError) else "no URL",
+                False,
+            )
         else:
             if answer.status == 200:
                 return io.BufferedReader(_Body(answer, _said_size(answer, config)), 1 << 20)

@@ -9,7 +9,7 @@ import msgspec
 
 from balog.delivery.control.store import ControlError, DocumentVersion, Pushed, ServiceStatus, VersionConflict
 from balog.errors import ConfigError
-from balog.http import HttpClient, HttpError
+from balog.http import HttpClient, HttpStatusError
 
 __all__ = ["RemoteControl"]
 
@@ -73,14 +73,14 @@ class RemoteControl:
         headers = {**self._headers, "User-Agent": "balog", "Content-Type": "application/json"}
         try:
             answer = self._client.request(method, _PATH + path, body, headers)
-        except HttpError as error:
+        except HttpStatusError as error:
             raise self._told(error) from None
         try:
             return msgspec.json.decode(answer.body, type=type)
         except msgspec.DecodeError as error:
             raise ControlError(f"{self.place}{_PATH}: answered what is no answer of a balog service: {error}") from None
 
-    def _told(self, error: HttpError) -> Exception:
+    def _told(self, error: HttpStatusError) -> Exception:
         """Say what the service says, as the place itself would."""
         try:
             said: Any = msgspec.json.decode(error.answer.body)

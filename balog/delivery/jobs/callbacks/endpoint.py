@@ -14,7 +14,7 @@ from msgspec import Struct
 from balog.delivery.document import Callback
 from balog.errors import ConfigError
 from balog.expressions import Expression
-from balog.http import HttpClient, HttpError, check_headers, check_url
+from balog.http import HttpClient, HttpStatusError, check_headers, check_url
 from balog.http.addresses import ANYWHERE, Networks
 from balog.http.guarded_pool import ASK_OPERATOR, Cutter, open_guarded_pool
 from balog.secrets import Secret
@@ -118,7 +118,7 @@ class Endpoint:
         try:
             with self._cutter.within(2 * self._config.timeout):
                 self._client.post("", body, headers=sign(id, body, self._revealed.keys))
-        except HttpError as error:
+        except HttpStatusError as error:
             return PostFailure(f"{self.place} answered {error.answer.status}", error.retry_after, error.answer.status)
         except SinkError as error:
             return PostFailure(str(error).replace(self._client.place, self.place))
