@@ -35,6 +35,7 @@ CHECKED: tuple[str, ...] = (
     "balog/tap/config",
     "balog/tap/schema",
     "balog/testing",
+    "balog/storage",
     "balog/topics",
     "balog/verify",
     "docs/verified-taps.md",

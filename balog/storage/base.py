@@ -1,4 +1,4 @@
-"""What every storage is: a place below which files are read and written whole."""
+"""The interface of every storage: a folder or file that is read and written whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from balog.errors import BalogError
 __all__ = ["MAX_BYTES", "Entry", "Options", "Storage", "StorageError"]
 
 MAX_BYTES = 64 << 20
-"""What ``Storage.read`` takes into memory at most."""
+"""Bytes that ``Storage.read`` reads at most."""
 
 Options = Annotated[
     dict[str, str | int | float | bool | dict[str, Any]],
@@ -28,11 +28,11 @@ Options = Annotated[
 
 
 class StorageError(BalogError):
-    """A place could not be read or written.
+    """A storage could not be read or written.
 
     Args:
-        reason: where and what, as a clause; never with a secret in it.
-        retryable: whether the same may work later. What is wrong with the other side is retryable.
+        reason: the URL or path and the cause, as a clause without secrets.
+        retryable: whether the same call may succeed later; errors of the other side are retryable.
     """
 
     def __init__(self, reason: str, *, retryable: bool = True) -> None:
@@ -41,7 +41,7 @@ class StorageError(BalogError):
 
 
 class Entry(NamedTuple):
-    """A file in a listing: its name, bytes, and when it was written (seconds since the epoch; 0.0 if nobody knows)."""
+    """A file in a listing: its name, size in bytes, and time of writing (seconds since the epoch; 0.0 if unknown)."""
 
     name: str
     size: int
@@ -51,54 +51,54 @@ class Entry(NamedTuple):
 class Storage(Protocol):
     """A folder or a file at a URL; used by one thread at a time. Names are relative, with ``/``; "" is the URL itself.
 
-    Every method raises ``StorageError`` when the place can't be reached or refuses; the next call connects again.
+    Every method raises ``StorageError`` when the storage can't be reached or refuses; the next call connects again.
 
     Attributes:
-        url: where it is, for people.
+        url: the URL or path, for messages.
     """
 
     url: str
 
     def read(self, name: str = "", limit: int = MAX_BYTES) -> bytes | None:
-        """Give a file's bytes; None when there is none. More than ``limit`` bytes are an error."""
+        """Return a file's content; None if there is no such file. More than ``limit`` bytes are an error."""
 
     def open(self, name: str = "") -> BinaryIO:
-        """Open a file to read it as a stream, whose methods raise ``StorageError`` too."""
+        """Open a file for reading; the stream's methods also raise ``StorageError``."""
 
     def write(self, data: bytes, name: str = "") -> None:
-        """Put a file there, in the place of one that is there already; when it returns, the file is safe."""
+        """Write or replace a file; it is durable when this returns."""
 
     def create(self, data: bytes, name: str) -> bool:
-        """Put a file there, whole, unless there is one already; then False, and what is there stays.
+        """Write a new file whole. Return False, and change nothing, if the file exists.
 
-        Of all who create one name at once, exactly one is told True. After an error nobody knows whether it is there,
-        and where the network asked twice the winner may be told False: who must know gives each file bytes of its own.
+        Of several writers that create one name at the same time, exactly one gets True. After an error the file may
+        exist, and after a repeated request the winner may get False: to find out, write different bytes each time.
 
         Raises:
-            StorageError: also, not retryable, where a place can't do this. Local disk, S3 (and what speaks it, if it
-                keeps If-None-Match, which is tried out first) and memory can.
+            StorageError: also, not retryable, if the storage cannot do this. Local disk and memory can, and S3 and
+                compatible stores that honor If-None-Match, which is tested first.
         """
 
     def upload(self, file: Path, name: str = "") -> None:
-        """Put a copy of a local file there; see ``write``. Never more than some MiB of it are in memory."""
+        """Copy a local file there, with a few MiB in memory at most; see ``write``."""
 
     def size(self, name: str = "") -> int | None:
-        """Give a file's bytes; None when there is none."""
+        """Return a file's size in bytes; None if there is no such file."""
 
     def modified(self, name: str = "") -> datetime | None:
-        """Give the time, in UTC, at which a file was written; None when the place doesn't tell."""
+        """Return the time in UTC when a file was written; None if the storage does not report it."""
 
     def files(self, enter: Callable[[str], bool] = ...) -> Iterator[tuple[str, int]]:
-        """Give the files below, sorted folder by folder, each with its bytes; just ("", bytes) when this is a file.
+        """Yield the files below with their sizes in bytes, sorted folder by folder; just ("", size) if this is a file.
 
-        Names that begin with ``.`` or ``_`` are left out: they are hidden, or still being written.
+        Names that begin with ``.`` or ``_`` are skipped: they are hidden, or still being written.
 
         Args:
-            enter: tells of a folder, by its name relative to this place, whether to look into it.
+            enter: returns whether to list a folder, given its name relative to this storage.
         """
 
     def remove(self, name: str = "") -> None:
-        """Remove a file; one that is not there is no error."""
+        """Remove a file if it exists."""
 
     def close(self) -> None:
         """Close the connection, if there is one."""

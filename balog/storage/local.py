@@ -1,4 +1,4 @@
-"""Files on local disk: written beside, synced, renamed."""
+"""Storage on local disk: a new file is written, synced and renamed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LocalStorage:
 
     def read(self, name: str = "", limit: int = MAX_BYTES) -> bytes | None:
         """See ``Storage``."""
-        with self._told(name) as path:
+        with self._errors_at(name) as path:
             try:
                 with open(path, "rb") as file:
                     data = file.read(limit + 1)
@@ -37,7 +37,7 @@ class LocalStorage:
 
     def open(self, name: str = "") -> BinaryIO:
         """See ``Storage``."""
-        with self._told(name) as path:
+        with self._errors_at(name) as path:
             return open(path, "rb")
 
     def write(self, data: bytes, name: str = "") -> None:
@@ -47,7 +47,7 @@ class LocalStorage:
 
     def create(self, data: bytes, name: str) -> bool:
         """See ``Storage``."""
-        with self._told(name) as path:
+        with self._errors_at(name) as path:
             path.parent.mkdir(parents=True, exist_ok=True)
             return create_file(path, data)
 
@@ -58,7 +58,7 @@ class LocalStorage:
 
     def size(self, name: str = "") -> int | None:
         """See ``Storage``."""
-        with self._told(name) as path:
+        with self._errors_at(name) as path:
             try:
                 return path.stat().st_size
             except FileNotFoundError:
@@ -66,23 +66,23 @@ class LocalStorage:
 
     def modified(self, name: str = "") -> datetime | None:
         """See ``Storage``."""
-        with self._told(name) as path:
+        with self._errors_at(name) as path:
             return datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
 
     def files(self, enter: Callable[[str], bool] = lambda name: True) -> Iterator[tuple[str, int]]:
         """See ``Storage``."""
-        with self._told("") as root:
+        with self._errors_at("") as root:
             if not root.is_dir():
                 yield "", root.stat().st_size
                 return
         yield from self._files("", enter)
 
     def _files(self, folder: str, enter: Callable[[str], bool]) -> Iterator[tuple[str, int]]:
-        with self._told(folder) as path:
+        with self._errors_at(folder) as path:
             entries: list[tuple[str, int | None]] = []
             for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
                 if not entry.name.startswith((".", "_")) and (entry.is_file() or entry.is_dir()):
-                    with suppress(FileNotFoundError):  # it has just gone
+                    with suppress(FileNotFoundError):  # removed meanwhile
                         size = entry.stat().st_size if entry.is_file() else None
                         entries.append((f"{folder}/{entry.name}".lstrip("/"), size))
         for name, size in entries:
@@ -93,20 +93,20 @@ class LocalStorage:
 
     def remove(self, name: str = "") -> None:
         """See ``Storage``."""
-        with self._told(name) as path:
+        with self._errors_at(name) as path:
             path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
     @contextmanager
     def _replacing(self, name: str) -> Iterator[IO[bytes]]:
-        with self._told(name) as path:
+        with self._errors_at(name) as path:
             if path.is_dir():
                 raise StorageError(f"{path}: is a folder, want a file", retryable=False)
-            # A link is written through, as people who link a state file mean it.
+            # The target of a link is replaced, not the link: users link state files.
             target = path.resolve()
-            if target.exists() and not target.is_file():  # /dev/null, a FIFO: it takes what is written, and stays
+            if target.exists() and not target.is_file():  # a device or a FIFO is written to, not replaced
                 with open(target, "wb") as device:
                     yield device
                 return
@@ -115,7 +115,7 @@ class LocalStorage:
                 yield file
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[Path]:
+    def _errors_at(self, name: str) -> Iterator[Path]:
         path = self._root / name if name else self._root
         try:
             yield path

@@ -139,7 +139,7 @@ def lock(file: int | IO[bytes], *, wait: bool = True, shared: bool = False) -> b
 
 
 def unlock(file: int | IO[bytes]) -> None:
-    """Give up a lock before the file is closed."""
+    """Release a lock before the file is closed."""
     fcntl.flock(file, fcntl.LOCK_UN)
 
 

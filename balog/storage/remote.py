@@ -1,4 +1,4 @@
-"""Files wherever fsspec reaches. Object stores put whole objects; elsewhere a file is written beside and renamed."""
+"""Storage that fsspec reaches. Object stores write whole objects; elsewhere a hidden file is written and renamed."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from balog.storage.base import MAX_BYTES, Entry, StorageError
 
 __all__ = ["RemoteStorage"]
 
-# What is put there appears whole, with the last byte: nothing has to be renamed, and renaming would copy.
+# An object appears whole, with its last byte; a rename is not needed, and would copy.
 _PUTS_WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "ocilake", "oss", "memory"})
 _PART_BYTES = 8 << 20
-_IDLE_SECONDS = 30.0  # servers of sessions, such as FTP's, end one that is idle for a minute or five
+_IDLE_SECONDS = 30.0  # FTP servers end sessions that are idle for one to five minutes
 _MAX_REASON = 300
-_MEMORY = threading.Lock()  # fsspec's looks first and writes then
+_MEMORY = threading.Lock()  # fsspec's file system in memory checks and writes in two steps
 
 
 class RemoteStorage:
-    """See ``Storage``. Timeouts are set where the file system takes one; after an error the next call connects anew.
+    """See ``Storage``. Timeouts are set where the file system has one; after an error the next call reconnects.
 
     Args:
-        url: without a slash at its end.
+        url: without a trailing slash.
         protocol: the URL's scheme.
-        options: for the file system, secrets revealed.
-        secrets: what no message may show.
+        options: arguments of the file system, with secrets revealed.
+        secrets: texts that no message may show.
     """
 
     def __init__(self, url: str, protocol: str, options: Mapping[str, Any], secrets: Sequence[str]) -> None:
@@ -48,7 +48,7 @@ class RemoteStorage:
 
     def read(self, name: str = "", limit: int = MAX_BYTES) -> bytes | None:
         """See ``Storage``."""
-        with self._told(name) as (system, path):
+        with self._connected(name) as (system, path):
             try:
                 size = system.info(path)["size"]
             except FileNotFoundError:
@@ -62,29 +62,29 @@ class RemoteStorage:
 
     def open(self, name: str = "") -> BinaryIO:
         """See ``Storage``."""
-        with self._told(name) as (system, path):
+        with self._connected(name) as (system, path):
             stream = _Stream(system.open(path, "rb", block_size=_PART_BYTES), self, name)
             return io.BufferedReader(stream, 1 << 20)
 
     def write(self, data: bytes, name: str = "") -> None:
         """See ``Storage``."""
-        with self._told(name) as (system, path), self._replacing(system, path, self._token, len(data)) as target:
+        with self._connected(name) as (system, path), self._replacing(system, path, self._token, len(data)) as target:
             system.pipe_file(target, data)
 
     def create(self, data: bytes, name: str) -> bool:
         """See ``Storage``."""
-        with self._told(name) as (system, path):
+        with self._connected(name) as (system, path):
             if not self._keeps_conditions:
                 self._try_conditions(system)
             return _create(system, self._protocol, path, data)
 
     def _try_conditions(self, system: Any) -> None:
-        """Many a store that speaks S3 ignores If-None-Match, and both of two writers would win."""
+        """Check that the store honors If-None-Match; many S3-compatible ones ignore it, and every writer would win."""
         path = f"{self._root}/.balog-create-{uuid4().hex}"
         try:
             kept = _create(system, self._protocol, path, b"1") and not _create(system, self._protocol, path, b"2")
         finally:
-            with suppress(Exception):  # it is empty but for one byte, and hidden
+            with suppress(Exception):  # a hidden file of one byte
                 system.rm_file(path)
         if not kept:
             raise StorageError(
@@ -98,12 +98,12 @@ class RemoteStorage:
         size = file.stat().st_size
         # s3fs would hold ten parts of 50 MB in memory at once.
         parts = {"chunksize": _PART_BYTES, "max_concurrency": 2} if self._protocol in ("s3", "s3a") else {}
-        with self._told(name) as (system, path), self._replacing(system, path, "", size) as target:
+        with self._connected(name) as (system, path), self._replacing(system, path, "", size) as target:
             system.put_file(str(file), target, **parts)
 
     def size(self, name: str = "") -> int | None:
         """See ``Storage``."""
-        with self._told(name) as (system, path):
+        with self._connected(name) as (system, path):
             try:
                 return int(system.info(path)["size"])
             except FileNotFoundError:
@@ -111,7 +111,7 @@ class RemoteStorage:
 
     def modified(self, name: str = "") -> datetime | None:
         """See ``Storage``."""
-        with self._told(name) as (system, path):
+        with self._connected(name) as (system, path):
             try:
                 when = system.modified(path)
             except NotImplementedError:
@@ -121,7 +121,7 @@ class RemoteStorage:
 
     def files(self, enter: Callable[[str], bool] = lambda name: True) -> Iterator[tuple[str, int]]:
         """See ``Storage``."""
-        with self._told("") as (system, path):
+        with self._connected("") as (system, path):
             info = system.info(path)
             if info["type"] == "file":
                 yield "", int(info["size"])
@@ -129,7 +129,7 @@ class RemoteStorage:
         yield from self._files("", enter)
 
     def _files(self, folder: str, enter: Callable[[str], bool]) -> Iterator[tuple[str, int]]:
-        with self._told(folder) as (system, path):
+        with self._connected(folder) as (system, path):
             entries = sorted(
                 (str(entry["name"]).rstrip("/").rpartition("/")[2], entry["type"], int(entry["size"] or 0))
                 for entry in system.ls(path, detail=True)
@@ -145,14 +145,14 @@ class RemoteStorage:
                 yield from self._files(name, enter)
 
     def entries(self, folder: str = "") -> list[Entry] | None:
-        """Give all files below a folder, hidden ones too, by as few requests as the place allows; None: no such folder.
+        """Return all files below a folder, also hidden ones, in as few requests as possible; None if it does not exist.
 
-        The folder may be a file: it is then listed alone, as "". Names are relative to the folder.
+        Names are relative to the folder. If it is a file, it is listed alone, as "".
 
         Raises:
-            StorageError: not retryable when we may not list it.
+            StorageError: not retryable if listing is not permitted.
         """
-        with self._told(folder) as (system, path), _permanent(self._place(folder)):
+        with self._connected(folder) as (system, path), _permanent(self._place(folder)):
             found = system.find(path, detail=True)
             if not found and not system.exists(path):
                 return None
@@ -164,12 +164,12 @@ class RemoteStorage:
         ]
 
     def read_range(self, start: int, end: int, name: str = "") -> bytes:
-        """Give a file's bytes from ``start`` up to ``end``, by one request where the place can; fewer at its end.
+        """Return a file's bytes from ``start`` to before ``end``, in one request if possible; fewer at the file's end.
 
         Raises:
-            StorageError: not retryable when there is no such file, or we may not read it.
+            StorageError: not retryable if there is no such file, or reading is not permitted.
         """
-        with self._told(name) as (system, path), _permanent(self._place(name)):
+        with self._connected(name) as (system, path), _permanent(self._place(name)):
             try:
                 if self._protocol in _PUTS_WHOLE:
                     return cast(bytes, system.cat_file(path, start=start, end=end))
@@ -183,7 +183,7 @@ class RemoteStorage:
 
     def remove(self, name: str = "") -> None:
         """See ``Storage``."""
-        with self._told(name) as (system, path), suppress(FileNotFoundError):
+        with self._connected(name) as (system, path), suppress(FileNotFoundError):
             system.rm_file(path)
 
     def close(self) -> None:
@@ -192,7 +192,7 @@ class RemoteStorage:
 
     @contextmanager
     def _replacing(self, system: Any, path: str, token: str, size: int) -> Iterator[str]:
-        """Give the path to write to, check what came there, and put it in its place."""
+        """Yield the path to write to, check the size that arrived, and rename the file to its final path."""
         if self._protocol in _PUTS_WHOLE:
             yield path
             _check_size(system, path, size)
@@ -200,18 +200,18 @@ class RemoteStorage:
         folder, _, last = path.rpartition("/")
         if folder.strip("/"):
             system.makedirs(folder, exist_ok=True)
-        beside = f"{folder}/.{last}.{token}.part" if token else f"{folder}/.{last}.part"
+        part = f"{folder}/.{last}.{token}.part" if token else f"{folder}/.{last}.part"
         try:
-            yield beside
-            _check_size(system, beside, size)
-            system.mv(beside, path)
+            yield part
+            _check_size(system, part, size)
+            system.mv(part, path)
         except Exception:
-            with suppress(Exception):  # it may be gone, and so may the server; the next try writes over it
-                system.rm_file(beside)
+            with suppress(Exception):  # the next attempt overwrites it
+                system.rm_file(part)
             raise
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[tuple[Any, str]]:
+    def _connected(self, name: str) -> Iterator[tuple[Any, str]]:
         try:
             has_session = self._protocol not in _PUTS_WHOLE
             if self._system is None or (has_session and time.monotonic() - self._used > _IDLE_SECONDS):
@@ -227,7 +227,7 @@ class RemoteStorage:
             self._used = time.monotonic()
 
     def failure(self, name: str, error: Exception) -> StorageError:
-        """Say what happened in one line, without a secret."""
+        """Return the error of a call as a ``StorageError`` of one line, with secrets masked."""
         text = getattr(error, "strerror", None) or str(error) or type(error).__name__
         for secret in self._secrets:
             text = text.replace(secret, "***")
@@ -246,7 +246,7 @@ def _create(system: Any, protocol: str, path: str, data: bytes) -> bool:
         except FileExistsError:
             return False
         except Exception as error:
-            # 412: it is there. 409: another one is being put there right now, and either may win.
+            # 412: the object exists. 409: another writer is creating it, and either may win.
             if _http_status(error) == 412:
                 return False
             raise
@@ -259,25 +259,25 @@ def _create(system: Any, protocol: str, path: str, data: bytes) -> bool:
             return False
         return True
     raise StorageError(
-        f"{protocol}://: no file can be created here only if there is none; use local disk or S3", retryable=False
+        f"{protocol}://: files cannot be created conditionally here; use local disk or S3", retryable=False
     )
 
 
 def _http_status(error: BaseException) -> int | None:
-    """Give the status of S3's answer, which s3fs's own error has as its cause."""
-    told: BaseException | None = error
-    while told is not None:
-        response = getattr(told, "response", None)
+    """Return the status of S3's answer, which is in a cause of s3fs's own error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        response = getattr(cause, "response", None)
         if isinstance(response, Mapping):
             status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
             return int(status) if status else None
-        told = told.__cause__
+        cause = cause.__cause__
     return None
 
 
 @contextmanager
 def _permanent(place: str) -> Iterator[None]:
-    """Tell what no second try can mend."""
+    """Raise errors that a retry cannot fix as not retryable."""
     try:
         yield
     except FileNotFoundError:
@@ -291,7 +291,7 @@ def _permanent(place: str) -> Iterator[None]:
 
 
 def _is_bad_range(error: Exception) -> bool:
-    """Tell HTTP's 416, which a store answers where a range begins behind the end of a file."""
+    """Return whether an error is HTTP's 416: the range begins after the end of the file."""
     return getattr(error, "errno", None) == errno.EINVAL or "satisfiable" in str(error)
 
 
@@ -326,7 +326,7 @@ class _Stream(io.RawIOBase):
 
     def close(self) -> None:
         if not self.closed:
-            with suppress(Exception):  # reading is over
+            with suppress(Exception):  # reading has ended
                 self._file.close()
         super().close()
 
@@ -355,7 +355,7 @@ def _merge(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str,
 
 
 def _defaults(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Give timeouts, in seconds; s3fs itself tries five times."""
+    """Return timeouts in seconds, as arguments of a file system; s3fs itself makes five attempts."""
     if protocol in ("s3", "s3a"):
         config = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 0}}
         if "endpoint_url" in options:
@@ -367,7 +367,7 @@ def _defaults(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain_checksums() -> dict[str, Any]:
-    """Leave out the checksums that botocore has sent since 1.36 and that many a store which is not AWS's refuses."""
+    """Return options without the checksums of botocore >= 1.36, which many S3-compatible stores reject."""
     try:
         from botocore.config import Config
     except ImportError:

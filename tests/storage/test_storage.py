@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from balog.errors import ConfigError, MissingExtraError
 from balog.storage import StorageError, is_url, open_storage
-from balog.storage import opening as opening_module
+from balog.storage import factory as opening_module
 
 
 @pytest.fixture(params=["path", "file", "memory"])

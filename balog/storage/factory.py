@@ -1,4 +1,4 @@
-"""From a URL and its options in a config to a storage; nothing is connected or imported yet."""
+"""Creates a storage from a URL and the options in a config, without connecting."""
 
 from __future__ import annotations
 
@@ -28,21 +28,26 @@ _INSECURE = {"verify": False, "use_ssl": False, "verify_ssl": False, "ssl": Fals
 
 
 def is_url(text: str) -> bool:
-    """Tell a URL (``s3://…``, ``file:…``) from a path on local disk."""
+    """Return whether a text is a URL (``s3://…``, ``file:…``), not a path on local disk."""
     return bool(_SCHEME.match(text)) or text.startswith("file:")
 
 
 def open_storage(url: str, options: Mapping[str, Any] | None = None, field: str = "url") -> Storage:
-    """Give the storage at a URL or a path; secrets in the options are revealed here.
+    """Return the storage at a URL or a path; secrets in the options are revealed here.
+
+    ::
+
+        storage = open_storage("s3://bucket/archive", {"endpoint_url": "https://minio.example.com"})
+        storage.write(b"{}", "state.json")
 
     Args:
         url: a path, ``file://…``, or a URL of any file system that fsspec knows.
-        options: what that file system takes, see ``Options``; also nested, as in ``client_kwargs``.
-        field: what the URL is called in the config, for errors.
+        options: arguments of that file system, see ``Options``; also nested, as in ``client_kwargs``.
+        field: the URL's field in the config, for errors.
 
     Raises:
         ConfigError: not a URL that can be written to, credentials in it, or an option that is not for a config.
-        MissingExtraError: the packages for this kind of URL are not installed.
+        MissingExtraError: the packages for this scheme are not installed.
     """
     if not url or not url.isprintable():
         raise ConfigError("is not a URL or a path", path=field)
@@ -98,7 +103,7 @@ def _check_installed(protocol: str, field: str) -> None:
 
 
 def _reveal(options: Mapping[str, Any], path: str = "options") -> tuple[dict[str, Any], list[str]]:
-    """Put secrets in their places; give them alone too, so that no message shows one."""
+    """Return options with their secrets revealed, and these secrets, which no message may show."""
     revealed: dict[str, Any] = {}
     secrets: list[str] = []
     for name, value in options.items():
