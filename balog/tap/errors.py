@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from balog.errors import BalogError, ConfigProblems
 
-from balog.errors import BalogError, ConfigError
-
-__all__ = ["ConfigProblems", "OutputError", "RecordError", "SchemaError", "SourceError", "StreamError", "TapError"]
+__all__ = [
+    "OutputError",
+    "RecordError",
+    "SchemaError",
+    "SourceError",
+    "StreamError",
+    "TapConfigProblems",
+    "TapError",
+]
 
 
 class TapError(BalogError):
     """The tap's code has an invalid declaration: two streams of one name, a parent that does not exist."""
 
 
-class ConfigProblems(ConfigError):
-    """A config or a catalog is invalid, and nothing ran. Each line of its text is a problem.
-
-    Args:
-        problems: at least one. ``reason``, ``source`` and ``path`` are those of the first.
-    """
-
-    def __init__(self, problems: Sequence[ConfigError]) -> None:
-        first = problems[0]
-        super().__init__(first.reason, first.source, first.path)
-        self.problems = tuple(problems)
+class TapConfigProblems(ConfigProblems):
+    """A config or a catalog is invalid, and nothing ran. Each line of its text is a problem."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.problems))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from balog.tap.catalog import CatalogChoice, choose, discover, parse_catalog
-from balog.tap.errors import ConfigProblems
+from balog.tap.errors import TapConfigProblems
 from balog.tap.streams import Stream
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}, "at": {"type": "string"}, "name": {}}}
@@ -33,7 +33,7 @@ def put_together(streams: Sequence[Stream], catalog: Any) -> CatalogChoice:
 
 
 def refused(streams: Sequence[Stream], catalog: Any) -> str:
-    with pytest.raises(ConfigProblems) as error:
+    with pytest.raises(TapConfigProblems) as error:
         put_together(streams, catalog)
     return str(error.value)
 

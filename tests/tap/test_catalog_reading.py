@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.tap.catalog import Catalog, CatalogEntry, PropertySelection, parse_catalog, read_catalog, read_properties
-from balog.tap.errors import ConfigProblems
+from balog.tap.errors import TapConfigProblems
 
 
 def problems(document: Any) -> list[str]:
-    with pytest.raises(ConfigProblems) as error:
+    with pytest.raises(TapConfigProblems) as error:
         parse_catalog(document, "catalog.json")
     return str(error.value).splitlines()
 
@@ -123,10 +123,10 @@ def test_each_problem_has_its_place() -> None:
 
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigProblems, match="cannot be read"):
+    with pytest.raises(TapConfigProblems, match="cannot be read"):
         read_catalog(tmp_path / "none.json")
     (tmp_path / "c.json").write_text('{"streams": [')
-    with pytest.raises(ConfigProblems, match="not JSON"):
+    with pytest.raises(TapConfigProblems, match="not JSON"):
         read_catalog(tmp_path / "c.json")
 
 
@@ -196,7 +196,7 @@ def test_any_json_is_a_catalog_or_refused(document: Any) -> None:
     for tried in (document, {"streams": [document]}, {"streams": document}):
         try:
             catalog = parse_catalog(tried)
-        except ConfigProblems:
+        except TapConfigProblems:
             continue
         for entry in catalog:
             PropertySelection(entry)

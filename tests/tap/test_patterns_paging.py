@@ -119,14 +119,14 @@ def test_equal_pages_under_other_cursors_arrive_with_a_warning(events: Any) -> N
     """Given a log of one toggled row, then all pages arrive; the warning comes whenever twice as many did."""
     toggles = [{"id": 1, "on": number % 2 == 0} for number in range(200)]
     assert flat(pages(lambda offset: toggles[offset : offset + 2], by_offset(2), first=0)) == toggles
-    assert "page 2 holds what page 1 does" in events[0].payload["message"]
+    assert "page 2 has the same content as page 1" in events[0].payload["message"]
     assert [event.level for event in events] == ["WARNING"] * 6
 
 
 def test_equal_pages_are_an_error_where_they_may_not_be() -> None:
     found = pages(lambda number: ROWS[:3], by_page(), first=1, may_repeat=False)
     assert next(found) == ROWS[:3]
-    with pytest.raises(SourceError, match="page 2 holds what page 1 does"):
+    with pytest.raises(SourceError, match="page 2 has the same content as page 1"):
         next(found)
 
 
@@ -187,7 +187,7 @@ def test_a_response_without_links_is_the_last_page() -> None:
 
 def test_a_long_circle_under_other_cursors_is_an_error() -> None:
     fetch = lambda at: {"data": [{"id": at % 50}], "next": at + 1}  # noqa: E731
-    with pytest.raises(SourceError, match="page 52 holds what page 2 does"):
+    with pytest.raises(SourceError, match="page 52 has the same content as page 2"):
         list(pages(fetch, by_cursor("next"), first=0, items="data", may_repeat=False))
 
 

@@ -14,11 +14,11 @@ import pytest
 
 from balog.secrets import Secret
 from balog.tap.config import ConfigSpec, make_spec, optional, sample
-from balog.tap.errors import ConfigProblems, TapError
+from balog.tap.errors import TapConfigProblems, TapError
 
 
 def refused(spec: ConfigSpec, config: dict[str, Any], **given: Any) -> list[str]:
-    with pytest.raises(ConfigProblems) as error:
+    with pytest.raises(TapConfigProblems) as error:
         spec.check(config, **given)
     assert str(error.value).splitlines() == [str(problem) for problem in error.value.problems]
     return str(error.value).splitlines()

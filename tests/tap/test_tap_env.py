@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from balog.tap.config import environment_name, make_spec, optional, read_config
-from balog.tap.errors import ConfigProblems
+from balog.tap.errors import TapConfigProblems
 
 SPEC = make_spec(
     {
@@ -81,7 +81,7 @@ def test_a_text_becomes_what_the_spec_wants(setting: str, text: str, value: obje
 
 def test_a_text_that_cannot_is_refused_by_the_variables_name() -> None:
     given = read_config(SPEC, "tap-cool", [], {"TAP_COOL_PAGES": "three", "TAP_COOL_BASE_URL": "u"})
-    with pytest.raises(ConfigProblems, match=r"^TAP_COOL_PAGES: \$\.pages: want an integer, got a text$"):
+    with pytest.raises(TapConfigProblems, match=r"^TAP_COOL_PAGES: \$\.pages: want an integer, got a text$"):
         SPEC.check(given.values, given.source, given.sources)
 
 
@@ -92,7 +92,7 @@ def test_a_file_of_variables_is_one_of_the_files(tmp_path: Path) -> None:
 
 def test_every_file_that_is_wrong_is_told_of(tmp_path: Path) -> None:
     paths = write(tmp_path, **{"a.json": "{", "b.json": "[]", "c.env": "TAP_COOL_PAGE=2"})
-    with pytest.raises(ConfigProblems) as error:
+    with pytest.raises(TapConfigProblems) as error:
         read_config(SPEC, "tap-cool", [*paths, str(tmp_path / "none.json")], {})
     lines = str(error.value).splitlines()
     assert [line.split(":")[0] for line in lines] == [*paths, str(tmp_path / "none.json")]

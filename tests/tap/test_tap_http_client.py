@@ -107,7 +107,7 @@ def test_a_post_is_tried_again_only_where_nothing_was_done(server: HttpStandIn, 
         client.post("jobs")
     assert len(server.requests) == 3
     server.will(Answer(trouble="reset"))
-    with pytest.raises(SourceError, match="no answer"):
+    with pytest.raises(SourceError, match="no response"):
         client.post("jobs")
     assert len(server.requests) == 4
     server.will(Answer(500))
@@ -118,7 +118,7 @@ def test_a_server_that_is_not_there_is_told_without_the_query(client: Client, se
     server.stop()
     with pytest.raises(SourceError) as caught:
         client.get("contacts", {"token": "s3cret"})
-    assert str(caught.value) == f"GET /v2/contacts: no answer from {server.url}: Connection refused"
+    assert str(caught.value) == f"GET /v2/contacts: no response from {server.url}: Connection refused"
 
 
 def test_a_server_that_comes_back_is_asked_on_a_new_connection(client: Client, server: HttpStandIn) -> None:
@@ -310,7 +310,7 @@ def test_certificates_are_verified(tmp_path: Path) -> None:
     with HttpStandIn(lambda request: answer("safe"), tls=context) as server:
         with Client(server.url, ca_file=str(tmp_path / "ca.pem")) as client:
             assert client.get().json() == "safe"
-        with Client(server.url, policy=AT_ONCE) as client, pytest.raises(SourceError, match="no answer") as caught:
+        with Client(server.url, policy=AT_ONCE) as client, pytest.raises(SourceError, match="no response") as caught:
             client.get()
         assert not caught.value.retryable
 
@@ -412,7 +412,7 @@ def test_a_packed_body_of_several_members_is_whole(server: HttpStandIn, client: 
     server.will(Answer(200, packed, {"Content-Encoding": "gzip"}))
     assert client.get("contacts").json() == [1, 2]
     server.respond = lambda request: Answer(200, packed[:-20], {"Content-Encoding": "gzip"})
-    with pytest.raises(SourceError, match="broke off"):
+    with pytest.raises(SourceError, match=r"ended \d+ bytes early|is incomplete"):
         client.get("contacts")
 
 
@@ -428,7 +428,7 @@ def test_a_kept_connection_that_closes_under_a_request_is_no_failed_try(server: 
     server.will(Answer(), Answer(trouble="close"), Answer(), Answer(trouble="close"))
     with Client(server.url, policy=Policy(tries=1), timeout=10) as client:
         assert [client.get("a").status, client.get("b").status] == [200, 200]
-        with pytest.raises(SourceError, match="no answer"):
+        with pytest.raises(SourceError, match="no response"):
             client.post("jobs")
     assert [request.path for request in server.requests] == ["/a", "/b", "/b", "/jobs"]
 

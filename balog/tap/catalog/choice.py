@@ -11,7 +11,7 @@ from balog.tap.catalog.defaults import StreamDeclaration, Visitor
 from balog.tap.catalog.discovery import Discovered, discover
 from balog.tap.catalog.entry import Catalog, CatalogEntry, Method
 from balog.tap.catalog.nodes import properties_of
-from balog.tap.errors import ConfigProblems
+from balog.tap.errors import TapConfigProblems
 
 __all__ = ["CatalogChoice", "choose"]
 
@@ -55,24 +55,24 @@ def choose(
         source: the catalog's file, for errors.
 
     Raises:
-        ConfigProblems: the catalog names no stream of the tap, selects none, or has a schema without a stream's keys.
+        TapConfigProblems: the catalog names no stream of the tap, selects none, or has a schema without its keys.
         TapError: the tap's declarations contradict its schemas.
     """
     visitors = list(visitors)
     if given is None:
         catalog = discover(streams, read_schema, visitors)
         if not any(entry.is_selected for entry in catalog) and not catalog.failed:
-            raise ConfigProblems([ConfigError("no stream is selected by default; give a --catalog", source)])
+            raise TapConfigProblems([ConfigError("no stream is selected by default; give a --catalog", source)])
         return CatalogChoice(catalog, [])
     known = {stream.name: stream for stream in streams}
     unknown = [entry.tap_stream_id for entry in given if entry.tap_stream_id not in known]
     warnings = [f"{source}: the tap has no stream {name!r}{suggest(name, known)}" for name in unknown]
     if len(unknown) == len(given.entries):
         lines = warnings or [f"{source}: it has no streams; the tap has {', '.join(known)}"]
-        raise ConfigProblems([ConfigError(line) for line in lines])
+        raise TapConfigProblems([ConfigError(line) for line in lines])
     selected = {entry.tap_stream_id for entry in given if entry.is_selected and entry.tap_stream_id in known}
     if not selected:
-        raise ConfigProblems(
+        raise TapConfigProblems(
             [ConfigError('no stream is selected: set "selected": true in the metadata of one, breadcrumb []', source)]
         )
     wanted = _with_ancestors(known, selected)
@@ -86,7 +86,7 @@ def choose(
         if properties_of(own[name]) and key not in properties_of(own[name])
     ]
     if problems:
-        raise ConfigProblems(problems)
+        raise TapConfigProblems(problems)
     catalog = Discovered()
     for name in wanted:
         stream = known[name]

@@ -10,7 +10,7 @@ from balog.config import load
 from balog.errors import ConfigError
 from balog.tap.catalog.entry import Breadcrumb, Catalog, CatalogEntry, Metadata, Method
 from balog.tap.catalog.nodes import properties_of
-from balog.tap.errors import ConfigProblems
+from balog.tap.errors import TapConfigProblems
 
 __all__ = ["MAX_CATALOG_BYTES", "parse_catalog", "read_catalog", "read_properties"]
 
@@ -28,12 +28,12 @@ def read_catalog(path: str | os.PathLike[str]) -> Catalog:
     """Read a catalog; see ``parse_catalog``.
 
     Raises:
-        ConfigProblems: it cannot be read, is not JSON, or is not a catalog; each line has the path in the file.
+        TapConfigProblems: it cannot be read, is not JSON, or is not a catalog; each line has the path in the file.
     """
     try:
         document = load(path, dict[str, Any], MAX_CATALOG_BYTES)
     except ConfigError as error:
-        raise ConfigProblems([error]) from None
+        raise TapConfigProblems([error]) from None
     return parse_catalog(document, str(path))
 
 
@@ -41,7 +41,7 @@ def read_properties(path: str | os.PathLike[str]) -> Catalog:
     """Read a file of ``--properties``, the older form: the same document, with ``selected`` inside its schemas.
 
     Raises:
-        ConfigProblems: as for a catalog.
+        TapConfigProblems: as for a catalog.
     """
     return read_catalog(path)
 
@@ -59,12 +59,12 @@ def parse_catalog(document: Any, source: str = "catalog") -> Catalog:
         source: the file, for errors.
 
     Raises:
-        ConfigProblems: it is not a catalog, or has a stream twice.
+        TapConfigProblems: it is not a catalog, or has a stream twice.
     """
     parser = _CatalogParser(source)
     catalog = parser.catalog(document)
     if parser.problems:
-        raise ConfigProblems(parser.problems[:_MAX_PROBLEMS])
+        raise TapConfigProblems(parser.problems[:_MAX_PROBLEMS])
     return catalog
 
 

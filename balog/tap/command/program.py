@@ -21,7 +21,7 @@ from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalo
 from balog.tap.command.options import options
 from balog.tap.command.standard_output import messages_only, without_log_messages
 from balog.tap.config import environment_name, read_config
-from balog.tap.errors import ConfigProblems, OutputError, StreamError
+from balog.tap.errors import OutputError, StreamError, TapConfigProblems
 from balog.tap.records import Output
 from balog.tap.records.output import why_unwritten
 
@@ -233,7 +233,7 @@ class Program:
         try:
             given = read_config(spec, self.tap.name, self._config)
             config = spec.check(given.values, given.source, given.sources)
-        except ConfigProblems as error:
+        except TapConfigProblems as error:
             if is_needed:
                 raise self._with_variables(error) from None
             return error
@@ -248,11 +248,11 @@ class Program:
             self._warn(f"{given.source}: {line}")
         return config
 
-    def _with_variables(self, error: ConfigProblems) -> ConfigProblems:
+    def _with_variables(self, error: TapConfigProblems) -> TapConfigProblems:
         """Add the environment variables of missing settings to the errors."""
         if self._config:
             return error
-        return ConfigProblems([self._with_variable(problem) for problem in error.problems])
+        return TapConfigProblems([self._with_variable(problem) for problem in error.problems])
 
     def _with_variable(self, problem: ConfigError) -> ConfigError:
         for name in self.tap.spec.settings if problem.path == "$" else ():
@@ -286,7 +286,7 @@ class Program:
         from balog.tap.schema import schema_of
 
         def client() -> Any:
-            if isinstance(config, ConfigProblems):
+            if isinstance(config, TapConfigProblems):
                 raise self._with_variables(config)
             if not self._client:
                 self._client.append(self.tap.make_client(config) if self.tap.make_client else None)

@@ -11,7 +11,7 @@ from balog.config import load, load_env
 from balog.errors import ConfigError
 from balog.tap.config.secrets import convert_text
 from balog.tap.config.spec import ConfigSpec
-from balog.tap.errors import ConfigProblems
+from balog.tap.errors import TapConfigProblems
 
 __all__ = ["ENVIRONMENT", "Given", "environment_name", "read_config"]
 
@@ -47,7 +47,7 @@ def read_config(
         environment: the variables by name; None means ``os.environ``.
 
     Raises:
-        ConfigProblems: files cannot be read or are not JSON objects; one line per file.
+        TapConfigProblems: files cannot be read or are not JSON objects; one line per file.
     """
     environment = os.environ if environment is None else environment
     given = Given({}, ", ".join(dict.fromkeys(paths)) or "config", {})
@@ -64,7 +64,7 @@ def read_config(
         except ConfigError as error:
             problems.append(error)
     if problems:
-        raise ConfigProblems(problems)
+        raise TapConfigProblems(problems)
     if ENVIRONMENT not in paths:
         _take(given, _from_variables(spec, tap, environment), given.values)
     for name in given.values:

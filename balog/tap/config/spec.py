@@ -18,7 +18,7 @@ from balog.tap.config.keywords import reject_unknown
 from balog.tap.config.samples import schema_from_example, with_optional
 from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts
 from balog.tap.config.validator import ConfigMismatch, check
-from balog.tap.errors import ConfigProblems, TapError
+from balog.tap.errors import TapConfigProblems, TapError
 from balog.tap.relative_files import relative_to_caller
 
 __all__ = ["TOOLKIT_SETTINGS", "ConfigSpec", "json_path", "make_spec", "sample"]
@@ -69,7 +69,7 @@ class ConfigSpec:
             sources: by top-level setting, its source where that differs.
 
         Raises:
-            ConfigProblems: one line per problem, without any value of the config.
+            TapConfigProblems: one line per problem, without any value of the config.
         """
         found: set[str] = set()
         problems: list[ConfigError] = []
@@ -80,7 +80,7 @@ class ConfigSpec:
             problems += self._toolkit_problems(filled)
         if problems:
             secrets = found.union(secret_texts(revealed, self.schema))
-            raise ConfigProblems(
+            raise TapConfigProblems(
                 [_placed(problem, source, sources or {}, secrets) for problem in problems[:_MAX_PROBLEMS]]
             )
         return made
@@ -174,7 +174,7 @@ class _FunctionSpec(ConfigSpec):
                 made = [made]
             elif isinstance(made, Iterator):
                 made = list(made)
-        except ConfigProblems as error:
+        except TapConfigProblems as error:
             problems += error.problems
         except ConfigError as error:
             problems.append(error)

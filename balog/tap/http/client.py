@@ -19,7 +19,7 @@ from balog.tap.http.connections import Connections, Request
 from balog.tap.http.outcomes import HttpError, endpoint_of, fault_of, is_lost, origin_of
 from balog.tap.http.response import Response
 from balog.tap.http.retries import IDEMPOTENT, NOT_PROCESSED, SAFE, Policy
-from balog.tap.patterns.pausing import pause
+from balog.tap.patterns.pause import pause
 
 __all__ = ["Client"]
 
@@ -129,7 +129,7 @@ class Client:
         for attempt in self._policy.attempts(endpoint):
             with attempt:
                 try:
-                    answer = self._once(method, url, sent, body, endpoint, repeatable, allow)
+                    response = self._once(method, url, sent, body, endpoint, repeatable, allow)
                 except HttpError as error:
                     if not repeatable and error.status not in NOT_PROCESSED:
                         attempt.is_last = True
@@ -137,7 +137,7 @@ class Client:
                 except SourceError:
                     attempt.is_last = not repeatable
                     raise
-                return answer
+                return response
         raise AssertionError  # the last attempt raises its error
 
     def close(self) -> None:
@@ -166,17 +166,19 @@ class Client:
         """Send the request once, follow redirects, and repeat it if credentials had expired."""
         for is_second in (False, True):
             granted = dict(self._auth()) if self._auth else {}
-            answer = self._follow(method, url, {**headers, **granted}, body, endpoint, repeatable)
+            response = self._follow(method, url, {**headers, **granted}, body, endpoint, repeatable)
             refresh = getattr(self._auth, "refresh", None)
-            if answer.status == 401 and refresh and not is_second and 401 not in allow:
+            if response.status == 401 and refresh and not is_second and 401 not in allow:
                 refresh(granted)
                 continue
             break
-        if 200 <= answer.status < 300 or answer.status in allow:
-            return answer
-        excerpt = _excerpt(answer, [*headers.values(), *granted.values(), *_texts(body)], url)
+        if 200 <= response.status < 300 or response.status in allow:
+            return response
+        excerpt = _excerpt(response, [*headers.values(), *granted.values(), *_texts(body)], url)
         raise HttpError(
-            f"{method} {endpoint} answered {fault_of(answer)}{excerpt}", answer, retryable=self._policy.wants(answer)
+            f"{method} {endpoint} answered {fault_of(response)}{excerpt}",
+            response,
+            retryable=self._policy.wants(response),
         )
 
     def _follow(
@@ -184,10 +186,10 @@ class Client:
     ) -> Response:
         for _ in range(_MAX_REDIRECTS + 1):
             self._wait_for_turn()
-            answer = self._timed(Request(method, url, headers, body, repeatable), endpoint)
-            target = answer.headers.get("location")
-            if answer.status not in _REDIRECTS or not target or method not in SAFE:
-                return answer
+            response = self._timed(Request(method, url, headers, body, repeatable), endpoint)
+            target = response.headers.get("location")
+            if response.status not in _REDIRECTS or not target or method not in SAFE:
+                return response
             url = self._same_server(url, target, f"{method} {endpoint} redirects")
         raise SourceError(f"{method} {endpoint} redirects more than {_MAX_REDIRECTS} times")
 
@@ -203,7 +205,7 @@ class Client:
                 ) from None
             except (OSError, ValueError, HTTPException) as error:
                 raise SourceError(
-                    f"{request.method} {endpoint}: no answer from {self._place}: {fault_of(error)}",
+                    f"{request.method} {endpoint}: no response from {self._place}: {fault_of(error)}",
                     retryable=is_lost(error),
                     fault=fault_of(error),
                 ) from None
@@ -230,16 +232,16 @@ class Client:
             url += ("&" if urlsplit(url).query else "?") + urlencode(pairs)
         return url
 
-    def _same_server(self, base: str, target: str, what: str) -> str:
+    def _same_server(self, base: str, target: str, subject: str) -> str:
         try:
             url = urljoin(base, target)
             is_same = origin_of(url) == origin_of(self._base)
         except ValueError:
-            raise SourceError(f"{what} to an invalid URL") from None
+            raise SourceError(f"{subject} to an invalid URL") from None
         if not is_same:
             raise SourceError(
-                f"{what} away from {self._place}, to a server that must not get these credentials; make another client "
-                "for that one"
+                f"{subject} away from {self._place}, to a server that must not get these credentials; use "
+                "another client for that server"
             )
         return url
 
@@ -258,7 +260,7 @@ def _checked(url: str) -> str:
     if not is_good or not all("!" <= char <= "~" for char in url):
         raise ConfigError("is not a URL; want https://HOST…", path="base_url")
     if "@" in parts.netloc or parts.fragment or parts.query:
-        raise ConfigError("has credentials, a query or a fragment in it; give those to the client", path="base_url")
+        raise ConfigError("has credentials, a query or a fragment in it; pass those to the client", path="base_url")
     return url
 
 
@@ -290,9 +292,9 @@ def _texts(body: bytes | None) -> list[str]:
     return [*found, *map(quote_plus, found)]
 
 
-def _excerpt(answer: Response, sent: list[str], url: str) -> str:
+def _excerpt(response: Response, sent: list[str], url: str) -> str:
     """Return the start of the response's text as one line, without values that were sent, which may be secrets."""
-    text = answer.text[:4096]
+    text = response.text[:4096]
     secrets = {word for value in sent for word in (value, value.rpartition(" ")[2])}
     secrets |= {piece.partition("=")[2] for piece in urlsplit(url).query.split("&")} | {url}
     for secret in sorted((word for word in secrets if len(word) >= 6), key=len, reverse=True):

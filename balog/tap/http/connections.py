@@ -1,4 +1,4 @@
-"""Connections to one server, kept and used again; answers are read whole, in bounded time and memory."""
+"""Persistent connections to one server; responses are read in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_IDLE = 16
 
 
 class Request(NamedTuple):
-    """A request; ``is_repeatable`` says whether sending it twice does no harm."""
+    """A request; ``is_repeatable``: it can be sent twice."""
 
     method: str
     url: str
@@ -28,13 +28,13 @@ class Request(NamedTuple):
 
 
 class Connections:
-    """Sends requests to one server; threads may share it.
+    """Sends requests to one server. It is thread-safe.
 
     Args:
         url: any URL of the server.
-        timeout: seconds for connecting, and for each wait for a piece of an answer.
-        max_bytes: of one answer's body, unpacked.
-        max_seconds: for one answer.
+        timeout: seconds for connecting, and for each read of a response.
+        max_bytes: the maximum size of one decompressed body.
+        max_seconds: the maximum time of one response.
         ca_file: see ``Client``.
 
     Raises:
@@ -53,12 +53,12 @@ class Connections:
         self._lock = threading.Lock()
 
     def send(self, request: Request) -> tuple[int, dict[str, str], bytes]:
-        """Return an answer's status, headers by lower-case names, and body.
+        """Send a request, and return the response's status, headers by lower-case names, and body.
 
         Raises:
             ConfigError: the environment's proxy cannot be used.
-            SourceError: the answer is too large, takes too long or is packed wrong.
-            OSError: no answer; or ``http.client.HTTPException``, or ValueError for what cannot be sent.
+            SourceError: the response is too large, takes too long or is compressed wrongly.
+            OSError: no response; or ``http.client.HTTPException``, or ValueError for an invalid request.
         """
         import urllib3
 
@@ -81,73 +81,74 @@ class Connections:
     def _exchange(self, request: Request) -> tuple[int, dict[str, str], bytes]:
         headers = {"Accept-Encoding": "gzip", **request.headers}
         options = {"redirect": False, "retries": False, "preload_content": False, "decode_content": False}
-        answer = self._pool.request(request.method, request.url, body=request.body, headers=headers, **options)
-        is_whole = False
+        response = self._pool.request(request.method, request.url, body=request.body, headers=headers, **options)
+        is_complete = False
         try:
-            data = self._read(answer)
-            is_whole = True
+            data = self._read(response)
+            is_complete = True
         finally:
-            answer.release_conn() if is_whole else answer.close()
-        return answer.status, {name.lower(): value for name, value in answer.headers.itermerged()}, data
+            response.release_conn() if is_complete else response.close()
+        return response.status, {name.lower(): value for name, value in response.headers.itermerged()}, data
 
     def _open(self) -> Any:
         from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-        from balog.tap.http.answers import Timed
+        from balog.tap.http.timed_response import TimedResponse
 
         pool = open_pool(self._url, self._timeout, self._ca_file, size=_MAX_IDLE, path="base_url")
-        answer_class = partial(Timed, timeout=self._timeout, seconds=self._max_seconds)
+        response_class = partial(TimedResponse, timeout=self._timeout, seconds=self._max_seconds)
+        with_class = partial(_connection_class, response_class=response_class)
         pool.pool_classes_by_scheme = {
-            scheme: type(kind.__name__, (kind,), {"ConnectionCls": _answering(kind.ConnectionCls, answer_class)})
+            scheme: type(kind.__name__, (kind,), {"ConnectionCls": with_class(kind.ConnectionCls)})
             for scheme, kind in (("http", HTTPConnectionPool), ("https", HTTPSConnectionPool))
         }
         return pool
 
-    def _read(self, answer: Any) -> bytes:
-        packing = answer.headers.get("Content-Encoding", "identity").strip().lower()
+    def _read(self, response: Any) -> bytes:
+        packing = response.headers.get("Content-Encoding", "identity").strip().lower()
         unpacker = Unpacker() if packing in PACKINGS else None
         if unpacker is None and packing not in ("identity", ""):
-            raise SourceError(f"the answer is packed as {packing[:40]!r}, which was not asked for")
+            raise SourceError(f"the response has the encoding {packing[:40]!r}, which was not requested")
         data = bytearray()
-        while piece := answer.read(_PIECE, decode_content=False):
+        while piece := response.read(_PIECE, decode_content=False):
             try:
                 data += unpacker.add(piece, self._max_bytes + 1 - len(data)) if unpacker else piece
             except zlib.error:
-                raise SourceError("the answer's packed body is damaged", retryable=True) from None
+                raise SourceError("the response's compressed body is damaged", retryable=True) from None
             if len(data) > self._max_bytes:
                 raise SourceError(
-                    f"the answer is larger than {self._max_bytes} bytes; ask for smaller pages, or raise max_bytes"
+                    f"the response is larger than {self._max_bytes} bytes; request smaller pages, or raise max_bytes"
                 )
-        if left := answer.length_remaining:
-            raise ConnectionResetError(f"the answer broke off {left} bytes before its end")
+        if left := response.length_remaining:
+            raise ConnectionResetError(f"the response ended {left} bytes early")
         if unpacker is not None and data and not unpacker.is_whole:
-            raise SourceError("the answer's packed body broke off", retryable=True)
+            raise SourceError("the response's compressed body is incomplete", retryable=True)
         return bytes(data)
 
 
 class _ClosedMeanwhileError(ConnectionError):
-    """The server closed a kept connection between two requests."""
+    """The server closed a persistent connection between two requests."""
 
 
-def _answering(kind: Any, answer_class: Any) -> Any:
-    """Return a class of connections whose answers are of a class."""
+def _connection_class(kind: Any, response_class: Any) -> Any:
+    """Return a class of connections with a class of responses."""
 
     def getresponse(self: Any, *arguments: Any, **options: Any) -> Any:
-        self.response_class = answer_class
+        self.response_class = response_class
         try:
-            answer = kind.getresponse(self, *arguments, **options)
+            response = kind.getresponse(self, *arguments, **options)
         except ConnectionError as error:
             if getattr(self, "is_kept", False):
                 raise _ClosedMeanwhileError(*error.args) from None
             raise
         self.is_kept = True
-        return answer
+        return response
 
     return type(kind.__name__, (kind,), {"getresponse": getresponse})
 
 
 def _cause(error: BaseException) -> BaseException:
-    """Return the exception of the standard library behind one of urllib3's, which says the same in fewer words."""
+    """Return the standard library's exception behind one of urllib3's, which is shorter."""
     from http.client import HTTPException
 
     found: BaseException | None = error

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from balog.signals import signals_for_main_thread
 from balog.tap.errors import TapError
-from balog.tap.patterns.pausing import cancelled_by
+from balog.tap.patterns.pause import cancelled_by
 
 __all__ = ["buffered", "concurrently"]
 

@@ -190,7 +190,7 @@ class _RepeatGuard:
         _remember(self._positions, place, (number, content))
         if before and seen == content:
             self._report(
-                f"page {number} is at the position of page {before} and holds the same, so this may go on forever",
+                f"page {number} has the position and the content of page {before}, so this may go on forever",
                 is_error=not self._may_repeat,
                 number=number,
                 hint="may_repeat=True where such pages are data",
@@ -203,7 +203,7 @@ class _RepeatGuard:
         before, at = self._contents.pop(content, (0, 0))
         if at and (self._count - at <= _NEAR or at == self._like + 1 > 1):
             self._report(
-                f"page {number} holds what page {before} does, so this may go on forever",
+                f"page {number} has the same content as page {before}, so this may go on forever",
                 is_error=self._may_repeat is False,
                 number=number,
                 hint="may_repeat=True where equal pages are data, may_repeat=False to end the stream here",

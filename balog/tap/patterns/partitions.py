@@ -1,4 +1,4 @@
-"""One account, shop or project after another, each with a bookmark of its own.
+"""Partitions of a stream, such as accounts or projects, each with its own bookmark.
 
 ::
 
@@ -7,7 +7,7 @@
         for account in for_each(context, client.accounts(), key="id"):
             yield from account.watch(client.orders(account.item["id"], since=account.bookmark))
 
-In the state they are beside the stream's bookmark, which is the largest of all::
+The state has them next to the stream's bookmark, which is the largest of all::
 
     {"bookmarks": {"orders": {"changed_at": "2026-11-22T…", "accounts": {"a1": {"changed_at": "2026-11-20T…"}}}}}
 """
@@ -118,29 +118,29 @@ def _each(
     lookback: float,
 ) -> Iterator[Partition]:
     kept = context.kept(name)
-    marks: dict[str, Any] = dict(kept) if isinstance(kept, dict) else {}
+    bookmarks: dict[str, Any] = dict(kept) if isinstance(kept, dict) else {}
     seen: set[str] = set()
     for item in items:
         id = _identity(item, key)
         if id in seen:
             raise SourceError(f"{name}: the source returns {id!r} twice")
         seen.add(id)
-        held = marks.get(id)
-        mark = held.get(replication_key) if isinstance(held, dict) else None
+        entry = bookmarks.get(id)
+        bookmark = entry.get(replication_key) if isinstance(entry, dict) else None
         try:
-            since = context.start_date if mark is None else order.back(mark, lookback)
-            reached = None if mark is None else order.rank(mark)
+            start = context.start_date if bookmark is None else order.back(bookmark, lookback)
+            reached = None if bookmark is None else order.rank(bookmark)
         except ValueError as error:
             raise SourceError(f"{name}: the bookmark of {id!r} in the state: {error}") from None
-        partition = Partition(item, id, since, replication_key, order)
+        partition = Partition(item, id, start, replication_key, order)
         yield partition
         # When the next one is requested, the run has written all of this one.
         if not partition.is_watched:
             raise TapError(f"stream {context.stream!r}: pass the records of each partition through watch(…)")
         highest = partition.highest
         if highest is not None and (reached is None or order.rank(highest) > reached):
-            marks = {**marks, id: {replication_key: highest}}
-            context.keep(name, marks, at_once=True)
+            bookmarks = {**bookmarks, id: {replication_key: highest}}
+            context.keep(name, bookmarks, at_once=True)
 
 
 def _identity(item: Any, key: str | None) -> str:

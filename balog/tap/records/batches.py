@@ -21,7 +21,7 @@ from balog.singer.batch.files import suffix, writer
 from balog.singer.batch.rows import DoesNotFit, RowWriter
 from balog.storage import StorageError, is_url, open_storage
 from balog.storage.base import Options
-from balog.tap.errors import ConfigProblems, OutputError, RecordError
+from balog.tap.errors import OutputError, RecordError, TapConfigProblems
 from balog.tap.records.record_writer import unwritable
 
 __all__ = ["BatchFiles", "TapBatchConfig", "read_batch_config"]
@@ -57,7 +57,7 @@ def read_batch_config(block: Any, path: str = "$.batch_config", source: str = ""
     """Read the block ``batch_config`` of a config.
 
     Raises:
-        ConfigProblems: the block is invalid; each problem has ``source`` and its path.
+        TapConfigProblems: the block is invalid; each problem has ``source`` and its path.
         ConfigError: the storage cannot be written to.
         MissingExtraError: the package for the storage is not installed.
     """
@@ -66,7 +66,7 @@ def read_batch_config(block: Any, path: str = "$.batch_config", source: str = ""
     except msgspec.ValidationError as error:
         reason, inner = split_refusal(error)
         found = problems(block, TapBatchConfig) or [ConfigError(reason, path=inner)]
-        raise ConfigProblems(
+        raise TapConfigProblems(
             [ConfigError(each.reason, source, path + each.path.removeprefix("$")) for each in found]
         ) from None
     open_storage(config.storage.root, config.storage.options, f"{path}.storage.root").close()

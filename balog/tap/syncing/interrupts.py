@@ -68,7 +68,7 @@ class Stop(StopSignals):
             raise Interrupted(self.number)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def deferred(self) -> Iterator[None]:
         """Delay the exception while the source's code calls something that must complete."""
         was, self.in_source = self.in_source, False
         try:

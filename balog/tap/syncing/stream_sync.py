@@ -23,7 +23,7 @@ __all__ = ["LimitReached", "StreamSync"]
 
 
 class LimitReached(Exception):
-    """The stream has written as many records as were wanted."""
+    """The stream has written the maximum number of records."""
 
 
 class StreamSync:
@@ -35,8 +35,8 @@ class StreamSync:
         parent: the sync of the parent.
         source: the sync of the stream whose function emits this one's records.
         active: see there; None for a top-level stream.
-        is_emitted_only: the stream has a function of its own, but here another stream emits records for it. These do
-            not say how far its own source was read, so its bookmark does not move.
+        is_emitted_only: the stream has a function of its own, but here another stream emits records for it. Its
+            bookmark does not move, because its own source is not read.
 
     Attributes:
         active: all syncs of the top-level stream that is running, by name, and those of streams it emits for.
@@ -284,7 +284,7 @@ class StreamSync:
                     each.is_over, each.failure = True, failure
 
     def _checkpoint(self) -> None:
-        """Update the state in the middle of the stream, and write what has come."""
+        """Write the state in the middle of the stream, as far as it is correct, and flush the output."""
         self.progress.checkpoint()
         self.session.write_changed_state()
 
@@ -304,7 +304,7 @@ class StreamSync:
 
     def emit(self, record: Any, stream: str) -> None:
         """Write a record, or a list of them, of this stream or another."""
-        with self.session.stop.held():
+        with self.session.stop.deferred():
             for each in record if isinstance(record, list) else (record,):
                 is_emitted = type(each) is Emitted
                 target = self._sync_of(each.stream if is_emitted else stream)
@@ -313,14 +313,14 @@ class StreamSync:
 
     def set_bookmark(self, value: Any) -> None:
         """See ``Context.set_bookmark``."""
-        with self.session.stop.held():
+        with self.session.stop.deferred():
             self.progress.set(value)
             if self._key is None:
                 self.context.log_position = value
 
     def checkpoint(self, *, asked: bool) -> None:
         """See ``Context.checkpoint``."""
-        with self.session.stop.held():
+        with self.session.stop.deferred():
             if asked:
                 if self.emitted:
                     self.progress.done()

@@ -1,4 +1,4 @@
-"""Answers that must be whole in a given time, however slowly their bytes come."""
+"""Responses with a time limit, however slowly their bytes come."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 
 from balog.tap.errors import SourceError
 
-__all__ = ["Timed"]
+__all__ = ["TimedResponse"]
 
 
-class Timed(http.client.HTTPResponse):
-    """An answer, headers and body, that must be whole in ``seconds``; a wait for a piece of it takes ``timeout``."""
+class TimedResponse(http.client.HTTPResponse):
+    """A response whose headers and body must be complete in ``seconds``, and each read in ``timeout`` seconds."""
 
-    def __init__(self, sock: socket.socket, *said: Any, timeout: float, seconds: float, **options: Any) -> None:
-        super().__init__(sock, *said, **options)
-        self.fp = io.BufferedReader(_Raw(self.fp.detach(), sock, timeout, seconds))
+    def __init__(self, sock: socket.socket, *arguments: Any, timeout: float, seconds: float, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
+        self.fp = io.BufferedReader(_TimedStream(self.fp.detach(), sock, timeout, seconds))
 
 
-class _Raw(io.RawIOBase):
+class _TimedStream(io.RawIOBase):
     def __init__(self, raw: Any, sock: socket.socket, timeout: float, seconds: float) -> None:
         self._raw = raw
         self._sock = sock
@@ -41,7 +41,7 @@ class _Raw(io.RawIOBase):
             except TimeoutError:
                 if self._timeout < left:
                     raise
-        raise SourceError(f"the answer took longer than {self._seconds:g} s", retryable=True)
+        raise SourceError(f"the response took longer than {self._seconds:g} s", retryable=True)
 
     def close(self) -> None:
         self._raw.close()
