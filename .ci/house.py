@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 CHECKED: tuple[str, ...] = (
     "balog/expressions",
     "balog/http",
+    "balog/delivery/jobs/callbacks",
+    "balog/handlers",
     "balog/metrics",
     "balog/recording",
     "balog/redaction",
@@ -38,6 +40,8 @@ CHECKED: tuple[str, ...] = (
     "balog/storage",
     "balog/topics",
     "balog/verify",
+    "docs/callbacks.md",
+    "docs/forward.md",
     "docs/verified-taps.md",
     "docs/verify.md",
 )

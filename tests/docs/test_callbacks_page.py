@@ -81,8 +81,8 @@ def test_the_receiver_gets_what_is_signed(tmp_path: Path, monkeypatch: pytest.Mo
 def test_its_numbers_are_the_code_s() -> None:
     assert f"read again every {endpoint.REREAD_SECONDS:g} seconds" in PAGE
     assert f"at most {endpoint._MAX_ANSWER >> 10} KiB are read" in PAGE
-    assert f"posts again what was under way, {in_flight.LEASE:g} seconds later" in PAGE
-    assert f"has {callback_loop.WINDOW} in flight for each request" in PAGE
+    assert f"posts again what was in flight, {in_flight.LEASE:g} seconds later" in PAGE
+    assert f"has {callback_loop.WINDOW} in flight for each concurrent request" in PAGE
     assert f"{callback_loop.MAX_WINDOW:,} or {callback_loop.MAX_WINDOW_BYTES >> 20} MiB at most" in PAGE
     assert (breaker.THRESHOLD, breaker.LONGEST, expiry.LEAST_ATTEMPTS) == (5, 60, 3)
     assert "fails five times in a row" in PAGE
