@@ -1,4 +1,4 @@
-"""``balog replay``: what waits in a spool goes to its sinks, what a service refused goes to it again."""
+"""``balog replay``: send the events in a spool to their sinks, or rejected events to the service again."""
 
 from __future__ import annotations
 
@@ -26,27 +26,36 @@ _report = reporter("balog replay")
 
 
 @click.command(
-    epilog="\b\nExit codes:\n0  nothing is left, but what running brokers hold\n1  something is left\n"
+    epilog="\b\nExit codes:\n0  nothing is left, except events that running brokers hold\n1  events are left\n"
     "2  wrong use, or a sink that can't be built; nothing was sent"
 )
 @click.argument("spool", type=click.Path(path_type=Path), required=False)
-@click.option("--sink", metavar="NAME", help="Only for this sink, by its name or its type.")
-@click.option("--dead", "with_dead", is_flag=True, help="Send the dead letters too.")
-@click.option("--dry-run", is_flag=True, help="Tell what waits, and send nothing.")
+@click.option("--sink", metavar="NAME", help="Replay only for this sink: its name or its type.")
+@click.option("--dead", "with_dead", is_flag=True, help="Also send the dead letters.")
+@click.option("--dry-run", is_flag=True, help="Print what waits; send nothing.")
 @click.option(
     "--deadline",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="Stop after that long. Without it, it stops when no sink has taken anything for a minute.",
+    help="Stop after this time.  [default: when no sink has accepted an event for a minute]",
 )
-@click.option("--config", "path", metavar="FILE", help="Build the sinks as this broker's config says.")
-@click.option("--failed", "failed_url", metavar="URL", help="Not a spool: what a service refused, in these topics.")
-@click.option("--service", metavar="URL", help="With --failed: the service that is to take them.")
-@click.option("--patch", metavar="FILE", help='With --failed: what to change first, {"set", "compute", "unset"}.')
-@click.option("--where", metavar="EXPR", help="With --failed: only those, such as payload.type = 'order'.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="With --failed: look at so many at most.")
+@click.option("--config", "path", metavar="FILE", help="Broker's config that builds the sinks.")
 @click.option(
-    "--token-file", metavar="FILE", help="With --failed: the token; else it is in the environment, BALOG_TOKEN."
+    "--failed",
+    "failed_url",
+    metavar="URL",
+    help="Instead of a spool: the topics with the events that a service rejected.",
+)
+@click.option("--service", metavar="URL", help="With --failed: the service to send them to.")
+@click.option("--patch", metavar="FILE", help='With --failed: changes to make first, {"set", "compute", "unset"}.')
+@click.option(
+    "--where", metavar="EXPR", help="With --failed: only events for which this is true, such as payload.type = 'order'."
+)
+@click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="With --failed: maximum number of events to read."
+)
+@click.option(
+    "--token-file", metavar="FILE", help="With --failed: file with the token; default: the variable BALOG_TOKEN."
 )
 def command(
     spool: Path | None,
@@ -62,10 +71,10 @@ def command(
     limit: int | None,
     token_file: str | None,
 ) -> None:
-    """Send the events that wait in SPOOL to the sinks that they are for, or what a service refused to it again.
+    """Send the events in SPOOL to their sinks, or the events that a service rejected to the service again.
 
-    SPOOL is the folder of a broker's "spool". What a running broker holds is left to it. What a sink takes is gone from
-    the spool; what it does not take stays there.
+    SPOOL is the folder of a broker's "spool". Events that a running broker holds are left to it. An event leaves the
+    spool when its sink has accepted it.
 
     \b
     balog replay spool --dry-run
@@ -73,13 +82,15 @@ def command(
     balog replay spool --sink elastic --config broker.json --dead
     balog replay --failed local:topics --patch patch.json --service http://localhost:8080
 
-    With --failed, each event keeps its id; what is refused again stays, for a better patch.
+    With --failed, each event keeps its id. An event that is rejected again stays in the topic, for a better patch.
     """
     of_a_spool = sink is not None or with_dead or deadline is not None or path is not None
     of_failed = any(given is not None for given in (service, patch, where, limit, token_file))
     if failed_url is not None:
         if spool is not None or of_a_spool:
-            raise click.UsageError("--failed is instead of SPOOL, and takes none of --sink --dead --deadline --config")
+            raise click.UsageError(
+                "--failed replaces SPOOL, and cannot be combined with --sink, --dead, --deadline or --config"
+            )
         from balog.cli.replay_failed import replay_failed
 
         replay_failed(failed_url, service, token_file, patch, where, limit, dry_run)
@@ -156,7 +167,7 @@ def _send(spool: Path, plans: Sequence[Plan], deadline: float | None, should_sto
             sent += stats.delivered
     os.chdir(here)
     if not plans or sent:
-        _report(f"{sent} events were sent" if plans else "nothing waits")
+        _report(f"{sent} events were sent" if plans else "no events wait")
     return code
 
 

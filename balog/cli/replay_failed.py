@@ -1,4 +1,4 @@
-"""``balog replay --failed``: what an event service refused, mended and sent to it again."""
+"""``balog replay --failed``: patch the events that an event service rejected, and send them to it again."""
 
 from __future__ import annotations
 
@@ -34,21 +34,31 @@ def replay_failed(
     limit: int | None,
     dry_run: bool,
 ) -> None:
-    """Do it; ends the process with 1 when something stays."""
+    """Send the rejected events again; exit with 1 if any stays.
+
+    Args:
+        url: the topics that hold the rejected events.
+        service: URL of the service; None only for a dry run.
+        token_file: file with the bearer token; None reads ``BALOG_TOKEN``.
+        patch: file of changes; None for none.
+        where: expression that selects events; None for all.
+        limit: maximum number of events to read; None for all.
+        dry_run: print the events instead of sending them.
+    """
     from balog.delivery.api.failed_events import FAILED_EVENTS
     from balog.delivery.client import Client
     from balog.delivery.replay import Replay
 
     if service is None and not dry_run:
-        raise ConfigError("--failed wants --service, the URL of the service that is to take the events")
-    mending = Patch.load(patch) if patch is not None else Patch()
+        raise ConfigError("--failed needs --service, the URL of the service to send the events to")
+    changes = Patch.load(patch) if patch is not None else Patch()
     condition = Expression(where) if where is not None else None
-    began, told = time.monotonic(), 0
+    began, reported = time.monotonic(), 0
 
     def complain(id: str, reason: str) -> None:
-        nonlocal told
-        told += 1
-        if told <= _MAX_LINES:
+        nonlocal reported
+        reported += 1
+        if reported <= _MAX_LINES:
             _report(f"{id} stays: {reason}")
 
     def show(event: Event) -> None:
@@ -56,18 +66,18 @@ def replay_failed(
             click.echo(encode(event))
 
     with (
-        open_topics(url) as home,
+        open_topics(url) as topics,
         Client(service or "http://localhost", token=_token(token_file)) as client,
         StopSignals() as stop,
     ):
-        replaying = Replay(home.topic(FAILED_EVENTS), client, mending, condition, show, complain)
+        replaying = Replay(topics.topic(FAILED_EVENTS), client, changes, condition, show, complain)
         counts = replaying.dry_run(limit or _DRY_RUN) if dry_run else replaying.run(limit, stop.came)
-    if told > _MAX_LINES:
-        _report(f"and {told - _MAX_LINES} more")
+    if reported > _MAX_LINES:
+        _report(f"and {reported - _MAX_LINES} more")
     verb = "would be sent" if dry_run else f"were sent in {time.monotonic() - began:.1f} s"
     _report(
-        f"{counts.sent} events {verb}; {counts.left} stay: {counts.refused} refused again, "
-        f"{counts.unmended} no events, {counts.unwanted} not asked for"
+        f"{counts.sent} events {verb}; {counts.left} stay: {counts.refused} rejected again, "
+        f"{counts.unmended} not valid events, {counts.unwanted} not selected"
     )
     if stop.number is not None:
         sys.exit(128 + stop.number)

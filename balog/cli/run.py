@@ -1,4 +1,4 @@
-"""``balog run``."""
+"""``balog run``: run a tap; turn its log lines and metrics into events, and report the run."""
 
 from __future__ import annotations
 
@@ -19,33 +19,34 @@ from balog.errors import ConfigError
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog="\b\nExit codes:\n" + EXIT_CODES,
 )
-@click.option("--config", "path", metavar="FILE", help="JSON: the sinks that the events go to; stdout stays untouched.")
-@click.option("--name", metavar="NAME", help="What the program is called in events; its file name when omitted.")
-@click.option("--in-band", is_flag=True, help="Put the events into the stream also where a config names sinks.")
+@click.option("--config", "path", metavar="FILE", help="Config with the sinks of the events; stdout stays unchanged.")
+@click.option("--name", metavar="NAME", help="Name of the program in events.  [default: its file name]")
+@click.option("--in-band", is_flag=True, help="Also write the events to the stream when a config names sinks.")
 @click.option("--count", is_flag=True, help="Count records and bytes by stream for the run's report.")
 @click.option(
     "--junk",
+    "invalid_lines",
     type=click.Choice(["pass", "quarantine", "fail"]),
-    help="What a line on stdout that is no Singer message does: pass on, go to the quarantine, end the run.",
+    help="What to do with invalid lines on stdout (no Singer message): pass them on, quarantine them, or fail.",
 )
-@click.option("--quarantine", metavar="FILE", help="Quarantine such lines there: JSON lines with time and reason.")
+@click.option("--quarantine", metavar="FILE", help="File for invalid lines: JSON lines with time and reason.")
 @click.argument("cmd", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG …]")
 def command(
     path: str | None,
     name: str | None,
     in_band: bool,
     count: bool,
-    junk: str | None,
+    invalid_lines: str | None,
     quarantine: str | None,
     cmd: tuple[str, ...],
 ) -> None:
-    """Run a tap as it is; its log lines and metrics become events.
+    """Run an unchanged tap; turn its log lines and metrics into events.
 
-    Without a config they become LOG messages in its stream, for a broker; with one they go to its sinks, and the tap
-    writes straight to the target, at no cost. Its stderr still shows. What singer-python and the Meltano SDK print
-    there, as text or JSON, becomes typed events; a traceback becomes one event. The last event reports the run:
-    outcome, duration, CPU and memory, and records and bytes by stream where they were counted. Signals and the exit
-    code are the tap's.
+    Without a config, events become LOG messages in the stream, for a broker. With a config, they go to its sinks and
+    the tap writes straight to the target. The tap's stderr still shows. Lines of singer-python and the Meltano SDK,
+    as text or JSON, become typed events; a traceback becomes one event. The last event reports the run: outcome,
+    duration, CPU, memory, and with --count records and bytes by stream. The tap gets the signals; its exit code is
+    returned.
 
     \b
     balog run -- tap-jsonl --config tap.json | balog broker --config broker.json --strip | target-csv
@@ -65,8 +66,8 @@ def command(
         changes["in_band"] = True
     if count:
         changes["count"] = True
-    if junk is not None:
-        changes["junk"] = junk
+    if invalid_lines is not None:
+        changes["junk"] = invalid_lines
     if quarantine is not None:
         changes.setdefault("junk", "quarantine")
         known = config.quarantine

@@ -1,4 +1,4 @@
-"""``balog schema …``: the types of events, what they were and what they may become."""
+"""``balog schema``: infer, register, validate, compare and document the types of events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _report = reporter("balog schema")
 
 
 class _Commands(CommandGroup):
-    """The commands that compare are imported when they are asked for."""
+    """Import the commands that compare schemas only when they run."""
 
     _COMPARING = ("check", "diff")
 
@@ -46,17 +46,17 @@ class _Commands(CommandGroup):
 @click.group(
     "schema",
     cls=_Commands,
-    epilog="\b\nExit codes:\n0  done, valid, compatible\n1  not\n2  wrong use, or a schema that is none",
+    epilog="\b\nExit codes:\n0  done, valid, compatible\n1  invalid or incompatible\n2  wrong use or an invalid schema",
 )
 def command() -> None:
-    """Keep the types of events: their schemas, version by version.
+    """Manage the types of events: their schemas, version by version.
 
     \b
-    balog schema infer events.jsonl > order/1.0.0.json            a draft, to be read and mended
-    balog schema register order/1.0.0.json --registry schemas     kept for ever, if it may follow
-    balog schema validate events.jsonl --registry schemas         what is wrong, line by line
+    balog schema infer events.jsonl > order/1.0.0.json            draft a schema; then edit it
+    balog schema register order/1.0.0.json --registry schemas     add a compatible version, forever
+    balog schema validate events.jsonl --registry schemas         find errors, line by line
     balog schema list --registry schemas
-    balog schema docs --registry schemas -o types.html            one page of all types
+    balog schema docs --registry schemas -o types.html            write one page of all types
     """
 
 
@@ -65,9 +65,9 @@ command.add_command(validate)
 
 @command.command("list", short_help="List the types and their versions.")
 @registry_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 def list_types(place: str | None, options: str | None, as_json: bool) -> None:
-    """List the types, and of each its latest version, how it is written, and all of its versions."""
+    """List the types: the latest version of each, its form (json or protobuf), and all versions."""
     with open_named(place, options) as registry:
         rows = [("TYPE", "LATEST", "FORM", "VERSIONS")]
         for type in registry.types():
@@ -81,12 +81,12 @@ def list_types(place: str | None, options: str | None, as_json: bool) -> None:
         print_table(rows)
 
 
-@command.command("show", short_help="Print a version's schema as it was registered.")
+@command.command("show", short_help="Print the schema of a version.")
 @registry_options
 @click.argument("type")
 @click.argument("version", required=False)
 def show(place: str | None, options: str | None, type: str, version: str | None) -> None:
-    """Print the schema of TYPE, of its latest version or of VERSION, as it was registered."""
+    """Print the schema of VERSION of TYPE (default: the latest), as it was registered."""
     if version is None and "/" in type:
         type, _, version = type.partition("/")
     with open_named(place, options) as registry:
@@ -94,20 +94,22 @@ def show(place: str | None, options: str | None, type: str, version: str | None)
     click.echo(source, nl=not source.endswith(b"\n"))
 
 
-@command.command("register", short_help="Keep a new version, if it may follow those that there are.")
+@command.command("register", short_help="Register a new version, if it is compatible.")
 @registry_options
 @click.argument("file", type=click.File("rb"))
-@click.option("--type", metavar="NAME", help="The type.  [default: the file's folder]")
-@click.option("--version", metavar="VERSION|auto", help="Its version; auto: the least.  [default: the file's name]")
-@click.option("--message", default="", metavar="NAME", help="Of a .proto file with several: the message.")
+@click.option("--type", metavar="NAME", help="Type.  [default: the name of the file's folder]")
+@click.option(
+    "--version", metavar="VERSION|auto", help="Version; auto: the lowest that is allowed.  [default: the file's name]"
+)
+@click.option("--message", default="", metavar="NAME", help="Message of a .proto file with several.")
 @click.option(
     "--mode",
     type=click.Choice(get_args(Mode)),
     default="backward",
     show_default=True,
-    help="Who must still understand whom: backward, the new version the old events.",
+    help="Compatibility: backward means that the new version accepts old events.",
 )
-@click.option("--dry-run", is_flag=True, help="Tell what would be done.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done; register nothing.")
 def register(
     place: str | None,
     options: str | None,
@@ -118,17 +120,17 @@ def register(
     mode: Mode,
     dry_run: bool,
 ) -> None:
-    """Keep FILE as a version of a type, for ever.
+    """Register FILE as a version of a type. A registered version never changes.
 
-    FILE is a JSON Schema, or a .proto file. Where it lies at TYPE/VERSION.json, neither has to be told. Within a major
-    version it must be compatible in the mode and at least so much higher as the change asks for.
+    FILE is a JSON Schema or a .proto file. Its path TYPE/VERSION.json names type and version. Within a major version,
+    it must be compatible in the mode, and its version must be high enough for the change.
 
     \b
     balog schema register order/1.1.0.json --registry s3://config/schemas
     balog schema register order.proto --type order --version auto --registry schemas
     """
     if place is None:
-        raise ConfigError("--registry: name the folder or the URL that shall keep it, or set BALOG_REGISTRY")
+        raise ConfigError("--registry: name the folder or URL of the registry, or set BALOG_REGISTRY")
     with open_named(place, options) as registry:
         schema = _from_file(file, type, version, message)
         if schema.version == "auto":
@@ -146,12 +148,14 @@ def register(
 
 @command.command("infer", short_help="Draft a schema from samples, or from a Singer SCHEMA message.")
 @click.argument("files", type=click.File("rb"), nargs=-1, required=True)
-@click.option("--type", metavar="NAME", help="The type, or stream, where the samples are of several.")
-@click.option("--limit", type=click.IntRange(min=1), default=100_000, show_default=True, help="So many at most.")
+@click.option("--type", metavar="NAME", help="Type or stream to draft, if the samples have several.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=100_000, show_default=True, help="Maximum number of samples."
+)
 def infer(files: Sequence[IO[bytes]], type: str | None, limit: int) -> None:
-    """Draft the schema of a type from FILES: events or payloads, lines or arrays, or Singer messages.
+    """Draft the schema of a type from FILES: events, payloads or Singer messages, as lines or arrays.
 
-    A person reads the draft before it is registered: it knows what came, not what may come.
+    Edit the draft before you register it: it describes the samples, not all events that may come.
     """
     from balog.registry.inference import from_singer, is_singer_schema
     from balog.registry.samples import read_samples
@@ -176,17 +180,17 @@ def infer(files: Sequence[IO[bytes]], type: str | None, limit: int) -> None:
     found = singer if singer else drafts.schemas()
     name = type if type is not None else next(iter(found), None)
     if name is None or name not in found or (type is None and len(found) > 1):
-        there = ", ".join(sorted(found)[:10]) or "none that says its cls_type"
-        raise ConfigError(f"--type: say which one to draft; there are {there}")
+        there = ", ".join(sorted(found)[:10]) or "none with a cls_type"
+        raise ConfigError(f"--type: name the type to draft; the samples have {there}")
     click.echo(msgspec.json.format(msgspec.json.encode(found[name]), indent=2))
 
 
 @command.command("docs", short_help="Write one HTML page of all types.")
 @registry_options
 @click.option("-o", "--output", type=click.Path(dir_okay=False), default="-", help="The file.  [default: stdout]")
-@click.option("--title", default="Types of events", show_default=True, help="The page's title.")
+@click.option("--title", default="Types of events", show_default=True, help="Title of the page.")
 def docs(place: str | None, options: str | None, output: str, title: str) -> None:
-    """Write one self-contained HTML page of all types: fields, constraints, examples, versions and what changed."""
+    """Write one self-contained HTML page of all types: fields, constraints, examples, versions and changes."""
     from balog.registry.page import render
 
     with open_named(place, options) as registry:
@@ -199,7 +203,7 @@ def docs(place: str | None, options: str | None, output: str, title: str) -> Non
 
 
 class _Drafts:
-    """Samples sorted by their type; those without one are of the type that was asked for."""
+    """Group samples by type; samples without a type count as the requested type."""
 
     def __init__(self, type: str | None) -> None:
         self._type = type
@@ -208,8 +212,8 @@ class _Drafts:
     def add(self, payload: bytes) -> None:
         from balog.registry.inference import Inference
 
-        said = msgspec.json.decode(payload).get("cls_type")
-        name = said if isinstance(said, str) else self._type
+        cls_type = msgspec.json.decode(payload).get("cls_type")
+        name = cls_type if isinstance(cls_type, str) else self._type
         if name is None or (self._type is not None and name != self._type):
             return
         if name not in self._found:
@@ -222,28 +226,28 @@ class _Drafts:
 
 def _from_file(file: IO[bytes], type: str | None, version: str | None, message: str) -> Schema:
     path = Path(os.path.abspath(name_of(file)))
-    said = parse_file_name(path.name)
+    parsed = parse_file_name(path.name)
     form: Form = "protobuf" if path.suffix == ".proto" else "json"
     if version is None:
-        if said is None:
-            raise ConfigError(f"--version: say which; the file's name {path.name!r} is none such as 1.0.0.json")
-        version, message = said.version, message or said.message
+        if parsed is None:
+            raise ConfigError(f"--version: name the version; the file name {path.name!r} has none, as 1.0.0.json has")
+        version, message = parsed.version, message or parsed.message
     if type is None:
-        if said is None:
-            raise ConfigError("--type: say which; only a file at TYPE/VERSION.json says it by itself")
+        if parsed is None:
+            raise ConfigError("--type: name the type; only the path TYPE/VERSION.json names it")
         type = path.parent.name
     return Schema(type, version, form, file.read(), message)
 
 
 def _with_least_version(registry: Registry, schema: Schema, mode: Mode) -> Schema:
-    """Give the schema with the least version that it may have; one that is there already as it is there."""
+    """Return the schema with the lowest allowed version, or the registered version if it is unchanged."""
     from balog.registry.comparing import compare_history, least_version
 
     registry.check(msgspec.structs.replace(schema, version="1.0.0"))
-    there = registry.versions(schema.type) if schema.type in registry.types() else []
-    if not there:
+    versions = registry.versions(schema.type) if schema.type in registry.types() else []
+    if not versions:
         return msgspec.structs.replace(schema, version="1.0.0")
-    history = [registry.get(schema.type, version) for version in there]
+    history = [registry.get(schema.type, version) for version in versions]
     new = registry.bundle(msgspec.structs.replace(schema, version=""))
     verdict = compare_history(history, new, mode)
     if verdict.bump == "none":
@@ -263,4 +267,4 @@ def _explain(verdict: CompatibilityReport) -> None:
         word = "undecided" if found.undecided else "breaks" if found.breaks else "fine"
         _report(f"{found.layer} {word}: {found.path}: {found.reason}" + (f" ({found.ddl})" if found.ddl else ""))
         if found.example is not None:
-            _report(f"  such as {msgspec.json.encode(found.example).decode()}")
+            _report(f"  for example {msgspec.json.encode(found.example).decode()}")

@@ -1,4 +1,4 @@
-"""``balog schema check`` and ``diff``: may a version follow another one, and what is new in it."""
+"""``balog schema check`` and ``diff``: compare the versions of a type."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ __all__ = ["check", "diff"]
 
 _report = reporter("balog schema")
 
-_MOST_TOLD = 20
+_MAX_REPORTED = 20
 
 
-class _Tried(msgspec.Struct, frozen=True):
-    """A stored event that the new version refuses, and where; ``place`` is its file and line, or its message."""
+class _Rejected(msgspec.Struct, frozen=True):
+    """A stored event that the new version rejects; ``place`` is its file and line, or its message."""
 
     place: str
     path: str
@@ -41,29 +41,29 @@ class _Tried(msgspec.Struct, frozen=True):
 
 
 class _Events(msgspec.Struct):
-    """What became of stored events: ``others`` were of other types."""
+    """Counts of stored events that the new version validated; ``others`` have another type."""
 
     tried: int = 0
     failed: int = 0
     others: int = 0
-    faults: list[_Tried] = []
+    faults: list[_Rejected] = []
 
 
 @click.command(
     "check",
-    short_help="May a version follow another one, or a type's history?",
-    epilog="\b\nExit codes:\n0  compatible\n1  not, or by too small a step, or a stored event is refused\n2  wrong use",
+    short_help="Check that a version is compatible with older ones.",
+    epilog="\b\nExit codes:\n0  compatible\n1  incompatible, version too low, or an event is rejected\n2  wrong use",
 )
 @registry_options
 @click.argument("schemas", nargs=-1, required=True, metavar="[OLD] NEW")
-@click.option("--type", metavar="NAME", help="NEW's type.  [default: its file's folder]")
-@click.option("--message", default="", metavar="NAME", help="Of a .proto file with several: the message.")
+@click.option("--type", metavar="NAME", help="Type of NEW.  [default: the name of its folder]")
+@click.option("--message", default="", metavar="NAME", help="Message of a .proto file with several.")
 @click.option(
     "--mode",
     type=click.Choice(get_args(Mode)),
     default="backward",
     show_default=True,
-    help="Who must still understand whom: backward, the new version the old events.",
+    help="Compatibility: backward means that the new version accepts old events.",
 )
 @click.option(
     "--open/--strict",
@@ -72,12 +72,18 @@ class _Events(msgspec.Struct):
     help="Whether an optional property may be added to an open model.  [default: open]",
 )
 @click.option(
-    "--events", multiple=True, type=click.File("rb"), metavar="FILE", help="Try NEW on these, too. Repeatable."
+    "--events",
+    multiple=True,
+    type=click.File("rb"),
+    metavar="FILE",
+    help="Also validate these events with NEW. Repeatable.",
 )
-@click.option("--topics", "url", metavar="URL", help="With --topic: where it is (local:PATH, sqs:REGION …).")
-@click.option("--topic", metavar="NAME", help="Try NEW on the newest events of a topic, too.")
-@click.option("--last", type=click.IntRange(min=1), default=1000, show_default=True, help="How many of each.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--topics", "url", metavar="URL", help="With --topic: URL of the topics (local:PATH, sqs:REGION …).")
+@click.option("--topic", metavar="NAME", help="Also validate the newest events of a topic with NEW.")
+@click.option(
+    "--last", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of events of each source."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(
     place: str | None,
     options: str | None,
@@ -92,11 +98,11 @@ def check(
     last: int,
     as_json: bool,
 ) -> None:
-    """Tell whether NEW may follow OLD, or all versions that a registry has.
+    """Check whether NEW is compatible with OLD, or with all versions in the registry.
 
-    OLD and NEW are files (JSON Schema or .proto), or TYPE/VERSION of a registry. Judged are JSON, protobuf's wire and
-    the tables; what breaks comes with a payload that one version takes and the other refuses. What could not be decided
-    counts as not compatible.
+    OLD and NEW are files (JSON Schema or .proto), or TYPE/VERSION of a registry. The check covers JSON, protobuf's wire
+    format and the tables. Each breaking change comes with a payload that one version accepts and the other rejects. A
+    change that cannot be decided counts as incompatible.
 
     \b
     balog schema check order/1.0.0.json order/1.1.0.json
@@ -105,9 +111,9 @@ def check(
     balog schema check draft.json --type order --registry schemas --topics local:topics --topic orders
     """
     if len(schemas) > 2:
-        raise ConfigError("want NEW, or OLD and NEW")
+        raise ConfigError("give NEW, or OLD and NEW")
     if (url is None) != (topic is None):
-        raise ConfigError("--topics and --topic go together")
+        raise ConfigError("--topics and --topic need each other")
     with open_named(place, options) as registry:
         new = _schema(schemas[-1], registry, type, message)
         if len(schemas) == 2:
@@ -118,7 +124,7 @@ def check(
             verdict = compare_history(history, new, mode, open=is_open)
     least = least_version(history, verdict) if all(one.version for one in history) else None
     too_small = bool(least and new.version) and order(new.version) < order(least)
-    tried = _try(new, events, url, topic, last) if events or url else None
+    tried = _validate(new, events, url, topic, last) if events or url else None
     if as_json:
         click.echo(_as_json(new, verdict, least, tried))
     else:
@@ -130,16 +136,16 @@ def check(
 
 @click.command(
     "diff",
-    short_help="What is new in a version, in words.",
+    short_help="List the changes between two versions.",
     epilog="\b\nExit codes:\n0  done, with or without differences\n2  wrong use",
 )
 @registry_options
 @click.argument("old")
 @click.argument("new")
-@click.option("--message", default="", metavar="NAME", help="Of a .proto file with several: the message.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--message", default="", metavar="NAME", help="Message of a .proto file with several.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 def diff(place: str | None, options: str | None, old: str, new: str, message: str, as_json: bool) -> None:
-    """Tell what changed from OLD to NEW: files, or TYPE/VERSION of a registry.
+    """List the changes from OLD to NEW, each a file or TYPE/VERSION of a registry.
 
     \b
     balog schema diff order/1.0.0.json order/1.1.0.json
@@ -158,37 +164,37 @@ def diff(place: str | None, options: str | None, old: str, new: str, message: st
         print_table(rows)
 
 
-def _schema(said: str, registry: Registry, type: str | None, message: str) -> Schema:
+def _schema(name_or_path: str, registry: Registry, type: str | None, message: str) -> Schema:
     """Read a file, or get TYPE/VERSION of a registry."""
-    path = Path(os.path.abspath(said))
+    path = Path(os.path.abspath(name_or_path))
     if not path.is_file():
-        name, slash, version = said.partition("/")
-        if path.suffix in (".json", ".proto") or said.count("/") > 1:
-            raise ConfigError("no such file", said)
+        name, slash, version = name_or_path.partition("/")
+        if path.suffix in (".json", ".proto") or name_or_path.count("/") > 1:
+            raise ConfigError("no such file", name_or_path)
         return registry.get(name, version if slash else None)
-    name_says = parse_file_name(path.name)
-    version = "" if name_says is None else name_says.version
+    parsed = parse_file_name(path.name)
+    version = "" if parsed is None else parsed.version
     if type is None:
-        type = "" if name_says is None else path.parent.name
+        type = "" if parsed is None else path.parent.name
     schema = Schema(
         type, version, "protobuf" if path.suffix == ".proto" else "json", path.read_bytes(),
-        message or ("" if name_says is None else name_says.message),
+        message or ("" if parsed is None else parsed.message),
     )  # fmt: skip
     return registry.bundle(schema)
 
 
 def _history(registry: Registry, new: Schema, place: str | None) -> list[Schema]:
     if not new.type:
-        raise ConfigError("--type: say which; only a file at TYPE/VERSION.json says it by itself")
+        raise ConfigError("--type: name the type; only the path TYPE/VERSION.json names it")
     if place is None and new.type not in registry.types():
-        raise ConfigError("--registry: name the one that has its older versions, or give OLD, too")
+        raise ConfigError("--registry: name the registry of its older versions, or give OLD, too")
     versions = registry.versions(new.type)
     below = [one for one in versions if not new.version or order(one) < order(new.version)]
     return [registry.get(new.type, one) for one in below]
 
 
-def _try(new: Schema, files: Sequence[IO[bytes]], url: str | None, topic: str | None, last: int) -> _Events:
-    """Hold the last stored payloads of each place against the new version."""
+def _validate(new: Schema, files: Sequence[IO[bytes]], url: str | None, topic: str | None, last: int) -> _Events:
+    """Validate the last stored payloads of each source with the new version."""
     validator = make_validator(new)
     events = _Events(faults=[])
     for place, payload, prefix, problem in _stored(files, url, topic, last):
@@ -198,14 +204,14 @@ def _try(new: Schema, files: Sequence[IO[bytes]], url: str | None, topic: str | 
         events.tried += 1
         found = [problem] if problem else [(prefix + path[1:], reason) for path, reason in validator.check(payload)]
         events.failed += bool(found)
-        events.faults += [_Tried(place, path, reason) for path, reason in found]
+        events.faults += [_Rejected(place, path, reason) for path, reason in found]
     return events
 
 
 def _stored(
     files: Sequence[IO[bytes]], url: str | None, topic: str | None, last: int
 ) -> Iterator[tuple[str, bytes, str, tuple[str, str] | None]]:
-    """Give place, payload, where in the event that is, and why there is none."""
+    """Yield the place, payload and path of each stored event, and the error of one that cannot be read."""
     for file in files:
         try:
             for sample in deque(read_samples(file), maxlen=last):
@@ -214,8 +220,8 @@ def _stored(
         except EventError as error:
             yield name_of(file), b"", "$", (error.path, error.reason)
     if url is not None and topic is not None:
-        with open_topics(url) as home:
-            for message, event in look(home.topic(topic), last, newest=True):
+        with open_topics(url) as topics:
+            for message, event in look(topics.topic(topic), last, newest=True):
                 place = f"{topic}: {message.id}"
                 if isinstance(event, EventError):
                     yield place, b"", "$", (event.path, event.reason)
@@ -225,18 +231,18 @@ def _stored(
 
 def _is_other(payload: bytes, type: str) -> bool:
     try:
-        said = msgspec.json.decode(payload).get("cls_type")
+        cls_type = msgspec.json.decode(payload).get("cls_type")
     except (msgspec.DecodeError, AttributeError):
         return False
-    return bool(type) and said not in (None, type)
+    return bool(type) and cls_type not in (None, type)
 
 
 def _as_json(new: Schema, verdict: CompatibilityReport, least: str | None, tried: _Events | None) -> bytes:
-    said: dict[str, Any] = {"type": new.type, "version": new.version, **msgspec.to_builtins(verdict)}
-    said["least_version"] = least
+    document: dict[str, Any] = {"type": new.type, "version": new.version, **msgspec.to_builtins(verdict)}
+    document["least_version"] = least
     if tried is not None:
-        said["events"] = tried
-    return msgspec.json.encode(said)
+        document["events"] = tried
+    return msgspec.json.encode(document)
 
 
 def _print(verdict: CompatibilityReport) -> None:
@@ -248,7 +254,7 @@ def _print(verdict: CompatibilityReport) -> None:
         print_table(rows)
     for found in verdict.findings:
         if found.example is not None:
-            refuses = f"the {found.refused_by} version refuses" if found.refused_by else "see"
+            refuses = f"the {found.refused_by} version rejects" if found.refused_by else "see"
             click.echo(f"\n{found.path}: {found.reason}: {refuses}\n  {msgspec.json.encode(found.example).decode()}")
     ddl = [found.ddl for found in verdict.findings if found.ddl]
     if ddl:
@@ -259,12 +265,12 @@ def _summarize(
     new: Schema, verdict: CompatibilityReport, mode: Mode, least: str | None, too_small: bool, tried: _Events | None
 ) -> None:
     if tried is not None:
-        for fault in tried.faults[:_MOST_TOLD]:
+        for fault in tried.faults[:_MAX_REPORTED]:
             click.echo(f"{fault.place}: {fault.path}: {fault.reason}")
-        if len(tried.faults) > _MOST_TOLD:
-            _report(f"{len(tried.faults) - _MOST_TOLD} more faults are not told")
-        others = f"; {tried.others} of other types were left out" if tried.others else ""
-        _report(f"{tried.tried} stored events tried, {tried.failed} refused{others}")
+        if len(tried.faults) > _MAX_REPORTED:
+            _report(f"{len(tried.faults) - _MAX_REPORTED} more errors are not shown")
+        others = f"; {tried.others} of other types were skipped" if tried.others else ""
+        _report(f"{tried.tried} stored events validated, {tried.failed} rejected{others}")
     step = f"; the least version is {least}" if least else f"; the least step is {verdict.bump}"
     small = f", and {new.version} is too small a step" if too_small else ""
     _report(f"{'compatible' if verdict.compatible else 'not compatible'} ({mode}){step}{small}")

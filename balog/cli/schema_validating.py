@@ -1,4 +1,4 @@
-"""``balog schema validate``: files of events or payloads held against their types."""
+"""``balog schema validate``: validate files of events or payloads."""
 
 from __future__ import annotations
 
@@ -19,18 +19,26 @@ __all__ = ["validate"]
 
 _report = reporter("balog schema")
 
-_MAX_TOLD = 1000
+_MAX_REPORTED = 1000
 
 
-@click.command("validate", short_help="Find everything that is wrong with events or payloads.")
+@click.command("validate", short_help="Validate events or payloads; print each error.")
 @registry_options
 @click.argument("files", type=click.File("rb"), nargs=-1, required=True)
-@click.option("--type", metavar="NAME", help="Of payloads that do not say their cls_type; others must be of it, too.")
-@click.option("--version", metavar="VERSION", help="Hold all against this one.  [default: what each says, or latest]")
-@click.option("--schema", "draft", type=click.File("rb"), help="Hold all against this file, which is not registered.")
-@click.option("--message", default="", metavar="NAME", help="Of a .proto with several messages: the payload's.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each fault.")
-@click.option("--reference", is_flag=True, help="Ask jsonschema, too, and report where the two validators disagree.")
+@click.option(
+    "--type", metavar="NAME", help="Type of payloads without cls_type. Payloads with a cls_type must have this one."
+)
+@click.option(
+    "--version",
+    metavar="VERSION",
+    help="Version to validate with.  [default: the version of each event, else the latest]",
+)
+@click.option("--schema", "draft", type=click.File("rb"), help="Validate with this file, which need not be registered.")
+@click.option("--message", default="", metavar="NAME", help="Message of the payloads, for a .proto file with several.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each error.")
+@click.option(
+    "--reference", is_flag=True, help="Also validate with jsonschema, and report where the validators disagree."
+)
 def validate(
     place: str | None,
     options: str | None,
@@ -42,10 +50,10 @@ def validate(
     as_json: bool,
     reference: bool,
 ) -> None:
-    """Find everything that is wrong with the events or payloads of FILES (- is stdin).
+    """Validate the events or payloads in FILES (- is stdin).
 
-    A file holds JSON lines, an array, or one object; gzip and zstd are unpacked. Each fault is a line on stdout: file,
-    line, path, what; no value of a payload is told. Exit 1 when there is one.
+    A file holds JSON lines, an array, or one object; gzip and zstd are decompressed. Each error is a line on stdout:
+    file, line, path and reason, without values of the payload. Exits with 1 if there is an error.
 
     \b
     balog schema validate events.jsonl.gz --registry schemas
@@ -65,9 +73,9 @@ def validate(
         if draft is not None:
             validator = make_validator(registry.bundle(schema), name_of(draft))
         if validator is None and type is not None:
-            registry.get(type, version)  # a wrong name is said once, and not of each line
+            registry.get(type, version)  # reports a wrong name once instead of for each line
         elif version is not None and type is None:
-            raise ConfigError("--version: goes with --type")
+            raise ConfigError("--version needs --type")
         check = PayloadCheck(registry, type, version, validator, reference)
         for file in files:
             try:
@@ -81,20 +89,20 @@ def validate(
                     bad += bool(found)
                     for path, reason in found:
                         faults += 1
-                        if faults <= _MAX_TOLD:
-                            _tell(name_of(file), sample.place, path, reason, as_json)
+                        if faults <= _MAX_REPORTED:
+                            _print_error(name_of(file), sample.place, path, reason, as_json)
             except EventError as error:
                 bad += 1
                 faults += 1
-                _tell(name_of(file), "", error.path, error.reason, as_json)
-    if faults > _MAX_TOLD:
-        _report(f"{faults - _MAX_TOLD} more faults are not told")
+                _print_error(name_of(file), "", error.path, error.reason, as_json)
+    if faults > _MAX_REPORTED:
+        _report(f"{faults - _MAX_REPORTED} more errors are not shown")
     _report(f"{count} read, {count - min(bad, count)} valid, {bad} not" if bad else f"{count} read, all valid")
     if bad:
         sys.exit(1)
 
 
-def _tell(file: str, place: str, path: str, reason: str, as_json: bool) -> None:
+def _print_error(file: str, place: str, path: str, reason: str, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode({"file": file, "place": place, "path": path, "reason": reason}))
     else:

@@ -1,4 +1,4 @@
-"""``balog serve``."""
+"""``balog serve``: run the event service."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from balog.errors import MissingExtraError
 
 
 @click.command(
-    epilog="\b\nExit codes:\n0  stopped, all events are durable\n1  cannot run, or events are in no store\n"
-    "2  wrong use, or a config that is none"
+    epilog="\b\nExit codes:\n0  stopped; all accepted events are durable\n1  cannot run, or events are in no store\n"
+    "2  wrong use, or an invalid config"
 )
 @click.option(
     "--config", "path", required=True, metavar="CONFIG", type=click.Path(path_type=Path), help="The service's config."
 )
-@click.option("--listen", metavar="HOST:PORT", help="Listen there instead; :PORT is this machine alone.")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Address to listen on, instead of the config's; :PORT is loopback only."
+)
 def command(path: Path, listen: str | None) -> None:
-    """Serve events: accept them over HTTP, keep them, route, filter and call back.
+    """Run the event service: accept events over HTTP, store, route, filter and call back.
 
-    Prints one line with its URL when it is ready. SIGTERM stops it: what it accepted goes to the topics, or to the
-    fallback, within the config's `drain`; a second one ends it at once.
+    The service prints its URL when it is ready. SIGTERM stops it: accepted events go to the topics, or to the fallback,
+    within the config's `drain`. A second SIGTERM ends it at once.
 
     \b
     balog check --for serve service.json
     balog serve --config service.json
-    balog serve --config service.json --listen 0.0.0.0:8080       wants "tokens" in the config
+    balog serve --config service.json --listen 0.0.0.0:8080       needs "tokens" in the config
     """
     import msgspec
 
@@ -43,20 +45,20 @@ def command(path: Path, listen: str | None) -> None:
         for problem in problems:
             click.echo(f"balog serve: {problem}", err=True)
         sys.exit(2)
-    _allow_files()
+    _raise_file_limit()
     if listen is not None:
         config = msgspec.structs.replace(config, listen=listen)
     service = Service(config, say=lambda line: click.echo(f"balog serve: {line}", err=True))
     code = service.run(lambda: click.echo(f"balog serve: ready at {service.url}"))
     if service.lost:
-        click.echo(f"balog serve: {len(service.lost)} events that nobody was told of are in no store", err=True)
+        click.echo(f"balog serve: {len(service.lost)} events that were not acknowledged are in no store", err=True)
     sys.exit(code)
 
 
-def _allow_files() -> None:
-    """Let the process open as many files as it may: each connection is one, and each topic on this disk is three."""
+def _raise_file_limit() -> None:
+    """Raise the limit of open files to its maximum: a connection takes one, a local topic three."""
     import resource
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(OSError, ValueError):  # some systems have a lower limit than they tell
+    with suppress(OSError, ValueError):  # some systems report a higher limit than they allow
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

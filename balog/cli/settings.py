@@ -1,4 +1,4 @@
-"""Options that several commands share: ``NAME=VALUE`` pairs, and what is said of a package of handlers."""
+"""Options that several commands share: ``NAME=VALUE`` pairs, and those of a package of handlers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["as_pairs", "ignore_option", "set_option"]
 
 
 def as_pairs(context: click.Context, option: click.Parameter, given: Sequence[str]) -> dict[str, str]:
-    """Read what a repeated option was given; the last one of a name counts. A ``callback`` of click.
+    """Parse the values of a repeated ``NAME=VALUE`` option, as a ``callback`` of click. The last value of a name wins.
 
     Raises:
-        ConfigError: one of another form.
+        ConfigError: a value has another form.
     """
     pairs = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not (name and equals):
-            raise ConfigError(f"{option.opts[0]} {text!r:.100}: want {option.metavar}")
+            raise ConfigError(f"{option.opts[0]} {text!r:.100}: expected {option.metavar}")
         pairs[name] = value
     return pairs
 
@@ -32,11 +32,11 @@ set_option = click.option(
     multiple=True,
     metavar="KEY=VALUE",
     callback=as_pairs,
-    help="A setting; fills {key} in topic names. Repeatable.",
+    help="Setting that fills {KEY} in topic names. Repeatable.",
 )
 ignore_option = click.option(
     "--ignore",
     multiple=True,
     metavar="NAME",
-    help="A module to leave out: dotted, or .name below the package. Repeatable.",
+    help="Module to skip: a dotted name, or .name inside the package. Repeatable.",
 )

@@ -1,4 +1,4 @@
-"""``balog state``."""
+"""``balog state``: load, show and compare the STATE that a broker has stored."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ from balog.cli.output import print_table
 from balog.errors import BalogError, ConfigError
 from balog.storage import Options, Storage, StorageError, open_storage
 
-_config = click.option("--config", metavar="FILE", help="A broker's config: its state.store, and its options.")
-_options = click.option(
-    "--options", metavar="FILE", help="JSON: options for the store, such as endpoint_url; as in a broker's config."
-)
+_config = click.option("--config", metavar="FILE", help="Broker's config; its state.store and state.options are used.")
+_options = click.option("--options", metavar="FILE", help="JSON file with options of the store, such as endpoint_url.")
 
 
 @click.group(cls=CommandGroup)
@@ -32,7 +30,7 @@ def command() -> None:
     broker.json: {"sinks": [], "state": {"store": "s3://bucket/state.json"}}
     tap --state <(balog state load s3://bucket/state.json) | target | balog broker --config broker.json
 
-    A store is a path or a URL that fsspec knows. What a URL needs beside it comes from the environment (AWS_…,
+    A store is a path or a URL that fsspec supports. Credentials and endpoints come from the environment (AWS_…,
     FSSPEC_…), from --options or from --config.
     """
 
@@ -41,17 +39,17 @@ def command() -> None:
 @click.argument("url", required=False)
 @_config
 @_options
-@click.option("--or-empty", is_flag=True, help="Print {} when nothing is stored yet, as for a first run.")
+@click.option("--or-empty", is_flag=True, help="Print {} if nothing is stored yet, for a first run.")
 def load(url: str | None, config: str | None, options: str | None, or_empty: bool) -> None:
-    """Print the stored value, exactly as the tap wrote it.
+    """Print the stored value exactly as the tap wrote it.
 
-    When nothing is stored, or what is stored is not JSON, nothing is printed and the exit code is 1.
+    Prints nothing and exits with 1 if nothing is stored, or if the stored value is not JSON.
     """
     storage = _open(url, config, options)
     data = storage.read()
     if data is None:
         if not or_empty:
-            raise StorageError(f"{storage.url}: nothing is stored there; for a first run say --or-empty")
+            raise StorageError(f"{storage.url}: nothing is stored there; use --or-empty for a first run")
         data = b"{}\n"
     else:
         _check(data, storage)
@@ -63,9 +61,9 @@ def load(url: str | None, config: str | None, options: str | None, or_empty: boo
 @click.argument("url", required=False)
 @_config
 @_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document in place of the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of the table.")
 def show(url: str | None, config: str | None, options: str | None, as_json: bool) -> None:
-    """Show when the value was stored, and its bookmarks by stream."""
+    """Show the time of the stored value, and its bookmarks by stream."""
     storage = _open(url, config, options)
     value = _read(storage)
     modified = storage.modified()
@@ -85,10 +83,7 @@ def show(url: str | None, config: str | None, options: str | None, as_json: bool
 @click.argument("after")
 @_options
 def diff(before: str, after: str, options: str | None) -> None:
-    """Show which bookmarks of AFTER are not as in BEFORE.
-
-    Prints nothing when all are the same.
-    """
+    """Show the bookmarks that differ between BEFORE and AFTER."""
     old, new = (_read(_open(url, None, options)) for url in (before, after))
     found = changes(old, new)
     if found:
@@ -98,15 +93,15 @@ def diff(before: str, after: str, options: str | None) -> None:
 
 def _open(url: str | None, config: str | None, options: str | None) -> Storage:
     if (url is None) == (config is None):
-        raise click.UsageError("give the URL, or --config FILE that has a state.store, one of the two")
+        raise click.UsageError("give either the URL or --config FILE with a state.store")
     if config is not None:
         if options is not None:
-            raise click.UsageError("--options is for a URL; --config has options of its own")
+            raise click.UsageError("--options needs a URL; with --config, set state.options there")
         from balog.broker.config import BrokerConfig
 
         state = configs.load(config, BrokerConfig).state
         if state is None or state.store is None:
-            raise ConfigError("has no store; give the URL itself", config, "$.state")
+            raise ConfigError("has no store; give the URL instead", config, "$.state")
         url, given = state.store, state.options
     else:
         given = configs.load(options, Options) if options is not None else {}
@@ -126,11 +121,11 @@ def _read(storage: Storage) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise BalogError(f"{storage.url}: its JSON is too deep or too odd to be shown: {error}") from None
+        raise BalogError(f"{storage.url}: its JSON cannot be shown: {error}") from None
 
 
 def _check(data: bytes, storage: Storage) -> None:
-    """Refuse what is not JSON as a whole, without reading numbers that only the tap can."""
+    """Raise BalogError if data is not JSON, without converting its numbers."""
     try:
         msgspec.json.decode(data, type=msgspec.Raw)
         str(data, "utf-8")
@@ -149,7 +144,7 @@ def _age(modified: datetime | None) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows: with rich in a terminal where it is there, else in plain columns."""
+    """Print rows: on a terminal with rich if it is installed, else in plain columns."""
     clean = [[_printable(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         try:

@@ -27,19 +27,21 @@ def command() -> None:
 
 @command.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=300, show_default=True,
-              help="Maximum seconds of one run.")  # fmt: skip
+              help="Maximum seconds for one run of the tap.")  # fmt: skip
 @click.option("--records", type=click.IntRange(min=1), default=100_000, show_default=True,
               help="Maximum records of one run; the run is ended there.")  # fmt: skip
 @click.option("--states", type=click.IntRange(min=0), default=3, show_default=True,
               help="Number of emitted states to resume from.")  # fmt: skip
-@click.option("--stream", "streams", multiple=True, metavar="NAME", help="Only this stream. Repeatable.")
-@click.option("--rules", multiple=True, metavar="RULE", help="Only this rule, or group of rules. Repeatable.")
-@click.option("--skip", multiple=True, metavar="RULE", help="Skip this rule, or group of rules. Repeatable.")
+@click.option("--stream", "streams", multiple=True, metavar="NAME", help="Verify only this stream. Repeatable.")
+@click.option("--rules", multiple=True, metavar="RULE", help="Check only this rule or group of rules. Repeatable.")
+@click.option("--skip", multiple=True, metavar="RULE", help="Skip this rule or group of rules. Repeatable.")
 @click.option("--ordered", multiple=True, metavar="STREAM=KEY", callback=as_pairs,
-              help="Records of this stream are in ascending order of this property. Repeatable.")  # fmt: skip
+              help="Property by which the records of a stream ascend. Repeatable.")  # fmt: skip
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), metavar="FILE",
-              help="Also write the report as JSON; - means stdout, with nothing else there.")  # fmt: skip
-@click.option("--fail-under", type=click.IntRange(0, 100), default=0, metavar="SCORE", help="Fail below this score.")
+              help="Also write the report as JSON; - is stdout, without the text report.")  # fmt: skip
+@click.option(
+    "--fail-under", type=click.IntRange(0, 100), default=0, metavar="SCORE", help="Exit with 1 below this score."
+)
 @click.argument("tap", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND …")
 def verify(
     timeout: float,
@@ -53,15 +55,15 @@ def verify(
     fail_under: int,
     tap: tuple[str, ...],
 ) -> None:
-    """Run a tap as a pipeline would, and report violations.
+    """Run a tap as a pipeline would, and report its errors.
 
-    Runs the tap some 20 times and judges it against Singer's practices. Write the tap's command after --:
-    `balog tap verify -- tap-foo --config config.json`. With --catalog, the tap syncs the catalog's selection. With
-    --state, the first sync starts there. Each run queries the source.
+    The command runs the tap about 20 times; each run reads from its source. Give the tap as you run it by hand:
+    `balog tap verify -- tap-foo --config config.json`. With --catalog it syncs the selected streams, with --state it
+    starts from that state.
 
-    Exits with 0 if no rule of severity error is broken and the score is high enough, else 1; with 2 for wrong use.
+    Exit codes: 0 no rule of severity error is broken and the score is high enough, 1 otherwise, 2 wrong use.
     """
-    from balog.verify import verify as verified
+    from balog.verify import verify as run_verification
 
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise ConfigError("there is no such folder", f"--json {json_file}")
@@ -75,7 +77,7 @@ def verify(
         ordered=ordered,
     )
     with _ended_by_hangup():
-        report = verified(tap, options, on_run=lambda name: click.echo(f"balog tap: {name} …", err=True))
+        report = run_verification(tap, options, on_run=lambda name: click.echo(f"balog tap: {name} …", err=True))
     if str(json_file) == "-":
         click.echo(report.encode(), nl=False)
     else:
@@ -91,7 +93,7 @@ def verify(
 
 @contextmanager
 def _ended_by_hangup() -> Iterator[None]:
-    """End the tap and remove its files on SIGHUP, which would otherwise end this process at once."""
+    """End the tap and remove its temporary files on SIGHUP, too, which would end this process at once."""
 
     def end(number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)
@@ -105,10 +107,7 @@ def _ended_by_hangup() -> Iterator[None]:
 
 @command.command()
 def rules() -> None:
-    """List the rules of tap verify.
-
-    Each line has the group, severity, weight, id and title of a rule.
-    """
+    """List the rules of `verify`: group, severity, weight, id and title."""
     from balog.verify.verification import select_rules
 
     for check in select_rules(Options()):

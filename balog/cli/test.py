@@ -1,4 +1,4 @@
-"""``balog test``."""
+"""``balog test``: run test cases of broker configs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from balog.errors import ConfigError
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="CASES …", type=click.Path(path_type=Path))
 def command(paths: tuple[Path, ...]) -> None:
-    """Run cases of broker configs: sample input, and what should come of it.
+    """Run test cases of broker configs: sample input and expected output.
 
-    CASES is a file, or a folder of *.json files. No sink, spool or state is touched. Exits with 1 when a case fails.
+    CASES is a file or a folder of *.json files. No sink, spool or state is used. Exits with 1 if a case fails.
 
     \b
     cases.json:
@@ -50,6 +50,6 @@ def _files(paths: tuple[Path, ...]) -> list[Path]:
     for path in paths:
         found = sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not found:
-            raise ConfigError("has no *.json files; want cases", str(path))
+            raise ConfigError("has no *.json files with cases", str(path))
         files += found
     return files

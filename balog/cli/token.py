@@ -1,4 +1,4 @@
-"""``balog token``."""
+"""``balog token``: add, list and revoke the bearer tokens of an event service."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from balog.delivery.api.tokens import (
 __all__ = ["command"]
 
 _file = click.option(
-    "--file", "path", metavar="FILE", required=True, type=click.Path(path_type=Path), help="The file of tokens."
+    "--file", "path", metavar="FILE", required=True, type=click.Path(path_type=Path), help="File of tokens."
 )
 
 
 @click.group("token", cls=CommandGroup)
 def command() -> None:
-    """Make, list and revoke the bearer tokens of a service.
+    """Add, list and revoke the bearer tokens of an event service.
 
-    A service that runs reads a changed file again within a second.
+    A running service reads a changed file within a second.
 
     \b
     balog token add shop --may send --types 'order*' --days 90 --file tokens.json
@@ -43,7 +43,7 @@ def command() -> None:
     """
 
 
-@command.command(short_help="Make a token; it is shown this once.")
+@command.command(short_help="Create a token and print it once.")
 @click.argument("name")
 @click.option(
     "--may",
@@ -51,7 +51,7 @@ def command() -> None:
     type=click.Choice(get_args(Right)),
     default=("send",),
     show_default=True,
-    help="What it may do. Repeatable.",
+    help="Right of the token. Repeatable.",
 )
 @click.option(
     "--types",
@@ -59,33 +59,33 @@ def command() -> None:
     default=("*",),
     show_default=True,
     metavar="GLOB",
-    help="cls_type of the events and schemas that it is for. Repeatable.",
+    help="cls_type of the events and schemas that the token covers. Repeatable.",
 )
 @click.option(
     "--days",
     type=click.FloatRange(0, 36_500, min_open=True),
     metavar="N",
-    help="It expires after N days; never if none.",
+    help="Days until the token expires.  [default: never]",
 )
 @click.option(
     "--quota",
     metavar="EVENTS[/SECONDS]",
-    help="Events that it may send in that time, a day if none is given, at each service.",
+    help="Maximum events in that time (default: a day), at each service.",
 )
 @click.option(
     "--file",
     "path",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write the entry into this file of tokens.",
+    help="File of tokens to add the entry to.",
 )
 def add(
     name: str, may: tuple[Any, ...], types: tuple[str, ...], days: float | None, quota: str | None, path: Path | None
 ) -> None:
-    """Make a bearer token for a service; it is shown this once, and only its hash is kept.
+    """Create a bearer token and print it once; the file of tokens keeps only its hash.
 
-    The token goes to stdout, the entry for the file of tokens to stderr, or into --file. Two entries may have one name,
-    so that a token is changed without a gap.
+    The token goes to stdout, its entry to --file or else to stderr. Two entries may share a name, so that you can
+    replace a token without a gap.
     """
     expires = None if days is None else datetime.now(timezone.utc).replace(microsecond=0) + timedelta(days=days)
     token, entry = make_token(name, may, types, expires=expires, quota=_quota(quota))
@@ -97,13 +97,10 @@ def add(
 
 
 @command.command("list", short_help="List the tokens of a file.")
-@click.option("--json", "as_json", is_flag=True, help="JSON, one object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 @_file
 def list_tokens(as_json: bool, path: Path) -> None:
-    """List the tokens of a file: name, rights, types, expiry, quota, and the beginning of the hash.
-
-    Tokens themselves are kept nowhere, so none is shown.
-    """
+    """List the tokens of a file: name, rights, types, expiry, quota, and first digits of the hash."""
     entries = read_tokens(path)
     if as_json:
         for entry in entries:
@@ -113,22 +110,20 @@ def list_tokens(as_json: bool, path: Path) -> None:
     print_table(rows)
 
 
-@command.command(short_help="Take tokens out of a file.")
+@command.command(short_help="Revoke the tokens of a name.")
 @click.argument("name")
-@click.option("--hash", "hash_", default="", metavar="START", help="Only the token whose hash begins so.")
+@click.option("--hash", "hash_", default="", metavar="START", help="Revoke only the token whose hash begins with this.")
 @_file
 def revoke(name: str, hash_: str, path: Path) -> None:
-    """Take the tokens of a name out of a file; a service that runs refuses them within a second.
+    """Revoke the tokens of a name: remove them from the file. A running service rejects them within a second.
 
-    Exits with 1 where there is none.
+    Exits with 1 if there is none.
     """
-    gone = revoke_tokens(path, name, hash_)
-    for entry in gone:
+    revoked = revoke_tokens(path, name, hash_)
+    for entry in revoked:
         click.echo(f"{entry.name} {_short(entry)}: revoked")
-    if not gone:
-        click.echo(
-            f"{path}: there is no such token; balog token list --file {path} shows those that there are", err=True
-        )
+    if not revoked:
+        click.echo(f"{path}: no such token; balog token list --file {path} lists all", err=True)
         sys.exit(1)
 
 
@@ -139,7 +134,7 @@ def _quota(text: str | None) -> Quota | None:
     try:
         return msgspec.convert({"events": int(events), "seconds": float(seconds or 86_400)}, Quota)
     except (ValueError, msgspec.ValidationError):
-        raise click.BadParameter("want EVENTS or EVENTS/SECONDS, such as 1000/60", param_hint="--quota") from None
+        raise click.BadParameter("expected EVENTS or EVENTS/SECONDS, such as 1000/60", param_hint="--quota") from None
 
 
 def _row(entry: TokenEntry) -> tuple[str, ...]:

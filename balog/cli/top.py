@@ -1,4 +1,4 @@
-"""``balog top``."""
+"""``balog top``: show live what each broker and sidecar does."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _FILE_WIDTH = 160
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Print one table, of two looks a second apart, and end.")
-@click.option("--json", "as_json", is_flag=True, help="The same as one JSON document.")
+@click.option("--once", is_flag=True, help="Print one table, of two samples a second apart, and exit.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and exit.")
 @click.option(
     "--every",
     type=click.FloatRange(0.2, 3600),
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often the live table is drawn.",
+    help="Interval of the live table.",
 )
 def command(once: bool, as_json: bool, every: float) -> None:
-    """Show what each broker and sidecar of this user is doing, and which side of it is slow.
+    """Show what each of your brokers and sidecars is doing, and which side of it is slow.
 
-    Processes whose streams meet are one pipeline and stand in its order, the programs between them included. A stage
-    that waits for reading has something slow before it, one that waits for writing something slow behind it. Ctrl-C
-    ends it.
+    Processes that are connected by pipes are one pipeline, shown in its order with the programs between them. A stage
+    that waits for reading has a slow stage before it; one that waits for writing has a slow stage after it. Ctrl-C
+    ends the command.
 
     \b
     balog top
@@ -47,7 +47,7 @@ def command(once: bool, as_json: bool, every: float) -> None:
     """
     try:
         if as_json:
-            sys.stdout.buffer.write(msgspec.json.encode({"stages": _look_twice(every=1.0)}) + b"\n")
+            sys.stdout.buffer.write(msgspec.json.encode({"stages": _sample_twice(every=1.0)}) + b"\n")
             sys.stdout.buffer.flush()
             return
         try:
@@ -59,31 +59,31 @@ def command(once: bool, as_json: bool, every: float) -> None:
         if not console.is_terminal and "COLUMNS" not in os.environ:
             console = Console(width=_FILE_WIDTH)  # a file has no width, and what is cut off can't be searched for
         if once or not console.is_terminal:
-            console.print(_table(_look_twice(every=1.0)))
+            console.print(_table(_sample_twice(every=1.0)))
             return
         watch = PipeMonitor()
-        with Live(_table(_look(watch)), console=console, auto_refresh=False, screen=True) as live:
+        with Live(_table(_sample(watch)), console=console, auto_refresh=False, screen=True) as live:
             while True:
-                live.update(_table(_look(watch)), refresh=True)
+                live.update(_table(_sample(watch)), refresh=True)
                 time.sleep(every)
     except KeyboardInterrupt:
         return
 
 
-def _look(watch: PipeMonitor) -> list[Row]:
+def _sample(watch: PipeMonitor) -> list[Row]:
     try:
         return watch.look()
     except OSError as error:
-        raise BalogError(f"what runs cannot be read: {error}") from None
+        raise BalogError(f"the status of the running processes cannot be read: {error}") from None
 
 
-def _look_twice(every: float) -> list[Row]:
-    """Look until every stage has been seen to write twice, which a living one does within two seconds."""
+def _sample_twice(every: float) -> list[Row]:
+    """Sample until every stage has written its status twice, which a live one does within two seconds."""
     watch = PipeMonitor()
-    rows = _look(watch)
+    rows = _sample(watch)
     until = time.monotonic() + _SETTLE_SECONDS
     time.sleep(every)
-    while rows := _look(watch):
+    while rows := _sample(watch):
         if watch.is_settled or time.monotonic() >= until:
             break
         time.sleep(_STEP_SECONDS)
@@ -116,7 +116,7 @@ def _table(rows: Sequence[Row]) -> Table:
             _size(row.bytes_per_second),
             _size(row.bytes),
             Text(_waits(row), style={"reading": "cyan", "writing": "yellow"}.get(row.waiting or "", "")),
-            Text("\n".join(_sink(name, figures) for name, figures in row.sinks.items())),
+            Text("\n".join(_sink(name, stats) for name, stats in row.sinks.items())),
             style="dim" if row.stage == "other" else "",
         )
         last = row.pipeline
@@ -130,12 +130,12 @@ def _waits(row: Row) -> str:
     return row.waiting if share is None else f"{row.waiting} {share:.0%}"
 
 
-def _sink(name: str, figures: dict[str, object]) -> str:
-    told = [f"{figures.get('delivered', 0)} delivered"]
-    told += [f"{figures[key]} {key}" for key in ("waiting", "spooled", "dead", "dropped") if figures.get(key)]
-    if figures.get("is_failing"):
-        told.append("failing")
-    return f"{name}: {', '.join(told)}"
+def _sink(name: str, stats: dict[str, object]) -> str:
+    parts = [f"{stats.get('delivered', 0)} delivered"]
+    parts += [f"{stats[key]} {key}" for key in ("waiting", "spooled", "dead", "dropped") if stats.get(key)]
+    if stats.get("is_failing"):
+        parts.append("failing")
+    return f"{name}: {', '.join(parts)}"
 
 
 def _number(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""``balog topics …``: look into topics, publish to them, and move what is in them."""
+"""``balog topics``: inspect topics, publish to them, dump them, and retry dead letters."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _MAX_REFUSALS = 20
 @click.group(
     "topics",
     cls=CommandGroup,
-    epilog="\b\nExit codes:\n0  done\n1  failed, or something was refused\n2  wrong use",
+    epilog="\b\nExit codes:\n0  done\n1  failed, or an event was rejected\n2  wrong use",
 )
 def command() -> None:
-    """Look into topics, publish to them, and move what is in them.
+    """Inspect topics, publish to them, dump them, and retry dead letters.
 
     \b
     balog topics list --topics local:topics
@@ -55,17 +55,17 @@ for _command in (dump, ingest, offsets, redrive):
     command.add_command(_command)
 
 
-@command.command("list", short_help="List the topics of a home.")
+@command.command("list", short_help="List the topics.")
 @topics_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 def list_topics(url: str, as_json: bool) -> None:
-    """List the topics of a home: messages, megabytes, groups. One that can't be read is told, and makes it exit 1."""
+    """List the topics: messages, megabytes, groups. Exits with 1 if a topic can't be read."""
     unread = 0
-    with open_topics(url) as home:
+    with open_topics(url) as topics:
         rows = [("TOPIC", "MESSAGES", "MB", "GROUPS")]
-        for name in home.names():
+        for name in topics.names():
             try:
-                state = home.topic(name).describe()
+                state = topics.topic(name).describe()
             except (ConfigError, TopicError) as error:
                 _report(str(error))
                 unread += 1
@@ -80,20 +80,20 @@ def list_topics(url: str, as_json: bool) -> None:
         sys.exit(1)
 
 
-@command.command("describe", short_help="Tell what a topic holds, and how far its groups are.")
+@command.command("describe", short_help="Show a topic's size, rate, types and groups.")
 @topics_option
 @click.argument("topic")
 @click.option(
     "--sample",
     type=click.IntRange(0, 100_000),
     metavar="N",
-    help="How many of the newest messages rate and types are told by.  [default: 1000; of a queue 10]",
+    help="Newest messages to sample for rate and types.  [default: 1000; 10 for a queue]",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> None:
-    """Tell what TOPIC holds, how far its groups are, how fast it grows and which types of events are in it."""
-    with open_topics(url) as home:
-        found = inspect(home.topic(topic), sample)
+    """Show the size of TOPIC, the position of its groups, its rate, and the types of its events."""
+    with open_topics(url) as topics:
+        found = inspect(topics.topic(topic), sample)
     if as_json:
         click.echo(msgspec.json.encode(found))
         return
@@ -102,7 +102,7 @@ def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> N
     if state.oldest is not None:
         click.echo(f"oldest: {_time(state.oldest)}")
     if found.rate is not None:
-        click.echo(f"rate: {found.rate:.3g} a second, by the newest {found.sampled} messages until now")
+        click.echo(f"rate: {found.rate:.3g} messages a second, from the newest {found.sampled}")
     if state.groups:
         click.echo("")
         rows = [("GROUP", "LAG", "IN FLIGHT", "WAITING", "DEAD")]
@@ -118,29 +118,29 @@ def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> N
         print_table(types, numbers=True)
 
 
-@command.command("peek", short_help="Look at messages; no group loses one.")
+@command.command("peek", short_help="Print messages without consuming them.")
 @topics_option
 @click.argument("topic")
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Show at most so many.")
-@click.option("--newest", is_flag=True, help="The newest instead of the oldest.")
-@click.option("--where", metavar="EXPR", help="Only events for which this is true.")
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Maximum number of messages.")
+@click.option("--newest", is_flag=True, help="Print the newest instead of the oldest.")
+@click.option("--where", metavar="EXPR", help="Print only events for which this is true.")
 @click.option(
     "--sample",
     type=click.IntRange(1, 100_000),
     metavar="N",
-    help="With --where: how many messages are looked at.  [default: 10000; of a queue 10]",
+    help="With --where: messages to read.  [default: 10000; 10 for a queue]",
 )
-@click.option("--raw", is_flag=True, help="The messages as they are, one a line.")
+@click.option("--raw", is_flag=True, help="Print the raw messages, one a line.")
 def peek_topic(
     url: str, topic: str, limit: int, newest: bool, where: str | None, sample: int | None, raw: bool
 ) -> None:
-    """Look at messages of TOPIC; no group loses one.
+    """Print messages of TOPIC without consuming them.
 
-    None counts as received, but in a queue: to look into one hides messages for a while and counts as a delivery.
+    Groups are not affected, except in a queue: there a peek hides messages for a while and counts as a delivery.
     """
     condition = Expression(where) if where else None
-    with open_topics(url) as home:
-        for message, event in look(home.topic(topic), limit, newest=newest, where=condition, sample=sample):
+    with open_topics(url) as topics:
+        for message, event in look(topics.topic(topic), limit, newest=newest, where=condition, sample=sample):
             if raw:
                 click.echo(message.body)
             else:
@@ -151,7 +151,7 @@ def peek_topic(
 @topics_option
 @click.argument("topic")
 @click.argument("file", type=click.File("rb"), default="-")
-@click.option("--check", is_flag=True, help="Refuse what breaks the schemas of the registry.")
+@click.option("--check", is_flag=True, help="Reject events that violate the schemas of the registry.")
 @registry_options
 @click.option(
     "--payload",
@@ -159,12 +159,20 @@ def peek_topic(
     multiple=True,
     metavar="NAME=VALUE",
     callback=as_pairs,
-    help="Lines are plain JSON objects: make events of them, with this in their payloads. Repeatable.",
+    help="Lines are plain JSON objects: make events of them, and add this to each payload. Repeatable.",
 )
 @key_option
-@click.option("--channel", default="balog.topics.publish", show_default=True, help="With --payload: the channel.")
-@click.option("--level", type=click.Choice(list(LEVELS)), default="INFO", show_default=True, help="With --payload.")
-@click.option("--resume", metavar="LINE[-IDS]", help="Go on after a failure, with what its message names.")
+@click.option(
+    "--channel", default="balog.topics.publish", show_default=True, help="With --payload: channel of the events."
+)
+@click.option(
+    "--level",
+    type=click.Choice(list(LEVELS)),
+    default="INFO",
+    show_default=True,
+    help="With --payload: level of the events.",
+)
+@click.option("--resume", metavar="LINE[-IDS]", help="Continue after a failure; its message names the value.")
 def publish_lines(
     url: str,
     topic: str,
@@ -180,8 +188,8 @@ def publish_lines(
 ) -> None:
     """Publish events to TOPIC, one a line of FILE (or of standard input).
 
-    A line that is no event is refused with its number, an event that the topic can't take with its id; the others are
-    published. If the topic fails on the way, a line says how many are stored and how to publish the rest.
+    An invalid line is reported with its number, an event that the topic rejects with its id; all others are published.
+    If the topic fails, the command reports how many events are stored and how to publish the rest.
 
     \b
     balog topics publish --topics local:topics orders events.jsonl
@@ -221,9 +229,9 @@ def publish_lines(
     with ExitStack() as stack:
         registry = stack.enter_context(open_named(place, options)) if check else None
         checker = None if registry is None else SchemaCheck(registry)
-        home = stack.enter_context(open_topics(url))
+        topics = stack.enter_context(open_topics(url))
         try:
-            for batch in publish_all(home.topic(topic), read(checker), refuse_message):
+            for batch in publish_all(topics.topic(topic), read(checker), refuse_message):
                 sent, new = sent + batch.sent, new + batch.new
                 for _ in range(batch.taken):
                     waiting.popleft()
@@ -231,27 +239,25 @@ def publish_lines(
             if waiting:
                 ids = f"-{series.name}" if payload else ""
                 _report(
-                    f"{sent} events are stored, those before line {waiting[0]} of {source};"
-                    f" publish the rest by the same command with --resume {waiting[0]}{ids}"
+                    f"{sent} events are stored, all before line {waiting[0]} of {source};"
+                    f" publish the rest with the same command and --resume {waiting[0]}{ids}"
                 )
             raise
     there = f" ({sent - new} were there already)" if sent - new else ""
-    _report(f"{new} events were published{there}" + (f", {refused} lines were refused" if refused else ""))
+    _report(f"{new} events were published{there}" + (f", {refused} lines were rejected" if refused else ""))
     if refused:
         sys.exit(1)
 
 
 def _read_resume(text: str | None) -> tuple[int, IdSeries]:
-    """Return the first line to publish, from 1, and the ids of the events that are made of lines."""
+    """Return the first line to publish, counted from 1, and the ids of events that are made of lines."""
     line, _, name = (text or "1").partition("-")
     try:
         if not 1 <= int(line) < 1 << 62:
             raise ValueError
         return int(line), IdSeries(name)
     except ValueError:
-        raise ConfigError(
-            f"--resume {text!r:.60}: want a line's number, as the message of the failure has it"
-        ) from None
+        raise ConfigError(f"--resume {text!r:.60}: expected the value from the failure's message, such as 17") from None
 
 
 def _show(message: Received, event: Event | EventError) -> None:

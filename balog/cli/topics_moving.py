@@ -1,4 +1,4 @@
-"""``balog topics dump | ingest | offsets | redrive``: what moves messages, or a group."""
+"""``balog topics dump | ingest | offsets | redrive``: move messages, or the position of a group."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ topics_option = click.option(
     "url",
     required=True,
     metavar="URL",
-    help="Where the topics are: local:PATH, sqs:REGION, kafka:HOST:PORT.",
+    help="URL of the topics: local:PATH, sqs:REGION or kafka:HOST:PORT.",
 )
 key_option = click.option(
     "--key",
     default=RUN,
     show_default=True,
     metavar="EXPR",
-    help="Events of one value keep their order in Kafka and SQS FIFO; NULL for none.",
+    help="Message key: in Kafka and SQS FIFO, events of one key keep their order; NULL for no key.",
 )
 options_option = click.option(
-    "--options", metavar="FILE", help='What the store of a URL takes, as JSON: {"endpoint_url": …}.'
+    "--options", metavar="FILE", help='JSON file with options of the store, such as {"endpoint_url": …}.'
 )
 
 
@@ -55,7 +55,9 @@ class _Time(click.ParamType):  # type: ignore[type-arg]  # generic in some relea
             return value
         when = parse_time(value)
         if when is None:
-            self.fail(f"{value!r} is no time; want 2026-11-20 or 2026-11-20T08:00:00, in UTC unless it names a zone")
+            self.fail(
+                f"{value!r} is not a time; expected 2026-11-20 or 2026-11-20T08:00:00, in UTC unless it names a zone"
+            )
         return when
 
 
@@ -68,16 +70,18 @@ class _Position(_Time):
         return super().convert(value, param, ctx).timestamp()
 
 
-@click.command("offsets", short_help="Tell how far a group is, or move it back or ahead.")
+@click.command("offsets", short_help="Show or move the position of a group.")
 @topics_option
 @click.argument("topic")
-@click.option("--group", required=True, metavar="NAME", help="Whose position.")
-@click.option("--to", type=_Position(), metavar="earliest|latest|TIME", help="Move it there; stop its consumers first.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--group", required=True, metavar="NAME", help="Consumer group.")
+@click.option(
+    "--to", type=_Position(), metavar="earliest|latest|TIME", help="New position; stop the group's consumers first."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def offsets(url: str, topic: str, group: str, to: Any, as_json: bool) -> None:
-    """Tell how far a group is in TOPIC, or move it: back, to handle events again, or ahead, to skip them."""
-    with open_topics(url) as home:
-        chosen = home.topic(topic)
+    """Show the position of a group in TOPIC, or move it: back to handle events again, ahead to skip them."""
+    with open_topics(url) as topics:
+        chosen = topics.topic(topic)
         if not chosen.keeps_groups:
             raise TopicError(f"topic {topic}: a queue has no positions to show or move")
         state = chosen.group_state(group) if to is None else chosen.seek(group, to)
@@ -90,21 +94,21 @@ def offsets(url: str, topic: str, group: str, to: Any, as_json: bool) -> None:
         )
 
 
-@click.command("redrive", short_help="Give dead letters to their group again.")
+@click.command("redrive", short_help="Publish dead letters to their group again.")
 @topics_option
 @click.argument("topic")
-@click.option("--group", required=True, metavar="NAME", help="Whose dead letters.")
+@click.option("--group", required=True, metavar="NAME", help="Consumer group of the dead letters.")
 @click.option("--where", metavar="EXPR", help="Only events for which this is true.")
 @click.option(
     "--set",
     "pairs",
     multiple=True,
     metavar="PATH=VALUE",
-    help="Set a member first: payload.currency=EUR, context.retry=true, channel=… The value is JSON or a text.",
+    help="Set a field first: payload.currency=EUR, context.retry=true, channel=… The value is JSON or text.",
 )
-@click.option("--unset", multiple=True, metavar="PATH", help="Take a member away first.")
-@click.option("--dry-run", is_flag=True, help="Print the events as they would go back, and leave all where they are.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Look at most at so many dead letters.")
+@click.option("--unset", multiple=True, metavar="PATH", help="Remove a field first.")
+@click.option("--dry-run", is_flag=True, help="Print the events that would be published; change nothing.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Maximum number of dead letters to read.")
 def redrive(
     url: str,
     topic: str,
@@ -115,30 +119,30 @@ def redrive(
     dry_run: bool,
     limit: int | None,
 ) -> None:
-    """Give dead letters of TOPIC to their group again, as new messages, mended if asked.
+    """Publish the dead letters of TOPIC to their group again, as new messages, with changes if you ask for them.
 
-    A letter is gone only once its message is back. What is no event, before or after the change, stays.
+    A dead letter is deleted only after its message is published. A message that is not a valid event stays.
     """
     lines = 0
 
-    def tell(letter: DeadLetter, body: bytes) -> None:
+    def show(dead_letter: DeadLetter, body: bytes) -> None:
         if dry_run:
             click.echo(body)
 
-    def refuse(letter: DeadLetter, error: EventError) -> None:
+    def refuse(dead_letter: DeadLetter, error: EventError) -> None:
         nonlocal lines
         lines += 1
         if lines <= _MAX_LINES:
-            _report(f"{letter.id} stays: what comes of it is no event: {error}")
+            _report(f"{dead_letter.id} stays: the changed message is not a valid event: {error}")
 
-    decide = Redrive(Expression(where) if where else None, Patch(pairs, unset), dry_run, tell, refuse)
-    with open_topics(url) as home:
-        back = home.topic(topic).redrive(group, decide, limit)
-    told = [f"{decide.chosen} would go back" if dry_run else f"{back} went back"]
-    told += [f"{decide.unwanted} were not chosen"] if decide.unwanted else []
-    told += [f"{decide.no_events} are no events and stay"] if decide.no_events else []
-    told += [f"{decide.refused} would be no events any more and stay"] if decide.refused else []
-    _report(f"of {group}'s dead letters {', '.join(told)}")
+    decide = Redrive(Expression(where) if where else None, Patch(pairs, unset), dry_run, show, refuse)
+    with open_topics(url) as topics:
+        back = topics.topic(topic).redrive(group, decide, limit)
+    parts = [f"{decide.chosen} would be published" if dry_run else f"{back} were published"]
+    parts += [f"{decide.unwanted} were not selected"] if decide.unwanted else []
+    parts += [f"{decide.no_events} are not valid events and stay"] if decide.no_events else []
+    parts += [f"{decide.refused} would become invalid and stay"] if decide.refused else []
+    _report(f"of {group}'s dead letters {', '.join(parts)}")
     if decide.refused:
         sys.exit(1)
 
@@ -152,10 +156,10 @@ def redrive(
     default="balog-dump",
     show_default=True,
     metavar="NAME",
-    help="Goes on where this group's last dump ended.",
+    help="Consumer group of the dump; it continues where its last dump ended.",
 )
-@click.option("--consume", is_flag=True, help="For a queue: take the messages out of it, once they are in the files.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many messages.")
+@click.option("--consume", is_flag=True, help="For a queue: delete the messages once they are in the files.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Maximum number of messages.")
 @click.option("--compression", type=click.Choice(["gzip", "zstd"]), default="gzip", show_default=True)
 @options_option
 def dump(
@@ -170,21 +174,21 @@ def dump(
 ) -> None:
     """Write the events of TOPIC to files that `balog report` and Spark read: TO/TOPIC/date=…/….jsonl.gz
 
-    By a group of its own, so that no other group loses a message. A queue has no groups: without --consume its messages
-    are hidden from its consumers for as long as this takes, and then given back.
+    The dump is a consumer group of its own, so other groups are not affected. A queue has no groups: without --consume
+    its messages are hidden from consumers during the dump, and then released.
     """
     from balog.outbound.dump import dump as run
     from balog.sinks.store import StoreSinkConfig
 
     place: dict[str, Any] = {"url": to, "options": _options(options)} if is_url(to) else {"path": to}
     if options and "path" in place:
-        raise ConfigError("--options is for a URL such as s3://…, a folder takes none")
+        raise ConfigError("--options needs a URL such as s3://…; a folder has no options")
     config = StoreSinkConfig(topic=topic, compression=compression, **place)
-    with open_topics(url) as home, StopSignals() as stop, progress_bar("dumping", None) as show:
-        chosen = home.topic(topic)
+    with open_topics(url) as topics, StopSignals() as stop, progress_bar("dumping", None) as show:
+        chosen = topics.topic(topic)
         sink = config.build()
         if not chosen.exists():
-            raise TopicError(f"topic {topic}: no such topic in this home")
+            raise TopicError(f"topic {topic}: the topic does not exist")
         sink.open()
         try:
             counts = run(
@@ -199,11 +203,11 @@ def dump(
         finally:
             sink.close()
         held = chosen.group_state(group).in_flight if chosen.keeps_groups else 0
-    told = [f"{counts.written} events are in {to}"]
-    told += [f"{held} are held by another dump, or one that was killed: dump again in a minute"] if held else []
-    told += [f"{counts.left} messages were given back"] if counts.left else []
-    told += [f"{counts.dead} are no events and dead letters of {group} now"] if counts.dead else []
-    _report("; ".join(told))
+    parts = [f"{counts.written} events are in {to}"]
+    parts += [f"{held} are held by another dump, or by one that was killed: dump again in a minute"] if held else []
+    parts += [f"{counts.left} messages were released"] if counts.left else []
+    parts += [f"{counts.dead} are not valid events, and are dead letters of {group} now"] if counts.dead else []
+    _report("; ".join(parts))
     if stop.number is not None:
         sys.exit(128 + stop.number)
     if held:
@@ -213,15 +217,15 @@ def dump(
 @click.command("ingest", short_help="Publish archived events again.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH|URL…")
 @topics_option
-@click.option("--topic", required=True, metavar="NAME", help="Where the events go.")
+@click.option("--topic", required=True, metavar="NAME", help="Topic to publish to.")
 @click.option("--after", type=_Time(), metavar="TIME", help="Only events of this time or later.")
 @click.option("--before", type=_Time(), metavar="TIME", help="Only events before this time.")
-@click.option("--channel", metavar="GLOB", help="Only events of channels that match.")
+@click.option("--channel", metavar="GLOB", help="Only events of matching channels.")
 @click.option("--glob", "files", metavar="GLOB", help="Only files whose path below PATH matches.")
 @key_option
-@click.option("--dry-run", is_flag=True, help="Read and count, and publish nothing.")
-@click.option("--state", metavar="FILE", help="Remember there how far it is, and go on from there the next time.")
-@click.option("--quarantine", metavar="FILE", help="Append bad lines there, with file, line and reason.")
+@click.option("--dry-run", is_flag=True, help="Read and count; publish nothing.")
+@click.option("--state", metavar="FILE", help="File that keeps the position, so that the next run continues there.")
+@click.option("--quarantine", metavar="FILE", help="File for invalid lines, with file, line and reason.")
 @options_option
 def ingest(
     paths: tuple[str, ...],
@@ -239,8 +243,8 @@ def ingest(
 ) -> None:
     """Publish archived events again: files of JSON lines, or of older lines time⇥channel⇥payload; also .gz and .zst.
 
-    An event that the topic holds is not stored twice, where the home keeps ids. Folders date=YYYY-MM-DD of other days
-    are passed over.
+    An event that the topic already holds is not stored twice, if the backend keeps ids. Folders date=YYYY-MM-DD of
+    other days are skipped.
 
     \b
     balog topics ingest archive/orders --topics local:topics --topic orders --after 2026-11-01
@@ -249,22 +253,22 @@ def ingest(
     key_of = key_reader(key, "--key")
     read = _options(options)
     stores = [open_storage(path, read if is_url(path) else None, "PATH") for path in paths]
-    told = 0
+    reported = 0
 
     def say(text: str) -> None:
-        nonlocal told
-        told += 1
-        if told <= _MAX_LINES:
+        nonlocal reported
+        reported += 1
+        if reported <= _MAX_LINES:
             _report(text)
-        elif told == _MAX_LINES + 1:
-            _report("there are more, which are only counted" + ("" if quarantine else "; --quarantine FILE keeps them"))
+        elif reported == _MAX_LINES + 1:
+            _report("more invalid lines are only counted" + ("" if quarantine else "; --quarantine FILE keeps them"))
 
     with ExitStack() as open_now:
-        home = open_now.enter_context(open_topics(url))
-        into = home.topic(topic)
+        topics = open_now.enter_context(open_topics(url))
+        into = topics.topic(topic)
         progress = None
         if state is not None:
-            progress = IngestState(state, f"{topic} of {home.url.partition('?')[0]}")
+            progress = IngestState(state, f"{topic} of {topics.url.partition('?')[0]}")
             open_now.callback(progress.close)
         aside = None
         if quarantine is not None:
@@ -282,7 +286,7 @@ def ingest(
         )
         found = [(store, run.find(store)) for store in stores]
         if not any(names for _, names in found):
-            raise ConfigError(f"there is no file to read in {', '.join(paths)}")
+            raise ConfigError(f"no file to read in {', '.join(paths)}")
         show = open_now.enter_context(progress_bar("ingesting", sum(size for _, names in found for _, size in names)))
         try:
             for store, names in found:
@@ -299,14 +303,14 @@ def ingest(
 
 def _summary(counts: IngestStats, dry_run: bool) -> str:
     if dry_run:
-        told = [f"{counts.sent} events of {counts.files} files would be published"]
+        parts = [f"{counts.sent} events of {counts.files} files would be published"]
     else:
-        told = [f"{counts.new} events of {counts.files} files were published"]
-        told += [f"{counts.sent - counts.new} were there already"] if counts.sent > counts.new else []
-    told += [f"{counts.unwanted} were not chosen"] if counts.unwanted else []
-    told += [f"{counts.bad} lines were refused"] if counts.bad else []
-    told += [f"{counts.damaged} files are damaged"] if counts.damaged else []
-    return ", ".join(told)
+        parts = [f"{counts.new} events of {counts.files} files were published"]
+        parts += [f"{counts.sent - counts.new} were there already"] if counts.sent > counts.new else []
+    parts += [f"{counts.unwanted} were not selected"] if counts.unwanted else []
+    parts += [f"{counts.bad} lines were rejected"] if counts.bad else []
+    parts += [f"{counts.damaged} files are damaged"] if counts.damaged else []
+    return ", ".join(parts)
 
 
 def _options(path: str | None) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def test_an_incompatible_version_is_refused_with_an_example(registered: str) -> 
     assert done.stdout == ""
     assert "not backward compatible" in done.stderr
     assert "the least version is 2.0.0" in done.stderr
-    assert "such as {" in done.stderr
+    assert "for example {" in done.stderr
     assert not Path("kept/order/1.1.0.json").exists()
 
 
@@ -100,7 +100,7 @@ def test_a_dry_run_keeps_nothing() -> None:
     ("name", "document", "said"),
     [
         ("order/1.0.0.json", {"type": "strin"}, "order/1.0.0: $.type: not a JSON Schema"),
-        ("order/latest.json", ORDER, "--version: say which"),
+        ("order/latest.json", ORDER, "--version: name the version"),
         ("ord er/1.0.0.json", {}, "'ord er' is no name for a type"),
         ("refund/1.0.0.json", ORDER, "is of the type 'order'"),
     ],
@@ -204,7 +204,7 @@ def test_of_samples_of_several_types_one_must_be_named() -> None:
 
     done = run("infer", "-", feed=lines)
     assert done.returncode == 2
-    assert "--type: say which one to draft; there are order, refund" in done.stderr
+    assert "--type: name the type to draft; the samples have order, refund" in done.stderr
     assert json.loads(run("infer", "-", "--type", "refund", feed=lines).stdout)["title"] == "refund"
 
 

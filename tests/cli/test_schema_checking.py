@@ -107,7 +107,7 @@ def test_stored_events_of_files_are_tried(types: Path) -> None:
 
     assert done.exit_code == 1
     assert "events.jsonl: line 2: $.note: want string" in done.stdout
-    assert "3 stored events tried, 2 refused; 1 of other types were left out" in done.stderr
+    assert "3 stored events validated, 2 rejected; 1 of other types were skipped" in done.stderr
 
 
 def test_only_the_last_events_are_tried(types: Path) -> None:
@@ -129,8 +129,8 @@ def test_stored_events_of_a_topic_are_tried(types: Path) -> None:
     bad = run("check", "order/1.0.0.json", "order/1.2.0.json", "--topics", "local:topics", "--topic", "orders")
 
     assert done.exit_code == 0
-    assert "2 stored events tried, 0 refused" in done.stderr
-    assert "2 stored events tried, 1 refused" in bad.stderr
+    assert "2 stored events validated, 0 rejected" in done.stderr
+    assert "2 stored events validated, 1 rejected" in bad.stderr
     assert "$.payload.price: want integer" in bad.stdout
 
 

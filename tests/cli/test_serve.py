@@ -134,4 +134,4 @@ def test_tokens_are_listed_without_the_tokens_and_revoked_by_name_or_hash(tmp_pa
 def test_a_quota_that_is_none_is_refused_in_one_line(quota):
     result = CliRunner().invoke(main, ["token", "add", "ci", f"--quota={quota}"])
     assert result.exit_code == 2
-    assert "want EVENTS or EVENTS/SECONDS" in result.stderr
+    assert "expected EVENTS or EVENTS/SECONDS" in result.stderr
