@@ -21,7 +21,7 @@ def test_its_config_is_one() -> None:
 
 
 def test_its_numbers_and_names_are_those_of_the_code() -> None:
-    assert f"does not answer for {topic_writer.PATIENCE:g} seconds" in PAGE
+    assert f"does not answer for {topic_writer.TIMEOUT:g} seconds" in PAGE
     assert f"after {topic_writer._FIRST_RETRY} to {topic_writer._LONGEST_RETRY:g} seconds" in PAGE
     assert f"after at most {drain._LEASE:g} seconds" in PAGE
     assert f"the last {RecentIds()._half:,} are known" in PAGE
