@@ -181,7 +181,7 @@ class Table:
         from balog.analytics.tables.typed_columns import Columns
 
         watcher = ShapeObserver(self.cls_type, self.schema)
-        watcher.look([text.encode() for text in texts])
+        watcher.observe([text.encode() for text in texts])
         self.schema = merge(self.schema, watcher.seen.struct()).schema
         columns = Columns(self.schema, self.cls_type)
         for start in range(0, len(texts), piece):

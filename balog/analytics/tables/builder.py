@@ -1,4 +1,4 @@
-"""From a batch's staged events to all that one commit adds: tables of payload types, and rollups."""
+"""Builds everything that one commit adds from a batch's staged events: tables of payload types, and rollups."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from balog.analytics.tables.staging import (
     encode_files,
 )
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TablePart, TableStore, is_own, read_files, table_name
-from balog.analytics.tables.write_errors import told
+from balog.analytics.tables.write_errors import report_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,22 +44,23 @@ if TYPE_CHECKING:
 __all__ = ["MOST_TYPES", "BuiltBatch", "build", "gather", "grow", "in_workers", "stage_frame"]
 
 MOST_TYPES = 300
-"""So many payload types have tables of their own, those with the most events; the others' events are in ``events``."""
+"""Payload types with a table of their own, those with the most events. Other events are only in ``events``."""
 
-_MOST_NAMED = 10  # types without a table that a line names
+_MOST_NAMED = 10  # types without a table to list in a line
 _FEW = 20_000
-_JOBS = 3  # of Spark at a time: one's start and end fall into another's work
+_JOBS = 3  # concurrent jobs of Spark: the start and end of one overlap with the work of another
 
 
 @dataclass
 class BuiltBatch:
-    """What became of a batch, ready to commit.
+    """A batch that is ready to commit.
 
     Attributes:
         parts: by table.
-        duplicates, too_old, ahead: events that were dropped for being there already or before the floor, and events
-            that were taken though they are more than a day ahead.
-        lines: for people: how tables grow.
+        duplicates: events that were dropped because the tables or the batch have them already.
+        too_old: events that were dropped because they are before the floor.
+        ahead: loaded events that are more than a day ahead of the clock.
+        lines: messages about new tables and columns.
     """
 
     parts: dict[str, TablePart] = field(default_factory=dict)
@@ -74,26 +75,29 @@ def build(
     store: TableStore,
     stage: BatchStage,
     staged: Iterable[tuple[str, StagedFile, bytes | None]],
-    say: Callable[[str], None] = lambda words: None,
+    notify: Callable[[str], None] = lambda words: None,
 ) -> BuiltBatch:
-    """Take the duplicates out of staged events and derive the other tables; all is staged, nothing committed.
+    """Remove duplicates from staged events and derive the other tables. Everything is staged, nothing is committed.
 
     Args:
-        staged: what ``BatchStage.run`` gave in the workers.
-        say: told what is going on.
+        spark: the session.
+        store: the tables.
+        stage: where to stage.
+        staged: the results of ``BatchStage.run`` in the workers.
+        notify: called with the current step.
     """
     files, seen = gather(staged)
     built = BuiltBatch()
     others = sum(file.rows for file in files[UNSEEN])
     built.too_old = sum(file.rows for file in files[OLD])
     built.ahead = sum(file.rows for file in files[FUTURE])
-    say("Looking for duplicates")
+    notify("Looking for duplicates")
     bad = new_quarantine(spark, store, stage, files["quarantine"])
     events, built.duplicates = new_events(spark, store, stage, files["events"], is_timeless=bool(files[TIMELESS]))
     kinds: list[PayloadTable] = []
     if events.files:
         kinds, built.lines = grow(store, seen, others)
-    say("Writing tables of payload types and rollups")
+    notify("Writing tables of payload types and rollups")
     tasks = share_files(events.files)
     derive = Derivation(stage, kinds)
     made: dict[str, list[StagedFile]] = defaultdict(list)
@@ -107,7 +111,7 @@ def build(
 
 
 class SeenType(NamedTuple):
-    """What workers saw of a payload type: how many events there are, copies counted, and their fields."""
+    """What workers found of a payload type: the number of events, duplicates included, and the fields."""
 
     rows: int
     fields: t.StructType
@@ -116,7 +120,7 @@ class SeenType(NamedTuple):
 def gather(
     staged: Iterable[tuple[str, StagedFile, bytes | None]],
 ) -> tuple[dict[str, list[StagedFile]], dict[str, SeenType]]:
-    """Sort what workers gave: files, or counts, by table; and what was seen of payloads, by type."""
+    """Group the results of workers: files or counts by table, and the shapes of payloads by type."""
     files: dict[str, list[StagedFile]] = defaultdict(list)
     shapes: dict[str, PayloadShape] = {}
     rows: Counter[str] = Counter()
@@ -132,11 +136,11 @@ def gather(
 def in_workers(
     spark: SparkSession, tasks: int, run: Callable[[int], Iterator[pa.RecordBatch]]
 ) -> Iterator[tuple[str, StagedFile, bytes | None]]:
-    """Run so many tasks, each given its number, that give rows of ``FILES``."""
+    """Run tasks in workers; ``run`` gets a task's number and yields rows of ``FILES``."""
     if not tasks:
         return iter(())
 
-    @told
+    @report_errors
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -146,9 +150,9 @@ def in_workers(
 
 
 def stage_frame(stage: BatchStage, frame: DataFrame) -> list[tuple[str, StagedFile, bytes | None]]:
-    """Stage a frame in the columns of ``staging.READ``, which Spark hands to its workers."""
+    """Stage a frame in the columns of ``staging.READ``."""
 
-    @told
+    @report_errors
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return stage.run(batches)
 
@@ -156,12 +160,14 @@ def stage_frame(stage: BatchStage, frame: DataFrame) -> list[tuple[str, StagedFi
 
 
 def grow(store: TableStore, seen: Mapping[str, SeenType], others: int = 0) -> tuple[list[PayloadTable], list[str]]:
-    """Decide the tables and columns of payload types that were seen; gives lines for people about all that is new.
+    """Decide the tables and columns of payload types, and return messages about what is new.
 
-    Tables that are there grow. New ones are made for the types with the most events, while there is room.
+    Existing tables get new columns. The types with the most events get new tables, up to the limit.
 
     Args:
-        others: events of further types, whose names nobody kept.
+        store: the tables.
+        seen: by payload type.
+        others: events of further types, whose names were not kept.
     """
     tables = {name for name in store.names() if not is_own(name)}
     room = MOST_TYPES - len(tables)
@@ -193,13 +199,13 @@ def grow(store: TableStore, seen: Mapping[str, SeenType], others: int = 0) -> tu
 
 
 def _roll(spark: SparkSession, stage: BatchStage, rolled: Sequence[StagedFile], bad: TablePart) -> dict[str, TablePart]:
-    """Stage the rollups of a batch, one row for each key; they go on being merged with those of other batches."""
+    """Stage the rollups of a batch, with one row for each key; readers merge them with those of other batches."""
     parts = {ROLLUPS[name]: TablePart(columns) for name, columns in COLUMNS.items()}
     frames: dict[str, DataFrame] = {}
     if rolled:
         rows = read_files(spark, ROLLUP, [file.path for file in rolled])
         if sum(file.rows for file in rolled) < _FEW:
-            rows = rows.coalesce(1)  # they are merged where they are read, without a shuffle
+            rows = rows.coalesce(1)  # readers merge them without a shuffle
         frames = merge_rollups(split(rows))._asdict()
         del frames["quarantine"]
     if bad.files:
@@ -215,7 +221,7 @@ def _write(stage: BatchStage, table: str, frame: DataFrame) -> list[StagedFile]:
     when = "hour" if "hour" in frame.columns else ""
     day = None if when else stage.loaded.date()
 
-    @told
+    @report_errors
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         days = DayFiles(stage, table, day, when)
         for batch in batches:

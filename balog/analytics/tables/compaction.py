@@ -1,4 +1,4 @@
-"""Few large files in place of many small ones; rollup rows of the same key become one."""
+"""Compacts small files into large ones; rollup rows with the same key are merged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from balog.analytics.rollups.frames import Rollups, merge
 from balog.analytics.rollups.schemas import ERRORS, EVENTS, METRICS, QUARANTINE, RUNS
 from balog.analytics.tables.staging import FILES, BatchStage, DayFiles, decode_files, encode_files
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TableError
-from balog.analytics.tables.write_errors import told
+from balog.analytics.tables.write_errors import report_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "SMALL", "compacted", "merged_rollups", "small_files"]
 
 SMALL = 64 * 1024 * 1024
-"""A smaller file, in bytes, is small; a day that has several of them is worth writing again."""
+"""Files below this size, in bytes, are small. A day with several small files is compacted."""
 
 _LARGE = 256 * 1024 * 1024
 COLUMNS = {"events": EVENTS, "metrics": METRICS, "errors": ERRORS, "runs": RUNS, "quarantine": QUARANTINE}
-"""The columns of each of the frames of ``Rollups``."""
+"""The columns of each frame of ``Rollups``."""
 
 
 def small_files(files: Iterable[TableFile]) -> list[TableFile]:
-    """Give the small files of those days that have several."""
+    """Return the small files of days that have several."""
     days = defaultdict(list)
     for file in files:
         if file.size < SMALL:
@@ -42,14 +42,17 @@ def small_files(files: Iterable[TableFile]) -> list[TableFile]:
 
 
 def compacted(table: str, frame: DataFrame, files: Sequence[TableFile], folder: str, batch: str) -> list[StagedFile]:
-    """Write the rows of small files again, into few files, sorted by time.
+    """Rewrite the rows of small files into few files, sorted by time.
 
     Args:
+        table: the table's name.
         frame: the rows of ``files``, with ``date``.
-        folder: where the new files are staged.
+        files: the small files.
+        folder: where to stage the new files.
+        batch: the batch's id.
 
     Raises:
-        TableError: the new files don't have the rows of the old ones.
+        TableError: the new files don't have all rows of the old ones.
     """
     when = next((name for name in ("timestamp", "hour") if name in frame.columns), "")
     stage = BatchStage(folder, batch, datetime.now(timezone.utc))
@@ -59,14 +62,14 @@ def compacted(table: str, frame: DataFrame, files: Sequence[TableFile], folder: 
     rows = rows.coalesce(1) if parts == 1 else rows.repartitionByRange(parts, *order)
     rows = rows.sortWithinPartitions(*order)
 
-    @told
+    @report_errors
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         open_days: dict[object, DayFiles] = {}
         done: list[StagedFile] = []
         for batch_ in batches:
             whole = pa.TableState.from_batches([batch_])
             for day in whole.column("date").unique().to_pylist():
-                if day not in open_days:  # days come in order: those before are complete
+                if day not in open_days:  # days come in order, so earlier ones are complete
                     done += [file for days in open_days.values() for file in days.close()]
                     open_days = {day: DayFiles(stage, table, day, when)}
                 rows_ = whole.filter(pc.equal(whole.column("date"), pa.scalar(day, pa.date32())))
@@ -82,7 +85,7 @@ def compacted(table: str, frame: DataFrame, files: Sequence[TableFile], folder: 
 
 
 def merged_rollups(table: str, frame: DataFrame) -> DataFrame:
-    """Make rollup rows of the same key one; an hour lies in one day, so no row changes its day."""
+    """Merge rollup rows with the same key. An hour lies in one day, so no row changes its day."""
     spark = frame.sparkSession
     of = next(name for name, rolled in ROLLUPS.items() if rolled == table)
     frames = {name: spark.createDataFrame([], columns) for name, columns in COLUMNS.items()}

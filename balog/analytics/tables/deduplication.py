@@ -1,11 +1,11 @@
-"""Each event once: what a batch has twice, or what the tables have already, is taken out of its staged files.
+"""Removes duplicates from a batch's staged files: events that the batch has twice, or that the tables have already.
 
-Duplicates have the same id. The event delivered again has the same timestamp, too, so a batch's events are looked for
-near their times alone, which keeps the work of a batch the same however much there is. Where a line says no time, it
-has another one in each copy: those are looked for everywhere.
+Duplicates have the same id. A redelivered event also has the same timestamp, so events are only compared with others of
+about the same time, and the cost of a batch does not grow with the tables. If a line has no time, each copy gets
+another one; these events are compared with all others.
 
-Only 64-bit hashes of the keys are shuffled to find suspects; there are none as a rule, and then the staged files are as
-they should be. Suspects are compared by the keys themselves, and only the files that hold duplicates are written again.
+To find suspects, only 64-bit hashes of the keys are shuffled. Usually there are none, and the staged files stay as they
+are. Suspects are compared by their keys, and only files with duplicates are rewritten.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pyspark.sql.window import Window
 
 from balog.analytics.reading.forms.base import TIMELESS_ID
 from balog.analytics.reading.timestamps import literal
-from balog.analytics.tables.staging import BAD, EVENTS, FILES, BatchStage, decode_files, encode_files, without
+from balog.analytics.tables.staging import BAD, EVENTS, FILES, BatchStage, decode_files, encode_files, rewrite_without
 from balog.analytics.tables.store import StagedFile, TablePart, TableStore, read_files
-from balog.analytics.tables.write_errors import told
+from balog.analytics.tables.write_errors import report_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["WINDOW", "new_events", "new_quarantine", "spans"]
 
 WINDOW = timedelta(hours=1)
-"""An id is taken once if its timestamps are no farther from each other; a copy has the same timestamp as a rule."""
+"""Events with the same id are duplicates if their timestamps differ by no more; usually they are equal."""
 
 _EARLIEST = datetime.min.replace(tzinfo=timezone.utc) + WINDOW
 _LATEST = datetime.max.replace(tzinfo=timezone.utc) - WINDOW
@@ -41,10 +41,14 @@ _MOST_SPANS = 30
 def new_events(
     spark: SparkSession, store: TableStore, stage: BatchStage, files: Sequence[StagedFile], *, is_timeless: bool = False
 ) -> tuple[TablePart, int]:
-    """Give the events of a batch that the tables don't have, each once, and how many others there were.
+    """Return the events of a batch that the tables don't have, each once, and the number of dropped events.
 
     Args:
-        is_timeless: there are events whose lines say no time.
+        spark: the session.
+        store: the tables.
+        stage: where to stage.
+        files: the staged events.
+        is_timeless: some events come from lines without a time.
     """
     known = None
     if files and store.schema("events") is not None:
@@ -57,9 +61,9 @@ def new_events(
 
 
 def spans(files: Sequence[StagedFile]) -> list[tuple[datetime, datetime]]:
-    """Give the times in which copies of the events of files may be: within ``WINDOW`` of them.
+    """Return the time ranges in which duplicates of the files' events may be: within ``WINDOW`` of them.
 
-    They are disjoint and in order; a few far days are as many spans, so that what lies between is not read.
+    The ranges are disjoint and sorted. Distant days are separate ranges, so that the time between is not read.
     """
     merged: list[tuple[datetime, datetime]] = []
     ends = sorted((_aware(file.first), _aware(file.last)) for file in files if file.first and file.last)
@@ -80,7 +84,7 @@ def _between(frame: DataFrame, first: datetime, last: datetime) -> DataFrame:
 
 
 def new_quarantine(spark: SparkSession, store: TableStore, stage: BatchStage, files: Sequence[StagedFile]) -> TablePart:
-    """Give the bad lines of a batch that were not seen at the same place of the same file before."""
+    """Return the invalid lines of a batch that the tables don't have at the same position of the same file."""
     known = store.frame("quarantine") if files and store.schema("quarantine") is not None else None
     kept, _ = _drop(spark, stage, "quarantine", TablePart(BAD, files), known, ["file", "offset", "raw"], [])
     return TablePart(BAD, kept)
@@ -95,7 +99,7 @@ def _drop(
     keys: Sequence[str],
     order: Sequence[str],
 ) -> tuple[list[StagedFile], int]:
-    """Drop the staged rows of known keys; of those that have the same, the first in ``order`` stays."""
+    """Drop staged rows with known keys; of several rows with the same key, keep the first in ``order``."""
     if not part.files:
         return [], 0
     here = read_files(spark, part.schema, [file.path for file in part.files])
@@ -108,8 +112,8 @@ def _drop(
     if suspects.isEmpty():
         return list(part.files), 0
     columns = [f.col(name).alias(f"_{name}") for name in (*keys, *order)]
-    place = [f.col("_metadata.file_name").alias("file"), f.col("_metadata.row_index").alias("row")]
-    rows = [here.select(hashed, *columns, *place, f.lit(1).alias("new"))]
+    positions = [f.col("_metadata.file_name").alias("file"), f.col("_metadata.row_index").alias("row")]
+    rows = [here.select(hashed, *columns, *positions, f.lit(1).alias("new"))]
     if known is not None:
         nowhere = [f.lit("").alias("file"), f.lit(0).cast("bigint").alias("row")]
         rows.append(known.select(hashed, *columns, *nowhere, f.lit(0).alias("new")))
@@ -120,9 +124,9 @@ def _drop(
     drops = ranked.where("new = 1 AND rank > 1").select("file", "row")
     staged = {file.path.rsplit("/", 1)[-1]: file for file in part.files}
 
-    @told
+    @report_errors
     def trim(name: str, rows: pa.Array) -> Iterator[pa.RecordBatch]:
-        left = without(stage, table, staged[name], rows)
+        left = rewrite_without(stage, table, staged[name], rows)
         yield encode_files([(staged[name].path, left or staged[name]._replace(path="", rows=0), None)])
 
     def each(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:

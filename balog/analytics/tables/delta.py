@@ -1,7 +1,7 @@
 """Delta Lake tables below one folder or URL: ``delta:DIR``, each at ``DIR/<table>``.
 
-The log is in ``DIR/_balog``, or below ``location`` where the folder is on no disk. Delta's package has to be on the
-cluster and its extension and catalog in the session's settings.
+The log is in ``DIR/_balog``, or below ``location`` if the folder is not on a disk. The cluster needs Delta's package,
+and the session's settings need its extension and catalog.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as t
 
 from balog.analytics.tables.catalogs import columns_of, parse_location, quoted, state_folder, text
-from balog.analytics.tables.lake import LakeStore, reach
+from balog.analytics.tables.lake import LakeStore, load_catalog
 from balog.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ __all__ = ["DeltaStore", "open_store"]
 
 
 def open_store(spark: SparkSession, location: str) -> DeltaStore:
-    """Give the store of a folder of Delta tables.
+    """Open the store of a folder of Delta tables.
 
     Raises:
-        ConfigError: the name can't be understood, or Delta is not in the session.
+        ConfigError: the location is not valid, or the session does not have Delta.
     """
     if "DeltaCatalog" not in str(spark.conf.get("spark.sql.catalog.spark_catalog", "")):
         raise ConfigError(
@@ -35,7 +35,7 @@ def open_store(spark: SparkSession, location: str) -> DeltaStore:
             "spark.sql.extensions and spark.sql.catalog.spark_catalog as its page says",
             location,
         )
-    reach(spark, "spark_catalog.default", location, "delta-spark")
+    load_catalog(spark, "spark_catalog.default", location, "delta-spark")
     parsed = parse_location(location)
     url = urlsplit(parsed.name)
     if url.scheme not in ("", "file"):
@@ -45,7 +45,7 @@ def open_store(spark: SparkSession, location: str) -> DeltaStore:
 
 
 class DeltaStore(LakeStore):
-    """Delta tables below ``root``; ``folder`` has the log."""
+    """Delta tables below ``root``; the log is in ``folder``."""
 
     def __init__(self, spark: SparkSession, location: str, root: str, folder: Path) -> None:
         super().__init__(spark, location, folder)
@@ -88,7 +88,7 @@ class DeltaStore(LakeStore):
 
     def _compact_one(self, name: str) -> str:
         done = self._spark.sql(f"OPTIMIZE {self._table(name)}").first()
-        self._spark.sql(f"VACUUM {self._table(name)}")  # files that no version of the last week has
+        self._spark.sql(f"VACUUM {self._table(name)}")  # keeps the files of the versions of the last week
         if done is None or not done.metrics.numFilesRemoved:
             return ""
         return f"{done.metrics.numFilesRemoved:,} files became {done.metrics.numFilesAdded:,}"

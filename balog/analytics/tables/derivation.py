@@ -1,4 +1,4 @@
-"""In the workers: from the staged events that are left to the rows of their types' tables, and to rollup rows."""
+"""Derives the rows of payload types' tables, and rollup rows, from staged events. It runs in workers."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 __all__ = ["ROLLED", "Derivation", "DerivationTask", "PayloadTable", "share_files"]
 
 ROLLED = "-rollup"
-"""The place below a batch's folder for rollup rows, which become tables from there."""
+"""The folder below a batch's folder for rollup rows, from which the tables of rollups are built."""
 
-_ROWS = 100_000  # at a time
-_WAITING = 192 * 1024 * 1024  # bytes of all tables together before all are written
-_HELD = 64 * 1024 * 1024  # bytes at a time, unless a single batch has more
+_ROWS = 100_000  # rows at a time
+_WAITING = 192 * 1024 * 1024  # buffered bytes of all tables before they are flushed
+_HELD = 64 * 1024 * 1024  # bytes to read at a time, unless a single batch has more
 _TASK_ROWS = 300_000
-_COMPARED = 1_000  # rows that are turned into Python's values at a time
-_LOOKED_UP = ("run_id", "application")
+_COMPARED = 1_000  # rows to convert to Python at a time
+_CONTEXT_KEYS = ("run_id", "application")
 _QUARANTINE = arrow_type(QUARANTINE)
 
 
 class PayloadTable(NamedTuple):
-    """A payload type, its table, and that table's columns as Spark's JSON."""
+    """A payload type, its table, and the table's columns as Spark's JSON."""
 
     cls_type: str
     table: str
@@ -49,26 +49,27 @@ class PayloadTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Derivation:
-    """What is made of events; Spark carries it to its workers."""
+    """Derives tables from events; Spark sends it to its workers."""
 
     stage: BatchStage
     kinds: Sequence[PayloadTable]
 
     def run(self, paths: Iterable[str], before: int = 0) -> Iterator[pa.RecordBatch]:
-        """Read staged files of events; gives rows of ``staging.FILES``, those of ``ROLLED`` among them.
+        """Read staged files of events and yield rows of ``staging.FILES``, including those of ``ROLLED``.
 
         Args:
-            before: events of the batch that are in the files of earlier tasks.
+            paths: the files.
+            before: the number of events of the batch in the files of earlier tasks.
 
         Raises:
-            RowError: an event can't be made a row, or its row is not what its payload says.
+            RowError: an event can't be converted to a row, or a row differs from its payload.
         """
         tables = {kind.cls_type: _Typed(self.stage, kind) for kind in self.kinds}
         rolled = DayFiles(self.stage, ROLLED, self.stage.loaded.date())
         for read in _read(paths):
             batch = read
-            for name in _LOOKED_UP:
-                batch = batch.append_column(name, _looked_up(read.column("context"), name))
+            for name in _CONTEXT_KEYS:
+                batch = batch.append_column(name, _map_values(read.column("context"), name))
             for rows in roll_batches(iter([_to_roll(batch)])):
                 rolled.add(pa.Table.from_batches([rows]))
             types = batch.column("cls_type")
@@ -86,7 +87,7 @@ class Derivation:
 
 
 def _read(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files, those of many small ones together: each question to the parser has a price."""
+    """Yield the rows of files; small files are combined, because each query of the parser has a fixed cost."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for path in paths:
@@ -102,7 +103,7 @@ def _read(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
 
 
 class _Typed:
-    """The table of one payload type as a worker fills it."""
+    """Writes the table of one payload type, in a worker."""
 
     def __init__(self, stage: BatchStage, kind: PayloadTable) -> None:
         self.kind = kind
@@ -114,7 +115,7 @@ class _Typed:
         self._seen = 0
 
     def add(self, events: pa.RecordBatch, before: int) -> None:
-        """Take events of the type; ``before`` rows of the batch come before them.
+        """Add events of the type; ``before`` is the number of the batch's rows before them.
 
         Raises:
             RowError: see ``Derivation.run``.
@@ -123,8 +124,8 @@ class _Typed:
             made = self._made(events)
         except MemoryError:
             raise
-        except Exception as error:  # whatever it is, the user learns which event it comes from
-            raise self._culprit(events, error) from error
+        except Exception as error:  # whatever the error is, the user needs to know the event
+            raise self._row_error(events, error) from error
         self._check(events, made, before)
         self._seen += events.num_rows
         self.days.add(made)
@@ -143,15 +144,15 @@ class _Typed:
             contexts, texts, ids = (events.column(name).take(some) for name in ("context", "payload_json", "id"))
             for row, context, text, event in zip(rows, *(one.to_pylist() for one in (contexts, texts, ids))):
                 field = difference(self._schema, self.kind.cls_type, row, text)
-                said = dict(reversed(context or ()))
-                field = field or next((name for name in _LOOKED_UP if row[name] != said.get(name)), None)
+                bound = dict(reversed(context or ()))
+                field = field or next((name for name in _CONTEXT_KEYS if row[name] != bound.get(name)), None)
                 if field is not None or row["id"] != event:
                     reason = "the row has another value than the payload"
                     raise RowError(self.kind.table, field or "id", event, reason)
 
-    def _culprit(self, events: pa.RecordBatch, error: Exception) -> RowError:
-        """Find the first event, and its field, that can't be made a row by itself."""
-        said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    def _row_error(self, events: pa.RecordBatch, error: Exception) -> RowError:
+        """Return an error for the first event, and its field, that fails alone."""
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         ids, texts = (events.column(name).to_pylist() for name in ("id", "payload_json"))
         columns = Columns(self._schema, self.kind.cls_type)
         for number, (event, text) in enumerate(zip(ids, texts)):
@@ -159,25 +160,25 @@ class _Typed:
                 fields = json.loads(text) if text.startswith("{") else {}
                 parts = ((name, json.dumps({name: value}).encode()) for name, value in fields.items())
                 field = next((name for name, part in parts if self._fails(columns, part)), "payload_json")
-                return RowError(self.kind.table, field, event, said)
-        return RowError(self.kind.table, "payload_json", ids[0], f"{said} (of {len(ids):,} events together)")
+                return RowError(self.kind.table, field, event, reason)
+        return RowError(self.kind.table, "payload_json", ids[0], f"{reason} (of {len(ids):,} events together)")
 
     def _fails(self, columns: Columns, text: bytes, events: pa.RecordBatch | None = None) -> bool:
         try:
             columns.arrays([text]) if events is None else self._made(events, columns)
-        except Exception:  # what it is was said of all events together
+        except Exception:  # the error of all events together is reported
             return True
         return False
 
 
-def _looked_up(maps: pa.MapArray, name: str) -> pa.Array:
-    """Give each map's value of a key, or null; several times as fast as ``map_lookup``."""
+def _map_values(maps: pa.MapArray, name: str) -> pa.Array:
+    """Return the value of a key in each map, or null; several times as fast as ``map_lookup``."""
     offsets = maps.offsets.to_numpy()
     keys = maps.keys.slice(offsets[0], offsets[-1] - offsets[0]) if len(maps) else maps.keys[:0]
     found = pc.indices_nonzero(pc.equal(keys, name)).to_numpy()[::-1]
     rows = numpy.repeat(numpy.arange(len(maps)), numpy.diff(offsets))[found]
     takes = numpy.full(len(maps), -1, dtype=numpy.int64)
-    takes[rows] = found + offsets[0]  # the first of several is noted last
+    takes[rows] = found + offsets[0]  # of duplicate keys, the first is stored last
     return maps.items.take(pa.array(takes, mask=takes < 0))
 
 
@@ -188,14 +189,14 @@ def _to_roll(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class DerivationTask(NamedTuple):
-    """Staged files of events that are read together, and how many events of the batch earlier tasks have."""
+    """Staged files of events for one task, and the number of events in the files of earlier tasks."""
 
     paths: list[str]
     before: int
 
 
 def share_files(files: Sequence[StagedFile]) -> list[DerivationTask]:
-    """Share files out among tasks, those of a day together, so that few tasks write to the same day."""
+    """Assign files to tasks; files of the same day are together, so that few tasks write to the same day."""
     tasks: list[DerivationTask] = []
     rows = before = 0
     for file in sorted(files, key=lambda file: (file.day, file.path)):

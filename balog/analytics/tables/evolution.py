@@ -1,20 +1,20 @@
-"""How the table of a payload type grows: pure rules on schemas; nothing is read or written here.
+"""Schema evolution of payload types' tables: pure functions on schemas, without reading or writing.
 
 A table has the facility's columns (``FACILITY``), ``payload_recovered``, and a column for each field of the payload:
 
-- a field that is new becomes a new column, also inside structs and arrays of structs;
-- a column widens in place where old files need no rewriting (``_WIDENINGS``: what the Parquet readers of Spark,
-  Iceberg, Delta and DuckDB take);
-- a field whose values come as another type, which its column can't hold, is in conflict: they go to the column
-  ``<name>_recovered`` beside it, which has their type;
-- what has no column then (a third type, a list of mixed types, what is beyond ``MOST_COLUMNS`` or ``DEEPEST``, whole
-  numbers of more than 38 digits) is kept in ``payload_recovered``: the JSON text of an object of just those values, in
-  the payload's own nesting.
+- A new field becomes a new column, also inside structs and arrays of structs.
+- A column is widened in place if old files need not be rewritten, as the Parquet readers of Spark, Iceberg, Delta and
+  DuckDB support it.
+- Values of another type that the column can't hold are a conflict. They go to the column ``<name>_recovered``, which
+  has their type.
+- All other values (a third type, a list of mixed types, whole numbers of more than 38 digits, and what exceeds
+  ``MOST_COLUMNS`` or ``DEEPEST``) are kept in ``payload_recovered``: the JSON text of an object with only those values,
+  nested as in the payload.
 
-A column is named as its field. A character that is not a letter, a digit or ``_`` becomes ``_`` (Hive, Delta and Avro
-refuse some of them), a field with a facility column's name gets ``payload_`` before it, and of names that differ by
-case alone (Spark and Hive know none) the later one gets a number behind it. Where the name is not the field's, the
-column's metadata has the latter as ``field``; so a schema is to be kept as its JSON, not as DDL.
+A column has the name of its field, with these exceptions. Characters other than letters, digits and ``_`` become ``_``
+(Hive, Delta and Avro reject some of them). A field with the name of a facility column gets the prefix ``payload_``. If
+names differ only in case, which Spark and Hive ignore, the later one gets a number appended. In these cases the
+column's metadata has the field's name as ``field``, so a schema must be stored as its JSON, not as DDL.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ FACILITY = t.StructType([
     t.StructField("run_id", t.StringType()),
     t.StructField("application", t.StringType()),
 ])  # fmt: skip
-"""The columns that each payload type's table begins with; ``run_id`` and ``application`` are the context's."""
+"""The first columns of each payload type's table; ``run_id`` and ``application`` are from the context."""
 
 RECOVERED = "payload_recovered"
-"""The column of what found no other: JSON text, or null."""
+"""The column for values without a column of their own: JSON text, or null."""
 
 MOST_COLUMNS = 500
-"""Of one table, nested ones counted: readers plan by column, and slow down long before they refuse."""
+"""Columns of one table, including nested ones: query planning depends on their number, and slows down beyond it."""
 
 DEEPEST = 64
-"""Levels of objects and lists, counted from the payload."""
+"""Levels of objects and lists in a payload."""
 
 _LONGEST_NAME = 120
 _RESERVED = {*FACILITY.names, RECOVERED, "date"}
@@ -62,14 +62,14 @@ _WHOLE: tuple[type[t.DataType], ...] = (t.ByteType, t.ShortType, t.IntegerType, 
 
 
 class SchemaChange(NamedTuple):
-    """What ``merge`` makes of a table: its schema from now on, and a line for people for each thing that changes."""
+    """The result of ``merge``: a table's new schema, and a message for each change."""
 
     schema: t.StructType
     lines: list[str]
 
 
 class ColumnChange(NamedTuple):
-    """One ``ALTER TABLE``: ``kind`` is ``add`` or ``widen``; ``element`` in the path is a list's item."""
+    """One ``ALTER TABLE``: ``kind`` is ``add`` or ``widen``; ``element`` in the path is the item of a list."""
 
     kind: str
     path: tuple[str, ...]
@@ -77,11 +77,11 @@ class ColumnChange(NamedTuple):
 
 
 def merge(have: t.StructType | None, seen: t.StructType) -> SchemaChange:
-    """Give the schema that holds what a table has and what was seen in new events.
+    """Return the schema that holds a table's rows and new events.
 
     Args:
-        have: the table's schema, or None for a table that is to be made.
-        seen: the payload's fields, as ``shapes.PayloadShape.struct`` or ``shapes.from_registry`` give them.
+        have: the table's schema, or None for a new table.
+        seen: the payload's fields, from ``shapes.PayloadShape.struct`` or ``shapes.from_registry``.
     """
     lines: list[str] = []
     if have is None:
@@ -91,17 +91,17 @@ def merge(have: t.StructType | None, seen: t.StructType) -> SchemaChange:
 
 
 def field_of(column: t.StructField) -> str:
-    """Give the field of the payload whose values a column holds."""
+    """Return the field of the payload that a column holds."""
     return str(column.metadata.get("field", column.name))
 
 
 def payload_fields(schema: t.StructType) -> list[t.StructField]:
-    """Give the columns that hold fields of the payload."""
+    """Return the columns that hold fields of the payload."""
     return [column for column in schema if "field" in column.metadata or column.name not in _RESERVED]
 
 
 def steps(before: t.StructType | None, after: t.StructType) -> Iterator[ColumnChange]:
-    """Give what has to be altered, in order; a column that is gone or narrower is let be."""
+    """Yield the changes from one schema to another, in order; columns that are missing or narrower are unchanged."""
     yield from _steps(before or t.StructType(), after, ())
 
 
@@ -125,14 +125,14 @@ def _differences(old: t.DataType, new: t.DataType, path: tuple[str, ...]) -> Ite
 
 
 class _Room:
-    """How many columns the table may still get."""
+    """The number of columns that the table may still get."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
 
 
 def _new(kind: t.DataType, path: str, room: _Room, lines: list[str]) -> t.DataType | None:
-    """Give the type of a new column, with names of its own inside, and as much of it as there is room for."""
+    """Return the type of a new column, with unique names inside, limited to the columns that are left."""
     if isinstance(kind, t.StructType):
         inside: list[str] = []
         struct = _struct(t.StructType(), kind, f"{path}.", room, inside)
@@ -148,24 +148,24 @@ def _new(kind: t.DataType, path: str, room: _Room, lines: list[str]) -> t.DataTy
 def _struct(have: t.StructType, seen: t.StructType, path: str, room: _Room, lines: list[str]) -> t.StructType:
     columns = list(have.fields)
     taken = {column.name.lower() for column in columns} | ({"date"} if not path else set())
-    homes: dict[str, list[int]] = {}
-    for place, column in enumerate(columns):
+    columns_by_field: dict[str, list[int]] = {}
+    for index, column in enumerate(columns):
         if path or "field" in column.metadata or column.name not in _RESERVED:
-            homes.setdefault(field_of(column), []).append(place)
+            columns_by_field.setdefault(field_of(column), []).append(index)
     for new in seen:
         field = field_of(new)
-        places = homes.setdefault(field, [])
-        for place in places:
-            column = columns[place]
+        places = columns_by_field.setdefault(field, [])
+        for index in places:
+            column = columns[index]
             joined = _joined(column.dataType, new.dataType, f"{path}{column.name}", room, lines)
             if joined is not None:
-                columns[place] = t.StructField(column.name, joined, True, column.metadata)
+                columns[index] = t.StructField(column.name, joined, True, column.metadata)
                 break
         else:
             where = f"{path}{columns[places[0]].name}" if places else f"{path}{field}"
             if len(places) >= 2:
-                both = " and ".join(columns[place].dataType.simpleString() for place in places)
-                lines.append(f"conflict: {where} is {both}, now also {_said(new.dataType)}; kept in {RECOVERED}")
+                both = " and ".join(columns[index].dataType.simpleString() for index in places)
+                lines.append(f"conflict: {where} is {both}, now also {_shown(new.dataType)}; kept in {RECOVERED}")
                 continue
             name = _free(f"{columns[places[0]].name}_recovered" if places else _column_name(field, not path), taken)
             inside: list[str] = []
@@ -175,11 +175,11 @@ def _struct(have: t.StructType, seen: t.StructType, path: str, room: _Room, line
                 continue
             metadata = {} if name == field else {"field": field}
             if places:
-                had = _said(columns[places[0]].dataType)
-                lines.append(f"conflict: {where} is {had}, now also {_said(kind)}; the latter goes to {path}{name}")
+                had = _shown(columns[places[0]].dataType)
+                lines.append(f"conflict: {where} is {had}, now also {_shown(kind)}; the latter goes to {path}{name}")
             else:
                 renamed = "" if name == field else f" (for the field {field!r})"
-                lines.append(f"new column {path}{name} {_said(kind)}{renamed}")
+                lines.append(f"new column {path}{name} {_shown(kind)}{renamed}")
             lines += inside
             places.append(len(columns))
             columns.append(t.StructField(name, kind, True, metadata))
@@ -187,7 +187,7 @@ def _struct(have: t.StructType, seen: t.StructType, path: str, room: _Room, line
 
 
 def _joined(have: t.DataType, seen: t.DataType, path: str, room: _Room, lines: list[str]) -> t.DataType | None:
-    """Give the type of a column that holds both, or None."""
+    """Return a type that holds both, or None."""
     if isinstance(have, t.StructType) and isinstance(seen, t.StructType):
         return _struct(have, seen, f"{path}.", room, lines)
     if isinstance(have, t.ArrayType) and isinstance(seen, t.ArrayType):
@@ -202,7 +202,7 @@ def _joined(have: t.DataType, seen: t.DataType, path: str, room: _Room, lines: l
 
 
 def _holds(have: t.DataType, seen: t.DataType) -> bool:
-    """Tell whether a column takes the other type's values as it is; single ones that it can't hold are recovered."""
+    """Return whether a column can hold another type; single values that do not fit are recovered."""
     if isinstance(seen, _WHOLE):
         return isinstance(have, t.DoubleType) or _wider(seen, have) or _is_huge(have)
     if isinstance(seen, (t.TimestampType, t.DateType)):
@@ -215,10 +215,10 @@ def _is_huge(kind: t.DataType) -> bool:
 
 
 def _wider(old: t.DataType, new: t.DataType) -> bool:
-    """Tell whether a column may become the other type while old files stay: whole numbers, float, digits of a decimal.
+    """Return whether a column can be widened to a type without rewriting files.
 
-    Not a bigint a double, nor a number a decimal: neither Iceberg nor Spark's own Parquet reader allows the first, nor
-    Iceberg the second.
+    That holds for whole numbers, floats, and digits of decimals. It does not hold for a bigint to double (neither
+    Iceberg nor Spark's Parquet reader supports it), nor for a number to decimal (Iceberg does not support it).
     """
     if isinstance(old, (t.IntegerType, t.ShortType, t.ByteType)) and isinstance(new, (t.IntegerType, t.LongType)):
         return _WHOLE.index(type(old)) < _WHOLE.index(type(new))
@@ -233,18 +233,18 @@ def _leaves(kind: t.DataType) -> int:
     return _leaves(kind.elementType) if isinstance(kind, t.ArrayType) else 1
 
 
-def _said(kind: t.DataType) -> str:
+def _shown(kind: t.DataType) -> str:
     text = kind.simpleString()
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _column_name(field: str, top: bool) -> str:
-    name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in field)[:_LONGEST_NAME] or "_"
+    name = "".join(char if char.isalnum() or char == "_" else "_" for char in field)[:_LONGEST_NAME] or "_"
     return f"payload_{name}" if top and name.lower() in _RESERVED else name
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Give the name, or the first of ``name_2``, ``name_3`` … that nobody has, and note it as taken."""
+    """Return the name, or the first unused one of ``name_2``, ``name_3`` …, and mark it as used."""
     free = next(one for one in _numbered(name) if one.lower() not in taken)
     taken.add(free.lower())
     return free

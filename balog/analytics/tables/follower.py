@@ -1,4 +1,4 @@
-"""A load that goes on: Structured Streaming hands over what has come, and each batch is one commit."""
+"""Loads continuously: Structured Streaming passes new events, and each batch is one commit."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["EVERY", "follow"]
 
 EVERY = timedelta(seconds=5)
-"""So often what is new is looked for, while a batch takes no longer."""
+"""The interval between batches, unless a batch takes longer."""
 
 _COMPACT_AFTER = 100  # batches
-_LOOK = 0.2  # seconds between two looks whether it is time to stop
+_LOOK = 0.2  # seconds between checks whether to stop
 
 
 def follow(
@@ -40,29 +40,35 @@ def follow(
     paths: Sequence[str],
     options: LoadOptions,
     is_over: Callable[[], bool],
-    say: Callable[[str], None] = lambda words: None,
+    notify: Callable[[str], None] = lambda words: None,
     *,
     every: timedelta = EVERY,
     compact: bool = False,
 ) -> LoadSummary:
-    """Load what comes until ``is_over``; the batch in hand is finished. The caller holds ``store.writing()``.
+    """Load new events until ``is_over``; a batch that is in flight is finished. The caller holds ``store.writing()``.
 
-    How far it is, is kept with the tables: the next time it goes on from there. A batch that was committed and not
-    noted by Spark before it was killed is handed over again with its number, and is passed over.
+    The position is stored with the tables, and the next call continues from there. After a crash between a batch's
+    commit and Spark's checkpoint, Spark passes the same batch again, and it is skipped by its number.
 
     Args:
+        spark: the session.
+        store: the tables.
         paths: growing folders and files, and topics.
-        compact: write small files again as few, after every hundred batches.
+        options: how to load.
+        is_over: returns whether to stop.
+        notify: called with the current step.
+        every: the interval between batches.
+        compact: compact small files after every hundred batches.
 
     Raises:
-        ConfigError: a path that does not exist, a Spark older than 4.2, or a session by Spark Connect, whose server
-            does not see this process.
-        BalogError: a batch failed; those before it are there.
+        ConfigError: a path does not exist, Spark is older than 4.2, or the session is one of Spark Connect, whose
+            server can't call this process.
+        BalogError: a batch failed; earlier ones are committed.
     """
     if ".connect." in type(spark).__module__:
         raise ConfigError("it needs Spark's driver in this process; give --master, or leave it out", "--follow")
     check_streaming()
-    stream = _Stream(spark, store, paths, options, say, compact)
+    stream = _Stream(spark, store, paths, options, notify, compact)
     reader = spark.readStream.format("balog").schema(READ).options(**options.reader)
     reader = reader.options(paths=json.dumps(list(paths)), state=str(stream.checkpoint / "arrivals"))
     reader = reader.options(maxBytesPerTrigger=str(options.batch_bytes), progress=options.progress)
@@ -74,7 +80,7 @@ def follow(
     try:
         while query.isActive and not is_over():
             time.sleep(_LOOK)
-        with stream.lock:  # the batch in hand is finished; another one finds that it is over
+        with stream.lock:  # a batch that is in flight is finished; the next one stops
             stream.is_over = True
         error = None if query.isActive else query.exception()
     finally:
@@ -89,7 +95,7 @@ def follow(
 
 
 class _Stream:
-    """Takes the batches of one stream."""
+    """Loads the batches of one stream."""
 
     def __init__(
         self,
@@ -97,10 +103,10 @@ class _Stream:
         store: TableStore,
         paths: Sequence[str],
         options: LoadOptions,
-        say: Callable[[str], None],
+        notify: Callable[[str], None],
         compact: bool,
     ) -> None:
-        self._spark, self._store, self._options, self._say = spark, store, options, say
+        self._spark, self._store, self._options, self._notify = spark, store, options, notify
         self._compact, self._paths = compact, paths
         known = json.dumps([sorted(paths), sorted(options.reader.items())])
         self.checkpoint = Path(store.checkpoint(f"follow-{hashlib.sha256(known.encode()).hexdigest()[:16]}"))
@@ -111,7 +117,7 @@ class _Stream:
         self.is_over = False
 
     def take(self, frame: DataFrame, number: int) -> None:
-        """Load a batch; what is raised here ends the stream before Spark notes the batch as done."""
+        """Load a batch; an error ends the stream before Spark marks the batch as done."""
         with self.lock:
             if self.is_over:
                 raise _OverError("it was asked to stop")
@@ -127,7 +133,7 @@ class _Stream:
 
     def _load(self, frame: DataFrame, number: int) -> BuiltBatch:
         words = f"batch {number}, {self.summary.rows['events']:,} events so far"
-        self._say(f"Reading {words}")
+        self._notify(f"Reading {words}")
         batch = f"{self._name}-{number}"
         stage = stage_of(self._store, self._store.staging(batch), batch, self._options)
         try:
@@ -136,7 +142,7 @@ class _Stream:
             inputs = read_inputs({**self._options.reader, "paths": json.dumps(list(self._paths))})
             raise error.at(position_of(error.event, inputs)) from None
         self._store.commit(TableBatch(batch, built.parts, stream=(self._name, number)))
-        self._say(f"Waiting after {words}")
+        self._notify(f"Waiting after {words}")
         return built
 
 
@@ -145,7 +151,7 @@ class _OverError(Exception):
 
 
 def _name(checkpoint: Path) -> str:
-    """Name a stream after its checkpoint: in a new one, batches are counted from the beginning."""
+    """Return the name of the checkpoint's stream; a new checkpoint counts batches from the beginning."""
     path = checkpoint / "name"
     if not path.exists():
         part = checkpoint / ".name"

@@ -1,7 +1,7 @@
 """The Parquet store, registered in a Hive metastore: ``hive:DB?location=DIR``.
 
-The log of the folder decides what is in the tables; the metastore follows it. Each table is external: dropped there,
-its files stay. What a killed process left undone is registered by the next that writes.
+The folder's log defines the tables, and the metastore follows it. All tables are external: dropping one keeps its
+files. After a crash, the next writer registers what is missing.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["HiveStore", "open_store"]
 
-_TOGETHER = 500  # partitions that one statement adds or drops
+_TOGETHER = 500  # partitions to add or drop in one statement
 
 
 def open_store(spark: SparkSession, location: str) -> HiveStore:
-    """Give the store of a database; without a location, the tables are where the database has its own.
+    """Open the store of a database; without a location, the tables are in the database's own folder.
 
     Raises:
-        ConfigError: the name can't be understood, the session has no Hive, or the database is not on a disk.
+        ConfigError: the location is not valid, the session has no Hive, or the database is not on a disk.
     """
     _, database, folder = parse_location(location)
     if spark.conf.get("spark.sql.catalogImplementation", "") != "hive":
@@ -54,7 +54,7 @@ def _database_folder(spark: SparkSession, database: str, location: str) -> str:
 
 
 class HiveStore(ParquetStore):
-    """Tables as Parquet files below ``location``, known to the metastore as tables of ``database``."""
+    """Tables as Parquet files below ``folder``, registered in the metastore as tables of ``database``."""
 
     def __init__(self, spark: SparkSession, location: str, database: str, folder: str) -> None:
         super().__init__(spark, folder)
@@ -62,10 +62,10 @@ class HiveStore(ParquetStore):
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """As the Parquet store's; the metastore learns what it does not know yet.
+        """Lock the folder as the Parquet store does, and register what the metastore lacks.
 
         Raises:
-            TableError: somebody else is writing, the folder can't be written, or the metastore not be reached.
+            TableError: another process is writing, the folder can't be written, or the metastore can't be reached.
         """
         with super().writing():
             self._register(sorted(self._log.state.tables))
@@ -76,9 +76,9 @@ class HiveStore(ParquetStore):
         self._register(sorted(commit.tables))
 
     def _register(self, tables: Sequence[str]) -> None:
-        """Make the metastore's tables those of the log."""
+        """Register tables of the log in the metastore."""
         try:
-            if not self._spark.catalog.databaseExists(self._database):  # Hive logs an error where it is made again
+            if not self._spark.catalog.databaseExists(self._database):  # Hive logs an error when it is created again
                 self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(self._database)}")
             for name in tables:
                 self._register_one(name)
@@ -103,7 +103,7 @@ class HiveStore(ParquetStore):
                     row.partition.removeprefix("date=") for row in self._spark.sql(f"SHOW PARTITIONS {table}").collect()
                 }
             else:
-                # Spark gives no Hive table a column inside a struct or a wider type; to drop this one drops no file.
+                # Spark can't add a column inside a struct of a Hive table, or widen a type. Dropping keeps the files.
                 self._spark.sql(f"DROP TABLE {table}")
         self._spark.sql(
             f"CREATE TABLE IF NOT EXISTS {table} ({columns_of(columns)}) USING parquet PARTITIONED BY (`date`) "

@@ -1,7 +1,7 @@
-"""Iceberg tables in a catalog that the session knows: ``iceberg:CATALOG.DB?location=DIR``.
+"""Iceberg tables in a catalog of the session: ``iceberg:CATALOG.DB?location=DIR``.
 
-``location`` has the log; without it, a folder of the user's state has. Iceberg's package has to be on the cluster, its
-extensions and the catalog (``spark.sql.catalog.<CATALOG>…``) in the session's settings.
+The log is in ``location``, by default a folder in the user's state directory. The cluster needs Iceberg's package, and
+the session's settings need its extensions and the catalog (``spark.sql.catalog.<CATALOG>…``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import types as t
 
 from balog.analytics.tables.catalogs import columns_of, parse_location, quoted, state_folder, text
-from balog.analytics.tables.lake import LakeStore, reach
+from balog.analytics.tables.lake import LakeStore, load_catalog
 from balog.analytics.tables.log import TableCommit, read_columns
 from balog.errors import ConfigError
 
@@ -24,17 +24,17 @@ __all__ = ["IcebergStore", "open_store"]
 _PACKAGE = "iceberg-spark-runtime"
 
 _COLUMNS = "balog.columns"
-"""The table property that has Spark's JSON of a table's columns: with the fields' names, which columns can't have."""
+"""The table property with Spark's JSON of the columns; it has the fields' names, which Iceberg's columns can't have."""
 
 _BATCH = "balog-batch"
-"""The property of a snapshot that says whose rows it added."""
+"""The snapshot property with the batch whose rows it added."""
 
 
 def open_store(spark: SparkSession, location: str) -> IcebergStore:
-    """Give the store of a catalog's database.
+    """Open the store of a catalog's database.
 
     Raises:
-        ConfigError: the name can't be understood, or the session has no such catalog.
+        ConfigError: the location is not valid, or the session has no such catalog.
     """
     parsed = parse_location(location)
     catalog, *database = parsed.name.split(".")
@@ -44,28 +44,28 @@ def open_store(spark: SparkSession, location: str) -> IcebergStore:
             "have Iceberg's package on the cluster (org.apache.iceberg:iceberg-spark-runtime)",
             location,
         )
-    reach(spark, quoted(catalog, *database), location, _PACKAGE)
+    load_catalog(spark, quoted(catalog, *database), location, _PACKAGE)
     return IcebergStore(spark, location, catalog, database, state_folder(parsed))
 
 
 class IcebergStore(LakeStore):
-    """The Iceberg tables of one database; ``folder`` has the log."""
+    """The Iceberg tables of one database; the log is in ``folder``."""
 
     def __init__(self, spark: SparkSession, location: str, catalog: str, database: list[str], folder: Path) -> None:
         super().__init__(spark, location, folder)
         self._catalog, self._database = catalog, database
 
     def names(self) -> list[str]:
-        """Give the tables, sorted: those of the log, and those that another log's loads made."""
+        """Return the tables, sorted: those of the log, and those that loads with another log created."""
         found = set(super().names())
         database = quoted(self._catalog, *self._database)
-        if reach(self._spark, database, self._location, _PACKAGE):
+        if load_catalog(self._spark, database, self._location, _PACKAGE):
             others = {row.tableName for row in self._spark.sql(f"SHOW TABLES IN {database}").collect()} - found
             found |= {name for name in others if self.schema(name) is not None}
         return sorted(found)
 
     def schema(self, table: str) -> t.StructType | None:
-        """Give a table's columns without ``date``, or None when there is no such table of ours."""
+        """Return a table's columns without ``date``, or None if balog has no such table."""
         found = super().schema(table)
         if found is None and self._exists(table):
             rows = self._spark.sql(f"SHOW TBLPROPERTIES {self._table(table)}").collect()
@@ -85,8 +85,8 @@ class IcebergStore(LakeStore):
             f"CREATE TABLE {self._table(name)} ({columns_of(columns)}) USING iceberg PARTITIONED BY (`date`)"
         )
 
-    def _bring(self, name: str, change: TableCommit) -> None:
-        super()._bring(name, change)
+    def _prepare_table(self, name: str, change: TableCommit) -> None:
+        super()._prepare_table(name, change)
         if change.added:
             columns = f"{text(_COLUMNS)} = {text(change.columns)}"
             self._spark.sql(f"ALTER TABLE {self._table(name)} SET TBLPROPERTIES ({columns})")
@@ -105,7 +105,7 @@ class IcebergStore(LakeStore):
         system = f"CALL {quoted(self._catalog)}.system"
         table = text(".".join([*self._database, name]))
         done = self._spark.sql(f"{system}.rewrite_data_files(table => {table})").first()
-        self._spark.sql(f"{system}.expire_snapshots(table => {table})")  # those of the last five days stay
+        self._spark.sql(f"{system}.expire_snapshots(table => {table})")  # keeps the snapshots of the last five days
         if done is None or not done.rewritten_data_files_count:
             return ""
         return f"{done.rewritten_data_files_count:,} files became {done.added_data_files_count:,}"

@@ -1,9 +1,9 @@
-"""What Iceberg and Delta have in common: tables that others keep, each with commits of its own.
+"""What Iceberg and Delta share: tables in a catalog, each with its own commits.
 
-Neither commits several tables at once. So a batch is decided by one entry of our log, as with Parquet files; after that
-its staged rows are appended table by table, each append marked with the batch's id. Who was killed on the way leaves
-the staged files, and the next one who writes appends to those tables alone that don't have the mark. A reader sees a
-table with or without a batch, never with a part of it.
+Neither can commit several tables at once. So one entry of our log commits a batch, as with Parquet files. After that,
+its staged rows are appended table by table, each append marked with the batch's id. After a crash, the staged files are
+still there, and the next writer appends to the tables without the mark. A reader sees a table with or without a batch,
+never with a part of it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from balog.analytics.tables.store import ROLLUPS, StagedFile, TableBatch, TableE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LakeStore", "reach"]
+__all__ = ["LakeStore", "load_catalog"]
 
 
 class LakeStore(ParquetStore, ABC):
-    """Tables of a catalog, with our log and staging in a folder beside.
+    """Tables of a catalog, with our log and staging in a separate folder.
 
-    A kind of tables says how each step is done with its own statements.
+    Subclasses implement each step with the statements of their format.
     """
 
     def __init__(self, spark: SparkSession, location: str, folder: Path) -> None:
@@ -45,40 +45,40 @@ class LakeStore(ParquetStore, ABC):
         self._location = location
         self._fresh: set[str] = set()
 
-    # -- for each kind --------------------------------------------------------------------------------------------
+    # -- for subclasses -------------------------------------------------------------------------------------------
 
     @abstractmethod
     def _table(self, name: str) -> str:
-        """Give a table's name in SQL."""
+        """Return a table's name in SQL."""
 
     @abstractmethod
     def _exists(self, name: str) -> bool:
-        """Tell whether there is such a table."""
+        """Return whether there is such a table."""
 
     @abstractmethod
     def _create(self, name: str, columns: t.StructType) -> None:
-        """Make a table that is partitioned by ``date``."""
+        """Create a table that is partitioned by ``date``."""
 
     @abstractmethod
     def _is_marked(self, name: str, mark: str) -> bool:
-        """Tell whether the table's history has a batch's mark."""
+        """Return whether the table's history has a batch's mark."""
 
     @abstractmethod
     def _append_rows(self, name: str, rows: DataFrame, mark: str) -> None:
-        """Append rows in one commit of the table that bears a mark."""
+        """Append rows in one commit with a mark."""
 
     @abstractmethod
     def _replace_days(self, name: str, rows: DataFrame) -> None:
-        """Put rows in place of all that the table has of their days, in one commit of the table."""
+        """Replace all rows of the days of ``rows``, in one commit."""
 
     @abstractmethod
     def _compact_one(self, name: str) -> str:
-        """Rewrite small files, and let go what only old snapshots need; say what was done, if anything."""
+        """Compact small files, expire old snapshots, and return a message, or "" if nothing changed."""
 
     # -- the store ------------------------------------------------------------------------------------------------
 
     def frame(self, table: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
-        """Give a table's columns and ``date``; days wholly outside of ``since`` to ``until`` are left out.
+        """Return a table's columns and ``date``; days outside of ``since`` to ``until`` are omitted.
 
         Raises:
             TableError: there is no such table.
@@ -97,19 +97,19 @@ class LakeStore(ParquetStore, ABC):
         return self._spark.table(self._table(name))
 
     def compact(self, tables: Sequence[str] = ()) -> list[str]:
-        """Make rollup rows of one key one, and have small files rewritten by the catalog's own means.
+        """Merge rollup rows with the same key, and compact small files with the catalog's own statements.
 
         Raises:
-            TableError: the catalog refused; then a table has what it had, or the same in fewer files.
+            TableError: the catalog rejected it; each table has its old rows, possibly in fewer files.
         """
         lines = []
         for name in self.names():
             if not tables or name in tables:
                 try:
-                    told = [self._merge_rollups(name), self._compact_one(name)]
+                    changes = [self._merge_rollups(name), self._compact_one(name)]
                 except PySparkException as error:
                     raise TableError(f"{name} can't be compacted: {cause(error):.300}", self._location) from None
-                lines += [f"{name}: {line}" for line in told if line]
+                lines += [f"{name}: {line}" for line in changes if line]
         return lines
 
     def _merge_rollups(self, name: str) -> str:
@@ -127,10 +127,10 @@ class LakeStore(ParquetStore, ABC):
         return f"{sum(had[day] for day in days):,} rows became {sum(wanted[day] for day in days):,}"
 
     def commit(self, batch: TableBatch) -> None:
-        """Take a batch; what is not staged any more was taken before.
+        """Commit a batch; one that is not staged any more is committed already.
 
         Raises:
-            TableError: the catalog refused; then the batch is safe, or nothing of it is there.
+            TableError: the catalog rejected it; the batch is still staged, or nothing of it is committed.
         """
         staged = [file.path for part in batch.parts.values() for file in part.files]
         if not staged or any(map(os.path.exists, staged)):
@@ -144,10 +144,10 @@ class LakeStore(ParquetStore, ABC):
         staging = self._staging / commit.batch
         mark = f"{commit.batch} {commit.at}"  # a later load of other rows may have the same id
         is_fresh = commit.batch in self._fresh
-        self._fresh.discard(commit.batch)  # if this is tried again, it may have been done in part
+        self._fresh.discard(commit.batch)  # a second try may find a part of it done
         try:
             for name, change in sorted(commit.tables.items()):
-                self._bring(name, change)
+                self._prepare_table(name, change)
                 if change.added and (is_fresh or not self._is_marked(name, mark)):
                     self._append_rows(name, _rows(self._spark, staging / name, change), mark)
                 if change.removed:
@@ -160,8 +160,8 @@ class LakeStore(ParquetStore, ABC):
             ) from None
         shutil.rmtree(staging, ignore_errors=True)
 
-    def _bring(self, name: str, change: TableCommit) -> None:
-        """Make the table, or give it the columns that it lacks."""
+    def _prepare_table(self, name: str, change: TableCommit) -> None:
+        """Create the table, or add the columns that it lacks."""
         columns = read_columns(change.columns)
         if not self._exists(name):
             self._create(name, columns)
@@ -169,22 +169,25 @@ class LakeStore(ParquetStore, ABC):
             alter(self._spark, self._table(name), step)
 
 
-def reach(spark: SparkSession, database: str, location: str, package: str) -> bool:
-    """Have a session load a catalog's classes; tell whether a database of it is there.
+def load_catalog(spark: SparkSession, database: str, location: str, package: str) -> bool:
+    """Load a catalog's classes in a session, and return whether a database exists.
 
     Args:
+        spark: the session.
         database: in SQL, with its catalog.
+        location: for errors.
+        package: the catalog's package, for errors.
 
     Raises:
-        TableError: the classes are not there, or the catalog can't be reached.
+        TableError: the classes are missing, or the catalog can't be reached.
     """
     try:
         return spark.catalog.databaseExists(database)
-    except Exception as error:  # Java's are no PySparkException
-        told = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = next((line for line in told if re.search(r"(Exception|Error)\b", line)), told[0])
+    except Exception as error:  # Java errors are not PySparkExceptions
+        reported = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = next((line for line in reported if re.search(r"(Exception|Error)\b", line)), reported[0])
         raise TableError(
-            f"its catalog can't be used: {said.lstrip(': '):.200}; is the package {package} on the cluster, and of "
+            f"its catalog can't be used: {reason.lstrip(': '):.200}; is the package {package} on the cluster, and of "
             "this Spark's version?",
             location,
         ) from None

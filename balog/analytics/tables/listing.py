@@ -1,4 +1,4 @@
-"""What of a source is still to be loaded, in batches of bounded size."""
+"""Lists what is new in sources, in batches of bounded size."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from balog.analytics.tables.store import LoadedSource, LoadHistory
 __all__ = ["BATCH_BYTES", "Listing", "SourceBatch", "list_sources"]
 
 BATCH_BYTES = 2 * 1024**3
-"""About so many bytes of events, decompressed, are one batch; a single file may be more."""
+"""The approximate size of a batch, in decompressed bytes of events; a single file may be larger."""
 
-_PACKED_RATIO = 8  # what a byte of compressed JSON lines about weighs against a plain one
+_PACKED_RATIO = 8  # how much more a byte of compressed JSON lines weighs
 _PACKED = (".gz", ".zst", ".bz2")
 _MOST_FILES = 5000  # of a batch: each has an entry in the log
 
 
 class SourceBatch(NamedTuple):
-    """What one batch reads: paths for the data source, and what the log will remember of them."""
+    """The sources of one batch: paths for the data source, and their entries in the log."""
 
     id: str
     paths: list[str]
@@ -30,37 +30,37 @@ class SourceBatch(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What was found: batches, and how many files were loaded before and have not changed since."""
+    """New batches, and the number of unchanged files that were loaded before."""
 
     shares: list[SourceBatch]
     known: int
 
     @property
     def files(self) -> int:
-        """How many files are to be read."""
+        """The number of files to read."""
         return sum(len(share.paths) for share in self.shares)
 
     @property
     def bytes(self) -> int:
-        """How many bytes those have, as they lie on disk."""
+        """Their size on disk."""
         return sum(share.bytes for share in self.shares)
 
 
 def list_sources(inputs: Inputs, loaded: LoadHistory, most: int = BATCH_BYTES) -> Listing:
-    """Share out what paths mean, but for what was loaded before: the same path, size and time of change.
+    """Return what is new in sources, in batches. A file with the same path, size and modification time is not new.
 
     Args:
-        inputs: what is asked for; a topic is a batch of its own and read whole each time.
-        loaded: what ``TableStore.loaded`` remembers.
+        inputs: the sources; each topic is a batch of its own, and is always read whole.
+        loaded: the result of ``TableStore.loaded``.
         most: bytes of a batch.
 
     Raises:
-        ConfigError: a path that does not exist or may not be listed.
+        ConfigError: a path does not exist or can't be listed.
         StorageError: a store does not answer.
     """
     found = {file.path: LoadedSource(file.size, file.modified) for file in inputs.files()}
     fresh = {path: source for path, source in found.items() if loaded.sources.get(path) != source}
-    shares = [_share(group, loaded.commits) for group in _groups(fresh, most)]
+    shares = [_convert(group, loaded.commits) for group in _groups(fresh, most)]
     shares += [SourceBatch(_name("topic", [topic], loaded.commits), [topic], {}, 0) for topic in inputs.topics]
     return Listing(shares, len(found) - len(fresh))
 
@@ -79,7 +79,7 @@ def _groups(fresh: Mapping[str, LoadedSource], most: int) -> Iterator[dict[str, 
         yield group
 
 
-def _share(group: dict[str, LoadedSource], commits: int) -> SourceBatch:
+def _convert(group: dict[str, LoadedSource], commits: int) -> SourceBatch:
     named = _name("load", [[path, *source] for path, source in group.items()], commits)
     return SourceBatch(named, list(group), group, sum(source.size for source in group.values()))
 

@@ -1,4 +1,4 @@
-"""The transmitter: sources into tables, batch by batch, each event once."""
+"""Loads sources into tables, batch by batch, each event once."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class LoadOptions:
     """How to load.
 
     Attributes:
-        since, until: only events of that time, ``until`` not included. Their files are read again by a load of more.
+        since, until: load only events in this time, ``until`` excluded. A later load reads their files again.
         reader: options of the data source, such as ``form``.
-        batch_bytes: about so many bytes of events, decompressed, are one commit.
-        progress: a folder in which workers count events, see ``balog.analytics.progress``; "" for nobody.
-        found: the files that the sources mean, where somebody has listed them; else they are listed.
+        batch_bytes: the approximate size of a commit, in decompressed bytes of events.
+        progress: a folder in which workers count events, see ``balog.analytics.progress``; "" for none.
+        found: the files of the sources, if they are listed already.
         sample: which typed rows are compared with their payloads before a commit.
     """
 
@@ -51,14 +51,14 @@ class LoadOptions:
 
 @dataclass
 class LoadSummary:
-    """What a load did.
+    """The result of a load.
 
     Attributes:
         rows: added to each table.
         duplicates, too_old, ahead: see ``builder.BuiltBatch``.
-        lines: how tables grew.
-        files, known: files that were read, and those that were loaded before and passed over.
-        seconds: how long it took.
+        lines: messages about new tables and columns.
+        files, known: files that were read, and files that were skipped because they were loaded before.
+        seconds: the duration.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
@@ -71,7 +71,7 @@ class LoadSummary:
     seconds: float = 0.0
 
     def add(self, built: BuiltBatch) -> None:
-        """Count a batch that was committed."""
+        """Add a batch that was committed."""
         self.rows.update({table: part.rows for table, part in built.parts.items()})
         self.duplicates += built.duplicates
         self.too_old += built.too_old
@@ -84,18 +84,22 @@ def load(
     store: TableStore,
     paths: Sequence[str],
     options: LoadOptions | None = None,
-    say: Callable[[str], None] = lambda words: None,
+    notify: Callable[[str], None] = lambda words: None,
 ) -> LoadSummary:
     """Load what is new in sources; the caller holds ``store.writing()``.
 
     Args:
+        spark: the session.
+        store: the tables.
         paths: see ``listing.list_sources``.
-        say: told what is going on.
+        options: how to load.
+        notify: called with the current step.
 
     Raises:
-        ConfigError: a path that does not exist or may not be listed.
-        TableError: the tables could not be written; batches before that are there.
-        RowError: an event can't be made a row, or its row is not what its payload says; as before.
+        ConfigError: a path does not exist or can't be listed.
+        TableError: the tables could not be written; earlier batches are committed.
+        RowError: an event can't be converted to a row, or a row differs from its payload; earlier batches are
+            committed.
     """
     options = options or LoadOptions()
     began = time.monotonic()
@@ -104,13 +108,13 @@ def load(
     summary.files, summary.known = listing.files, listing.known
     for number, share in enumerate(listing.shares, 1):
         here = f"batch {number} of {len(listing.shares)}"
-        summary.add(_load_one(spark, store, share, options, lambda words, here=here: say(f"{words}, {here}")))  # type: ignore[misc]
+        summary.add(_load_one(spark, store, share, options, lambda words, here=here: notify(f"{words}, {here}")))  # type: ignore[misc]
     summary.seconds = time.monotonic() - began
     return summary
 
 
 def listed(store: TableStore, paths: Sequence[str], options: LoadOptions) -> Listing:
-    """Give what of the sources is to be loaded."""
+    """Return what is new in the sources."""
     asked = {name: moment.isoformat() for name, moment in _ends(options) if moment is not None}
     inputs = read_inputs({**options.reader, **asked, "paths": json.dumps(list(paths))})
     return list_sources(inputs._replace(listed=options.found), store.loaded(), options.batch_bytes)
@@ -121,33 +125,33 @@ def _ends(options: LoadOptions) -> list[tuple[str, datetime | None]]:
 
 
 def _load_one(
-    spark: SparkSession, store: TableStore, share: SourceBatch, options: LoadOptions, say: Callable[[str], None]
+    spark: SparkSession, store: TableStore, share: SourceBatch, options: LoadOptions, notify: Callable[[str], None]
 ) -> BuiltBatch:
     stage = stage_of(store, store.staging(share.id), share.id, options)
-    say(f"Reading {len(share.paths):,} files")
+    notify(f"Reading {len(share.paths):,} files")
     reader = reader_of(share, options)
     tasks = list(reader.partitions())
     staged = list(in_workers(spark, len(tasks), lambda number: stage.run(reader.read(tasks[number]))))
     try:
-        built = build(spark, store, stage, staged, say)
+        built = build(spark, store, stage, staged, notify)
     except RowError as error:
         raise error.at(position_of(error.event, reader.inputs)) from None
-    say("Committing")
-    # A load of some time has not seen all of its files: they are read again when more is asked for.
+    notify("Committing")
+    # A load of a time range has not read all events of its files, so they are read again by a later load.
     sources = {} if options.since or options.until else share.sources
     store.commit(TableBatch(share.id, built.parts, sources))
     return built
 
 
 def reader_of(share: SourceBatch, options: LoadOptions) -> EventReader:
-    """Give what reads a batch, in the workers without Spark in between."""
-    files = [[path, *source] for path, source in share.sources.items()]  # a topic has none
+    """Return the reader of a batch; it runs in the workers, without Spark in between."""
+    files = [[path, *source] for path, source in share.sources.items()]  # a topic has no entry
     what = {"files": json.dumps(files)} if files else {"paths": json.dumps(share.paths)}
     return EventSource({**options.reader, **what, "progress": options.progress}).reader(READ)
 
 
 def stage_of(store: TableStore, folder: str, batch: str, options: LoadOptions) -> BatchStage:
-    """Give what writes a batch's events into a folder."""
+    """Return the stage of a batch in a folder."""
     floor: date | None = store.loaded().floor
     schemas = {name: schema.json() for name in store.names() if (schema := store.schema(name)) is not None}
     now = datetime.now(timezone.utc)

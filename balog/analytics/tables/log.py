@@ -1,8 +1,8 @@
-"""The log of a folder of Parquet tables: which files are theirs, and the one moment at which that changes.
+"""The log of a folder of Parquet tables: it defines the files of each table, and changes them atomically.
 
-``_balog/log/<n>.json`` are commits, numbered without gaps; each is written beside, synced, then linked to its name,
-which fails if the name is taken. Every so often ``<n>.state.json`` says what all commits up to ``n`` come to, so that
-opening need not read all of them.
+Commits are ``_balog/log/<n>.json``, numbered without gaps. Each is written to a temporary file, synced, and linked to
+its name, which fails if the name is taken. From time to time, ``<n>.state.json`` has the state after all commits up to
+``n``, so that opening the log does not read all of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _STATE_NAME = re.compile(r"(\d{10})\.state\.json")
 
 
 class TableFile(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A Parquet file of a table: ``path`` below the table's folder, bytes, and times in microseconds since 1970."""
+    """A Parquet file of a table: path below the table's folder, rows, bytes, and times in microseconds since 1970."""
 
     path: str
     rows: int
@@ -53,12 +53,12 @@ class TableFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def day(self) -> str:
-        """The day of its folder, as ``YYYY-MM-DD``."""
+        """The day of the file's folder, as ``YYYY-MM-DD``."""
         return self.path[len("date=") : len("date=") + 10]
 
 
 class TableCommit(msgspec.Struct, omit_defaults=True):
-    """What a commit does to a table; ``columns`` are Spark's JSON of its schema without ``date``."""
+    """What a commit changes in a table; ``columns`` is Spark's JSON of the schema without ``date``."""
 
     columns: str
     added: list[TableFile] = []
@@ -69,10 +69,11 @@ class Commit(msgspec.Struct, omit_defaults=True):
     """One entry of the log.
 
     Attributes:
-        batch: whose files they are: the name of their folder below ``_balog/staging`` until all are in place.
-        at: when, RFC 3339.
-        sources: by path, size in bytes and time of change.
-        stream: a stream's name and its batch's number.
+        batch: the name of the folder below ``_balog/staging`` that has the files until all are moved.
+        at: the time, RFC 3339.
+        tables: the changes, by table.
+        sources: by path, the size in bytes and the modification time.
+        stream: a stream's name and the number of its batch.
         floor: the first day that is kept.
     """
 
@@ -85,14 +86,14 @@ class Commit(msgspec.Struct, omit_defaults=True):
 
 
 class TableState(msgspec.Struct):
-    """A table as it is: its columns, and its files by path."""
+    """The current state of a table: its columns, and its files by path."""
 
     columns: str
     files: dict[str, TableFile] = {}
 
 
 class LogState(msgspec.Struct):
-    """What all commits come to; ``number`` is the last one's, 0 when there is none."""
+    """The state after all commits; ``number`` is that of the last commit, 0 if there is none."""
 
     number: int = 0
     tables: dict[str, TableState] = {}
@@ -102,7 +103,7 @@ class LogState(msgspec.Struct):
     batch: str = ""
 
     def apply(self, number: int, commit: Commit) -> None:
-        """Go on by one commit."""
+        """Apply the next commit."""
         for name, change in commit.tables.items():
             table = self.tables.setdefault(name, TableState(change.columns))
             table.columns = change.columns
@@ -124,12 +125,12 @@ def read_columns(columns: str) -> StructType:
 
 
 def has_log(location: str) -> bool:
-    """Tell whether a folder has tables with a log."""
+    """Return whether a folder has tables with a log."""
     return (folder_of(location) / FOLDER / "log").is_dir()
 
 
 def folder_of(location: str) -> Path:
-    """Give the folder that a path or a ``file:`` URL names."""
+    """Return the folder of a path or a ``file:`` URL."""
     return Path(unquote(urlsplit(location).path) if location.startswith("file:") else location).absolute()
 
 
@@ -142,12 +143,12 @@ class CommitLog:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read what others have added.
+        """Read the commits of other writers.
 
         Raises:
-            TableError: an entry is missing or can't be understood.
+            TableError: an entry is missing or invalid.
         """
-        for _ in range(3):  # entries may give way to a state while they are read
+        for _ in range(3):  # entries may be replaced by a state while they are read
             with suppress(FileNotFoundError):
                 self._refresh()
                 return
@@ -174,24 +175,24 @@ class CommitLog:
             self.state.apply(number, _read(self._path(number), Commit))
 
     def commit(self, number: int) -> Commit:
-        """Give an entry again."""
+        """Read an entry."""
         return _read(self._path(number), Commit)
 
     def batches(self) -> dict[str, int]:
-        """Give the numbers of the entries by their batches."""
+        """Return the number of each entry, by batch."""
         return {self.commit(number).batch: number for number in self.numbers()}
 
     def numbers(self) -> list[int]:
-        """Give the numbers of all entries that are there."""
+        """Return the numbers of all existing entries."""
         if not self._folder.is_dir():
             return []
         return sorted(int(found[1]) for name in os.listdir(self._folder) if (found := _NAME.fullmatch(name)))
 
     def append(self, commit: Commit) -> int:
-        """Add an entry and give its number: the one moment at which the tables change.
+        """Append an entry and return its number. This changes the tables atomically.
 
         Raises:
-            TableError: somebody else added one, or the disk refused; then nothing has changed.
+            TableError: another writer was faster, or the disk failed; nothing has changed.
         """
         number = self.state.number + 1
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -199,13 +200,13 @@ class CommitLog:
             raise TableError("somebody else wrote at the same time; run it again", str(self._folder))
         self.state.apply(number, commit)
         if number % _STATE_EVERY == 0:
-            with suppress(TableError):  # it is only a shorter way to the same state
+            with suppress(TableError):  # only an optimization
                 if _publish(self._folder / f"{number:010d}.state.json", msgspec.json.encode(self.state)):
                     self._forget(number - _STATE_EVERY)
         return number
 
     def _forget(self, last: int) -> None:
-        """Remove what the state of ``last`` stands for; it stays itself, for who is reading on from before."""
+        """Remove the entries that a state replaces; the state stays for readers that continue from an earlier one."""
         for name in os.listdir(self._folder):
             found = _NAME.fullmatch(name) or _STATE_NAME.fullmatch(name)
             if found and (int(found[1]) < last or (int(found[1]) == last and "state" not in name)):
@@ -217,7 +218,7 @@ class CommitLog:
 
 
 def _publish(path: Path, data: bytes) -> bool:
-    """Write a file whole or not at all; False when it is there already."""
+    """Write a file atomically; return False if it exists."""
     try:
         is_new = create_file(path, data, syncs_folder=False)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""In the workers: what payloads look like, as far as the tables of their types have no column for it."""
+"""Observes the shapes of payloads in workers: the fields for which their tables have no column."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from balog.analytics.tables.store import table_name
 
 __all__ = ["Shapes", "first_schema"]
 
-_MOST_TYPES = 1000  # that one worker looks at, those with the most events
-_MOST_COUNTED = 20_000  # that one worker counts
+_MOST_TYPES = 1000  # types that one worker observes, those with the most events
+_MOST_COUNTED = 20_000  # types that one worker counts
 
 
 class Shapes:
-    """Watches the payloads of each type.
+    """Observes the payloads of each type.
 
     Args:
-        schemas: what the tables have, by name, as Spark's JSON.
+        schemas: the tables' columns, by name, as Spark's JSON.
 
     Attributes:
-        unseen: events of types beyond those that can be counted.
+        unseen: the number of events of further types.
     """
 
     def __init__(self, schemas: Mapping[str, str]) -> None:
         self._schemas = schemas
         self._watchers: dict[str, ShapeObserver] = {}
         self._rows: Counter[str] = Counter()
-        self._least = 0  # a type with as many events or fewer is not watched while there is no room
+        self._least = 0  # types with at most this number of events are not observed when the limit is reached
         self.unseen = 0
 
-    def look(self, events: pa.Table) -> None:
-        """Look at events with ``cls_type`` and ``payload_json``."""
+    def observe(self, events: pa.Table) -> None:
+        """Observe events with ``cls_type`` and ``payload_json``."""
         types = events.column("cls_type")
         counted = {one["values"]: one["counts"] for one in pc.value_counts(types).to_pylist()}
         for name, rows in counted.items():
@@ -53,7 +53,7 @@ class Shapes:
                 self._watch(name, events.column("payload_json").filter(pc.equal(types, name)))
 
     def _has_room(self, name: str) -> bool:
-        """Make room for a type that has more events than one of those that are watched."""
+        """Return whether a type can be observed; it may replace one with fewer events."""
         if len(self._watchers) < _MOST_TYPES:
             return True
         if self._rows[name] <= self._least:
@@ -62,7 +62,7 @@ class Shapes:
         self._least = self._rows[smallest]
         if self._rows[name] <= self._least:
             return False
-        del self._watchers[smallest]  # should it get a table all the same, that keeps its fields as JSON
+        del self._watchers[smallest]  # if it gets a table nevertheless, that keeps its fields as JSON
         return True
 
     def _watch(self, name: str, texts: pa.ChunkedArray) -> None:
@@ -70,10 +70,10 @@ class Shapes:
             known = self._schemas.get(table_name(name))
             schema = read_columns(known) if known else first_schema(name)
             self._watchers[name] = ShapeObserver(name, schema)
-        self._watchers[name].look(texts.cast(pa.binary()).to_pylist())
+        self._watchers[name].observe(texts.cast(pa.binary()).to_pylist())
 
     def seen(self) -> list[tuple[str, int, bytes]]:
-        """Give each type's events and its ``shapes.PayloadShape`` as JSON."""
+        """Return the number of events and the ``shapes.PayloadShape``, as JSON, of each type."""
         watchers = ((name, self._watchers.get(name)) for name in self._rows)
         return [
             (name, self._rows[name], msgspec.json.encode(PayloadShape() if watcher is None else watcher.seen))
@@ -82,6 +82,6 @@ class Shapes:
 
 
 def first_schema(cls_type: str) -> t.StructType | None:
-    """Give the columns that a payload type's table begins with, where the registry knows the type."""
+    """Return the first columns of a payload type's table, or None if the registry does not know the type."""
     registered = from_registry(cls_type)
     return None if registered is None else merge(None, registered).schema

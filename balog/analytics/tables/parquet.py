@@ -1,8 +1,9 @@
-"""Tables as a folder of Parquet files in Hive's layout, with a log beside them.
+"""Tables as a folder of Parquet files in Hive's layout, with a log.
 
-``FOLDER/<table>/date=YYYY-MM-DD/part-….parquet`` are the rows, for anybody to read. ``FOLDER/_balog/`` is ours:
-``log/`` says which files are the tables', ``staging/<batch>/`` holds those of a batch until they are in place. A commit
-is an entry of the log; the files are moved after it, by whoever comes first: the writer, the next one, or a reader.
+The rows are in ``FOLDER/<table>/date=YYYY-MM-DD/part-….parquet``, for any reader. ``FOLDER/_balog/`` is internal:
+``log/`` defines the files of each table, ``staging/<batch>/`` has the files of a batch until they are moved. A commit
+is an entry of the log. After it, the files are moved by the first process that gets to it: the writer, the next writer,
+or a reader.
 """
 
 from __future__ import annotations
@@ -45,27 +46,27 @@ class ParquetStore:
 
     @property
     def location(self) -> str:
-        """The folder, as it was given."""
+        """The folder, as it was passed."""
         return self._location
 
     def names(self) -> list[str]:
-        """Give the tables, sorted."""
+        """Return the tables, sorted."""
         self._log.refresh()
         return sorted(self._log.state.tables)
 
     def schema(self, table: str) -> t.StructType | None:
-        """Give a table's columns without ``date``, or None when there is no such table."""
+        """Return a table's columns without ``date``, or None if there is no such table."""
         found = self._log.state.tables.get(table)
         return read_columns(found.columns) if found else None
 
     def frame(self, table: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
-        """Give a table's columns and ``date``; files wholly outside of ``since`` to ``until`` are left out.
+        """Return a table's columns and ``date``; files outside of ``since`` to ``until`` are omitted.
 
-        It is the tables as of now: what is committed later is not seen, and a query that begins after its files were
-        compacted or expired fails; ask for the frame again then.
+        The frame is a snapshot: it does not have later commits. A query fails if its files have been compacted or
+        expired before it starts; call this method again then.
 
         Raises:
-            TableError: there is no such table, or a commit's files can't be put in place.
+            TableError: there is no such table, or a commit's files can't be moved.
         """
         self._log.refresh()
         self._finish()
@@ -80,16 +81,16 @@ class ParquetStore:
         return read_files(self._spark, columns, paths, str(folder))
 
     def loaded(self) -> LoadHistory:
-        """Give what earlier commits remember."""
+        """Return the history of commits."""
         state = self._log.state
         return LoadHistory(state.sources, state.streams, _day(state.floor), state.number)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the lock of the folder; finish what is committed, and remove what is not.
+        """Lock the folder, finish commits, and remove what was never committed.
 
         Raises:
-            TableError: somebody else is writing, or the folder can't be written.
+            TableError: another process is writing, or the folder can't be written.
         """
         path = self._root / FOLDER / "lock"
         try:
@@ -110,20 +111,20 @@ class ParquetStore:
             yield
 
     def staging(self, batch: str) -> str:
-        """Give the folder for a batch's files, empty."""
+        """Return an empty folder for a batch's files."""
         folder = self._staging / batch
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         return str(folder)
 
     def checkpoint(self, stream: str) -> str:
-        """Give the folder in which a stream notes how far it is."""
+        """Return the folder for a stream's checkpoint."""
         folder = self._root / FOLDER / "checkpoints" / stream
         folder.mkdir(parents=True, exist_ok=True)
         return str(folder)
 
     def commit(self, batch: TableBatch) -> None:
-        """Take a batch: an entry of the log, then every file into its place.
+        """Commit a batch: append an entry to the log, then move the files.
 
         Raises:
             TableError: it could not be written.
@@ -142,7 +143,7 @@ class ParquetStore:
             shutil.rmtree(self._staging / batch.id, ignore_errors=True)
 
     def compact(self, tables: Sequence[str] = ()) -> list[str]:
-        """Rewrite the small files of each day into few, sorted by time; give a line for each table that changed."""
+        """Compact the small files of each day, sorted by time; return a message for each table that changed."""
         from balog.analytics.tables.compaction import compacted, small_files
 
         lines = []
@@ -166,7 +167,7 @@ class ParquetStore:
         return lines
 
     def expire(self, floor: date, dry_run: bool = False) -> list[str]:
-        """Remove all days before ``floor``; give a line for each table that has some."""
+        """Remove all days before ``floor``; return a message for each table with such days."""
         state, lines, changes = self._log.state, [], {}
         for name, table in sorted(state.tables.items()):
             old = [file for file in table.files.values() if file.day < floor.isoformat()]
@@ -199,7 +200,7 @@ class ParquetStore:
         self._append(Commit(batch, _now(), dict(changes), floor=floor))
 
     def _append(self, commit: Commit) -> None:
-        # The folder of the batch stays until all of its files are in place: it is how anybody knows that they are not.
+        # The batch's folder exists until all of its files are moved: it marks a commit that is not finished.
         (self._staging / commit.batch).mkdir(parents=True, exist_ok=True)
         try:
             for folder, _, _ in os.walk(self._staging / commit.batch):
@@ -214,14 +215,14 @@ class ParquetStore:
             raise TableError("a staged file is gone; bring it back from a copy", str(error.filename)) from None
 
     def _finish(self) -> None:
-        """Put the files of committed batches in their places where somebody left before that was done."""
+        """Move the files of commits that were not finished."""
         try:
             waiting = set(os.listdir(self._staging))
         except FileNotFoundError:
             return
         if waiting:
             for number in self._log.numbers():
-                with suppress(FileNotFoundError):  # somebody else is at it, and the log has gone on
+                with suppress(FileNotFoundError):  # another process is doing it, and the log has changed
                     commit = self._log.commit(number)
                     if commit.batch in waiting and number <= self._log.state.number:
                         self._finish_one(commit)
@@ -243,7 +244,7 @@ class ParquetStore:
                 for path in change.removed:
                     old = self._root / name / path
                     old.unlink(missing_ok=True)
-                    with suppress(OSError):  # others are in it
+                    with suppress(OSError):  # it is not empty
                         old.parent.rmdir()
         except FileNotFoundError:
             raise
@@ -255,7 +256,7 @@ class ParquetStore:
         shutil.rmtree(staging, ignore_errors=True)
 
     def _clear(self) -> None:
-        """Remove what was staged and never committed; only for who holds the lock."""
+        """Remove what was staged and never committed; the caller holds the lock."""
         for folder in self._staging.glob("*"):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -264,7 +265,7 @@ def _move(source: Path, target: Path) -> None:
     try:
         os.rename(source, target)
     except FileNotFoundError:
-        if not target.exists():  # somebody else has not moved it either
+        if not target.exists():  # another process has not moved it either
             raise
 
 

@@ -1,15 +1,15 @@
-"""Values into columns, one by one and exactly: for the payloads that do not fit ``typed_columns``'s fast way.
+"""Assigns values to columns one by one, for payloads that ``typed_columns`` can't decode directly.
 
-Of the columns of one field the first that can hold a value takes it:
+A field may have several columns. The first one that can hold the value takes it:
 
-- a number column takes a text that is a JSON number (facility 0.0.1 wrote numbers so), a whole-number column no
-  fraction, ``double`` no whole number beyond 2^53, which it would round;
-- a timestamp or date column, which only a registry's schema makes, takes RFC 3339 text of at most microseconds;
-- a number that a double rounds (more than 17 digits, ``1e-400``) is in its ``double`` column as the nearest double,
-  and once more, as it was written, in the rest;
-- a list goes whole or not at all, an object in parts.
+- A number column takes a text that is a JSON number (facility 0.0.1 wrote numbers so). A whole-number column takes no
+  fraction, and ``double`` no whole number beyond 2^53, which it would round.
+- A timestamp or date column, which only a registry's schema creates, takes RFC 3339 text with at most microseconds.
+- A number that a double would round (more than 17 digits, ``1e-400``) is stored twice: the nearest double in its
+  ``double`` column, and the original text in the rest.
+- A list is taken completely or not at all, an object in parts.
 
-What holds nothing (null, ``{}``, ``[]``, and lists and objects of only those) needs no column.
+Empty values (null, ``{}``, ``[]``, and lists and objects of only those) need no column.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ __all__ = [
     "TIMESTAMP",
     "WHOLE",
     "Inexact",
-    "homes",
-    "is_void",
+    "assign_values",
+    "columns_by_field",
+    "is_empty",
     "number_of",
-    "place",
     "raw_number",
     "read_number",
 ]
 
 EXACT = 1 << 53
-"""Whole numbers up to here are exact in a double."""
+"""Whole numbers up to this one are exact in a double."""
 
 WHOLE: dict[type[t.DataType], int] = {t.ByteType: 7, t.ShortType: 15, t.IntegerType: 31, t.LongType: 63}
 """Bits of a whole number's type, without the sign."""
 
 TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\Z"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_REFUSED = object()
+_REJECTED = object()
 
 
 class Inexact:
-    """A number of JSON that a double can't hold as it was written.
+    """A JSON number that a double can't represent exactly.
 
     Attributes:
         text: the number as JSON.
-        nearest: the nearest double, None where that is infinite or, for another number than zero, zero.
+        nearest: the nearest double; None if that is infinite, or zero for a number other than zero.
     """
 
     __slots__ = ("nearest", "text")
@@ -73,79 +73,83 @@ def read_number(text: str) -> float | Inexact:
 
 
 def raw_number(value: Any) -> msgspec.Raw:
-    """Return an ``Inexact`` as msgspec's encoder takes it.
+    """Return an ``Inexact`` in the form that msgspec encodes.
 
     Raises:
-        NotImplementedError: it is something else.
+        NotImplementedError: the value is of another type.
     """
     if not isinstance(value, Inexact):
         raise NotImplementedError
     return msgspec.Raw(value.text.encode())
 
 
-def homes(struct: t.StructType, columns: list[t.StructField] | None = None) -> dict[str, list[t.StructField]]:
-    """Give the columns of each field, in the order in which they are tried."""
+def columns_by_field(
+    struct: t.StructType, columns: list[t.StructField] | None = None
+) -> dict[str, list[t.StructField]]:
+    """Return the columns of each field, in the order of precedence."""
     found: dict[str, list[t.StructField]] = {}
     for column in struct.fields if columns is None else columns:
         found.setdefault(field_of(column), []).append(column)
     return found
 
 
-def is_void(value: Any) -> bool:
-    """Tell whether a value holds nothing."""
+def is_empty(value: Any) -> bool:
+    """Return whether a value is empty."""
     if isinstance(value, dict):
-        return all(map(is_void, value.values()))
+        return all(map(is_empty, value.values()))
     if isinstance(value, list):
-        return all(map(is_void, value))
+        return all(map(is_empty, value))
     return value is None
 
 
-def place(value: dict[str, Any], columns: dict[str, list[t.StructField]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Share an object out: what its columns take, by their names, and the rest, by the fields' names."""
+def assign_values(
+    value: dict[str, Any], columns: dict[str, list[t.StructField]]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split an object: the values for its columns, by column name, and the rest, by field name."""
     taken: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for field, item in value.items():
         if item is None:
             continue
         for column in columns.get(field, ()):
-            stored = _fit(item, column.dataType)
-            if stored is not _REFUSED:
+            stored = _to_column(item, column.dataType)
+            if stored is not _REJECTED:
                 taken[column.name] = stored
                 if _is_inexact(item):
                     rest[field] = item
                 break
         else:
-            if is_void(item):
+            if is_empty(item):
                 continue
             rest[field] = item
             for column in columns.get(field, ()) if isinstance(item, dict) else ():
                 if isinstance(column.dataType, t.StructType):
-                    taken[column.name], rest[field] = place(item, homes(column.dataType))
+                    taken[column.name], rest[field] = assign_values(item, columns_by_field(column.dataType))
                     break
     return taken, rest
 
 
-def _fit(value: Any, kind: t.DataType) -> Any:
-    """Give a value as Arrow wants it for a column, or ``_REFUSED``."""
+def _to_column(value: Any, kind: t.DataType) -> Any:
+    """Return a value as Arrow needs it for a column, or ``_REJECTED``."""
     if value is None:
         return None
     if isinstance(kind, t.StructType):
         if not isinstance(value, dict):
-            return _REFUSED
-        taken, rest = place(value, homes(kind))
-        return _REFUSED if rest else taken
+            return _REJECTED
+        taken, rest = assign_values(value, columns_by_field(kind))
+        return _REJECTED if rest else taken
     if isinstance(kind, t.ArrayType):
         if not isinstance(value, list):
-            return _REFUSED
-        items = [_fit(item, kind.elementType) for item in value]
-        return _REFUSED if any(item is _REFUSED for item in items) else items
+            return _REJECTED
+        items = [_to_column(item, kind.elementType) for item in value]
+        return _REJECTED if any(item is _REJECTED for item in items) else items
     if isinstance(value, str):
         return _text(value, kind)
     if isinstance(value, bool):
-        return value if isinstance(kind, t.BooleanType) else _REFUSED
+        return value if isinstance(kind, t.BooleanType) else _REJECTED
     if isinstance(value, Inexact):
-        return _REFUSED if value.nearest is None else _number(value.nearest, kind)
-    return _number(value, kind) if isinstance(value, (int, float)) else _REFUSED
+        return _REJECTED if value.nearest is None else _number(value.nearest, kind)
+    return _number(value, kind) if isinstance(value, (int, float)) else _REJECTED
 
 
 def _is_inexact(value: Any) -> bool:
@@ -158,15 +162,15 @@ def _text(value: str, kind: t.DataType) -> Any:
     if isinstance(kind, (t.TimestampType, t.DateType)):
         pattern, python = (TIMESTAMP, datetime) if isinstance(kind, t.TimestampType) else (r"^\d{4}-\d\d-\d\d\Z", date)
         try:
-            return msgspec.convert(value, python) if re.match(pattern, value) else _REFUSED
+            return msgspec.convert(value, python) if re.match(pattern, value) else _REJECTED
         except msgspec.ValidationError:
-            return _REFUSED
+            return _REJECTED
     number = number_of(value)
-    return _REFUSED if number is None else _number(number, kind)
+    return _REJECTED if number is None else _number(number, kind)
 
 
 def number_of(text: str) -> int | float | None:
-    """Give the number that a text is in JSON, or None when it is no number or a double would round it."""
+    """Return the number in a text, or None if it is not a JSON number or a double would round it."""
     if len(text) > 40 or _NUMBER.fullmatch(text) is None:
         return None
     if not set(text) & set(".eE"):
@@ -177,11 +181,11 @@ def number_of(text: str) -> int | float | None:
 
 def _number(value: int | float, kind: t.DataType) -> Any:
     if isinstance(value, float):
-        return value if isinstance(kind, t.DoubleType) and abs(value) != float("inf") else _REFUSED
+        return value if isinstance(kind, t.DoubleType) and abs(value) != float("inf") else _REJECTED
     if type(kind) in WHOLE:
-        return value if -(1 << WHOLE[type(kind)]) <= value < 1 << WHOLE[type(kind)] else _REFUSED
+        return value if -(1 << WHOLE[type(kind)]) <= value < 1 << WHOLE[type(kind)] else _REJECTED
     if isinstance(kind, t.DoubleType):
-        return float(value) if abs(value) <= EXACT else _REFUSED
+        return float(value) if abs(value) <= EXACT else _REJECTED
     if isinstance(kind, t.DecimalType) and kind.scale == 0:
-        return Decimal(value) if abs(value) < 10**kind.precision else _REFUSED
-    return _REFUSED
+        return Decimal(value) if abs(value) < 10**kind.precision else _REJECTED
+    return _REJECTED

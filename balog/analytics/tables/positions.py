@@ -1,4 +1,4 @@
-"""Find the line of a source that an event comes from, for an error that names the event."""
+"""Finds the line of an event in its source, for errors."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def position_of(event: str, inputs: Inputs) -> tuple[str, int] | None:
-    """Return the path and the offset, in bytes of the decompressed file, of an event; None where it is not found.
+    """Return the path and offset (in bytes of the decompressed file) of an event, or None if it is not found.
 
-    It reads the sources from the beginning until there.
+    It reads the sources from the beginning.
     """
     wanted = event.encode()
     buffer = new_buffer()
-    with suppress(BalogError, OSError):  # the source has gone meanwhile; the event's id says enough
+    with suppress(BalogError, OSError):  # the source has vanished; the event's id is enough
         for task in inputs.tasks():
             for piece in task:
                 for line, offset in _lines(piece, wanted, buffer, inputs):
@@ -49,7 +49,7 @@ def position_of(event: str, inputs: Inputs) -> tuple[str, int] | None:
 
 
 def _lines(piece: Slice, wanted: bytes, buffer: bytearray, inputs: Inputs) -> Iterator[tuple[bytes, int]]:
-    """Yield events that contain some bytes, each with its offset."""
+    """Yield the events that contain some bytes, each with its offset."""
     parts = (
         read_topic(piece) if is_topic(piece.path) else read_parts(piece, buffer, inputs.storages, inputs.forms, False)
     )

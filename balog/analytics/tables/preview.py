@@ -1,4 +1,4 @@
-"""What a load would do, before it does it."""
+"""Previews a load: what it would read, and how tables would change."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["LoadPreview", "plan"]
 
 
 class LoadPreview(NamedTuple):
-    """What would be read, in how many commits, and how tables would grow: a line for each thing that would change.
+    """What a load would read, in how many commits, and a message for each change of a table.
 
-    ``events`` are before duplicates are taken out, ``bad`` are lines that are none.
+    ``events`` includes duplicates; ``bad`` is the number of invalid lines.
     """
 
     files: int
@@ -36,12 +36,12 @@ def plan(
     store: TableStore,
     paths: Sequence[str],
     options: LoadOptions,
-    say: Callable[[str], None] = lambda words: None,
+    notify: Callable[[str], None] = lambda words: None,
 ) -> LoadPreview:
-    """Read what is new in sources, and write nothing.
+    """Read what is new in sources without writing.
 
     Raises:
-        ConfigError: a path that does not exist or may not be listed.
+        ConfigError: a path does not exist or can't be listed.
     """
     listing = listed(store, paths, options)
     tasks = [
@@ -52,9 +52,9 @@ def plan(
     ]
     if not tasks:
         return LoadPreview(0, 0, listing.known, 0, 0, 0, [])
-    say(f"Reading {listing.files:,} files")
+    notify(f"Reading {listing.files:,} files")
     stage = stage_of(store, "", "plan", options)
-    found = in_workers(spark, len(tasks), lambda number: stage.look(tasks[number][0].read(tasks[number][1])))
+    found = in_workers(spark, len(tasks), lambda number: stage.preview(tasks[number][0].read(tasks[number][1])))
     counts, seen = gather(found)
     _, lines = grow(store, seen, sum(file.rows for file in counts[UNSEEN]))
     events, bad = (sum(file.rows for file in counts[name]) for name in ("events", "quarantine"))

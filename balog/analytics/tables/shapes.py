@@ -1,13 +1,14 @@
-"""What payloads look like: the fields and types of each payload type, out of events or out of a registry's schema.
+"""The shapes of payloads: the fields and types of a payload type, from events or from a registry's schema.
 
-- An object is a struct, a list an array; a list of mixed types is no column and stays JSON text (see ``evolution``).
-- Whole numbers are ``bigint``, beyond 64 bits ``decimal(38,0)``; other numbers ``double``, whole ones among them too.
-- Text that is a number counts as one where the field is a number elsewhere, else as text.
-- Text stays text: that a value looks like a time today does not promise that the next one does, and text loses neither
-  its zone nor its digits. A registry's schema that says ``date-time`` or ``date`` promises it, and makes such columns.
-- What was only ever null, ``{}`` or ``[]`` has no type yet, and no column.
+- An object is a struct, a list an array. A list of mixed types has no column and stays JSON text (see ``evolution``).
+- Whole numbers are ``bigint``, beyond 64 bits ``decimal(38,0)``. Other numbers are ``double``, and so are whole numbers
+  of the same field.
+- A text with a number counts as a number if other values of the field are numbers, otherwise as text.
+- Text stays text. If a value looks like a time today, the next one may not, and text keeps its zone and digits. Only
+  ``date-time`` or ``date`` in a registry's schema guarantees times, and creates such columns.
+- Fields that were always null, ``{}`` or ``[]`` have no type, and no column.
 
-A registry's schema says nothing of objects without properties and of fields without a type: those grow from data.
+Objects without properties and fields without a type in a registry's schema get their columns from data.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pyspark.sql import types as t
 
 from balog.analytics.reading.registry_types import find_schema, payload_type
 from balog.analytics.tables.evolution import DEEPEST, MOST_COLUMNS, merge
-from balog.analytics.tables.placement import Inexact, is_void, number_of
+from balog.analytics.tables.placement import Inexact, is_empty, number_of
 from balog.analytics.tables.typed_columns import Columns
 
 __all__ = ["PayloadShape", "ShapeObserver", "from_registry"]
@@ -32,22 +33,23 @@ _SCALARS = {
     "boolean": t.BooleanType(),
     "text": t.StringType(),
 }
-"""In the order in which several types of one field within one batch become its columns."""
+"""In the order of precedence if a field has several types within one batch."""
 
 _MOST_SEEN = 4 * MOST_COLUMNS
-"""Things that a shape takes in: payloads whose fields are named by what they are about have ever new ones."""
+"""The size limit of a shape: objects that are used as maps have ever new fields."""
 
 _TOGETHER = 256
-"""Payloads that are looked at before what they taught is of use."""
+"""Payloads to observe before the columns are updated."""
 
 
 class PayloadShape(msgspec.Struct, omit_defaults=True):
-    """The types that a value was seen to have: a lattice, so that shapes seen apart can be united in any order.
+    """The types of a value so far. Shapes form a lattice, so they can be merged in any order.
 
     Attributes:
-        kinds: of ``_SCALARS``; those in ``numeric`` were texts.
-        fields: an object's, by name.
-        item: a list's items, all alike.
+        kinds: names in ``_SCALARS``.
+        numeric: the same, for texts with numbers.
+        fields: of an object, by name.
+        item: the shape of all items of a list.
     """
 
     kinds: set[str] = msgspec.field(default_factory=set)
@@ -56,13 +58,13 @@ class PayloadShape(msgspec.Struct, omit_defaults=True):
     item: PayloadShape | None = None
 
     def observe(self, value: Any, level: int = 0) -> int:
-        """Take one more value in; give how many things were new."""
-        if is_void(value) or level > DEEPEST:
+        """Add a value, and return how many fields and types are new."""
+        if is_empty(value) or level > DEEPEST:
             return 0
         if isinstance(value, dict):
             new, self.fields = int(self.fields is None), self.fields or {}
             for name, inner in value.items():
-                if not is_void(inner):
+                if not is_empty(inner):
                     new += name not in self.fields
                     new += self.fields.setdefault(name, PayloadShape()).observe(inner, level + 1)
             return new
@@ -81,7 +83,7 @@ class PayloadShape(msgspec.Struct, omit_defaults=True):
         return new
 
     def unite(self, other: PayloadShape) -> None:
-        """Take in what another shape has seen."""
+        """Merge another shape into this one."""
         self.kinds |= other.kinds
         self.numeric |= other.numeric
         if other.fields is not None:
@@ -93,7 +95,7 @@ class PayloadShape(msgspec.Struct, omit_defaults=True):
             self.item.unite(other.item)
 
     def types(self) -> list[t.DataType]:
-        """Give the columns' types that hold the values, the first one the field's own."""
+        """Return the types of the columns that hold the values; the first is the field's own column."""
         found: list[t.DataType] = []
         if self.fields is not None and (struct := self.struct()).fields:
             found.append(struct)
@@ -109,7 +111,7 @@ class PayloadShape(msgspec.Struct, omit_defaults=True):
         return found + [_SCALARS[name] for name in _SCALARS if name in kinds]
 
     def struct(self) -> t.StructType:
-        """Give an object's fields as a schema for ``evolution.merge``; a field of several types comes several times."""
+        """Return an object's fields as a schema for ``evolution.merge``; several types make several columns."""
         columns = []
         for name, inner in (self.fields or {}).items():
             for number, kind in enumerate(inner.types()):
@@ -127,18 +129,18 @@ def _kind(number: bool | int | float) -> str:
 
 
 class ShapeObserver:
-    """Looks at payloads of one type for what no column would hold: it sees the fields that need a new column or type.
+    """Observes payloads of one type for fields that need a new column or type.
 
-    Shapes that several watchers have seen are united; their ``struct()`` is what ``evolution.merge`` takes. A watcher
-    decodes by the columns that it knows so far; only what does not fit is looked into, and makes it know more. So
-    payloads that are alike cost what decoding them costs.
+    The shapes of several observers can be merged; ``evolution.merge`` takes their ``struct()``. An observer decodes
+    with the columns that it knows, and looks only at values that do not fit, which extend the columns. So uniform
+    payloads cost no more than decoding.
 
     Args:
-        cls_type: the payloads' type.
-        have: the schema of its table, or of one that is made by a registry's; None knows nothing.
+        cls_type: the payload type.
+        have: the schema of its table, or one from a registry's schema; None if there is neither.
 
     Attributes:
-        seen: the shape of what did not fit.
+        seen: the shape of values that did not fit.
     """
 
     def __init__(self, cls_type: str, have: t.StructType | None) -> None:
@@ -147,11 +149,11 @@ class ShapeObserver:
         self._columns = Columns(merge(have, t.StructType()).schema, cls_type)
         self._size = 0
 
-    def look(self, texts: Sequence[bytes]) -> None:
-        """Look at the JSON texts of some payloads."""
+    def observe(self, texts: Sequence[bytes]) -> None:
+        """Observe payloads as JSON texts."""
         for start in range(0, len(texts), _TOGETHER):
             known = self._size
-            for rest in self._columns.rests(texts[start : start + _TOGETHER]):
+            for rest in self._columns.values_without_column(texts[start : start + _TOGETHER]):
                 if self._size <= _MOST_SEEN:
                     self._size += self.seen.observe(rest)
             if self._size > known:
@@ -159,9 +161,9 @@ class ShapeObserver:
 
 
 def from_registry(cls_type: str, version: str | None = None, place: str | None = None) -> t.StructType | None:
-    """Give the fields that the registry's schema of a payload type tells for sure; None when it has no schema.
+    """Return the fields that a registry's schema guarantees for a payload type, or None if it has no schema.
 
-    Arguments and errors are those of ``reading.registry_types.payload_type``.
+    See ``reading.registry_types.payload_type`` for arguments and errors.
     """
     kind = payload_type(cls_type, version, place)
     found = find_schema(cls_type, version, place)
@@ -173,7 +175,7 @@ def from_registry(cls_type: str, version: str | None = None, place: str | None =
 
 
 def _sure(kind: t.DataType, schema: Any, root: Any) -> t.DataType | None:
-    """Give a type without the parts that are there only because the schema says too little or too much."""
+    """Return a type without the parts that the schema does not guarantee."""
     schema = _plain(schema, root)
     if isinstance(kind, t.StructType):
         properties = schema.get("properties", {})
@@ -192,8 +194,8 @@ def _sure(kind: t.DataType, schema: Any, root: Any) -> t.DataType | None:
 
 
 def _plain(schema: Any, root: Any) -> dict[str, Any]:
-    """Give what a ``$ref``, or a choice between null and one other thing, stands for; ``spark_type`` has checked it."""
-    for _ in range(DEEPEST):  # one that leads to itself alone stands for nothing
+    """Resolve a ``$ref``, or a choice between null and one other schema; ``spark_type`` has checked it."""
+    for _ in range(DEEPEST):  # a reference to itself stands for nothing
         if not isinstance(schema, dict):
             break
         parts = [part for part in (schema.get("anyOf") or schema.get("oneOf") or []) if part != {"type": "null"}]

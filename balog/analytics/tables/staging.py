@@ -1,7 +1,6 @@
-"""In the workers: events become Parquet files by day, sorted by time, where nobody looks for them yet.
+"""Stages events in workers, as Parquet files by day, sorted by time.
 
-Arrow all the way: a worker parses its share of a source and writes it, so that no event crosses into the JVM for it.
-What goes back to the driver is a small row for each file.
+Workers parse and write in Arrow, so that no event passes through the JVM. The driver gets a small row for each file.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ __all__ = [
     "DayFiles",
     "decode_files",
     "encode_files",
-    "without",
+    "rewrite_without",
 ]
 
 _STRING, _LONG = t.StringType(), t.LongType()
@@ -63,13 +62,13 @@ EVENTS = t.StructType(
         t.StructField("payload_json", _STRING),
     ]
 )
-"""The table ``events``: the facility layer typed, the payload as the text it was."""
+"""The table ``events``: the facility layer typed, the payload as its original text."""
 
 READ = t.StructType([*EVENTS.fields, t.StructField("quarantine", QUARANTINE)])
-"""What is read of a source."""
+"""The columns to read from a source."""
 
 BAD = t.StructType([*QUARANTINE.fields, t.StructField("loaded", t.TimestampType())])
-"""The table ``quarantine``; ``loaded`` is when it was seen."""
+"""The table ``quarantine``; ``loaded`` is the time of the load."""
 
 FILES = t.StructType(
     [
@@ -83,7 +82,7 @@ FILES = t.StructType(
         t.StructField("shape", t.BinaryType()),
     ]
 )
-"""What a worker tells of each file that it wrote; ``OLD``, ``FUTURE``, ``TIMELESS`` and ``SHAPE`` are no tables."""
+"""A row for each file that a worker wrote. Rows with one of the following constants as ``table`` have other content."""
 
 OLD = "-old"
 """Row of ``FILES``: the number of events of days before the floor, which are not loaded."""
@@ -106,25 +105,25 @@ WRITE_FAILED = "-refused"
 ROW_FAILED = "-wrong"
 """Row of ``FILES``: the arguments of a ``RowError`` in ``shape``."""
 
-_GROUP_BYTES = 96 * 1024 * 1024  # of Arrow, gathered before a row group of each day is written
+_GROUP_BYTES = 96 * 1024 * 1024  # bytes of Arrow to buffer before a row group of each day is written
 _GROUP_ROWS = 250_000
-_THIN_ROWS = 1_000  # a day's, which wait for more of the same day: each file has a price
-_MOST_OPEN = 64  # days at a time; a dump of years in disorder makes more files, not more memory
+_THIN_ROWS = 1_000  # a day with fewer rows waits for more of the same day, because each file has a cost
+_MOST_OPEN = 64  # open days; unsorted dumps of several years make more files, not more memory
 _REPEATING = ("channel", "level", "schema", "cls_type", "key", "value", "run_id", "application", "file", "reason")
-_TEXTS = ("payload_json", "raw")  # whose smallest and greatest tell nobody anything
+_TEXTS = ("payload_json", "raw")  # columns without useful statistics
 
 
 @dataclass(frozen=True)
 class BatchStage:
-    """Where and how a batch's events are written.
+    """Where and how a batch's events are staged.
 
     Attributes:
-        folder: what ``TableStore.staging`` gave.
-        batch: the batch's id, which is in each file's name.
-        loaded: when this load began.
-        floor: events of days before it are counted and left out.
-        since, until: events before or from then on are left out.
-        schemas: what the tables have, by name, as Spark's JSON.
+        folder: the result of ``TableStore.staging``.
+        batch: the batch's id, which is part of each file's name.
+        loaded: the start of the load.
+        floor: events of earlier days are counted and skipped.
+        since, until: events before or from then on are skipped.
+        schemas: the tables' columns, by name, as Spark's JSON.
         sample: which typed rows are compared with their payloads.
     """
 
@@ -138,7 +137,7 @@ class BatchStage:
     sample: VerifySample = field(default_factory=VerifySample)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write rows of ``READ`` as the tables ``events`` and ``quarantine``; gives rows of ``FILES``."""
+        """Stage rows of ``READ`` as the tables ``events`` and ``quarantine``; yield rows of ``FILES``."""
         events = DayFiles(self, "events")
         bad = DayFiles(self, "quarantine", self.loaded.date())
         shapes = Shapes(self.schemas)
@@ -150,14 +149,14 @@ class BatchStage:
                 good = good.filter(wrong.is_null())
             good = self._wanted(good, counts)
             if good.num_rows:
-                shapes.look(good)
+                shapes.observe(good)
                 events.add(good)
         rows: list[_Row] = [("events", file, None) for file in events.close()]
         rows += [("quarantine", file, None) for file in bad.close()]
         yield encode_files([*rows, *_counted(counts), *_shaped(shapes)])
 
-    def look(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write nothing; gives rows of ``FILES`` with counts of events and bad lines, and with shapes."""
+    def preview(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield rows of ``FILES`` with the number of events and invalid lines, and with shapes; nothing is written."""
         shapes = Shapes(self.schemas)
         counts = {OLD: 0, FUTURE: 0, TIMELESS: 0, "events": 0, "quarantine": 0}
         for batch in batches:
@@ -166,7 +165,7 @@ class BatchStage:
             good = self._wanted(pa.Table.from_batches([batch]).filter(wrong.is_null()), counts)
             counts["events"] += good.num_rows
             if good.num_rows:
-                shapes.look(good)
+                shapes.observe(good)
         yield encode_files([*_counted(counts), *_shaped(shapes)])
 
     def _wanted(self, events: pa.Table, counts: dict[str, int]) -> pa.Table:
@@ -206,8 +205,8 @@ def _is_before(events: pa.Table, limit: datetime) -> pa.ChunkedArray:
     return pc.less(times, pa.scalar(limit, times.type))
 
 
-def without(stage: BatchStage, table: str, staged: StagedFile, dropped: pa.Array) -> StagedFile | None:
-    """Write a staged file again without the rows of these indices; None when nothing is left."""
+def rewrite_without(stage: BatchStage, table: str, staged: StagedFile, dropped: pa.Array) -> StagedFile | None:
+    """Rewrite a staged file without the rows of these indices; return None if no row is left."""
     source = pq.ParquetFile(staged.path)
     gone = pc.unique(dropped).cast(pa.int64())
     if len(gone) >= staged.rows:
@@ -221,13 +220,13 @@ def without(stage: BatchStage, table: str, staged: StagedFile, dropped: pa.Array
         start += group.num_rows
         kept = group.filter(pc.invert(pc.is_in(rows, gone)))
         if kept.num_rows:
-            times = [kept.column(when)[place].as_py() for place in (0, -1)] if when else []
+            times = [kept.column(when)[index].as_py() for index in (0, -1)] if when else []
             file.write(kept, *times)
     return file.close()
 
 
 class DayFiles:
-    """The files of one table that a worker writes, one for each day, or all for one ``day``."""
+    """The files of one table that a worker writes: one for each day, or all for one ``day``."""
 
     def __init__(self, stage: BatchStage, table: str, day: date | None = None, when: str = "timestamp") -> None:
         self._stage, self._table, self._day, self._when = stage, table, day, when
@@ -239,7 +238,7 @@ class DayFiles:
         self._done: list[StagedFile] = []
 
     def add(self, table: pa.Table) -> None:
-        """Take rows; they are written when there are enough for a row group."""
+        """Buffer rows; they are written when they fill a row group."""
         if not table.num_rows:
             return
         self._waiting.append(table)
@@ -254,7 +253,7 @@ class DayFiles:
         return self._bytes
 
     def close(self) -> list[StagedFile]:
-        """Finish the files and give them."""
+        """Finish the files and return them."""
         self.flush()
         self._write_thin()
         self._done += [file.close() for file in self._open.values()]
@@ -262,7 +261,7 @@ class DayFiles:
         return self._done
 
     def flush(self) -> None:
-        """Write what there is."""
+        """Write the buffered rows."""
         if not self._waiting:
             return
         table = pa.concat_tables(self._waiting).combine_chunks()
@@ -280,7 +279,7 @@ class DayFiles:
             part = table.slice(start, end - start)
             start = end
             if part.num_rows < _THIN_ROWS and day not in self._open:
-                # A copy: a slice would keep the whole table in memory.
+                # a copy: a slice would keep the whole table in memory
                 self._thin.setdefault(day, []).append(part.take(pa.array(range(part.num_rows))))
                 self._thin_rows += part.num_rows
             else:
@@ -304,12 +303,12 @@ class DayFiles:
             if len(self._open) >= _MOST_OPEN:
                 self._done.append(self._open.pop(next(iter(self._open))).close())
             file = _File(self._stage, self._table, day, schema)
-        self._open[day] = file  # the one used last is closed last
+        self._open[day] = file  # the file that was used last is closed last
         return file
 
 
 class _File:
-    """One Parquet file as it is written; it is on the disk when it is closed."""
+    """One Parquet file; it is durable when it is closed."""
 
     def __init__(self, stage: BatchStage, table: str, day: date, schema: pa.Schema) -> None:
         folder = os.path.join(stage.folder, table, f"date={day.isoformat()}")
@@ -346,7 +345,7 @@ class _File:
 
 
 def _columns(schema: pa.Schema, names: Sequence[str]) -> list[str]:
-    """Give the paths of the Parquet columns that have these names."""
+    """Return the paths of the Parquet columns with these names."""
     found = []
     for column in schema:
         if pa.types.is_map(column.type):
@@ -360,7 +359,7 @@ _Row = tuple[str, StagedFile, "bytes | None"]
 
 
 def encode_files(rows: Iterable[_Row]) -> pa.RecordBatch:
-    """Turn tables' names, files and shapes into rows of ``FILES``."""
+    """Encode tables' names, files and shapes as rows of ``FILES``."""
     kinds = pa.schema(
         [
             ("table", pa.string()),
@@ -379,11 +378,11 @@ def encode_files(rows: Iterable[_Row]) -> pa.RecordBatch:
 
 
 def decode_files(table: pa.Table) -> Iterator[_Row]:
-    """Turn rows of ``FILES`` back.
+    """Decode rows of ``FILES``.
 
     Raises:
         TableError: a worker could not write.
-        RowError: an event can't be made a row, or its row is not what its payload says.
+        RowError: an event can't be converted to a row, or a row differs from its payload.
     """
     for row in table.to_pylist():
         if row["table"] == ROW_FAILED:

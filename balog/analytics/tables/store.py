@@ -1,8 +1,8 @@
-"""What every place for tables is: it takes one batch of rows at a time, whole or not at all, and gives frames.
+"""The interface of all stores of tables: atomic commits of batches, and frames.
 
-The loader stages a batch as Parquet files below ``Store.staging(batch)``, in the layout
-``<table>/date=YYYY-MM-DD/<name>.parquet``, then hands all of it over with one ``commit``. A store may move those files
-into place (Parquet) or append them as frames (a catalog); it takes the columns from ``TablePart.schema``.
+The loader stages a batch as Parquet files below ``TableStore.staging(batch)``, in the layout
+``<table>/date=YYYY-MM-DD/<name>.parquet``, and then calls ``commit`` once. A store may move the files (Parquet) or
+append them as frames (a catalog). The columns are in ``TablePart.schema``.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class TableError(BalogError):
 
 
 class RowError(TableError):
-    """An event can't be made a row of its type's table, or its row is not what its payload says.
+    """An event can't be converted to a row of its type's table, or a row differs from its payload.
 
     Args:
         table: the type's table.
         field: the path of the payload's field.
         event: the event's id.
         reason: what is wrong.
-        position: the file that the event comes from and its offset there, in bytes, if known.
+        position: the event's file and its offset in bytes, if known.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class RowError(TableError):
         super().__init__(f"{reason}; what was committed before is there, this batch is not", where)
 
     def at(self, position: tuple[str, int] | None) -> RowError:
-        """Return the same error with the position of the event in its source."""
+        """Return the same error with the event's position in its source."""
         return RowError(self.table, self.field, self.event, self.cause, position)
 
 
 class LoadedSource(NamedTuple):
-    """What was read of a source: its size in bytes and when it was last changed, in seconds since 1970."""
+    """A loaded source: its size in bytes, and its modification time in seconds since 1970."""
 
     size: int
     changed: float
@@ -104,18 +104,18 @@ class StagedFile(NamedTuple):
 
 
 class TablePart(NamedTuple):
-    """What a batch has for one table: its columns from now on, without ``date``, and the rows as staged files."""
+    """A batch's part of one table: the table's new columns, without ``date``, and the rows as staged files."""
 
     schema: StructType
     files: Sequence[StagedFile] = ()
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(file.rows for file in self.files)
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """Give the rows in the columns of ``schema`` and then ``date date``."""
+        """Return the rows in the columns of ``schema``, and ``date date``."""
         from pyspark.sql import functions as f
         from pyspark.sql import types as t
 
@@ -129,16 +129,16 @@ class TablePart(NamedTuple):
 
 @dataclass(frozen=True)
 class TableBatch:
-    """All that one commit adds.
+    """Everything that one commit adds.
 
     Attributes:
-        id: the same when the same batch is tried again, and only then; letters, digits and ``-``.
-        parts: by table. A table that is not there yet is made; one with more columns than before is altered. A part
-            without files only alters.
-        sources: by path, what was read for it; a rerun passes over what has not changed.
-        stream: the name of a stream, and the number of its batch; committing one that is not after the last changes
+        id: the same for another try of the same batch, and only then; letters, digits and ``-``.
+        parts: by table. A missing table is created, and new columns are added. A part without files only changes
+            columns.
+        sources: the sources of the batch, by path; the next load skips those that have not changed.
+        stream: the name of a stream, and the number of its batch; a number that is not after the last one commits
             nothing.
-        floor: the first day that is kept; set by retention, never lowered.
+        floor: the first day that is kept; retention sets it, and never lowers it.
     """
 
     id: str
@@ -149,10 +149,9 @@ class TableBatch:
 
 
 class LoadHistory(NamedTuple):
-    """What a store remembers of earlier batches: see ``TableBatch``.
+    """A store's history of batches: see ``TableBatch``.
 
-    ``commits`` grows with each of them, and not with an attempt that failed: it keeps a later batch of the same sources
-    from having the same id.
+    ``commits`` counts successful commits, so that a later batch of the same sources gets another id.
     """
 
     sources: Mapping[str, LoadedSource]
@@ -162,29 +161,30 @@ class LoadHistory(NamedTuple):
 
 
 class TableStore(Protocol):
-    """Where tables are. Opening one makes nothing; the first commit or ``staging`` does.
+    """A store of tables. Opening one creates nothing; the first commit or ``staging`` does.
 
-    Every table has its columns and ``date date``, the day in UTC by which it is partitioned.
+    Every table has its columns and ``date date``, the UTC day by which it is partitioned.
     """
 
     @property
     def location(self) -> str:
-        """The name by which it was opened."""
+        """The location that it was opened by."""
         ...
 
     def names(self) -> list[str]:
-        """Give the tables, sorted."""
+        """Return the tables, sorted."""
         ...
 
     def schema(self, table: str) -> StructType | None:
-        """Give a table's columns without ``date``, or None when there is no such table."""
+        """Return a table's columns without ``date``, or None if there is no such table."""
         ...
 
     def frame(self, table: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
-        """Give a table's columns and ``date``.
+        """Return a table's columns and ``date``.
 
         Args:
-            since, until: whole days and files outside of that time may be left out; rows are not filtered.
+            table: the table's name.
+            since, until: the frame may omit days and files outside of this time; it does not filter rows.
 
         Raises:
             TableError: there is no such table.
@@ -192,44 +192,44 @@ class TableStore(Protocol):
         ...
 
     def loaded(self) -> LoadHistory:
-        """Give what earlier commits remember."""
+        """Return the history of commits."""
         ...
 
     def writing(self) -> AbstractContextManager[None]:
-        """Keep others from writing until the end; what an earlier writer left unfinished is finished or removed first.
+        """Lock out other writers; unfinished work of an earlier writer is finished or removed first.
 
         Raises:
-            TableError: somebody else is writing.
+            TableError: another process is writing.
         """
         ...
 
     def staging(self, batch: str) -> str:
-        """Give the folder for a batch's files, empty; executors can write there."""
+        """Return an empty folder for a batch's files; executors can write there."""
         ...
 
     def checkpoint(self, stream: str) -> str:
-        """Give the folder in which Spark notes how far a stream is; ``stream`` is letters, digits and ``-``."""
+        """Return the folder for the checkpoint of a stream; its name has letters, digits and ``-``."""
         ...
 
     def commit(self, batch: TableBatch) -> None:
-        """Take a batch, whole or not at all; once even when it is told twice.
+        """Commit a batch atomically; committing it again has no effect.
 
         Raises:
-            TableError: it could not be written; then nothing of it is there.
+            TableError: it could not be written, and nothing of it is committed.
         """
         ...
 
     def compact(self, tables: Sequence[str] = ()) -> list[str]:
-        """Rewrite small files into few (all tables when none is named); give a line for each table that changed."""
+        """Compact small files (of all tables by default); return a message for each table that changed."""
         ...
 
     def expire(self, floor: date, dry_run: bool = False) -> list[str]:
-        """Remove all days before ``floor``; give a line for each table that has some. Takes no rows of a day kept."""
+        """Remove all days before ``floor``; return a message for each table with such days."""
         ...
 
 
 def read_files(spark: SparkSession, schema: StructType, paths: Iterable[str], base: str = "") -> DataFrame:
-    """Give the rows of Parquet files, none of whose names is a pattern to Spark; ``base`` is their table's folder."""
+    """Read Parquet files, escaping glob characters in their names; ``base`` is their table's folder."""
     reader = spark.read.schema(schema).options(**{"basePath": base} if base else {})
     return reader.parquet(*(re.sub(r"[][{}*?\\]", r"\\\g<0>", path) for path in paths))
 
@@ -240,9 +240,9 @@ _WITH_DIGEST = re.compile(r".*_[0-9a-f]{12}")
 
 
 def table_name(cls_type: str) -> str:
-    """Return the name of a payload type's table, another one for each type.
+    """Return the name of a payload type's table; it is unique for each type.
 
-    It is the type's own name if that is lower case ASCII and no other table's. A name that has to change gets a digest.
+    It is the type's own name if that is lower-case ASCII and free. A changed name gets a digest.
 
     >>> table_name("metric"), table_name("My-Type.v2"), table_name("events"), table_name("日志")
     ('metric', 'my_type_v2_3c8634e81780', 'type_events_862417b9e7c3', 'type_7dbac1c20f23')
@@ -256,5 +256,5 @@ def table_name(cls_type: str) -> str:
 
 
 def is_own(table: str) -> bool:
-    """Tell whether a table is of no payload type: ``events``, ``quarantine`` and the rollups."""
+    """Return whether a table is not of a payload type: ``events``, ``quarantine`` and the rollups."""
     return table in _OWN or table.startswith("rollup_")

@@ -1,7 +1,7 @@
-"""Payloads into the columns of their type's table, in the workers and as Arrow: no value is lost on the way.
+"""Converts payloads to the typed columns of their table, in workers and as Arrow, without losing a value.
 
-Each payload is decoded straight into objects that have a slot for each column, which checks its types on the way. A
-payload that does not fit is shared out value by value (see ``placement``).
+Each payload is decoded directly into objects with a slot for each column, which checks its types. A payload that does
+not fit is converted value by value (see ``placement``).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from balog.analytics.tables.evolution import RECOVERED, payload_fields
 from balog.analytics.tables.placement import (
     EXACT,
     WHOLE,
-    homes,
-    is_void,
-    place,
+    assign_values,
+    columns_by_field,
+    is_empty,
     raw_number,
     read_number,
 )
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Columns"]
 
 _TOGETHER = 256
-"""Payloads that are decoded by one call; one that does not fit has those beside it decoded one by one."""
+"""Payloads to decode in one call; if one does not fit, all of them are decoded one by one."""
 
 _UNFIT = (msgspec.MsgspecError, RecursionError, UnicodeError)
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
@@ -45,67 +45,67 @@ _SURE_TIMESTAMP = (
     r"^[12]\d{3}-(0[1-9]|1[0-2])-([01][1-9]|10|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?"
     r"(Z|[+-](0\d|1[0-4]):[0-5]\d)\Z"
 )
-"""Days of which every month has one: text that Arrow reads without a doubt."""
+"""Matches timestamps that Arrow certainly parses, because every month has such a day."""
 
 _MOST_LEARNED = 200
-"""Fields without a column that are known to hold nothing."""
+"""The number of fields without a column that are known to be empty."""
 
 
 class Columns:
-    """The columns of a payload type's table, as payloads are put into them.
+    """Converts payloads to the columns of a payload type's table.
 
     Args:
-        schema: the table's.
-        cls_type: the payloads'; the field of that name and value is the table's name and needs no column.
+        schema: the table's schema.
+        cls_type: the payload type; the field ``cls_type`` with this value needs no column.
     """
 
     def __init__(self, schema: t.StructType, cls_type: str) -> None:
         self._fields = payload_fields(schema)
-        self._homes = homes(schema, self._fields)
+        self._columns_by_field = columns_by_field(schema, self._fields)
         self._cls_type = cls_type
         self._void: dict[str, Any] = {"cls_type": cls_type}
-        self._model = _Model(self._homes, self._void)
+        self._model = _Model(self._columns_by_field, self._void)
 
-    def rests(self, texts: Sequence[bytes]) -> Iterator[dict[str, Any]]:
-        """Give of each payload what no column holds, where there is such a thing and it is an object."""
+    def values_without_column(self, texts: Sequence[bytes]) -> Iterator[dict[str, Any]]:
+        """Yield the values of each payload that have no column; payloads without such values are skipped."""
         for _, some, rows in self._pieces(texts):
             for text, row in zip(some, rows):
-                if row is None and (rest := self._share(text)[1]):
+                if row is None and (rest := self._convert(text)[1]):
                     yield rest
 
     def _pieces(self, texts: Sequence[bytes]) -> Iterator[tuple[_Model, Sequence[bytes], list[Any]]]:
-        """Yield payloads some at a time, with their objects and the model that made those.
+        """Yield payloads in groups, with their objects and the model of those.
 
-        An object can be read by its own model only: another one has the fields in other places.
+        Only its own model can read an object: others have the fields in other slots.
         """
         for start in range(0, len(texts), _TOGETHER):
             some = texts[start : start + _TOGETHER]
             model = self._model
             yield model, some, model.decode(some)
 
-    def _share(self, text: bytes) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    def _convert(self, text: bytes) -> tuple[dict[str, Any], dict[str, Any] | None]:
         try:
             payload = _PLAIN.decode(text)
             if not isinstance(payload, dict):
                 return {}, None
-            if payload.get("cls_type") == self._cls_type and "cls_type" not in self._homes:
+            if payload.get("cls_type") == self._cls_type and "cls_type" not in self._columns_by_field:
                 del payload["cls_type"]
-            taken, rest = place(payload, self._homes)
+            taken, rest = assign_values(payload, self._columns_by_field)
             self._learn(payload)
         except _UNFIT:
             return {}, None
         return taken, rest
 
     def _learn(self, payload: dict[str, Any]) -> None:
-        """Know fields that hold nothing, which many programs write each time, from the next piece on."""
-        known = {*self._homes, *self._void}
-        new = {name for name, value in payload.items() if name not in known and is_void(value)}
+        """Remember empty fields, which many programs write each time, for the next group."""
+        known = {*self._columns_by_field, *self._void}
+        new = {name for name, value in payload.items() if name not in known and is_empty(value)}
         if new and len(self._void) < _MOST_LEARNED:
             self._void |= dict.fromkeys(new)
-            self._model = _Model(self._homes, self._void)
+            self._model = _Model(self._columns_by_field, self._void)
 
     def arrays(self, texts: Sequence[bytes]) -> dict[str, pa.Array]:
-        """Give the columns of some payloads, ``payload_recovered`` among them, by name."""
+        """Return the columns of payloads by name, including ``payload_recovered``."""
         import pyarrow as pa
 
         read: list[tuple[_Model, list[Any]]] = []  # runs of rows of one model
@@ -114,7 +114,7 @@ class Columns:
         for model, some, rows in self._pieces(texts):
             for number, (text, row) in enumerate(zip(some, rows), count):
                 if row is None:
-                    taken, rest = self._share(text)
+                    taken, rest = self._convert(text)
                     kept = text.decode(errors="replace") if rest is None else _json(rest) if rest else None
                     slow[number] = taken, kept
             count += len(rows)
@@ -149,9 +149,9 @@ def _json(value: Any) -> str:
 
 
 class _Model:
-    """A msgspec type for objects with certain fields, and how lists of them become columns.
+    """A msgspec type for objects with certain fields, and the conversion of such objects to columns.
 
-    Fields whose name JSON has to escape can't be told to msgspec; who has one is shared out value by value.
+    msgspec does not support field names that JSON escapes; payloads with such a field are converted value by value.
     """
 
     def __init__(self, columns: dict[str, list[t.StructField]], void: dict[str, Any] | None = None) -> None:
@@ -173,11 +173,11 @@ class _Model:
         self._many = msgspec.json.Decoder(list[self.type]).decode  # type: ignore[name-defined]
 
     def decode(self, texts: Sequence[bytes]) -> list[Any]:
-        """Return an object for each payload, None for one that does not fit as it is."""
+        """Return an object for each payload, or None for one that does not fit."""
         joined = b"[" + b",\n".join(texts) + b"]"
         inexact = set(inexact_lines(joined))
         if inexact:
-            if joined.count(b"\n") >= len(texts):  # some texts are of several lines
+            if joined.count(b"\n") >= len(texts):  # some texts have several lines
                 inexact = {number for number, text in enumerate(texts) if inexact_lines(text)}
             return [None if number in inexact else self._single(text) for number, text in enumerate(texts)]
         try:
@@ -193,7 +193,7 @@ class _Model:
             return None
 
     def arrays(self, rows: Sequence[Any]) -> dict[str, pa.Array]:
-        """Give the columns of the rows; None is a row of nulls."""
+        """Return the columns of rows; None is a row of nulls."""
         rows = [self._empty if row is None else row for row in rows]
         made = {}
         for field, slots in self._slots:
@@ -208,7 +208,7 @@ class _Model:
 
 
 class _Slot:
-    """One column of a field: ``hint`` is the msgspec type of its values, None if only sharing out fills it."""
+    """One column of a field: ``hint`` is the msgspec type of its values, None if they are converted by value."""
 
     def __init__(self, column: t.StructField, taken: set[str]) -> None:
         self.column = column
@@ -225,12 +225,12 @@ class _Slot:
         elif isinstance(kind, t.BooleanType) and "bool" not in taken:
             self._take(taken, bool, bool)
         elif isinstance(kind, t.StringType) and "str" not in taken:
-            # Where a number column is tried first, text that may be a number is for sharing out to decide.
+            # If a number column has precedence, a text that may be a number has to be converted by value.
             self._take(taken, Annotated[str, Meta(pattern="^(?![-0-9])")] if taken & {"int", "float"} else str, str)
         elif isinstance(kind, t.TimestampType) and "str" not in taken:
             self._take(taken, Annotated[str, Meta(pattern=_SURE_TIMESTAMP)], str)
         elif isinstance(kind, t.StructType) and "object" not in taken:
-            self._inner = _Model(homes(kind))
+            self._inner = _Model(columns_by_field(kind))
             self._take(taken, self._inner.type, self._inner.type)
         elif isinstance(kind, t.ArrayType) and "list" not in taken:
             self._inner = _Slot(t.StructField("element", kind.elementType), set())
@@ -242,7 +242,7 @@ class _Slot:
         taken |= {names.get(one, "object") for one in python}
 
     def array(self, values: list[Any]) -> pa.Array:
-        """Give values of the types of ``python``, or None, as an Arrow array of the column's type."""
+        """Return values of the types in ``python``, or None, as an Arrow array of the column's type."""
         import pyarrow as pa
 
         kind = arrow_type(self.column.dataType)

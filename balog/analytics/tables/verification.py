@@ -22,27 +22,28 @@ _FACILITY = ("id", "timestamp", "channel", "level", "run_id", "application", _RE
 _DOUBLE_DIGITS = 17
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)")
 _UNREADABLE = object()
-_LARGEST = 10**308  # that certainly is a double
-_LONGEST_INT = 4000  # digits; Python refuses to turn longer ones into an int
+_LARGEST = 10**308  # certainly a double
+_LONGEST_INT = 4000  # digits; Python does not convert longer ones to an int
 
 
 class VerifySample(NamedTuple):
     """Which typed rows a load compares with their payloads.
 
     Attributes:
-        first: so many rows of each batch, from its beginning.
-        every: after those, one row in so many of each table; 0 for none.
+        first: the number of rows at the beginning of each batch.
+        every: after those, the interval of rows in each table; 0 for none.
     """
 
     first: int = 10_000
     every: int = 1_000
 
     def rows(self, before: int, seen: int, count: int) -> list[int]:
-        """Return which of ``count`` rows are compared.
+        """Return the indices of the rows to compare.
 
         Args:
-            before: rows of the batch that come before these.
+            before: rows of the batch before these.
             seen: rows of the same table that this worker had before these.
+            count: the number of these rows.
         """
         first = min(max(self.first - before, 0), count)
         rest = range(first + -(seen + first) % self.every, count, self.every) if self.every else ()
@@ -50,12 +51,12 @@ class VerifySample(NamedTuple):
 
 
 def difference(schema: t.StructType, cls_type: str, row: Mapping[str, Any], payload: str) -> str | None:
-    """Return the path of the first field whose value is not where it should be, or None.
+    """Return the path of the first field whose value differs, or None.
 
     Args:
         schema: the table's columns.
-        cls_type: the payload's type, which is the table's name and needs no column.
-        row: the values of the columns, as Arrow gives them to Python.
+        cls_type: the payload type, which is the table's name and needs no column.
+        row: the values of the columns, as Arrow converts them to Python.
         payload: the payload's JSON text.
     """
     document = _read(payload)
@@ -89,12 +90,12 @@ def _whole(text: str) -> int | Decimal:
 def _number(text: str) -> Any:
     try:
         return Decimal(text)
-    except InvalidOperation:  # an exponent beyond what Python's decimals have
+    except InvalidOperation:  # the exponent is beyond Python's decimals
         return _Digits(text)
 
 
 class _Digits(str):
-    """A number that nothing in Python holds: the same only when it is written the same."""
+    """A number without a Python type: equal only if the text is equal."""
 
     __slots__ = ()
 
@@ -107,11 +108,11 @@ def _read(text: str) -> Any:
 
 
 _Part = tuple[Any, Any]
-"""Where a part of a value is: the value, and its column's type, None for JSON."""
+"""A part of a value and its column's type, None for JSON."""
 
 
 def _object(document: dict[str, Any], parts: list[tuple[Mapping[str, Any], Any]], path: str) -> str | None:
-    """Compare an object with the parts of it that columns and the rest have."""
+    """Compare an object with its parts in columns and in the rest."""
     found: dict[str, list[_Part]] = {}
     for values, columns in parts:
         for field, value, kind in _fields(values, columns):
@@ -133,7 +134,7 @@ def _fields(values: Mapping[str, Any], columns: Any) -> Iterator[tuple[str, Any,
 
 
 def _value(value: Any, parts: list[_Part], path: str) -> str | None:
-    """Return None when the parts together are the value; else where they are not."""
+    """Return None if the parts together equal the value, otherwise the path of the difference."""
     if not parts or _holds_nothing(value):
         missing = not parts and not _holds_nothing(value)
         stray = any(not _holds_nothing(part) for part, _ in parts)
@@ -159,7 +160,7 @@ _EXACT, _NEAREST = 2, 1
 
 
 def _likeness(value: Any, part: Any, kind: Any) -> int:
-    """Return ``_EXACT`` for a part that is the value, ``_NEAREST`` for the double nearest to it, 0 for another."""
+    """Return ``_EXACT`` if a part equals the value, ``_NEAREST`` if it is the nearest double, otherwise 0."""
     if isinstance(value, bool) or isinstance(part, bool):
         return _EXACT if value is part else 0
     if isinstance(value, str) and not isinstance(value, _Digits):
@@ -176,7 +177,7 @@ def _likeness(value: Any, part: Any, kind: Any) -> int:
 
 
 def _is_double(value: int | Decimal) -> bool:
-    """Tell whether a number may be one that a program wrote of a double: a fraction of at most 17 digits."""
+    """Return whether a program may have written a number from a double: a fraction of at most 17 digits."""
     if isinstance(value, int) or float(value) in (0.0, float("inf"), float("-inf")):
         return False
     digits = value.as_tuple().digits
@@ -198,13 +199,13 @@ def _is_text(value: str, part: Any, kind: Any) -> bool:
             return part == date.fromisoformat(value)
     except (ValueError, OverflowError):
         return False
-    number = _read(value)  # a text that is a number of JSON, in a column of numbers
+    number = _read(value)  # a text with a JSON number, in a number column
     is_number = isinstance(number, (int, Decimal)) and not isinstance(number, bool)
     return is_number and value == value.strip() and _likeness(number, part, kind) == _EXACT
 
 
 def _holds_nothing(value: Any) -> bool:
-    """Tell null, empty objects and lists, and those of nothing else: they need no column."""
+    """Return whether a value needs no column: null, empty objects and lists, and objects and lists of only those."""
     if isinstance(value, Mapping):
         return all(map(_holds_nothing, value.values()))
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""When a disk refuses what a worker writes, or a row is not what it should be: the driver gets one row of it, and no
-failed task.
+"""Reports a worker's errors to the driver as a row, without a failed task.
 
-To try the task again would not help, and Spark would print a stack for each try.
+That applies to errors of the disk and to wrong rows. Another try of the task would not help, and Spark would print a
+stack trace for each.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from balog.analytics.tables.store import RowError, StagedFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["told"]
+__all__ = ["report_errors"]
 
 _REASONS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS}
 _P = ParamSpec("_P")
 
 
-def told(write: Callable[_P, Iterator[pa.RecordBatch]]) -> Callable[_P, Iterator[pa.RecordBatch]]:
-    """Have a function of a worker that gives rows of ``staging.FILES`` end with one of its error, if it has one.
+def report_errors(write: Callable[_P, Iterator[pa.RecordBatch]]) -> Callable[_P, Iterator[pa.RecordBatch]]:
+    """Decorate a worker's function that yields rows of ``staging.FILES``: errors become its last row.
 
-    Those are what a disk refuses, and ``RowError``.
+    These are errors of the disk, and ``RowError``.
     """
 
     @wraps(write)
@@ -41,7 +41,7 @@ def told(write: Callable[_P, Iterator[pa.RecordBatch]]) -> Callable[_P, Iterator
             reason = f"{error.strerror or error}".partition("Detail:")[0].strip()
             yield encode_files([(WRITE_FAILED, StagedFile(reason, date.min, 0, 0), None)])
         except RowError as error:
-            said = json.dumps([error.table, error.field, error.event, error.cause]).encode()
-            yield encode_files([(ROW_FAILED, StagedFile("", date.min, 0, 0), said)])
+            arguments = json.dumps([error.table, error.field, error.event, error.cause]).encode()
+            yield encode_files([(ROW_FAILED, StagedFile("", date.min, 0, 0), arguments)])
 
     return run

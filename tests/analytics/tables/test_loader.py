@@ -285,10 +285,10 @@ def workers_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from balog.analytics.tables import builder, loader
     from balog.analytics.tables.staging import decode_files
-    from balog.analytics.tables.write_errors import told
+    from balog.analytics.tables.write_errors import report_errors
 
     def run_here(spark: Any, tasks: int, run: Callable[[int], Any]) -> Any:
-        each = told(run)
+        each = report_errors(run)
         batches = [batch for number in range(tasks) for batch in each(number)]
         return decode_files(pa.Table.from_batches(batches)) if batches else iter(())
 
@@ -445,7 +445,7 @@ def test_a_worker_keeps_looking_at_types_that_turn_out_to_be_large(monkeypatch: 
     shapes = observation.Shapes({})
     for some in (["a", "b", "c"], ["late"] * 4, ["a", None, "d", "e"], ["f", "g", "g"], ["late"]):
         texts = ['{"n":1}' for _ in some]
-        shapes.look(pa.table({"cls_type": pa.array(some, pa.string()), "payload_json": texts}))
+        shapes.observe(pa.table({"cls_type": pa.array(some, pa.string()), "payload_json": texts}))
     seen = {name: (rows, bool(json.loads(shape))) for name, rows, shape in shapes.seen()}
     assert {name: rows for name, (rows, _) in seen.items()} == {"a": 2, "b": 1, "c": 1, "late": 5, "d": 1, "e": 1}
     assert seen["late"][1]

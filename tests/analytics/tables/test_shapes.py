@@ -31,7 +31,7 @@ class Table:
     def load(self, payloads: list[Any]) -> "Table":
         texts = [item if isinstance(item, bytes) else json.dumps(item).encode() for item in payloads]
         watcher = ShapeObserver("thing", self.schema)
-        watcher.look(texts)
+        watcher.observe(texts)
         self.schema, self.lines = merge(self.schema, watcher.seen.struct())
         arrays = Columns(self.schema, "thing").arrays(texts)
         columns = {name: array.to_pylist() for name, array in arrays.items()}
