@@ -1,7 +1,7 @@
-"""Ask the whole history: the Spark data source ``balog``, its rollup, and the report that people read.
+"""Analytics over the whole history: the Spark data source ``balog``, rollups, tables, and the report.
 
-Importing this costs nothing; Spark and its company are imported by the functions that need them. The questions of
-``balog.analytics.functions`` are here, too: ``balog.analytics.failures(frame)``.
+Importing this module is cheap: functions import Spark when they need it. The functions of ``balog.analytics.functions``
+are also available here: ``balog.analytics.failures(frame)``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FUNCTIONS = frozenset(
 
 
 def __getattr__(name: str) -> Any:
-    """Give what ``balog.analytics.functions`` has, which needs Spark."""
+    """Return a function of ``balog.analytics.functions``, which needs Spark."""
     if name not in _FUNCTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _need_spark()
@@ -32,15 +32,15 @@ def __getattr__(name: str) -> Any:
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``spark.read.format("balog").load(path)`` known to this session; again is harmless.
+    """Register ``spark.read.format("balog").load(path)`` with a session; repeated calls have no effect.
 
-    ``path`` is a file, a folder (read with everything below it), a glob, or a list of those. The columns are ``id``,
-    ``channel``, ``timestamp``, ``level``, ``schema``, ``composition``, ``context map<string,string>``, ``cls_type``,
-    ``payload variant`` and ``quarantine struct<file, offset, reason, raw>``. The schema given to the reader is the
+    ``path`` is a file, a folder (recursive), a glob, or a list of those. The columns are ``id``, ``channel``,
+    ``timestamp``, ``level``, ``schema``, ``composition``, ``context map<string,string>``, ``cls_type``,
+    ``payload variant`` and ``quarantine struct<file, offset, reason, raw>``. The schema of the reader is the
     projection; see ``balog.analytics.reading.projection``.
 
     Raises:
-        MissingExtraError: pyspark or its company is not installed.
+        MissingExtraError: pyspark or a package that it needs is not installed.
     """
     _need_spark()
     from balog.analytics.source import EventSource
@@ -49,18 +49,18 @@ def register(spark: SparkSession) -> None:
 
 
 def session(application: str = "balog", *, master: str = "", remote: str = "", **settings: Any) -> SparkSession:
-    """Give a quiet Spark session with the data source ``balog`` registered, or the one that is already active.
+    """Return a quiet Spark session with the data source ``balog``; an active session is reused.
 
     Args:
         application: the name that Spark shows.
-        master: where to work, ``local[*]`` by default; see ``balog.analytics.sessions.start``.
-        remote: a Spark Connect server, ``sc://HOST:PORT``, in place of a master.
-        settings: Spark settings, with ``_`` for ``.`` where there is none: ``spark_driver_memory="4g"``.
+        master: where to run, ``local[*]`` by default; see ``balog.analytics.sessions.start``.
+        remote: a Spark Connect server, ``sc://HOST:PORT``, instead of a master.
+        settings: Spark settings; ``_`` stands for ``.`` in names without one: ``spark_driver_memory="4g"``.
 
     Raises:
-        MissingExtraError: pyspark or its company is not installed.
-        ConfigError: no such master or remote.
-        BalogError: no Java 17 or newer was found, or no session can be had there.
+        MissingExtraError: pyspark or a package that it needs is not installed.
+        ConfigError: the master or remote is not valid.
+        BalogError: Java 17 or newer is missing, or no session could be started.
     """
     _need_spark()
     from balog.analytics.sessions import start

@@ -1,8 +1,8 @@
-"""A filter as a Spark job: the events of archives and topics that meet a condition, as they are or in parts, to a sink.
+"""Runs a filter as a Spark job: writes the matching events of archives and topics, or parts of them, to a sink.
 
-The condition runs in Spark, and what it says of time, channel, level and type while lines are parsed. What is selected
-is computed, and written, by the workers in Python, with the code that the service has for it: so both make the same
-events, with the same ids.
+Spark evaluates the condition; conditions on time, channel, level and type apply while lines are parsed. The workers
+compute and write the selected events in Python, with the same code as the service, so both make the same events with
+the same ids.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _BATCH = 1000
 
 
 class Filtered(Struct, frozen=True):
-    """What a filter did: events that met the condition, those of them that are written, and that the sink refused.
+    """The number of events that matched a filter, that were written, and that the sink rejected.
 
-    ``reason`` is why it refused one of them.
+    ``reason`` is the reason for one of the rejected events.
     """
 
     wanted: int = 0
@@ -55,14 +55,16 @@ class Filtered(Struct, frozen=True):
 
 
 def read_events(spark: SparkSession, paths: Sequence[str], selection: EventFilter, **options: str) -> DataFrame:
-    """Give the events that a filter wants, in the columns that ``filter_events`` takes; what is no event is left out.
+    """Return the matching events, in the columns that ``filter_events`` takes, without invalid lines.
 
     Args:
-        paths: what ``spark.read.format("balog")`` takes: files, folders, globs, URLs of stores and topics.
+        spark: the session.
+        paths: as for ``spark.read.format("balog")``: files, folders, globs, URLs of stores and topics.
+        selection: the filter.
         options: the reader's.
 
     Raises:
-        ConfigError: the condition can't be said in Spark.
+        ConfigError: Spark can't evaluate the condition.
     """
     import json
 
@@ -73,16 +75,18 @@ def read_events(spark: SparkSession, paths: Sequence[str], selection: EventFilte
 
 
 def filter_events(events: DataFrame, selection: EventFilter, sink: SinkConfig) -> Filtered:
-    """Write what a filter makes of events to a sink, from Spark's workers.
+    """Write a filter's events to a sink, from Spark's workers.
 
-    A worker that dies begins its part of the input anew. In an archive its files then replace those that it left, and
-    where the sink knows ids, as most topics do, nothing changes; elsewhere events may come again, with the same ids.
+    If a worker dies, another one starts its partition again. In an archive its files replace the earlier ones. A sink
+    that knows ids, as most topics do, ignores the repeated events; other sinks get them again with the same ids.
 
     Args:
         events: with the columns of ``read_events``.
+        selection: the filter.
+        sink: where to write.
 
     Raises:
-        BalogError: the sink does not take events, however often it is tried.
+        BalogError: the sink rejects events after all tries.
     """
     made = events.mapInArrow(partial(_write, selection=selection, config=sink, job=new_id()), _COUNTS).collect()
     return Filtered(
@@ -117,10 +121,10 @@ def _write(
 
 
 def _publish(files: Sequence[Path], config: StoreSinkConfig) -> None:
-    """Put the files of a partition into the archive, in the place of those that another attempt left there.
+    """Put the files of a partition into the archive, and replace those of an earlier attempt.
 
     Raises:
-        SinkError: the archive does not take them; those that it took are there whole.
+        SinkError: the archive rejects a file; the others are complete.
     """
     place = config.path or config.url or ""
     storage = open_storage(f"{place.rstrip('/')}/{config.topic}", config.options)
@@ -170,7 +174,7 @@ def _deliver(sink: Sink, config: SinkConfig, batch: list[Delivery], counts: Filt
 
 
 def _with_retries(do: Callable[[], object], config: SinkConfig) -> None:
-    """Do something that the other side may refuse for now; again, later each time, some times."""
+    """Call a function until it succeeds, up to the limit of tries."""
     backoff = config.retry.backoff()
     for failures in range(1, _TRIES + 1):
         try:

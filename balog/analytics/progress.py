@@ -1,7 +1,7 @@
-"""What a person sees on stderr while Spark works: the stage, tasks done, events, their rate, and the time left.
+"""Progress on stderr while Spark works: the step, finished tasks, events, their rate, and the time left.
 
-Tasks are known from Spark (its status tracker; by Spark Connect its progress handler). Events are known where workers
-and driver share a disk: a worker adds what it has read to a file of its own in a folder that the driver looks into.
+Tasks come from Spark's status tracker, or from the progress handler of Spark Connect. Events are counted if workers and
+driver share a disk: each worker writes its count to a file in a folder that the driver reads.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 __all__ = ["EventCounts", "EventMeter", "ProgressDisplay", "Tally", "metered", "progress"]
 
-_LOOK = 0.3  # seconds between two looks
+_LOOK = 0.3  # seconds between updates
 _COUNT = struct.Struct("<q")
 
 
 class Tally(NamedTuple):
-    """Tasks that are done, and of how many, in the stages that run now."""
+    """The number of finished tasks, and of all tasks, in the active stages."""
 
     done: int
     total: int
 
 
 class EventCounts(NamedTuple):
-    """What workers have read so far: events, the tasks that read any, and the events of the largest task."""
+    """The events that workers have read, the tasks that have read any, and the events of the largest task."""
 
     events: int = 0
     tasks: int = 0
@@ -43,11 +43,11 @@ class EventCounts(NamedTuple):
 
 
 class EventMeter:
-    """Counts events in a worker, for the driver to see.
+    """Counts events in a worker, for the driver.
 
     Args:
-        folder: the driver's; one that does not exist here (another machine) counts nothing.
-        task: this attempt's name; each attempt has a file of its own.
+        folder: the driver's folder; if it does not exist here (another machine), nothing is counted.
+        task: the name of this attempt; each attempt has its own file.
     """
 
     def __init__(self, folder: str, task: str) -> None:
@@ -58,23 +58,24 @@ class EventMeter:
         self._count = 0
 
     def add(self, events: int) -> None:
-        """Count some more; a full disk is nobody's trouble here."""
+        """Count events; a full disk is ignored."""
         self._count += events
         if self._file >= 0:
             with suppress(OSError):
                 os.pwrite(self._file, _COUNT.pack(self._count), 0)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
 def metered(batches: Iterable[pa.RecordBatch], folder: str) -> Iterator[pa.RecordBatch]:
-    """Hand on what a task reads, events or rollup rows, and count the events for the driver.
+    """Yield what a task reads, events or rollup rows, and count the events for the driver.
 
     Args:
+        batches: of events or rollup rows.
         folder: see ``EventMeter``; "" counts nothing.
     """
     if not folder:
@@ -96,13 +97,13 @@ def metered(batches: Iterable[pa.RecordBatch], folder: str) -> Iterator[pa.Recor
 def _events(batch: pa.RecordBatch) -> int:
     import pyarrow.compute as pc
 
-    if "kind" in batch.schema.names:  # rows of a rollup; each event is in one of this kind
+    if "kind" in batch.schema.names:  # rollup rows; each event is in one row of this kind
         return pc.sum(batch.column("events").filter(pc.equal(batch.column("kind"), "events"))).as_py() or 0
     return int(batch.num_rows)
 
 
 class ProgressDisplay:
-    """Says on a terminal how far the work is; calling it changes the words. Without a terminal nothing is said."""
+    """Shows progress on a terminal; call it to set the current step. Without a terminal it does nothing."""
 
     def __init__(self, bars: Any = None) -> None:
         self._bars = bars
@@ -110,23 +111,23 @@ class ProgressDisplay:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def __call__(self, words: str) -> None:
-        """Say what is going on now."""
+        """Set the current step."""
         if self._bars is not None:
             self._bars.reset(self._task, description=words, total=None, note="")
             self._bars.start()
 
     def stop(self) -> None:
-        """Clear the terminal for what is printed next; the next words bring the bar back."""
+        """Clear the terminal before other output; the next step shows the bar again."""
         if self._bars is not None:
             self._bars.stop()
 
     def stopping(self, out: IO[str]) -> IO[str]:
-        """Give the same stream; what is first written to it clears the terminal."""
+        """Return a stream that clears the terminal before the first write."""
         return out if self._bars is None else cast("IO[str]", _Stopping(out, self))
 
     @property
     def folder(self) -> str:
-        """Where workers of this machine count events (the data source's option ``progress``); "" when nobody looks."""
+        """The folder for the data source's option ``progress``; "" without a terminal."""
         if self._bars is None:
             return ""
         if self._folder is None:
@@ -135,7 +136,7 @@ class ProgressDisplay:
 
     @contextmanager
     def watching(self, spark: SparkSession) -> Iterator[None]:
-        """Show how far Spark's jobs are until the end."""
+        """Show the progress of Spark's jobs."""
         if self._bars is None:
             yield
             return
@@ -155,7 +156,7 @@ class ProgressDisplay:
         while not stop.wait(_LOOK):
             now = tally()
             before, counts = counts, count_events(self._folder.name) if self._folder is not None else counts
-            if counts != before:  # the rate is that of reading, also while what was read is written
+            if counts != before:  # the rate is that of reading, even while results are written
                 seconds = time.monotonic() - began
             self._bars.update(
                 self._task,
@@ -184,7 +185,7 @@ class _Stopping:
 
 @contextmanager
 def progress(first: str) -> Iterator[ProgressDisplay]:
-    """Say on stderr what is going on, when that is a terminal; what is yielded changes the words when it is called."""
+    """Show progress on stderr if it is a terminal; call the result to set the current step."""
     from rich.console import Console
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
@@ -200,7 +201,7 @@ def progress(first: str) -> Iterator[ProgressDisplay]:
         TextColumn("{task.fields[note]}", markup=False),
         TimeRemainingColumn(compact=True),
     )
-    # rich would send stdout to stderr, where it may be meant for a file
+    # rich would redirect stdout to stderr, but it may be meant for a file
     with Bars(*columns, console=console, transient=True, redirect_stdout=False) as bars:
         shown = ProgressDisplay(bars)
         shown(first)
@@ -211,7 +212,7 @@ def progress(first: str) -> Iterator[ProgressDisplay]:
 
 
 def note(tally: Tally, counts: EventCounts, seconds: float) -> str:
-    """Put numbers into words; a task with more than twice its share of the events is told, as the others wait for it.
+    """Return the progress as text; it names a task with more than twice the average events, since others wait for it.
 
     >>> note(Tally(3, 8), EventCounts(1_200_000, 8, 150_000), 4.0)
     '3/8 tasks, 1,200,000 events, 300,000/s'
@@ -228,7 +229,7 @@ def note(tally: Tally, counts: EventCounts, seconds: float) -> str:
 
 
 def count_events(folder: str) -> EventCounts:
-    """Sum up what workers have counted. Of a task that was tried again the attempt that got furthest counts."""
+    """Return the sum of the workers' counts. Of several attempts of a task, the one with the most events counts."""
     most: dict[str, int] = {}
     for path in Path(folder).iterdir():
         with suppress(OSError, struct.error):
@@ -258,7 +259,7 @@ def _tallying(spark: Any) -> Iterator[Callable[[], Tally]]:
 
 def _tally(spark: SparkSession) -> Tally:
     done = total = 0
-    with suppress(Exception):  # a session that is being stopped answers nothing any more
+    with suppress(Exception):  # a session that is being stopped does not answer
         tracker = spark.sparkContext.statusTracker()
         for stage in tracker.getActiveStageIds():
             if (known := tracker.getStageInfo(stage)) is not None:

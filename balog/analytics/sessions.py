@@ -1,9 +1,9 @@
-"""Start a Spark session that says nothing and leaves nothing behind: here, on a cluster, or by Spark Connect.
+"""Starts quiet Spark sessions that leave nothing behind: local, on a cluster, or by Spark Connect.
 
-What is set depends on where the work is done. On this machine (``local[…]``, ``local-cluster[…]``) everything is: the
-Java, the addresses, the memory, scratch folders that go when the process ends. A cluster knows those itself
-(``spark-defaults.conf``, ``PYSPARK_PYTHON``), and a Spark Connect server was started by somebody else; there only
-what the results depend on is set.
+The settings depend on where Spark runs. Local sessions (``local[…]``, ``local-cluster[…]``) get all of them: Java,
+addresses, memory, and scratch folders that are removed when the process ends. A cluster has its own settings
+(``spark-defaults.conf``, ``PYSPARK_PYTHON``), and so has a Spark Connect server; there only the settings that affect
+results are set.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ _LOCAL = re.compile(r"local(-cluster)?(\[.+\])?")
 
 
 def start(application: str, settings: Mapping[str, str], master: str = "", remote: str = "") -> SparkSession:
-    """Give the active session, or start one; it is stopped when the process ends.
+    """Return the active session, or start one that is stopped when the process ends.
 
     Args:
         application: the name that Spark shows.
-        settings: Spark's own settings; they come before the defaults here.
-        master: where to work: ``local[*]`` (all cores of this machine; the default, unless the settings say
-            otherwise), ``local[4]``, ``spark://HOST:PORT``, ``k8s://URL``, ``yarn``.
-        remote: ``sc://HOST:PORT``, a Spark Connect server; it has to have balog installed, too.
+        settings: Spark's own settings; they override the defaults.
+        master: where to run: ``local[*]`` (all cores of this machine; the default, unless the settings have one),
+            ``local[4]``, ``spark://HOST:PORT``, ``k8s://URL``, ``yarn``.
+        remote: ``sc://HOST:PORT``, a Spark Connect server, on which balog must be installed.
 
     Raises:
-        BalogError: no Java 17 or newer was found, or no session could be had there.
-        ConfigError: a master or a remote of another form, or both.
+        BalogError: Java 17 or newer is missing, or no session could be started.
+        ConfigError: the master or remote is not valid, or both are given.
         MissingExtraError: Spark Connect's packages are not installed.
     """
     active = SparkSession.getActiveSession()
@@ -99,7 +99,7 @@ def start(application: str, settings: Mapping[str, str], master: str = "", remot
 
 
 def cause(error: BaseException) -> str:
-    """Return one line of what Spark raised: where a worker's Python failed, the exception there."""
+    """Return one line for an error of Spark: for an error in a worker's Python, the exception there."""
     text = str(error).strip()
     behind = text.rpartition("Traceback (most recent call last):\n")[2]
     lines = (behind if behind != text else text).splitlines()
@@ -107,7 +107,7 @@ def cause(error: BaseException) -> str:
 
 
 def _load_sketches(spark: SparkSession) -> None:
-    """Load the class with which Spark reads sketches: as it is loaded, it warns of every Java that Spark runs on."""
+    """Load the class with which Spark reads sketches; it prints a warning when it is loaded, whatever the Java."""
     system = spark._jvm.java.lang.System  # type: ignore[union-attr]
     errors = system.err
     system.setErr(spark._jvm.java.io.PrintStream(spark._jvm.java.io.OutputStream.nullOutputStream()))  # type: ignore[union-attr]
@@ -159,18 +159,18 @@ def _connect(application: str, settings: Mapping[str, str], remote: str) -> Spar
         _reach(remote)
         return _had(builder, remote)
     home = wrap(find_java(), _scratch() / "java")
-    with _environment({"JAVA_HOME": str(home), **_environment_here()}):  # a server of its own, for trying things out
+    with _environment({"JAVA_HOME": str(home), **_environment_here()}):  # a local server, for experiments
         return _had(builder, remote)
 
 
 def _reach(remote: str) -> None:
-    """Look whether a server answers; Spark's client tries for ten minutes before it says so."""
+    """Check that a server answers; Spark's client would try for ten minutes."""
     import grpc
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
     try:
         channel = DefaultChannelBuilder(remote).toChannel()
-    except ValueError:  # Spark's own are such, too
+    except ValueError:  # Spark's own errors are ValueErrors, too
         raise ConfigError(f"{_shown(remote)!r:.100} is no URL; want sc://HOST:PORT/;NAME=VALUE", "--remote") from None
     with channel:
         try:
@@ -180,7 +180,7 @@ def _reach(remote: str) -> None:
 
 
 def _shown(remote: str) -> str:
-    """Give a server's URL without what may be secret in it: a token among its parameters, a password."""
+    """Return a server's URL without secrets: a token among its parameters, a password."""
     return re.sub(r"//[^/]*@", "//", remote.partition(";")[0])
 
 

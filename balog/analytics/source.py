@@ -1,4 +1,4 @@
-"""The Python Data Source that Spark knows as ``balog``."""
+"""The Python data source ``balog`` for Spark."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ __all__ = ["EventReader", "EventSource"]
 
 
 class EventSource(DataSource):
-    """Events out of files, in any of ``balog.analytics.reading.forms``.
+    """Events from files, in any of ``balog.analytics.reading.forms``, and from topics.
 
-    Options: those of ``balog.analytics.reading.inputs.read_inputs`` say what is read; ``rollup`` true gives small rows
-    that can be merged instead of events (see ``balog.analytics.rollups.schemas``); with ``ids`` there are rows of that
-    kind, too. Each line is counted: ``rollups.from_files`` counts each id once.
+    The options of ``balog.analytics.reading.inputs.read_inputs`` select the inputs. With ``rollup`` true, the source
+    returns small mergeable rows instead of events (see ``balog.analytics.rollups.schemas``); with ``ids``, also rows of
+    that kind. Every line is counted; ``rollups.from_files`` counts each id once.
 
-    ``cls_type`` gives the events of that payload type alone, with the payload as a struct typed by the type's JSON
-    Schema: the newest of the registry, or what the option ``schemas`` names (see
-    ``balog.analytics.reading.registry_types``). A schema given to the reader goes before it. Lines that are no events
-    are of no type and are left out.
+    ``cls_type`` selects the events of one payload type. Their payload is a struct typed by the type's JSON Schema: the
+    newest in the registry, or the one that the option ``schemas`` names (see
+    ``balog.analytics.reading.registry_types``). A schema of the reader has priority. Invalid lines have no type and are
+    skipped.
 
-    The source takes no filters from Spark, which applies all of them itself. Spark 4.1 to 4.3 keep one reader for all
+    The source accepts no filters from Spark, which applies all of them itself: Spark 4.1 to 4.3 use one reader for all
     queries on a frame, so the filter of one query would also apply to the next.
     """
 
@@ -51,22 +51,22 @@ class EventSource(DataSource):
         """Check the options' names.
 
         Raises:
-            ConfigError: there is no such option; it names a near one.
+            ConfigError: an option is unknown; the message names a similar one.
         """
         super().__init__(options)
         check_options(options)
 
     @classmethod
     def name(cls) -> str:
-        """Give the name for ``spark.read.format``."""
+        """Return the name for ``spark.read.format``."""
         return "balog"
 
     @OneLineErrors()
     def schema(self) -> StructType:
-        """Give all columns of an event, or a rollup's.
+        """Return all columns of an event, or of a rollup.
 
         Raises:
-            ConfigError: there is no schema of the ``cls_type``, or it can't be read.
+            ConfigError: the ``cls_type`` has no schema, or it can't be read.
         """
         if self._rolled:
             return ROLLUP
@@ -74,7 +74,7 @@ class EventSource(DataSource):
 
     @OneLineErrors()
     def reader(self, schema: StructType) -> EventReader:
-        """Give the reader of a batch; the schema is the projection."""
+        """Return the reader of a batch; the schema is the projection."""
         if self._rolled and schema != ROLLUP:
             raise ConfigError(
                 "a rollup has its own schema; leave .schema(...) out", "format('balog') with option rollup"
@@ -91,10 +91,10 @@ class EventSource(DataSource):
 
     @OneLineErrors()
     def streamReader(self, schema: StructType) -> EventStreamReader:
-        """Give the reader of a stream of what comes to files and topics.
+        """Return the reader of a stream of growing files and topics.
 
         Raises:
-            ConfigError: this Spark is older than 4.2, or an option can't be understood.
+            ConfigError: Spark is older than 4.2, or an option is not valid.
         """
         check_streaming()
         from balog.analytics.reading.stream_reader import EventStreamReader
@@ -113,7 +113,7 @@ class EventSource(DataSource):
 
 
 class EventReader(DataSourceReader):
-    """Reads slices of files; Spark carries it to its workers."""
+    """Reads slices of files; Spark sends it to its workers."""
 
     def __init__(
         self, inputs: Inputs, schema: StructType | None, where: tuple[Condition, ...] = (), *, with_ids: bool = False
@@ -122,7 +122,7 @@ class EventReader(DataSourceReader):
 
     @OneLineErrors()
     def partitions(self) -> Sequence[InputPartition]:
-        """Share the files out; none at all gives one task of nothing."""
+        """Plan the tasks; without inputs there is one empty task."""
         return partitions(self.inputs.tasks())
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -131,7 +131,7 @@ class EventReader(DataSourceReader):
             yield from self.scan(partition)
 
     def scan(self, partition: InputPartition, *, is_growth: bool = False) -> Iterator[pa.RecordBatch]:
-        """Give the same, also where slices are what was added to files."""
+        """Return the Arrow batches of one task; with ``is_growth``, slices were added to files."""
         from balog.analytics.reading.scan import EventQuery, scan
 
         query: Query

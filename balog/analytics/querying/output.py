@@ -1,7 +1,7 @@
-"""Write an answer as it comes: a table for people, CSV, JSON, JSON lines, or a Parquet file.
+"""Writes the result of a query: a table for people, CSV, JSON, JSON lines, or a Parquet file.
 
-Rows become JSON in Spark's workers, so every type is written the same way in each form: timestamps in UTC, bytes in
-base64, variants and nested values as JSON. No more than one partition's rows are held.
+Spark's workers convert rows to JSON, so every type has the same representation in each format: timestamps in UTC, bytes
+in base64, variants and nested values as JSON. At most one partition's rows are in memory.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 __all__ = ["TABLE_ROWS", "write_parquet", "write_text"]
 
 TABLE_ROWS = 200
-"""So many rows of a table are shown unless a limit is given."""
+"""Rows of a table that are shown without a limit."""
 
 _FEW = 10_000
 _JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
 
 
 def write_text(frame: DataFrame, form: str, out: IO[str], limit: int | None) -> tuple[int, bool]:
-    """Write the frame's rows, ``limit`` of them at most; give how many, and whether there are more.
+    """Write the frame's rows, at most ``limit``; return their number, and whether there are more.
 
     Raises:
-        ConfigError: JSON is asked for and two columns have one name.
+        ConfigError: two columns have the same name, for JSON.
         PySparkException: Spark could not compute a row.
     """
     if form in ("json", "jsonl"):
@@ -50,10 +50,10 @@ def write_text(frame: DataFrame, form: str, out: IO[str], limit: int | None) -> 
 
 
 def write_parquet(frame: DataFrame, path: Path, limit: int | None) -> int:
-    """Write one Parquet file, whole or not at all; give its rows.
+    """Write one Parquet file atomically and return the number of rows.
 
     Raises:
-        ConfigError: two columns have one name, or the file cannot be written.
+        ConfigError: two columns have the same name, or the file can't be written.
     """
     import shutil
 
@@ -76,13 +76,13 @@ def write_parquet(frame: DataFrame, path: Path, limit: int | None) -> int:
 
 
 def _documents(frame: DataFrame, limit: int | None) -> Iterator[str]:
-    """Give each row as the JSON text of an array; one more than the limit, if there is one more."""
+    """Return each row as the JSON text of an object; one row more than the limit, if there is one."""
     some = frame if limit is None else frame.limit(limit + 1)
     names = [f"c{number}" for number in range(len(frame.columns))]
     kinds = [field.dataType for field in frame.schema.fields]
     columns = [_writable(name, kind) for name, kind in zip(names, kinds)]
     texts = some.toDF(*names).select(f.to_json(f.struct(*columns), _JSON).alias("text"))
-    # One job over all partitions at once where what comes back is small; else one partition after the other.
+    # Small results come from one job over all partitions, large ones from one partition after the other.
     found = texts.collect() if limit is not None and limit <= _FEW else texts.toLocalIterator(prefetchPartitions=True)
     return (row[0] for row in found)
 

@@ -1,4 +1,4 @@
-"""Ask Spark one checked statement, and say in one line what it did not like about it."""
+"""Runs one checked statement in Spark, and reports its errors in one line."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ _ADVICE = re.compile(r"(?:To (?:tolerate|return|bypass)|Use `?try_|If necessary|
 
 
 def ask(spark: SparkSession, tables: Tables, sql: str) -> DataFrame:
-    """Give the answer's frame, which nothing has been computed of yet; the tables become temporary views.
+    """Return the statement's frame, not computed yet; the tables become temporary views.
 
     Raises:
-        ConfigError: the statement is refused (see ``checking.check``), or Spark does not understand it.
+        ConfigError: the statement is rejected (see ``sql_policy.check``), or Spark can't parse it.
     """
     names = tables.names()
     text = check(sql, names)
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        # pyspark writes each failure with its Java trace to stderr before it raises it
+        # pyspark logs each failure with its Java trace on stderr before it raises it
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     words = text.lower()
     for name in names:
-        # a view costs reading a schema, so only those that are named get one
+        # a view costs reading a schema, so only tables in the statement get one
         if name.lower() in words or _MANY.match(text):
             tables.frame(name).createOrReplaceTempView(name)
-    # Spark would put environment variables and settings, secrets among them, in the place of ${env:…} in a statement
+    # Spark would replace ${env:…} in a statement by environment variables and settings, including secrets
     spark.conf.set("spark.sql.variable.substitute", "false")
     try:
         frame = spark.sql(text)
         frame.schema  # noqa: B018  under Spark Connect, this is when it is looked at
     except PySparkException as error:
         raise ConfigError(explain_failure(error, text), "SQL") from None
-    if _MANY.match(text):  # views that others made in the session are not ours to show
+    if _MANY.match(text):  # views of others in the session are hidden
         frame = frame.where(f.col(frame.columns[1]).isin(names))
     return frame
 
 
 def explain_failure(error: PySparkException, sql: str) -> str:
-    """Say in one line what Spark found, where in the statement, and which names are near."""
+    """Return Spark's error in one line: the reason, its position in the statement, and similar names."""
     message = re.sub(r"\s+", " ", str(error).partition("\n\n")[0].partition("== SQL")[0]).strip()
     message = re.sub(r"^(?:.*?: )?\[([A-Z_]+)(?:\.[A-Z_]+)*\] ", "", message)
     message = _ADVICE.sub("", re.sub(r"\s*SQLSTATE: \w+.*", "", message)).strip()

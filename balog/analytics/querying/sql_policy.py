@@ -1,8 +1,8 @@
-"""Which SQL ``balog query`` runs: one statement that reads the tables and does nothing else.
+"""The SQL that ``balog query`` runs: one statement that reads the tables and does nothing else.
 
-What is checked is what Spark gets, at the same positions: comments are blanked beforehand, since the two parsers need
-not agree on where one ends. A statement may only name the tables that there are; a path (``csv.`/etc/passwd```), a
-script (``SELECT TRANSFORM … USING``) and functions that call Java or open a name out of a text are refused.
+The checked text is exactly what Spark gets, with the same positions. Comments are blanked first, because the two
+parsers may disagree on where one ends. A statement may only name the existing tables. Paths (``csv.`/etc/passwd```),
+scripts (``SELECT TRANSFORM … USING``) and functions that call Java or open a name from a text are rejected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_SQL = 1 << 20
 
 _FORBIDDEN_FUNCTIONS = {
     *("java_method", "reflect", "try_reflect"),  # any static method of any class on the class path
-    *("identifier", "read_files", "cloud_files"),  # a table, or a path, out of a text
+    *("identifier", "read_files", "cloud_files"),  # a table or a path, from a text
 }
 _ROWS_FROM = {"range", "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack",
               "json_tuple", "variant_explode", "variant_explode_outer"}  # fmt: skip
@@ -42,17 +42,18 @@ _LOOKS = re.compile(
 
 
 def check(sql: str, tables: Sequence[str] | None = None) -> str:
-    """Give the statement as Spark may run it: without comments and the semicolon at its end.
+    """Return the statement for Spark: without comments and the semicolon at its end.
 
     Args:
         sql: a SELECT (also WITH, VALUES, FROM … SELECT), or SHOW TABLES, SHOW COLUMNS, DESCRIBE or EXPLAIN.
-        tables: the names that it may read; None when they are not known yet.
+        tables: the names of the tables; None if they are not known yet.
 
     Raises:
-        ConfigError: it is no such statement, or reads, writes or calls what it may not; one line with the position.
+        ConfigError: it is another statement, or reads, writes or calls something that is not allowed; one line with the
+            position.
     """
     if len(sql) > MAX_SQL:
-        raise _refused(f"a statement of {len(sql):,} characters; at most {MAX_SQL:,} are read")
+        raise _rejected(f"a statement of {len(sql):,} characters; at most {MAX_SQL:,} are read")
     looks = _LOOKS.fullmatch(sql)
     if looks:
         for name in filter(None, looks.groups()):
@@ -60,10 +61,10 @@ def check(sql: str, tables: Sequence[str] | None = None) -> str:
         return sql.rstrip("; \t\r\n")
     head = _EXPLAIN.match(sql) or _DESCRIBE_QUERY.match(sql)
     before = "" if head is None else head.group()
-    # blanked, not cut off, so that positions stay those of the text that was given
+    # blanked, not removed, so that positions stay the same
     body = _without_comments(_blank(before) + sql[len(before) :])
     if not body.strip():
-        raise _refused("no statement; give a SELECT")
+        raise _rejected("no statement; give a SELECT")
     _check_query(_parse(body), tables)
     return before + body[len(before) :]
 
@@ -74,10 +75,10 @@ def _without_comments(sql: str) -> str:
     try:
         tokens = Spark().tokenize(sql)
     except SqlglotError as error:
-        raise _refused(f"{_first_line(error)}; a text, a name or a comment does not end") from None
+        raise _rejected(f"{_first_line(error)}; a text, a name or a comment does not end") from None
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
-    kept = [_hint_refused(token) for token in tokens]
+    kept = [_hint_rejected(token) for token in tokens]
     pieces, end = [], 0
     for token in kept:
         pieces += [_blank(sql[end : token.start]), sql[token.start : token.end + 1]]
@@ -85,9 +86,9 @@ def _without_comments(sql: str) -> str:
     return "".join(pieces)
 
 
-def _hint_refused(token: Token) -> Token:
+def _hint_rejected(token: Token) -> Token:
     if token.token_type is TokenType.HINT:
-        raise _refused(f"hints (/*+ … */) are not read, line {token.line}; leave them out")
+        raise _rejected(f"hints (/*+ … */) are not read, line {token.line}; leave them out")
     return token
 
 
@@ -98,52 +99,52 @@ def _blank(gap: str) -> str:
 def _parse(sql: str) -> Any:
     quiet = logging.getLogger("sqlglot")
     level = quiet.level
-    quiet.setLevel(logging.CRITICAL)  # it says on stderr that it reads some statements as nothing but text
+    quiet.setLevel(logging.CRITICAL)  # it logs on stderr when it parses a statement as plain text
     try:
         statements = [tree for tree in sqlglot.parse(sql, read="spark") if tree is not None]
     except SqlglotError as error:
-        raise _refused(_first_line(error)) from None
+        raise _rejected(_first_line(error)) from None
     except RecursionError:
-        raise _refused("nested too deep; write it with WITH") from None
-    except (LookupError, AttributeError, TypeError, ValueError) as error:  # the parser's own faults
-        raise _refused(f"it cannot be understood ({type(error).__name__})") from None
+        raise _rejected("nested too deep; write it with WITH") from None
+    except (LookupError, AttributeError, TypeError, ValueError) as error:  # bugs of the parser
+        raise _rejected(f"it cannot be understood ({type(error).__name__})") from None
     finally:
         quiet.setLevel(level)
     if len(statements) != 1:
-        raise _refused(f"{len(statements)} statements; give one")
+        raise _rejected(f"{len(statements)} statements; give one")
     return statements[0]
 
 
 def _check_query(tree: Any, tables: Sequence[str] | None) -> None:
     if not isinstance(tree, (exp.Query, exp.Values)) or isinstance(tree, _ACTS):
-        raise _refused(f"{_words(tree)} is no question; SELECT, WITH, SHOW, DESCRIBE and EXPLAIN are run")
+        raise _rejected(f"{_words(tree)} is no question; SELECT, WITH, SHOW, DESCRIBE and EXPLAIN are run")
     for node in tree.walk():
         if isinstance(node, _ACTS):
-            raise _refused(f"{_words(node)} inside of a question: it may only read the tables")
+            raise _rejected(f"{_words(node)} inside of a question: it may only read the tables")
         if isinstance(node, exp.Table):
             _check_table(node, tables)
         elif isinstance(node, (exp.Anonymous, exp.Func)):
             name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
             if name.lower() in _FORBIDDEN_FUNCTIONS:
-                raise _refused(f"the function {name} is not run{_where(node)}: it reaches beyond the tables")
+                raise _rejected(f"the function {name} is not run{_where(node)}: it reaches beyond the tables")
 
 
 def _check_table(table: exp.Table, tables: Sequence[str] | None) -> None:
     if isinstance(table.this, exp.Func):
         name = table.this.name if isinstance(table.this, exp.Anonymous) else table.this.sql_name()
         if name.lower() not in _ROWS_FROM:
-            raise _refused(f"no rows are read from the function {name}{_where(table)}")
+            raise _rejected(f"no rows are read from the function {name}{_where(table)}")
     elif table.args.get("db") or table.args.get("catalog"):
-        raise _refused(f"{table.name!r} is named with a place before it{_where(table)}; only the tables are read")
+        raise _rejected(f"{table.name!r} is named with a place before it{_where(table)}; only the tables are read")
     elif isinstance(table.this, exp.Identifier):
         if not _is_cte(table):
             _check_name(table.name, tables, _where(table.this))
     else:
-        raise _refused(f"{table.sql('spark')!r} is no table{_where(table)}")
+        raise _rejected(f"{table.sql('spark')!r} is no table{_where(table)}")
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """Whether the name is that of a WITH around it: one before it in the list, or its own if that is RECURSIVE."""
+    """Return whether the name is defined by a WITH around it: earlier in the list, or by itself if RECURSIVE."""
     child: Any = table
     for node in _above(table):
         if isinstance(node, exp.Query):
@@ -166,7 +167,7 @@ def _above(node: Any) -> Iterator[Any]:
 
 def _check_name(name: str, tables: Sequence[str] | None, where: str) -> None:
     if tables is not None and name.lower() not in {table.lower() for table in tables}:
-        raise _refused(f"no table {name!r}{where}{suggest(name, sorted(tables), limit=20)}")
+        raise _rejected(f"no table {name!r}{where}{suggest(name, sorted(tables), limit=20)}")
 
 
 def _where(node: Any) -> str:
@@ -193,5 +194,5 @@ def _first_line(error: SqlglotError) -> str:
     return f"{description}, line {found[0]['line']}, column {found[0]['col']}"
 
 
-def _refused(reason: str) -> ConfigError:
+def _rejected(reason: str) -> ConfigError:
     return ConfigError(reason, "SQL")

@@ -1,4 +1,4 @@
-"""From the rows that Spark gave to the report: lists in the order that people read them, health and findings."""
+"""Assembles a report from the rows of queries: ordered lists, health and findings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Row = Mapping[str, Any]
 
 
 class Slow(NamedTuple):
-    """Something that became slower: whose name it is, the metric's key, and its row."""
+    """A metric that became slower: its description, its key, and its row."""
 
     what: str
     metric: str
@@ -46,7 +46,7 @@ class Slow(NamedTuple):
 
 
 def slowed(rows: Rows) -> list[Slow]:
-    """Give the timers of streams and the endpoints that became slower, those with the most time lost first."""
+    """Return the timers of streams, and the endpoints, that became slower, in the order of the time lost."""
     found = []
     for row in rows["metrics"]:
         timed = row["type"] == "timer" and comparison.is_slower(row)
@@ -65,15 +65,15 @@ def _lost(row: Row) -> float:
     return float((row["p95_now"] - row["p95_before"]) * row["count_now"])
 
 
-def assemble(rows: Rows, asked: TimeRanges, hourly: Sequence[Row]) -> dict[str, Any]:
-    """Give the lists, totals, health and findings of a report, by the names of its fields.
+def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str, Any]:
+    """Return the lists, totals, health and findings of a report, by field name.
 
     Args:
-        rows: of ``queries.ask``.
-        asked: what they are about.
-        hourly: of ``queries.hourly``, for what ``slowed`` gave.
+        rows: the result of ``queries.ask``.
+        ranges: the time ranges of the rows.
+        hourly: the result of ``queries.hourly`` for ``slowed``.
     """
-    failures = [_failure(row, asked) for row in rows["failures"]]
+    failures = [_failure(row, ranges) for row in rows["failures"]]
     failures.sort(key=lambda one: (not one.new, -one.now, -one.events))
     runs = _runs(rows["runs"], failures)
     throughput, outside, records = _throughput(rows)
@@ -85,17 +85,17 @@ def assemble(rows: Rows, asked: TimeRanges, hourly: Sequence[Row]) -> dict[str, 
         "failed_runs": _of(outcomes.get("failed"), "runs"),
         "unknown_runs": _of(outcomes.get("unknown"), "runs"),
     }
-    health = _health(rows, asked, whole[0] if whole else {}, outcomes, records, failures)
+    health = _health(rows, ranges, whole[0] if whole else {}, outcomes, records, failures)
     return {
         "events": sum(row["events"] for row in rows["throughput"]),
         "errors": sum(row["errors"] for row in rows["throughput"]),
         "quarantined": sum(row["lines"] for row in rows["quarantine"]),
         "totals": totals,
         "health": health,
-        "findings": _findings(rows, asked, failures, hourly) if asked.compared.before is not None else [],
+        "findings": _findings(rows, failures, hourly) if ranges.compared.before is not None else [],
         "failures": failures,
         "runs": runs,
-        "step": step_of(asked.shown)[1].total_seconds(),
+        "step": step_of(ranges.shown)[1].total_seconds(),
         "throughput": throughput,
         "outside": outside,
         "streams": _streams(rows),
@@ -112,17 +112,17 @@ def _of(row: Row | None, name: str) -> int:
 
 
 def _whole(number: float) -> int:
-    return round(max(min(number, 2.0**62), -(2.0**62)))  # what JSON's readers take
+    return round(max(min(number, 2.0**62), -(2.0**62)))  # the range of JSON readers
 
 
 # -- lists --------------------------------------------------------------------------------------------------------
 
 
-def _failure(row: Row, asked: TimeRanges) -> Failure:
+def _failure(row: Row, ranges: TimeRanges) -> Failure:
     example = FailureExample(**row["example"]) if row["example"] else None
-    # without a time before there is nothing to be new against
-    now = asked.compared.now
-    new = asked.compared.before is not None and now.since <= row["first"] < now.until
+    # without a time before, no failure is new
+    now = ranges.compared.now
+    new = ranges.compared.before is not None and now.since <= row["first"] < now.until
     return Failure(
         fingerprint=row["fingerprint"], error_type=row["error_type"], message=row["message"] or "",
         level=row["level"], channels=row["channels"], applications=row["applications"], events=row["events"],
@@ -144,9 +144,10 @@ def _runs(rows: Iterable[Row], failures: Sequence[Failure]) -> list[RunStats]:
 
 
 def _throughput(rows: Rows) -> tuple[list[Throughput], list[Outside], dict[str, float]]:
-    """Return the steps that axes show, what is outside of them, and records of the two times compared.
+    """Return the steps that axes show, the events outside of them, and the records of the two times compared.
 
-    An application's counters of records are believed before its runs' reports: those come at a run's end, all at once.
+    If an application has counters of records, they are used instead of its runs' reports, which come only at a run's
+    end.
     """
     counting = {row["application"] for row in rows["records"] if row["kind"] == "counted"}
     kept = [row for row in rows["records"] if (row["kind"] == "counted") == (row["application"] in counting)]
@@ -176,16 +177,16 @@ def _streams(rows: Rows) -> list[StreamSummary]:
             metrics[row["stream"]].append(row)
     made = []
     for name in [*metrics, *(name for name in reported if name not in metrics and name is not None)]:
-        own, said = metrics.get(name, []), reported.get(name)
+        own, report = metrics.get(name, []), reported.get(name)
         timers = sorted((row for row in own if row["type"] == "timer"), key=lambda row: -row["sum"])
         counters = [row["sum"] for row in own if row["metric"] == RECORDS and row["type"] == "counter"]
-        records = _whole(sum(counters)) if counters else said["records"] if said else None
+        records = _whole(sum(counters)) if counters else report["records"] if report else None
         timer = timers[0] if timers else {}
         spent = timer.get("sum")
         made.append(StreamSummary(
-            stream=name, applications=sorted({app for row in [*own, *([said] if said else [])]
+            stream=name, applications=sorted({app for row in [*own, *([report] if report else [])]
                                               for app in row["applications"]}),
-            records=records, bytes=said["bytes"] if said else None, timer=timer.get("metric"), seconds=spent,
+            records=records, bytes=report["bytes"] if report else None, timer=timer.get("metric"), seconds=spent,
             p50=timer.get("p50"), p95=timer.get("p95"), p95_now=timer.get("p95_now"),
             p95_before=timer.get("p95_before"), slower=comparison.is_slower(timer),
             rate=records / spent if records is not None and spent else None,
@@ -240,9 +241,9 @@ def _channels(rows: Iterable[Row]) -> list[ChannelStats]:
 
 
 def _health(
-    rows: Rows, asked: TimeRanges, runs: Row, outcomes: Mapping[str, Row], records: Row, failures: Sequence[Failure]
+    rows: Rows, ranges: TimeRanges, runs: Row, outcomes: Mapping[str, Row], records: Row, failures: Sequence[Failure]
 ) -> list[HealthStat]:
-    some = asked.compared.before is not None
+    some = ranges.compared.before is not None
 
     def pair(found: Iterable[Row], name: str) -> tuple[float, float | None]:
         found = list(found)
@@ -250,7 +251,7 @@ def _health(
         return now, before if some else None
 
     requests = [row for row in rows["metrics"] if row["grouping"] == "metric" and row["metric"] == REQUESTS]
-    figures = [
+    stats = [
         comparison.counted("events", *pair(rows["throughput"], "events"), good=""),
         comparison.counted("errors", *pair(rows["throughput"], "errors"), good="less"),
         comparison.counted("runs", *pair([runs] if runs else [], "runs"), good=""),
@@ -262,10 +263,10 @@ def _health(
         comparison.timed("request time, p95", requests[0] if requests else {}),
         comparison.counted("new failures", sum(failure.new for failure in failures), None, good="less"),
     ]
-    return figures if some else figures[:-1]
+    return stats if some else stats[:-1]
 
 
-def _findings(rows: Rows, asked: TimeRanges, failures: Sequence[Failure], hourly: Sequence[Row]) -> list[HealthFinding]:
+def _findings(rows: Rows, failures: Sequence[Failure], hourly: Sequence[Row]) -> list[HealthFinding]:
     return [
         *_failed_runs(rows["outcomes"]),
         *_worse_failures(failures),
@@ -276,15 +277,15 @@ def _findings(rows: Rows, asked: TimeRanges, failures: Sequence[Failure], hourly
 
 
 def _failed_runs(outcomes: Sequence[Row]) -> Iterable[HealthFinding]:
-    """Tell of applications of which more runs failed than before, or most do."""
+    """Yield findings for applications of which more runs failed than before, or most runs failed."""
     of_all = {row["names"]: row for row in outcomes if row["grouping"] == 1}
     failed = [row for row in outcomes if row["grouping"] == 0 and row["outcome"] == "failed" and row["runs_now"]]
-    told = 0
+    reported = 0
     for row in sorted(failed, key=lambda row: -row["runs_now"]):
         now, before = _of(row, "runs_now"), _of(row, "runs_before")
         every, earlier = (_of(of_all[row["names"]], name) for name in ("runs_now", "runs_before"))
-        if told < _MOST_FINDINGS and (now > before or 2 * now > every):
-            told += 1
+        if reported < _MOST_FINDINGS and (now > before or 2 * now > every):
+            reported += 1
             past = f"{count(before)} of {count(earlier)} before" if earlier else "no run before"
             name = printable(row["names"] or "without an application")
             words = f"{name}: {count(now)} of {count(every)} runs failed; {past}"

@@ -1,8 +1,8 @@
-"""The page's charts: Vega-Lite specifications, drawn to SVG beforehand.
+"""The page's charts: Vega-Lite specifications, rendered to SVG.
 
-Drawn beforehand because a page of plain SVG opens at once, prints, needs no script (so the page can forbid them all,
-whatever text an event holds) and is smaller than Vega's own code. Colours are the page's CSS variables, so one drawing
-serves light and dark. Each chart is drawn wide and narrow, since text in a drawing can't flow.
+Static SVG opens immediately, prints, needs no script (so the page can forbid all scripts, whatever text an event has)
+and is smaller than Vega's own code. Colours are the page's CSS variables, so one drawing serves light and dark. Each
+chart is drawn wide and narrow, because text in a drawing does not flow.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ROW = 24
 
 
 class Chart(NamedTuple):
-    """A chart as SVG, drawn wide and narrow; ``words`` says what it shows to who can't see it."""
+    """A chart as SVG, wide and narrow; ``words`` is its text alternative."""
 
     words: str
     wide: str
@@ -49,7 +49,7 @@ class Chart(NamedTuple):
 
 
 def draw(report: Report) -> dict[str, Chart]:
-    """Draw the charts that the report has numbers for: ``channels``, ``throughput``, ``timers``, ``runs``."""
+    """Draw the charts for which the report has data: ``channels``, ``throughput``, ``timers``, ``runs``."""
     made = {
         "channels": _channels(report),
         "throughput": _throughput(report),
@@ -60,7 +60,7 @@ def draw(report: Report) -> dict[str, Chart]:
 
 
 def outside_in_words(report: Report) -> list[str]:
-    """Return a sentence for the events before and for those after the time that charts show."""
+    """Return a sentence for the events before, and one for those after, the time that charts show."""
     if report.shown is None:
         return []
     shown = f"{minute(report.shown.since)} to {minute(report.shown.until)}"
@@ -74,7 +74,7 @@ def outside_in_words(report: Report) -> list[str]:
 
 
 def runs_shown(report: Report) -> tuple[list[RunStats], int]:
-    """Return the latest runs in the time that charts show, and how many others there are; all if it has none."""
+    """Return the latest runs in the time that charts show (all if there is none), and the number of other runs."""
     latest, time = report.runs[:_MOST_RUNS], report.shown
     shown = [run for run in latest if time is None or time.since <= run.started < time.until] or latest
     return shown, len(latest) - len(shown)
@@ -125,7 +125,7 @@ def _level(level: str | None) -> str:
 def _throughput(report: Report) -> Chart | None:
     if len(report.throughput) < 2:
         return None
-    # A bar for each step, also for those in which nothing came: silence is what one looks for.
+    # Steps without events get a bar, too: they show silence.
     first, last = report.throughput[0].at, report.throughput[-1].at
     steps = (last - first).total_seconds() / report.step + 1
     shown = {"events": "var(--info)", "errors": "var(--error)", "records": "var(--good)"}
@@ -282,7 +282,7 @@ def _runs(report: Report) -> Chart | None:
 
 
 def _log_seconds(values: list[float]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Give scale and axis for times in seconds: ticks at times that people know, from below all values to above."""
+    """Return scale and axis for seconds: ticks at familiar durations, from below all values to above."""
     values = [max(value, 1e-6) for value in values]
     low = max((tick for tick in _TIMES if tick <= min(values)), default=min(values))
     high = min((tick for tick in _TIMES if tick >= max(values)), default=max(values))
@@ -354,5 +354,5 @@ def _svg(spec: dict[str, Any], width: int) -> str:
     sized = {**spec, **panels} if panels else {"width": width, **spec}
     whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **sized, "config": config}
     svg: str = vl_convert.vegalite_to_svg(whole, allowed_base_urls=[])
-    # The picture has one label and its numbers stand in a table; labels of its parts would only be read out in between.
+    # The picture has one label, and its numbers are in a table; screen readers would read the labels of its parts, too.
     return re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", svg)

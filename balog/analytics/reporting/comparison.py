@@ -1,8 +1,8 @@
-"""Now against before: what changed, whether that is more than chance, and since when.
+"""Compares now with before: what changed, whether that is more than chance, and since when.
 
-Counts of n and m events in times of equal length differ by chance by some √(n + m); a difference of less than twice
-that, or of less than a tenth, is called the same. So are percentiles that differ by less than a fifth, or that fewer
-than ``FEW`` values stand behind.
+Counts n and m of times of equal length differ by about √(n + m) by chance. A difference of less than twice that, or of
+less than a tenth, counts as the same. So do percentiles that differ by less than a fifth, or of fewer than ``FEW``
+values.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ __all__ = [
 ]
 
 FEW = 20
-"""Values that a percentile needs to be compared."""
+"""The number of values that a percentile needs for a comparison."""
 
 SLOWER = 1.5
-"""So many times the time before is worth a finding."""
+"""The factor from which a slowdown is a finding."""
 
 Row = Mapping[str, Any]
 
 
 def counted(name: str, now: float | None, before: float | None, *, good: str) -> HealthStat:
-    """Compare counts; ``good`` is ``less``, ``more`` or ``""`` where neither is."""
+    """Compare counts; ``good`` is ``less``, ``more``, or "" if neither is."""
     if now is None or before is None:
         return HealthStat(name=name, unit="count", now=now, before=before, change=None, verdict="unknown")
     same = abs(now - before) <= max(2 * math.sqrt(abs(now) + abs(before)), 0.1 * abs(before))
-    return _figure(name, "count", now, before, same=same, good=good)
+    return _stat(name, "count", now, before, same=same, good=good)
 
 
 def timed(name: str, row: Row, column: str = "p95", counts: str = "count") -> HealthStat:
-    """Compare a percentile of durations in seconds, less being better."""
+    """Compare a percentile of durations in seconds; less is better."""
     now, before = row.get(f"{column}_now"), row.get(f"{column}_before")
     if now is None or before is None:
         return HealthStat(name=name, unit="seconds", now=now, before=before, change=None, verdict="unknown")
     few = min(row.get(f"{counts}_now") or 0, row.get(f"{counts}_before") or 0) < FEW
-    return _figure(name, "seconds", now, before, same=few or 0.8 * before <= now <= 1.2 * before, good="less")
+    return _stat(name, "seconds", now, before, same=few or 0.8 * before <= now <= 1.2 * before, good="less")
 
 
-def _figure(name: str, unit: str, now: float, before: float, *, same: bool, good: str) -> HealthStat:
+def _stat(name: str, unit: str, now: float, before: float, *, same: bool, good: str) -> HealthStat:
     change = now / before if before else None
     if same:
         verdict = "same"
@@ -64,41 +64,41 @@ def _figure(name: str, unit: str, now: float, before: float, *, same: bool, good
     return HealthStat(name=name, unit=unit, now=now, before=before, change=change, verdict=verdict)
 
 
-def change_in_words(figure: HealthStat) -> str:
-    """Say how it changed: ``+12 %``, ``3.2 times as much``, ``none before``, ``about the same``."""
-    if figure.now is None or figure.before is None:
+def change_in_words(stat: HealthStat) -> str:
+    """Return a change as text: ``+12 %``, ``3.2 times as much``, ``none before``, ``about the same``."""
+    if stat.now is None or stat.before is None:
         return "nothing to compare"
-    shown = seconds if figure.unit == "seconds" else count
-    before = shown(figure.before if figure.unit == "seconds" else round(figure.before))  # type: ignore[arg-type]
-    if figure.now == figure.before:
+    shown = seconds if stat.unit == "seconds" else count
+    before = shown(stat.before if stat.unit == "seconds" else round(stat.before))  # type: ignore[arg-type]
+    if stat.now == stat.before:
         return "as before"
-    if figure.change is None:
+    if stat.change is None:
         return "none before"
-    if figure.verdict == "same":
+    if stat.verdict == "same":
         return f"about as before, {before}"
-    if not figure.now:
+    if not stat.now:
         return f"none; {before} before"
-    if figure.change >= 2:
-        return f"{figure.change:.1f} × {before} before"
-    return f"{figure.change - 1:+.0%} from {before}".replace("%", " %")
+    if stat.change >= 2:
+        return f"{stat.change:.1f} × {before} before"
+    return f"{stat.change - 1:+.0%} from {before}".replace("%", " %")
 
 
 def is_more(now: float, before: float) -> bool:
-    """Tell whether a count grew to twice as much or more, beyond chance."""
+    """Return whether a count at least doubled, beyond chance."""
     return now >= 2 * before and now - before > 3 * math.sqrt(now + before)
 
 
 def is_slower(row: Row) -> bool:
-    """Tell whether the p95 of enough values grew to ``SLOWER`` times what it was."""
+    """Return whether the p95 of enough values grew at least by the factor ``SLOWER``."""
     now, before = row.get("p95_now"), row.get("p95_before")
     enough = min(row.get("count_now") or 0, row.get("count_before") or 0) >= FEW
     return enough and now is not None and before is not None and before > 0 and now >= SLOWER * before
 
 
 def since_when(hours: Sequence[Row], now: float, before: float) -> datetime | None:
-    """Give the hour that parts hours near to ``before`` from those near to ``now``, on a log scale, best.
+    """Return the hour that best separates hours near ``before`` from hours near ``now``, on a log scale.
 
-    Null when fewer than three in four of the hours from there on are near to ``now``: it came and went.
+    The result is None if fewer than three in four of the hours from then on are near ``now``: the change was temporary.
 
     Args:
         hours: ``hour`` and ``p95``, in any order.
@@ -107,7 +107,7 @@ def since_when(hours: Sequence[Row], now: float, before: float) -> datetime | No
     middle = math.sqrt(now * before)
     ordered = sorted((row["hour"], row["p95"] > middle) for row in hours if row["p95"] is not None)
     slow = sum(is_slow for _, is_slow in ordered)
-    best, found, passed = 0, None, 0  # passed: slow hours before the one that is looked at
+    best, found, passed = 0, None, 0  # passed: the number of slow hours before this one
     for place, (hour, is_slow) in enumerate(ordered):
         right = (slow - passed) + (place - passed)
         if is_slow and right > best and slow - passed >= 0.75 * (len(ordered) - place):
@@ -117,6 +117,6 @@ def since_when(hours: Sequence[Row], now: float, before: float) -> datetime | No
 
 
 def slower_in_words(what: str, now: float, before: float) -> str:
-    """Say that something takes longer: ``charges: p95 of 1.2 s, was 310 ms (3.9 ×)``."""
+    """Return a slowdown as text: ``charges: p95 is 1.2 s, was 310 ms (3.9 ×)``."""
     shown = span if min(now, before) >= 60 else seconds
     return f"{what}: p95 is {shown(now)}, was {shown(before)} ({now / before:.1f} ×)"

@@ -1,4 +1,4 @@
-"""Numbers and texts as people read them, for the page's and the terminal's tables."""
+"""Formats numbers and texts for people, on the page and in the terminal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _NOTHING = "–"
 
 
 def count(number: int | None) -> str:
-    """Write a whole number: ``12,345``."""
+    """Format a whole number: ``12,345``."""
     return _NOTHING if number is None else f"{number:,}"
 
 
 def amount(number: float | None) -> str:
-    """Write any number with four significant digits, whole ones in full: ``34,099,843``, ``0.04975``."""
+    """Format a number with four significant digits, or a whole number in full: ``34,099,843``, ``0.04975``."""
     if number is None:
         return _NOTHING
     if not math.isfinite(number) or (number and not 1e-4 <= abs(number) < 1e15):
@@ -28,7 +28,7 @@ def amount(number: float | None) -> str:
 
 
 def seconds(number: float | None) -> str:
-    """Write a time that was measured in seconds, in the unit that suits it: ``49.75 ms``, ``1.250 s``."""
+    """Format a duration in a suitable unit: ``49.75 ms``, ``1.250 s``."""
     if number is None:
         return _NOTHING
     size = abs(number)
@@ -42,8 +42,8 @@ def seconds(number: float | None) -> str:
 
 
 def span(number: float) -> str:
-    """Write how many seconds something took: ``3.2 s``, ``10 min 25 s``, ``2 h 05 min``, ``3 d 4 h``."""
-    if not number < 1e10:  # nothing takes centuries
+    """Format a duration of up to days: ``3.2 s``, ``10 min 25 s``, ``2 h 05 min``, ``3 d 4 h``."""
+    if not number < 1e10:  # more than three centuries
         return seconds(number)
     if number < 60:
         return f"{number:.1f} s" if number >= 0.0995 else seconds(number)
@@ -57,7 +57,7 @@ def span(number: float) -> str:
 
 
 def size(number: float | None) -> str:
-    """Write bytes in the unit that suits them: ``512 B``, ``1.204 MB``."""
+    """Format a size in a suitable unit: ``512 B``, ``1.204 MB``."""
     if number is None:
         return _NOTHING
     for factor, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
@@ -67,22 +67,22 @@ def size(number: float | None) -> str:
 
 
 def length(hours: float) -> str:
-    """Write a length of whole hours: ``5 hours``, ``9 days``, ``2 days 3 hours``."""
+    """Format a number of hours: ``5 hours``, ``9 days``, ``2 days 3 hours``."""
     days, rest = divmod(round(hours), 24) if hours >= 48 else (0, round(hours))
     parts = [f"{n:,} {unit}{'' if n == 1 else 's'}" for n, unit in ((days, "day"), (rest, "hour")) if n]
     return " ".join(parts) or "less than an hour"
 
 
 def minute(moment: datetime) -> str:
-    """Write a moment to the minute: ``2026-10-09 22:22``."""
+    """Format a time to the minute: ``2026-10-09 22:22``."""
     return when(moment)[:16]
 
 
 def when(moment: datetime) -> str:
-    """Write a moment to the second: ``2026-10-09 22:22:00``."""
+    """Format a time to the second: ``2026-10-09 22:22:00``."""
     return moment.isoformat(" ", "seconds").partition("+")[0]
 
 
 def printable(text: str | None) -> str:
-    """Show a text as it is, but for control characters and the like; a dash for nothing."""
+    """Replace characters that can't be printed, such as control characters; None becomes a dash."""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text or _NOTHING)

@@ -1,6 +1,6 @@
-"""The report as data: what ``--json`` prints, and what the page and the terminal show.
+"""The report as data: ``--json`` prints it, the page and the terminal show it.
 
-Times are UTC, durations are in seconds, sizes in bytes. ``schemas/report/1.0.0.json`` is made of these.
+Times are UTC, durations are in seconds, sizes in bytes. ``schemas/report/1.0.0.json`` is generated from these classes.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = [
 
 VERSION = "1.0.0"
 MOST_ROWS = 10_000
-"""Rows of each list at most, so that neither the driver's memory nor the document grows with the archive."""
+"""The longest list, so that neither the driver's memory nor the document grows with the archive."""
 
 
 class HealthStat(Struct, kw_only=True):
-    """One number of the health: of the time that is looked at, and of the time before.
+    """A stat of the health, now and before.
 
-    ``unit`` is ``count`` or ``seconds``. ``change`` is now / before, null where either is nothing. ``verdict`` is
-    ``better``, ``worse``, ``same``, or ``unknown`` where there is nothing to compare or neither way is good.
+    ``unit`` is ``count`` or ``seconds``. ``change`` is now / before, null if either is missing. ``verdict`` is
+    ``better``, ``worse``, ``same``, or ``unknown`` if there is nothing to compare, or neither direction is good.
     """
 
     name: str
@@ -54,8 +54,10 @@ class HealthStat(Struct, kw_only=True):
 
 
 class HealthFinding(Struct, kw_only=True):
-    """Something that is worth a look: ``kind`` is ``new_failure``, ``more_failures``, ``failed_runs``, ``slower``,
-    ``silent`` or ``bad_lines``; ``since`` is when it began, where that is known; ``link`` is the page's anchor.
+    """A finding of the health.
+
+    ``kind`` is ``new_failure``, ``more_failures``, ``failed_runs``, ``slower``, ``silent`` or ``bad_lines``. ``since``
+    is when it began, if known. ``link`` is an anchor in the page.
     """
 
     kind: str
@@ -74,8 +76,10 @@ class FailureExample(Struct, kw_only=True):
 
 
 class Failure(Struct, kw_only=True):
-    """Errors of one fingerprint. ``events`` are those of the report's period, ``now`` and ``before`` those of the two
-    times compared; ``new`` says that it was not seen before ``now`` in all that was read; ``runs`` holds a few of them.
+    """Errors with the same fingerprint.
+
+    ``events`` counts those in the report's period, ``now`` and ``before`` those in the two times compared. ``new`` is
+    true if none was before ``now`` in all data. ``runs`` has some run ids.
     """
 
     fingerprint: str
@@ -95,7 +99,7 @@ class Failure(Struct, kw_only=True):
 
 
 class RunStreamStats(Struct, kw_only=True):
-    """What a run's own report says of one stream."""
+    """The records and bytes of one stream in a run's own report."""
 
     stream: str
     records: int | None
@@ -103,8 +107,10 @@ class RunStreamStats(Struct, kw_only=True):
 
 
 class RunStats(Struct, kw_only=True):
-    """One run. ``outcome`` is ``unknown``, and records, bytes and exit code are null, when it left no report; its
-    duration is then the time between its first and its last event. ``failures`` are fingerprints.
+    """One run.
+
+    Without a report, ``outcome`` is ``unknown``; records, bytes and exit code are null; and the duration is the time
+    between the first and the last event. ``failures`` are fingerprints.
     """
 
     run_id: str
@@ -123,8 +129,10 @@ class RunStats(Struct, kw_only=True):
 
 
 class StreamSummary(Struct, kw_only=True):
-    """One stream by its metrics: ``seconds`` is the sum of its timers, ``p50`` and ``p95`` are of the longest of them
-    (``timer``), ``rate`` is records per second of that sum. ``slower`` says that enough values stand behind the change.
+    """The metrics of one stream.
+
+    ``seconds`` is the sum of its timers, ``p50`` and ``p95`` belong to the longest of them (``timer``), and ``rate`` is
+    records per second of that sum. ``slower`` is true only if there are enough values for a comparison.
     """
 
     stream: str
@@ -142,7 +150,7 @@ class StreamSummary(Struct, kw_only=True):
 
 
 class RequestStats(Struct, kw_only=True):
-    """HTTP requests to one endpoint with one status, by the timer ``http_request_duration``."""
+    """HTTP requests to one endpoint with one status, from the timer ``http_request_duration``."""
 
     endpoint: str | None
     status: str | None
@@ -173,7 +181,7 @@ class MetricStats(Struct, kw_only=True):
 
 
 class Throughput(Struct, kw_only=True):
-    """What passed in the time from ``at`` on, as long as the report's ``step``."""
+    """The events and records of one step, which begins at ``at`` and is as long as the report's ``step``."""
 
     at: datetime
     events: int
@@ -182,8 +190,9 @@ class Throughput(Struct, kw_only=True):
 
 
 class Outside(Struct, kw_only=True):
-    """Events of the report's period outside of the time that the charts show. ``side`` is ``before`` or ``after`` it;
-    ``first`` and ``last`` are the times of the first and the last of these events.
+    """Events of the report's period outside of the time that charts show.
+
+    ``side`` is ``before`` or ``after``; ``first`` and ``last`` are the times of the first and the last of these events.
     """
 
     side: str
@@ -195,7 +204,7 @@ class Outside(Struct, kw_only=True):
 
 
 class StageWaits(Struct, kw_only=True):
-    """Seconds that one stage of pipes waited for what stands before it (``read``) and behind it (``write``)."""
+    """Seconds that one stage of pipes waited for its input (``read``) and its output (``write``)."""
 
     stage: str
     read: float
@@ -215,7 +224,7 @@ class ChannelStats(Struct, kw_only=True):
 
 
 class BadLines(Struct, kw_only=True):
-    """Lines that are not events, by what is wrong with them; the first begins at byte ``offset`` of ``file``."""
+    """Invalid lines by reason; the first one is at byte ``offset`` of ``file``."""
 
     reason: str
     lines: int
@@ -226,12 +235,12 @@ class BadLines(Struct, kw_only=True):
 class Report(Struct, kw_only=True):
     """All numbers of the report.
 
-    ``source`` is what was asked: ``files``, ``events`` (the table) or ``rollups``. ``period`` is what all lists are
-    about; null when there is no event. ``compared`` are the two times that the health compares. ``duplicates`` are
-    events that were left out, since another one has their id. ``totals`` counts what lists that hold ``MOST_ROWS`` rows
-    at most do not show: ``failures``, ``runs``, ``failed_runs``, ``unknown_runs``. ``shown`` is the part of ``period``
-    that charts show and that ``throughput`` has steps of: about the middle 99 % of the events and some time on either
-    side; ``outside`` counts the other events. All other numbers are of the whole period.
+    ``source`` is the kind of data: ``files``, ``events`` (the table) or ``rollups``. ``period`` is the time of all
+    lists, null without events. ``compared`` are the two times that the health compares. ``duplicates`` counts events
+    that were dropped because another one has their id. ``totals`` counts all ``failures``, ``runs``, ``failed_runs``
+    and ``unknown_runs``, beyond the ``MOST_ROWS`` rows of a list. ``shown`` is the part of ``period`` that charts show,
+    in the steps of ``throughput``: about the middle 99 % of the events and some time on either side; ``outside`` counts
+    the other events. All other numbers are of the whole period.
     """
 
     version: str = VERSION
@@ -264,5 +273,5 @@ class Report(Struct, kw_only=True):
 
 
 def encode(report: Report) -> str:
-    """Write a report as one JSON document, laid out for people."""
+    """Return a report as one formatted JSON document."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()

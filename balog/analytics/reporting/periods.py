@@ -1,4 +1,4 @@
-"""Which time is asked about, and which one it is compared with."""
+"""Periods of a report: the time that it covers, and the time before to compare with."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _LENGTH = re.compile(r"(\d{1,6})\s*([mhdw])")
 
 
 class Period(Struct, frozen=True):
-    """The time from ``since`` on and before ``until``."""
+    """The time from ``since`` to ``until``, exclusive."""
 
     since: datetime
     until: datetime
 
     @property
     def length(self) -> timedelta:
-        """How long it is."""
+        """The duration."""
         return self.until - self.since
 
 
 class Comparison(Struct, frozen=True):
-    """``now`` is looked at, ``before`` is what it is held against; null where there is nothing before."""
+    """The period ``now``, and the period ``before`` to compare it with, or null."""
 
     now: Period
     before: Period | None
 
 
 def length(text: str, name: str) -> timedelta:
-    """Read ``30m``, ``24h``, ``7d`` or ``2w``.
+    """Parse ``30m``, ``24h``, ``7d`` or ``2w``.
 
     Raises:
-        ConfigError: it is none of those; ``name`` says whose value it is.
+        ConfigError: the text is not valid; ``name`` is the option's name.
     """
     found = _LENGTH.fullmatch(text.strip().lower())
     if found is None or not int(found[1]):
@@ -51,13 +51,13 @@ def length(text: str, name: str) -> timedelta:
 
 
 def moment(text: str, now: datetime, name: str) -> datetime:
-    """Read a moment: RFC 3339 (UTC unless it names a zone), a date (its beginning), ``now``, or a length before now.
+    """Parse a time: RFC 3339 (UTC unless it has a zone), a date (its beginning), ``now``, or a duration before now.
 
-    A length of hours or more is counted back from the full hour: ``24h`` at 14:37 is 14:00 of yesterday. So the
-    numbers are those of whole hours, as rollups have them.
+    A duration of whole hours counts from the full hour: ``24h`` at 14:37 is 14:00 of yesterday. So the numbers are
+    those of whole hours, as in rollups.
 
     Raises:
-        ConfigError: it is none of those; ``name`` says whose value it is.
+        ConfigError: the text is not valid; ``name`` is the option's name.
     """
     text = text.strip()
     if text.lower() == "now":
@@ -69,7 +69,7 @@ def moment(text: str, now: datetime, name: str) -> datetime:
         except OverflowError:
             raise ConfigError(f"{text!r:.60} is before all times", name) from None
     try:
-        # Python 3.10 reads neither the Z nor other than 3 or 6 digits of a second's fraction
+        # Python 3.10 does not parse the Z, or fractions of other than 3 or 6 digits
         whole = re.sub(r"\.(\d{1,9})", lambda digits: "." + digits[1][:6].ljust(6, "0"), text)
         found = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", whole))
         return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
@@ -80,23 +80,23 @@ def moment(text: str, now: datetime, name: str) -> datetime:
 
 
 def whole_hours(since: datetime | None, until: datetime | None) -> bool:
-    """Tell whether both ends are full hours, so that rollups by hour can answer."""
+    """Return whether both ends are full hours, so that hourly rollups are enough."""
     return all(end is None or end == _full_hour(end) for end in (since, until))
 
 
 def compare(
     data: Period, since: datetime | None, until: datetime | None, back: timedelta | None, *, none: bool = False
 ) -> Comparison:
-    """Decide what is now, and what it is compared with.
+    """Return the periods to compare.
 
-    - With ``since``, now is all that was asked for, and before is as long a time right before it.
-    - Without, now is the last day of the data, before is the day before that; where the data is shorter than two
-      days, now is its later half, in whole hours. Less than two hours are not compared.
+    - With ``since``, now is all of the given time, and before is as long a time directly before it.
+    - Without it, now is the last day of the data, and before is the day before that. If the data are shorter than two
+      days, now is their later half, in whole hours. Less than two hours are not compared.
 
     Args:
-        data: the hours that there are events of.
-        since, until: what was asked for; null for all.
-        back: compare with the time so long before instead (``7d``: the same weekday).
+        data: the hours with events.
+        since, until: the given time; None for all.
+        back: compare with the time this much earlier (``7d``: the same weekday).
         none: compare with nothing.
     """
     end = until or data.until
@@ -117,7 +117,7 @@ def compare(
 
 
 def later(moment: datetime, by: timedelta) -> datetime:
-    """Return the moment that is so much later, or the last moment of all times."""
+    """Return a later time, at most the last one that a datetime can hold."""
     return moment + min(by, _LAST - moment)
 
 

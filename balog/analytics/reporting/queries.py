@@ -1,7 +1,7 @@
-"""The report's numbers, asked of rollups by Spark: bounded lists, of the period and of the two times compared.
+"""The report's queries on rollups, in Spark: bounded lists, of the period and of the two times compared.
 
-Each question is one small Spark job over rows of an hour; they are asked at the same time. An hour belongs to the times
-that it is in part in. Nothing here grows with the archive but the work: lists end at ``MOST_ROWS``.
+Each query is one small Spark job over hourly rows; they run concurrently. An hour belongs to every time that it
+overlaps. Lists end at ``MOST_ROWS``, so only the work grows with the archive.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ _MOST_RUNS_OF_A_FAILURE = 20
 
 
 class Bounds(NamedTuple):
-    """The hours of events, the last one whole: those up to a day ahead of now, and all."""
+    """The hours with events, including the last one: those up to a day ahead of now, and all."""
 
     usual: Period
     all: Period
 
 
 def bounds(rollups: Rollups) -> tuple[Bounds | None, int]:
-    """Return the hours that there are events of, null when there is no event, and how many rows of a rollup.
+    """Return the hours with events (None without events), and the number of rows of events and metrics.
 
-    Hours more than a day ahead of now are counted, but are no part of ``usual`` if there are others: one clock that is
-    wrong must not decide what "now" is. Rows are those of events and metrics, which are most.
+    Hours more than a day ahead of now are counted, but are not part of ``usual`` if there are others: one wrong clock
+    must not decide what "now" is.
     """
     ahead = datetime.now(timezone.utc) + timedelta(days=1)
     hour = f.when(f.col("hour") < literal(ahead), f.col("hour"))
@@ -78,9 +78,9 @@ def axes(rollups: Rollups, period: Period, usual: Period) -> Period:
     """Return the part of the period that axes show; see ``time_ranges.axis_period``.
 
     Args:
-        rollups: what the report is about.
-        period: all that was asked about.
-        usual: hours that a clock may be right about; others are outside.
+        rollups: the data.
+        period: the whole period.
+        usual: plausible hours; others are outside.
     """
     inside = Period(max(period.since, usual.since), min(period.until, usual.until))
     if inside.length <= timedelta(0):
@@ -93,7 +93,7 @@ def axes(rollups: Rollups, period: Period, usual: Period) -> Period:
         return period
     seconds = f.unix_seconds("hour")
     first, last = rows.agg(f.percentile(seconds, list(ranks(events)), f.col("events"))).collect()[0][0]
-    # ranks are doubles, so that a percentile may be off by seconds; hours begin at the same minute as the period's
+    # ranks are doubles, so a percentile may be off by seconds; hours begin at the same minute as the period's
     middle = Period(*(inside.since + round((end - _seconds(inside.since)) / 3600) * HOUR for end in (first, last)))
     return axis_period(inside, Period(middle.since, later(middle.until, HOUR)))
 
@@ -106,39 +106,39 @@ def _hours(first: int, last: int) -> Period:
     return Period(_moment(first), later(_moment(last), HOUR))
 
 
-def ask(rollups: Rollups, asked: TimeRanges) -> Rows:
-    """Give the rows of every list, by its name; moments are aware, in UTC."""
-    questions: dict[str, Callable[[], DataFrame]] = {
-        "events": lambda: _events(rollups, asked),
-        "throughput": lambda: _throughput(rollups, asked),
-        "records": lambda: _records(rollups, asked),
-        "metrics": lambda: _metrics(rollups, asked),
-        "failures": lambda: _failures(rollups, asked),
-        "runs": lambda: latest_runs(rollups, asked),
-        "outcomes": lambda: outcomes(rollups, asked),
-        "run_streams": lambda: run_streams(rollups, asked),
+def ask(rollups: Rollups, ranges: TimeRanges) -> Rows:
+    """Return the rows of every list, by name; times are in UTC."""
+    queries: dict[str, Callable[[], DataFrame]] = {
+        "events": lambda: _events(rollups, ranges),
+        "throughput": lambda: _throughput(rollups, ranges),
+        "records": lambda: _records(rollups, ranges),
+        "metrics": lambda: _metrics(rollups, ranges),
+        "failures": lambda: _failures(rollups, ranges),
+        "runs": lambda: latest_runs(rollups, ranges),
+        "outcomes": lambda: outcomes(rollups, ranges),
+        "run_streams": lambda: run_streams(rollups, ranges),
         "quarantine": lambda: _quarantine(rollups),
     }
     with ThreadPoolExecutor(4) as threads:
-        found = threads.map(lambda question: _rows(question()), questions.values())
-        rows = dict(zip(questions, found))
+        found = threads.map(lambda query: _rows(query()), queries.values())
+        rows = dict(zip(queries, found))
     many = len(rows["failures"]) == MOST_ROWS
-    rows["all_failures"] = [{"count": _all_failures(rollups, asked).count() if many else len(rows["failures"])}]
+    rows["all_failures"] = [{"count": _all_failures(rollups, ranges).count() if many else len(rows["failures"])}]
     return rows
 
 
-def hourly(rollups: Rollups, asked: TimeRanges, keys: Sequence[tuple[str, str | None, str | None]]) -> list[Row]:
-    """Give ``metric, stream, endpoint, hour, count, p95`` of a few metrics, over the times compared."""
-    if not keys or asked.compared.before is None:
+def hourly(rollups: Rollups, ranges: TimeRanges, keys: Sequence[tuple[str, str | None, str | None]]) -> list[Row]:
+    """Return ``metric, stream, endpoint, hour, count, p95`` of a few metrics, over the times compared."""
+    if not keys or ranges.compared.before is None:
         return []
     wanted = f.lit(False)
     for metric, stream, endpoint in keys:
         places = [f.col(name).eqNullSafe(f.lit(of)) for name, of in (("stream", stream), ("endpoint", endpoint))]
         wanted |= (f.col("metric") == metric) & places[0] & places[1]
-    both = within(asked.compared.before) | within(asked.compared.now)
+    both = within(ranges.compared.before) | within(ranges.compared.now)
     rows = rollups.metrics.where(both).select(
         "metric",
-        # a stream is looked at over all endpoints, an endpoint over all streams
+        # a stream is aggregated over all endpoints, an endpoint over all streams
         *(f.when(_any_key(keys, name), f.col(name)).alias(name) for name in ("stream", "endpoint")),
         "hour", "count", "sketch",
     )  # fmt: skip
@@ -156,57 +156,57 @@ def _any_key(keys: Sequence[tuple[str, str | None, str | None]], name: str) -> C
     return f.col("metric").isin(metrics)
 
 
-# -- the questions ------------------------------------------------------------------------------------------------
+# -- the queries -------------------------------------------------------------------------------------------------
 
 
-def _events(rollups: Rollups, asked: TimeRanges) -> DataFrame:
-    rows, sums = _counts(rollups, asked)
-    inside = within(asked.period)
+def _events(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
+    rows, sums = _counts(rollups, ranges)
+    inside = within(ranges.period)
     ends = [f.min(f.when(inside, f.col("first"))).alias("first"), f.max(f.when(inside, f.col("last"))).alias("last")]
     found = rows.groupBy("channel", "level", "application").agg(*sums, *ends)
     return found.orderBy(f.desc("events"), "channel", "level").limit(MOST_ROWS)
 
 
-def _throughput(rollups: Rollups, asked: TimeRanges) -> DataFrame:
-    rows, sums = _counts(rollups, asked)
-    inside = within(asked.period)
+def _throughput(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
+    rows, sums = _counts(rollups, ranges)
+    inside = within(ranges.period)
     ends = [f.min(f.when(inside, f.col("first"))).alias("first"), f.max(f.when(inside, f.col("last"))).alias("last")]
-    return rows.groupBy(*by_step(asked)).agg(*sums, *ends).orderBy("side", "at")
+    return rows.groupBy(*by_step(ranges)).agg(*sums, *ends).orderBy("side", "at")
 
 
-def _counts(rollups: Rollups, asked: TimeRanges) -> tuple[DataFrame, list[Column]]:
-    """Give the rows of events that are read, and the sums of events and of errors among them."""
+def _counts(rollups: Rollups, ranges: TimeRanges) -> tuple[DataFrame, list[Column]]:
+    """Return the rows of events to read, and the sums of events and of errors."""
     errors = f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0)
     sums = [
         f.coalesce(f.sum(f.when(span, f.col(name))), f.lit(0)).alias(f"{name}{suffix}")
-        for suffix, span in spans_of(asked).items()
+        for suffix, span in spans_of(ranges).items()
         for name in ("events", "errors")
     ]
-    return rollups.events.where(read(asked)).withColumn("errors", errors), sums
+    return rollups.events.where(read(ranges)).withColumn("errors", errors), sums
 
 
-def _records(rollups: Rollups, asked: TimeRanges) -> DataFrame:
-    """Give records by step and application, as counters say (``counted``) and as runs report (``reported``)."""
-    wanted = read(asked)
+def _records(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
+    """Return records by step and application, from counters (``counted``) and from runs' reports (``reported``)."""
+    wanted = read(ranges)
     counted = rollups.metrics.where(wanted & (f.col("metric") == RECORDS) & (f.col("type") == "counter"))
     reported = rollups.runs.where(wanted & f.col("run.records").isNotNull())
     pairs = (("counted", counted, f.col("sum")), ("reported", reported, f.col("run.records").cast("double")))
     parts = [
-        frame.select(*by_step(asked), "hour", "application", f.lit(kind).alias("kind"), number.alias("number"))
+        frame.select(*by_step(ranges), "hour", "application", f.lit(kind).alias("kind"), number.alias("number"))
         for kind, frame, number in pairs
     ]
     rows = parts[0].unionByName(parts[1])
     sums = [
         finite(f.sum(f.when(span, f.col("number")))).alias(f"records{suffix}")
-        for suffix, span in spans_of(asked).items()
+        for suffix, span in spans_of(ranges).items()
     ]
     return rows.groupBy("at", "side", "application", "kind").agg(*sums)
 
 
-def _metrics(rollups: Rollups, asked: TimeRanges) -> DataFrame:
-    """Give metrics by themselves, by stream, by endpoint and status, and by stage: ``grouping`` tells which."""
-    rows = rollups.metrics.where(read(asked))
-    spans = spans_of(asked)
+def _metrics(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
+    """Return metrics alone, by stream, by endpoint and status, and by stage, as ``grouping`` says."""
+    rows = rollups.metrics.where(read(ranges))
+    spans = spans_of(ranges)
     request = f.col("metric") == REQUESTS
     rows = rows.select(
         "metric", "type", "stream", "stage", "application",
@@ -228,7 +228,7 @@ def _metrics(rollups: Rollups, asked: TimeRanges) -> DataFrame:
         [[f.col(name) for name in names] for names in sets],
         *(f.col(name) for name in ("metric", "type", "stream", "endpoint", "status", "stage")),
     ).agg(f.grouping_id().alias("grouping"), *merges)
-    # Bits of the grouping, from the left: metric, type, stream, endpoint, status, stage; 1 is "over all of it".
+    # Bits of the grouping, from the left: metric, type, stream, endpoint, status, stage; 1 means aggregated.
     kinds = {0b001111: "metric", 0b000111: "stream", 0b001001: "request", 0b001011: "endpoint", 0b001110: "stage"}
     kind = f.create_map(*(part for bits, name in kinds.items() for part in (f.lit(bits), f.lit(name))))
     groups = groups.withColumn("grouping", f.element_at(kind, f.col("grouping").cast("int")))
@@ -245,20 +245,20 @@ def _metrics(rollups: Rollups, asked: TimeRanges) -> DataFrame:
     return groups.where(wanted).select(*kept, *shares).orderBy(f.desc_nulls_last("count")).limit(MOST_ROWS)
 
 
-def _failures(rollups: Rollups, asked: TimeRanges) -> DataFrame:
-    return _all_failures(rollups, asked).orderBy(f.desc("events"), "fingerprint").limit(MOST_ROWS)
+def _failures(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
+    return _all_failures(rollups, ranges).orderBy(f.desc("events"), "fingerprint").limit(MOST_ROWS)
 
 
-def _all_failures(rollups: Rollups, asked: TimeRanges) -> DataFrame:
-    spans = spans_of(asked)
+def _all_failures(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
+    spans = spans_of(ranges)
     events = [f.coalesce(f.sum(f.when(inside, f.col("events"))), f.lit(0)).alias(f"events{suffix}")
               for suffix, inside in spans.items()]  # fmt: skip
-    inside = within(asked.period)
+    inside = within(ranges.period)
     some = [
         f.array_sort(f.slice(f.collect_set(f.when(inside, f.col(name))), 1, _MOST_RUNS_OF_A_FAILURE)).alias(alias)
         for name, alias in (("channel", "channels"), ("application", "applications"), ("example.run_id", "runs"))
     ]
-    groups = rollups.errors.where(f.col("hour") < literal(asked.period.until)).groupBy("fingerprint").agg(
+    groups = rollups.errors.where(f.col("hour") < literal(ranges.period.until)).groupBy("fingerprint").agg(
         f.max("error_type").alias("error_type"), f.max("message").alias("message"),
         f.max_by("level", f.when(f.col("level") == "CRITICAL", 2).when(f.col("level") == "ERROR", 1).otherwise(0))
         .alias("level"),
@@ -282,7 +282,10 @@ def _moment(micros: int) -> datetime:
 
 
 def _rows(frame: DataFrame) -> list[Row]:
-    """Give rows as dictionaries. Moments travel as microseconds: Spark would give them in the process's zone."""
+    """Return rows as dictionaries.
+
+    Times are fetched as microseconds, because Spark would convert them to the process's time zone.
+    """
     moments = [field.name for field in frame.schema if isinstance(field.dataType, t.TimestampType)]
     frame = frame.withColumns({name: f.unix_micros(name) for name in moments}) if moments else frame
     found = [row.asDict(recursive=True) for row in frame.collect()]

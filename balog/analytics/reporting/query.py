@@ -1,4 +1,4 @@
-"""What ``balog report`` was asked, understood before Spark starts."""
+"""The options of ``balog report``, parsed before Spark starts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _RELATIVE = re.compile(r"\s*\d+\s*[mhdwMHDW]\s*")
 
 
 class ReportQuery(NamedTuple):
-    """What is asked of events.
+    """What to report.
 
     Attributes:
-        since, until: the time asked about; null for no end.
-        back: how long before lies what it is compared with; null for right before.
-        compared: whether it is compared at all.
+        since, until: the time range; None for no end.
+        back: how much earlier the time to compare with is; None for directly before.
+        compared: whether to compare.
         channel: a glob, see ``channel_pattern``.
-        where: a condition over events.
-        made: when it was asked.
+        where: a condition on events.
+        made: the time of the query.
     """
 
     since: datetime | None
@@ -37,26 +37,26 @@ class ReportQuery(NamedTuple):
 
     @property
     def of_rollups(self) -> bool:
-        """Whether rollups by hour can answer: whole hours, and all events of them."""
+        """Whether hourly rollups are enough: whole hours, and all events of them."""
         return not self.channel and self.where is None and self.of_whole_hours
 
     @property
     def of_whole_hours(self) -> bool:
-        """Whether the time asked about begins and ends with a full hour."""
+        """Whether the time range begins and ends with a full hour."""
         return whole_hours(self.since, self.until)
 
     @property
     def past_the_hour(self) -> timedelta:
-        """How long after a full hour the hours have to begin for the time asked about to begin, or end, with one."""
+        """How long after a full hour the hours have to begin, so that the time range begins or ends with one."""
         edge = self.since or self.until
         return timedelta(0) if edge is None else (edge - EPOCH) % HOUR
 
     @property
     def earliest(self) -> datetime | None:
-        """The beginning of what has to be read, the time before included; null for all."""
+        """The beginning of the data to read, including the time before; None for all."""
         if self.since is None or not self.compared:
             return self.since
-        # events end when it was asked; a clock that is a day ahead is still believed, see numbers.bounds
+        # events end when the query was made; a clock that is a day ahead is accepted, see queries.bounds
         end = self.until or max(self.since, self.made + DAY + HOUR)
         try:
             return self.since - (self.back or (end - self.since))
@@ -65,7 +65,7 @@ class ReportQuery(NamedTuple):
 
     @property
     def conditions(self) -> list[str]:
-        """What events have to meet, in words."""
+        """The conditions on events, as text."""
         parts = [f"channel {self.channel}"] if self.channel else []
         return parts + ([f"where {self.where.text}"] if self.where is not None else [])
 
@@ -73,19 +73,19 @@ class ReportQuery(NamedTuple):
 def parse_query(
     since: str = "", until: str = "", compare: str = "", channel: str = "", where: str = "", now: datetime | None = None
 ) -> ReportQuery:
-    """Read the options of ``balog report``; each may be "".
+    """Parse the options of ``balog report``; each may be "".
 
-    A ``since`` that is a length of time means the time up to now, the running hour included.
+    A ``since`` that is a duration means the time up to now, including the current hour.
 
     Args:
         since, until: see ``periods.moment``.
-        compare: a length of time, ``none``, or "" for right before.
+        compare: a duration, ``none``, or "" for directly before.
         channel: a glob over channels.
         where: a condition, see ``balog.expressions``.
         now: the present.
 
     Raises:
-        ConfigError: one of them cannot be understood, or ``until`` is not after ``since``.
+        ConfigError: an option is not valid, or ``until`` is not after ``since``.
     """
     made = now or datetime.now(timezone.utc)
     begin = moment(since, made, "--since") if since else None
@@ -102,14 +102,14 @@ def parse_query(
     try:
         condition = Expression(where) if where else None
         if condition is not None:
-            condition.to_spark()  # what Spark cannot say is refused before it starts
+            condition.to_spark()  # a condition that Spark can't evaluate is rejected before it starts
     except ConfigError as error:
         raise ConfigError(error.reason, "--where") from None
     return ReportQuery(begin, end, back, compared, channel, condition, made)
 
 
 def channel_pattern(glob: str) -> str:
-    """Give a regular expression, for Python and Java, of a glob: ``*`` is any text, ``?`` is any character.
+    """Return a regular expression, for Python and Java, of a glob: ``*`` is any text, ``?`` is any character.
 
     >>> channel_pattern("tap_*.metric")
     '^tap_.*\\\\.metric$'

@@ -1,4 +1,4 @@
-"""The report: what is asked, answered out of raw events, of tables or of their rollups."""
+"""Makes the report from raw events, from tables, or from their rollups."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _COLUMNS = """id string, channel string, timestamp timestamp, level string, sche
 _BAD = QUARANTINE.simpleString()
 _FEW = 50_000  # rows of a rollup
 _SMALL = {
-    # Spark compiles each question to Java classes; of few rows it has counted all before those are there
+    # Spark compiles each query to Java classes; for few rows, interpreting it is faster
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
@@ -46,74 +46,74 @@ _SMALL = {
 
 
 def make_report(
-    spark: SparkSession, paths: Sequence[str], question: ReportQuery, files: int | None = None, **options: Any
+    spark: SparkSession, paths: Sequence[str], query: ReportQuery, files: int | None = None, **options: Any
 ) -> Report:
-    """Read what was asked about and count it.
+    """Read the data and make the report.
 
     Args:
-        spark: a session that knows the format ``balog``.
-        paths: as the format takes them; or one place of tables.
-        question: what is asked.
-        files: how many files these are, to be told.
+        spark: a session with the format ``balog``.
+        paths: as the format takes them; or one location of tables.
+        query: what to report.
+        files: the number of files, for the report.
         options: of the format ``balog``.
 
     Raises:
-        ConfigError: a path that does not exist.
+        ConfigError: a path does not exist.
     """
     if is_tables(paths[0]):
-        return _of_tables(spark, paths, question)
-    if question.of_rollups:
-        times = {"since": question.earliest, "until": question.until}
+        return _of_tables(spark, paths, query)
+    if query.of_rollups:
+        times = {"since": query.earliest, "until": query.until}
         named = {name: when.isoformat() for name, when in times.items() if when is not None}
         rows = rolling.from_files(spark, paths, **options, **named)
     else:
         events = spark.read.format("balog").options(**options).schema(f"{_COLUMNS}, quarantine {_BAD}")
-        rows = _counted(_chosen(events.load(list(paths)), question), question)
-    return _of_rows(rows, question, paths, "files", files)
+        rows = _aggregate(_select(events.load(list(paths)), query), query)
+    return _of_rows(rows, query, paths, "files", files)
 
 
-def _of_tables(spark: SparkSession, paths: Sequence[str], question: ReportQuery) -> Report:
+def _of_tables(spark: SparkSession, paths: Sequence[str], query: ReportQuery) -> Report:
     tables = open_tables(spark, paths[0])
-    if question.of_rollups and "rollup_events" in tables.names():
-        return report_of(_stored(tables, question), question, paths, "rollups")
-    events = _chosen(tables.frame("events", question.earliest, question.until), question)
-    return _of_rows(_counted(events, question, once=False), question, paths, "events")
+    if query.of_rollups and "rollup_events" in tables.names():
+        return report_of(_stored(tables, query), query, paths, "rollups")
+    events = _select(tables.frame("events", query.earliest, query.until), query)
+    return _of_rows(_aggregate(events, query, once=False), query, paths, "events")
 
 
-def _stored(tables: Tables, question: ReportQuery) -> Rollups:
-    """Give the stored rollups; failures of all times, since what is new was not there before."""
-    some = tables.rollups(question.earliest, question.until)
-    if question.earliest is None:
+def _stored(tables: Tables, query: ReportQuery) -> Rollups:
+    """Return the stored rollups; failures of all times, because a new one must not have occurred before."""
+    some = tables.rollups(query.earliest, query.until)
+    if query.earliest is None:
         return some
-    return some._replace(errors=tables.rollups(None, question.until).errors)
+    return some._replace(errors=tables.rollups(None, query.until).errors)
 
 
-def _chosen(events: DataFrame, question: ReportQuery) -> DataFrame:
-    """Give the events that were asked about, and lines that are none."""
+def _select(events: DataFrame, query: ReportQuery) -> DataFrame:
+    """Return the events that match the query, and invalid lines."""
     wanted = f.lit(True)
-    if question.earliest is not None:
-        wanted &= f.col("timestamp") >= literal(question.earliest)
-    if question.until is not None:
-        wanted &= f.col("timestamp") < literal(question.until)
-        if question.since and question.back and question.earliest and not question.of_whole_hours:
-            # hours that the time before ends within have no more events than those of it
-            wanted &= (f.col("timestamp") < literal(question.until - question.back)) | (
-                f.col("timestamp") >= literal(question.since)
+    if query.earliest is not None:
+        wanted &= f.col("timestamp") >= literal(query.earliest)
+    if query.until is not None:
+        wanted &= f.col("timestamp") < literal(query.until)
+        if query.since and query.back and query.earliest and not query.of_whole_hours:
+            # omit the events between before and now, unless they share an hour with either
+            wanted &= (f.col("timestamp") < literal(query.until - query.back)) | (
+                f.col("timestamp") >= literal(query.since)
             )
-    if question.channel:
-        wanted &= f.col("channel").rlike(channel_pattern(question.channel))
-    if question.where is not None:
+    if query.channel:
+        wanted &= f.col("channel").rlike(channel_pattern(query.channel))
+    if query.where is not None:
         events = events.withColumn("payload", f.try_parse_json("payload_json"))
-        wanted &= f.expr(question.where.to_spark())
+        wanted &= f.expr(query.where.to_spark())
     if "quarantine" in events.columns:
         wanted |= f.col("quarantine").isNotNull()
     return events.where(wanted).drop("payload")
 
 
-def _counted(events: DataFrame, question: ReportQuery, *, once: bool = True) -> DataFrame:
-    """Give rollup rows of hours that begin so long after the full one as the time asked about does."""
-    shift = f.make_dt_interval(secs=f.lit(question.past_the_hour.total_seconds()).cast("decimal(18,6)"))
-    if not question.past_the_hour:
+def _aggregate(events: DataFrame, query: ReportQuery, *, once: bool = True) -> DataFrame:
+    """Return rollup rows of hours that begin at the same minute as the time range."""
+    shift = f.make_dt_interval(secs=f.lit(query.past_the_hour.total_seconds()).cast("decimal(18,6)"))
+    if not query.past_the_hour:
         return rolling.from_events(events, once=once)
     rows = rolling.from_events(events.withColumn("timestamp", f.col("timestamp") - shift), once=once)
     return rows.withColumns(
@@ -126,16 +126,16 @@ def _counted(events: DataFrame, question: ReportQuery, *, once: bool = True) -> 
 
 
 def _of_rows(
-    rows: DataFrame, question: ReportQuery, paths: Sequence[str], source: str, files: int | None = None
+    rows: DataFrame, query: ReportQuery, paths: Sequence[str], source: str, files: int | None = None
 ) -> Report:
     kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        # reads the files; the questions below are asked at the same time
+        # reads the files; the queries below run concurrently
         copies = kept.where(f"kind = '{COPIES}'").agg(f.coalesce(f.sum("count"), f.lit(0))).collect()[0][0]
-        made = report_of(rolling.split(kept), question, paths, source, files)
+        made = report_of(rolling.split(kept), query, paths, source, files)
         return msgspec.structs.replace(made, duplicates=copies)
     finally:
-        kept.unpersist(blocking=True)  # else a stop right behind it prints traces
+        kept.unpersist(blocking=True)  # otherwise stopping right after this would print traces
 
 
 @contextmanager
@@ -154,60 +154,60 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
 
 
 def report_of(
-    rollups: Rollups, question: ReportQuery, sources: Sequence[str], source: str, files: int | None = None
+    rollups: Rollups, query: ReportQuery, sources: Sequence[str], source: str, files: int | None = None
 ) -> Report:
-    """Make the report out of rollups.
+    """Make the report from rollups.
 
     Args:
         rollups: merged or not.
-        question: its channel and condition have been applied already.
-        sources, source, files: what is told of where they are from, see ``Report``.
+        query: its channel and condition have been applied already.
+        sources, source, files: see ``Report``.
     """
     data, rows = bounds(rollups)
-    asked = _time_ranges(data, question)
+    ranges = _time_ranges(data, query)
     if data is not None:
-        asked = asked._replace(shown=axes(rollups, asked.period, data.usual))
+        ranges = ranges._replace(shown=axes(rollups, ranges.period, data.usual))
     with _settings(rollups.events.sparkSession, _SMALL if rows <= _FEW else {}):
-        if rows <= _FEW:  # one task without a shuffle is done before several are shared out
+        if rows <= _FEW:  # one task without a shuffle is faster than several
             rollups = rolling.Rollups(*(frame.coalesce(1) for frame in rollups))
-        found = ask(rollups, asked)
+        found = ask(rollups, ranges)
         keys = [(slow.metric, slow.stream, slow.endpoint) for slow in slowed(found)]
-        lists = assemble(found, asked, hourly(rollups, asked, keys))
+        lists = assemble(found, ranges, hourly(rollups, ranges, keys))
     return Report(
-        made=question.made,
+        made=query.made,
         sources=list(sources),
         source=source,
         files=files,
-        conditions=question.conditions,
-        period=asked.period if data is not None else None,
-        compared=asked.compared if data is not None else None,
-        shown=asked.shown if data is not None else None,
+        conditions=query.conditions,
+        period=ranges.period if data is not None else None,
+        compared=ranges.compared if data is not None else None,
+        shown=ranges.shown if data is not None else None,
         **lists,
     )
 
 
-def _time_ranges(found: Bounds | None, question: ReportQuery) -> TimeRanges:
-    """Give the times; of no data at all, those that were asked about, or nothing."""
-    since, until = question.since, question.until
+def _time_ranges(found: Bounds | None, query: ReportQuery) -> TimeRanges:
+    """Return the time ranges; without data, those of the query, or empty ones."""
+    since, until = query.since, query.until
     if found is None:
-        moment = since or until or question.made
+        moment = since or until or query.made
         found = Bounds(Period(moment, moment), Period(moment, moment))
     data = found.usual
-    compared = compare(data, since, until, question.back, none=not question.compared)
+    compared = compare(data, since, until, query.back, none=not query.compared)
     if compared.before is not None and compared.before.until <= data.since:
-        compared = compare(data, since, until, question.back, none=True)  # there is nothing before to compare with
+        compared = compare(data, since, until, query.back, none=True)  # there is nothing before to compare with
     first = since or found.all.since
     period = Period(first, max(until or found.all.until, first))
     return TimeRanges(period, compared, period)
 
 
-def empty_report(paths: Sequence[str], question: ReportQuery) -> Report:
-    """Give the report of paths that hold no file; it takes no Spark."""
+def empty_report(paths: Sequence[str], query: ReportQuery) -> Report:
+    """Return the report of paths without files; it needs no Spark."""
     first = ("events", "throughput", "records", "metrics", "failures", "all_failures")
     names = (*first, "runs", "outcomes", "run_streams", "quarantine")
-    asked = _time_ranges(None, question)
-    lists = assemble({name: [] for name in names}, asked, [])
+    ranges = _time_ranges(None, query)
+    lists = assemble({name: [] for name in names}, ranges, [])
     return Report(
-        made=datetime.now(timezone.utc), sources=list(paths), source="files", files=0, conditions=question.conditions,
+        made=datetime.now(timezone.utc), sources=list(paths), source="files", files=0, conditions=query.conditions,
         period=None, compared=None, **lists,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The report's questions about runs, asked of rollups by Spark."""
+"""The report's queries about runs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 __all__ = ["latest_runs", "outcomes", "run_streams"]
 
-_LONGEST = 1e8  # seconds that a run may say it took, three years
+_LONGEST = 1e8  # the longest plausible duration of a run in seconds, three years
 
 
 def _took() -> Column:
-    """Give the duration that a run reports, null where no run can take that: what one event says stops no report."""
+    """Return the duration in a run's report, or null if it is implausible: one event must not break the report."""
     return f.when(f.col("run.duration").between(0, _LONGEST), f.col("run.duration"))
 
 
-def _runs(rollups: Rollups, asked: TimeRanges) -> DataFrame:
-    """Give a row for each run that has events in the period or before; ``span`` says in which of the two it ended."""
-    parts = rollups.runs.where(read(asked)).groupBy("run_id", "application").agg(
+def _runs(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
+    """Return a row for each run with events in the period or before; ``hour`` is the last hour with events."""
+    parts = rollups.runs.where(read(ranges)).groupBy("run_id", "application").agg(
         f.min("first").alias("first"), f.max("last").alias("last"),
         f.sum("events").alias("events"), f.sum("errors").alias("errors"), f.max("run").alias("run"),
         f.max("hour").alias("hour"),
@@ -38,7 +38,7 @@ def _runs(rollups: Rollups, asked: TimeRanges) -> DataFrame:
     spent = f.max("last").cast("double") - f.min("first").cast("double")
     return parts.groupBy("run_id").agg(
         f.array_sort(f.slice(f.collect_set("application"), 1, 20)).alias("applications"),
-        # its own clock, where that says clearly more than its first event
+        # its own clock, if that is clearly earlier than its first event
         f.when(begun < f.min("first") - f.expr("INTERVAL 1 SECOND"), begun).otherwise(f.min("first")).alias("started"),
         f.coalesce(f.max(_took()), spent).alias("duration"),
         outcome.alias("outcome"),
@@ -50,9 +50,9 @@ def _runs(rollups: Rollups, asked: TimeRanges) -> DataFrame:
     )  # fmt: skip
 
 
-def latest_runs(rollups: Rollups, asked: TimeRanges) -> DataFrame:
-    """Give the runs that ended in the period, the latest first."""
-    rows = _runs(rollups, asked).where(within(asked.period)).drop("hour")
+def latest_runs(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
+    """Return the runs that ended in the period, latest first."""
+    rows = _runs(rollups, ranges).where(within(ranges.period)).drop("hour")
     streams = f.transform(
         f.slice("streams", 1, 100),
         lambda one: f.struct(
@@ -62,17 +62,17 @@ def latest_runs(rollups: Rollups, asked: TimeRanges) -> DataFrame:
     return rows.withColumn("streams", streams).orderBy(f.desc("started"), "run_id").limit(MOST_ROWS)
 
 
-def outcomes(rollups: Rollups, asked: TimeRanges) -> DataFrame:
-    """Give runs by application and outcome, and over all of them (``applications`` null) their durations' p95."""
-    rows = _runs(rollups, asked).withColumnRenamed("duration", "took")
-    spans = spans_of(asked)
+def outcomes(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
+    """Return runs by application and outcome, and over all of them (``names`` null) the p95 of their durations."""
+    rows = _runs(rollups, ranges).withColumnRenamed("duration", "took")
+    spans = spans_of(ranges)
     for suffix, inside in spans.items():
         rows = rows.withColumn(f"in{suffix}", f.when(inside, 1)).withColumn(
             f"duration{suffix}", f.when(inside, f.col("took"))
         )
     counts = [f.sum(f"in{suffix}").alias(f"runs{suffix}") for suffix in spans]
     slow = [f.percentile(f"duration{suffix}", 0.95).alias(f"p95{suffix}") for suffix in spans]
-    # brokers and the like are of every run; who runs is the tap, and its target
+    # brokers take part in every run; the run belongs to the tap and its target
     others = f.array_remove("applications", "balog")
     name = f.array_join(f.when(f.size(others) > 0, others).otherwise(f.col("applications")), ", ")
     by = rows.select("*", name.alias("names")).groupingSets(
@@ -82,9 +82,9 @@ def outcomes(rollups: Rollups, asked: TimeRanges) -> DataFrame:
     return found.orderBy(f.desc("grouping"), f.desc_nulls_last("runs")).limit(MOST_ROWS)
 
 
-def run_streams(rollups: Rollups, asked: TimeRanges) -> DataFrame:
-    """Give what runs report of their streams, in the period."""
-    rows = rollups.runs.where(within(asked.period) & f.col("run").isNotNull())
+def run_streams(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
+    """Return the streams in the reports of runs, in the period."""
+    rows = rollups.runs.where(within(ranges.period) & f.col("run").isNotNull())
     one = rows.select("application", f.explode("run.streams").alias("one"))
     found = one.groupBy("one.stream").agg(
         f.try_sum("one.records").alias("records"), f.try_sum("one.bytes").alias("bytes"),

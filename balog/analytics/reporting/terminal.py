@@ -1,4 +1,4 @@
-"""The report's tables for a terminal or a pipe."""
+"""Prints the report's tables to a terminal or a pipe."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from balog.analytics.reporting.model import Report
 __all__ = ["MOST_ROWS_PRINTED", "print_tables"]
 
 MOST_ROWS_PRINTED = 20
-"""So many rows of each table are printed; the page and ``--json`` have more."""
+"""Rows of each table that are printed; the page and ``--json`` have more."""
 
 _WIDE = 110
-"""Columns that a terminal needs to be shown every column of a table."""
+"""The width of a terminal that shows every column."""
 
 _COLOURS = {
     "ERROR": "red",
@@ -39,7 +39,7 @@ _COLOURS = {
 
 
 def print_tables(report: Report) -> None:
-    """Print the report to stdout: for a terminal in its width and colours, else plain and as wide as it needs."""
+    """Print the report to stdout: a terminal gets its width and colours, a pipe plain text of any width."""
     console = Console(file=sys.stdout)
     if not console.is_terminal:
         console = Console(file=sys.stdout, width=200, no_color=True, highlight=False)
@@ -74,11 +74,11 @@ def _health(console: Console, report: Report) -> None:
     if report.compared.before is None:
         return
     table = _Table(console, "Health", "", "*now", "*before", "change")
-    for figure in report.health:
-        shown = seconds if figure.unit == "seconds" else amount
-        change = change_in_words(figure) if figure.before is not None else ""
-        table.add_row(figure.name, shown(figure.now), shown(figure.before),
-                      Text(change, _COLOURS.get(figure.verdict, "")))  # fmt: skip
+    for stat in report.health:
+        shown = seconds if stat.unit == "seconds" else amount
+        change = change_in_words(stat) if stat.before is not None else ""
+        table.add_row(stat.name, shown(stat.now), shown(stat.before),
+                      Text(change, _COLOURS.get(stat.verdict, "")))  # fmt: skip
     _print(console, table)
 
 
@@ -166,10 +166,7 @@ def _title(name: str, total: int, which: str = "") -> str:
 
 
 class _Table(Table):
-    """A table whose columns are told by name, marked ``*`` for numbers, ``=`` for what stays on one line as they do.
-
-    Those marked ``~`` are left out where the terminal is narrow.
-    """
+    """A table whose column names have marks: ``*`` numbers, ``=`` no line breaks, ``~`` wide terminals only."""
 
     def __init__(self, console: Console, title: str, *columns: str) -> None:
         super().__init__(
@@ -182,7 +179,7 @@ class _Table(Table):
             self.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=right or "=" in marks)
 
     def add_row(self, *cells: Any, **options: Any) -> None:
-        """Take a cell for each column, those that are left out too."""
+        """Add a row with a cell for each column, including those that are not shown."""
         super().add_row(*compress(cells, self._shown), **options)
 
 
@@ -193,6 +190,6 @@ def _print(console: Console, table: Table) -> None:
 
 
 def _text(value: str | None) -> Text:
-    # An event's text is shown, never obeyed: no markup, no control sequences.
+    # An event's text is only shown: markup and control sequences have no effect.
     shown = printable(value) if value else ""
     return Text(shown or ("" if value == "" else "–"), style=_COLOURS.get(shown, ""))

@@ -1,4 +1,4 @@
-"""Which hours a report's questions are about."""
+"""The hours that a report's queries read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _STEPS = ((timedelta(days=8), "hour", HOUR), (timedelta(days=200), "day", 24 * H
 _MOST = 1e300
 _SECOND_HOUR = datetime.min.replace(tzinfo=timezone.utc) + HOUR
 SHORT = timedelta(days=8)
-"""A period of this length at most is shown whole: hours, the shortest step, are bars of some width."""
+"""Periods up to this length are shown completely: bars of an hour, the shortest step, are wide enough."""
 _TAIL = 0.005
 _FEW = 10
 
 
 class TimeRanges(NamedTuple):
-    """What all questions are about: the period of the lists, the times compared, and the part that axes show."""
+    """The time ranges of all queries: the period of the lists, the times compared, and the part that axes show."""
 
     period: Period
     compared: Comparison
@@ -32,13 +32,13 @@ class TimeRanges(NamedTuple):
 
     @property
     def earliest(self) -> datetime:
-        """The beginning of what has to be read, but for failures: those of all times are looked at."""
+        """The beginning of the data to read, except for failures, which need all times."""
         before = self.compared.before
         return min(self.period.since, before.since if before is not None else self.period.since)
 
 
 def ranks(events: int) -> tuple[float, float]:
-    """Return the ranks, from 0 to 1, of the first and the last event of about the middle 99 % of that many events.
+    """Return the ranks, from 0 to 1, of the first and the last event of about the middle 99 %.
 
     From 10 events on, at least one event on either side is outside.
     """
@@ -48,15 +48,15 @@ def ranks(events: int) -> tuple[float, float]:
 
 
 def axis_period(period: Period, middle: Period) -> Period:
-    """Return the part of a period that axes show, so that a few events far from all others do not compress them.
+    """Return the part of a period that axes show, so that a few distant events do not compress all others.
 
     Args:
         period: the whole period.
         middle: from the first to the last hour of about the middle 99 % of its events.
 
     Returns:
-        The middle and half as much time on either side, a day at least. A period of 8 days at most, and one that is at
-        most twice as long as the part, is returned whole: its events are spread.
+        The middle and half as much time on either side, at least a day. A period of at most 8 days, or of at most twice
+        the length of that part, is returned whole: its events are spread out.
     """
     room = max(middle.length / 2, DAY)
     since = middle.since - room if middle.since - period.since > room else period.since
@@ -67,7 +67,7 @@ def axis_period(period: Period, middle: Period) -> Period:
 
 
 def step_of(period: Period) -> tuple[str, timedelta]:
-    """Give the step of the throughput: hours, days, weeks or (30 days) months, some 200 at most."""
+    """Return the step of the throughput: hours, days, weeks or (30 days) months, at most about 200 steps."""
     for longest, name, step in _STEPS:
         if period.length <= longest:
             return name, step
@@ -75,10 +75,10 @@ def step_of(period: Period) -> tuple[str, timedelta]:
 
 
 def within(period: Period | None) -> Column:
-    """Tell whether a row's hour is in part in that time."""
+    """Return whether a row's hour overlaps a period."""
     if period is None:
         return f.lit(False)
-    # an hour that the period begins within has only events of the period, see report._counted
+    # an hour in which the period begins has only events of the period, see report._aggregate
     return _begins_in(period) & (f.col("hour") < literal(period.until))
 
 
@@ -86,31 +86,31 @@ def _begins_in(period: Period) -> Column:
     return f.lit(True) if period.since < _SECOND_HOUR else f.col("hour") > literal(period.since - HOUR)
 
 
-def read(asked: TimeRanges) -> Column:
-    """Tell whether a row's hour is looked at."""
-    return within(Period(asked.earliest, asked.period.until))
+def read(ranges: TimeRanges) -> Column:
+    """Return whether a row's hour is read."""
+    return within(Period(ranges.earliest, ranges.period.until))
 
 
-def spans_of(asked: TimeRanges) -> dict[str, Column]:
-    """Give the conditions of the period, of now and of before, by the ending of their columns' names."""
+def spans_of(ranges: TimeRanges) -> dict[str, Column]:
+    """Return the conditions of the period, of now and of before, by the suffix of their columns' names."""
     return {
-        "": within(asked.period),
-        "_now": within(asked.compared.now),
-        "_before": within(asked.compared.before),
+        "": within(ranges.period),
+        "_now": within(ranges.compared.now),
+        "_before": within(ranges.compared.before),
     }
 
 
 def finite(total: Column) -> Column:
-    """Give a sum of doubles as one that JSON can tell."""
+    """Return a sum of doubles that JSON can represent."""
     return f.greatest(f.least(f.nanvl(total, f.lit(0.0)), f.lit(_MOST)), f.lit(-_MOST)) + f.when(total.isNotNull(), 0.0)
 
 
-def by_step(asked: TimeRanges) -> list[Column]:
-    """Return the step that a row's hour is in, as ``at``, and for hours outside of the axes ``side`` instead.
+def by_step(ranges: TimeRanges) -> list[Column]:
+    """Return the step of a row's hour, as ``at``, or for hours outside of the axes ``side`` instead.
 
     ``side`` is ``before`` or ``after``; ``at`` is null then.
     """
-    name, _ = step_of(asked.shown)
-    side = f.when(~_begins_in(asked.shown), "before").when(f.col("hour") >= literal(asked.shown.until), "after")
+    name, _ = step_of(ranges.shown)
+    side = f.when(~_begins_in(ranges.shown), "before").when(f.col("hour") >= literal(ranges.shown.until), "after")
     step = f.col("hour") if name == "hour" else f.date_trunc(name, "hour")
     return [f.when(side.isNull(), step).alias("at"), side.alias("side")]

@@ -1,7 +1,7 @@
-"""Events counted: small rows that can be merged, by hour.
+"""Rollups: events aggregated by hour, as small rows that can be merged.
 
-``from_files`` and ``from_events`` make rollup rows (``schemas.ROLLUP``), ``split`` gives them as the five frames that
-are stored and asked (``Rollups``), and ``merge`` makes of any number of those rows one for each key.
+``from_files`` and ``from_events`` build rollup rows (``schemas.ROLLUP``), ``split`` separates them into the five frames
+that are stored and queried (``Rollups``), and ``merge`` merges any number of rows to one for each key.
 """
 
 from balog.analytics.rollups.builder import from_events, from_files

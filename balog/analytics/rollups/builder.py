@@ -1,4 +1,4 @@
-"""Rollup rows out of files, which is quickest, or out of a frame of events."""
+"""Builds rollup rows from files, which is fastest, or from a frame of events."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _READ = (
 
 
 def from_files(spark: SparkSession, paths: Sequence[str], **options: Any) -> DataFrame:
-    """Return the rollup rows (``schemas.ROLLUP``) of the events at these paths, each id counted once.
+    """Return the rollup rows (``schemas.ROLLUP``) of the events at some paths, each id counted once.
 
-    The files are read now, by workers that count while they read, and their rows are kept in Spark's cache. Only where
-    an id came twice are they read again, by the returned frame: then copies are left out as ``from_events`` does it.
+    The workers aggregate while they read the files, immediately, and the rows are kept in Spark's cache. Only if there
+    are duplicate ids, the returned frame reads the files again and drops duplicates as ``from_events`` does.
 
     Args:
-        spark: a session that knows the format ``balog``.
-        paths: as ``spark.read.format("balog").load`` takes them.
+        spark: a session with the format ``balog``.
+        paths: as for ``spark.read.format("balog").load``.
         options: of the data source.
     """
     reader = spark.read.format("balog").options(**options)
@@ -48,7 +48,7 @@ def from_files(spark: SparkSession, paths: Sequence[str], **options: Any) -> Dat
     if not has_copies:
         return rows.where(f"kind IS NULL OR kind <> '{IDS}'")
     rows.unpersist()
-    again = {name: value for name, value in options.items() if name != "progress"}  # no event is shown twice
+    again = {name: value for name, value in options.items() if name != "progress"}  # progress counts once
     return from_events(spark.read.format("balog").options(**again).schema(_READ).load(list(paths)))
 
 
@@ -61,16 +61,16 @@ def _count_copies(rows: pa.Table) -> pa.Table:
 
 
 def from_events(events: DataFrame, *, once: bool = True) -> DataFrame:
-    """Give the rollup rows (``schemas.ROLLUP``) of a frame of events: filtered, joined, out of a table or a stream.
+    """Return the rollup rows (``schemas.ROLLUP``) of a frame of events: filtered, joined, from a table or a stream.
 
-    Of events with the same id the earliest is counted, as ``balog load`` does it; a row of the kind ``copies`` has the
-    number of the others. In a stream each is counted: Spark can't rank there.
+    Of events with the same id, the earliest counts, as in ``balog load``; a row of the kind ``copies`` has the number
+    of the others. In a stream all events count, because Spark can't rank there.
 
     Args:
         events: with ``channel``, ``timestamp``, ``level``, ``context`` (a map, or a struct with ``application`` and
             ``run_id``) and the payload: ``payload_json``, or ``payload`` as JSON text, a variant or a struct. ``id``
-            and ``quarantine`` may be there.
-        once: False where each id is known to be there once, as in the table ``events``, which saves a shuffle.
+            and ``quarantine`` are optional.
+        once: False if each id is known to occur once, as in the table ``events``, which saves a shuffle.
 
     Raises:
         ConfigError: a column is missing or of another type.
@@ -94,7 +94,7 @@ def from_events(events: DataFrame, *, once: bool = True) -> DataFrame:
         bad.cast(QUARANTINE).alias("quarantine"),
     )
     if once and "id" in events.columns and not events.isStreaming:
-        # Lines that are no events have no id; one key for all of them would make one task of them.
+        # Invalid lines have no id; with one key for all of them, they would all be in one task.
         keyed = named.withColumn("key", f.coalesce("id", f.expr("uuid()")))
         rank = f.row_number().over(Window.partitionBy("key").orderBy("moment"))
         named = keyed.withColumn("copy", rank).drop("key")

@@ -1,17 +1,17 @@
-"""Errors told apart: what is made of an event's texts so that the same fault has the same fingerprint.
+"""Fingerprints of errors: errors with the same cause have the same fingerprint.
 
 An error is an event of level ERROR or CRITICAL, or a ``consumer_failure`` of any level. Its fingerprint is 16 hex
 digits of an MD5 over
 
-- the exception's type, of ``exception.type`` or ``error_type``, or else as the end of ``exc_text`` names it;
-- its innermost ``_FRAMES`` frames as ``file:function``, without folders and line numbers, so that it stays the same
-  over releases and machines; a frame that calls itself counts once;
-- the message, masked and cut to ``LONGEST_MESSAGE`` characters.
+- the exception's type, from ``exception.type`` or ``error_type``, or from the end of ``exc_text``;
+- its innermost ``_FRAMES`` frames as ``file:function``, without folders and line numbers, so that it is stable over
+  releases and machines; a recursive frame counts once;
+- the message, masked and truncated to ``LONGEST_MESSAGE`` characters.
 
-The message is the payload's ``message``, ``reason`` or ``problem``, whichever is there, and behind it the exception's
-own message unless it is part of it. A failed run without a ``problem`` says its command and exit code. Masked are, in
-this order: white space (to one space), what follows the host of a URL, email addresses, quoted values, UUIDs, dates
-and times, paths, and numbers, which hex numbers and words that mix letters and digits count among.
+The message is the payload's ``message``, ``reason`` or ``problem``, followed by the exception's own message unless it
+contains that. For a failed run without a ``problem`` it has the command and exit code. Masking replaces, in this order:
+white space (with one space), the part of a URL after the host, email addresses, quoted values, UUIDs, dates and times,
+paths, and numbers, including hex numbers and words that mix letters and digits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import msgspec
 __all__ = ["ERROR_LEVELS", "ERROR_PAYLOAD", "LONGEST_MESSAGE", "Fingerprinted", "failure", "masked"]
 
 LONGEST_MESSAGE = 300
-"""Characters of a masked message, and of an example's."""
+"""Characters of a masked message, and of an example's message."""
 
 ERROR_LEVELS = ("ERROR", "CRITICAL")
 
@@ -42,13 +42,13 @@ ERROR_PAYLOAD = {
     "signal": 300,
     "exit_code": 300,
 }
-"""The payload's fields that an error is told by, and how many characters of them are looked at, from the end if < 0."""
+"""The payload's fields for the fingerprint, and how many characters of each are read, from the end if negative."""
 
 _FRAMES = 8
-_MOST_FRAMES = 2000  # looked at, innermost ones: a recursion may have more
+_MOST_FRAMES = 2000  # the innermost frames of a recursion
 _LONGEST_TYPE = 300
 
-# None of these takes time that grows faster than the text: what may be long begins behind a character of another kind.
+# Each pattern takes linear time: a long part always begins after a character of another kind.
 _QUOTED_FROM, _QUOTED_TO = r"(^|[\s(\[{<=:,])", r"($|[\s)\]}>=:,.;!?])"
 _MASKS = [
     (re.compile(pattern, re.ASCII), instead)
@@ -64,9 +64,9 @@ _MASKS = [
             "<time>",
         ),
         (r"(^|[\s(=:,])(?:~|[A-Za-z]:)?(?:[\\/][\w.@%+~-]+){2,}[\\/]?", r"\1<path>"),
-        # an id may be digits alone by chance, so whatever has digits becomes the same
+        # an id may have only digits by chance, so everything with digits is replaced
         (r"\b(?:0[xX][0-9a-fA-F]+|[0-9a-fA-F]{8,}|[A-Za-z]+\d+[A-Za-z]\w*|\d+[A-Za-z]+\d\w*)\b", "<n>"),
-        (r"(?<=_)(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}\b", "<n>"),  # an id behind what it is of: cus_NffrFeUfNV2Hib
+        (r"(?<=_)(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}\b", "<n>"),  # an id after its prefix: cus_NffrFeUfNV2Hib
         (r"-?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?(?:(?:[nuµm]?s|min|[hd]|[kKMGT]?i?B)\b)?", "<n>"),
     )
 ]
@@ -76,34 +76,34 @@ _FOLDERS = re.compile(r".*[/\\]", re.DOTALL)
 
 
 class Fingerprinted(NamedTuple):
-    """What one error is told by. ``said`` is the message before it was masked."""
+    """An error with its fingerprint. ``original`` is the message before masking."""
 
     fingerprint: str
     error_type: str | None
     message: str
-    said: str
+    original: str
 
 
 def failure(payload: Mapping[str, str | None]) -> Fingerprinted:
-    """Tell an error by its payload: ``cls_type`` and the fields of ``ERROR_PAYLOAD``, ``exception`` as JSON text."""
+    """Return the fingerprint of an error from its payload: ``cls_type`` and the fields of ``ERROR_PAYLOAD``."""
     kind, why, frames = _exception(payload.get("exception"), payload.get("exc_text"))
     kind = payload.get("error_type") or kind
     what = payload.get("message") or payload.get("reason") or payload.get("problem") or _ended(payload)
     if why and why not in (what or ""):
         what = f"{what}: {why}" if what else why
-    return _told(kind and kind[:_LONGEST_TYPE], frames, (what or payload.get("cls_type") or "")[:2000])
+    return _fingerprint(kind and kind[:_LONGEST_TYPE], frames, (what or payload.get("cls_type") or "")[:2000])
 
 
 @lru_cache(maxsize=4096)
-def _told(kind: str | None, frames: tuple[str, ...], said: str) -> Fingerprinted:
-    message = masked(said)
+def _fingerprint(kind: str | None, frames: tuple[str, ...], original: str) -> Fingerprinted:
+    message = masked(original)
     made_of = "\n".join((kind or "", *frames, message)).encode("utf-8", "replace")
     fingerprint = hashlib.md5(made_of, usedforsecurity=False).hexdigest()[:16]
-    return Fingerprinted(fingerprint, kind, message, said[:LONGEST_MESSAGE])
+    return Fingerprinted(fingerprint, kind, message, original[:LONGEST_MESSAGE])
 
 
 def masked(text: str) -> str:
-    """Give a message without what changes from one event to the next, and at most ``LONGEST_MESSAGE`` long."""
+    """Return a message without the parts that vary between events, truncated to ``LONGEST_MESSAGE``."""
     for pattern, instead in _MASKS:
         text = pattern.sub(instead, text)
     return text.strip()[:LONGEST_MESSAGE]
@@ -119,7 +119,7 @@ def _ended(payload: Mapping[str, str | None]) -> str | None:
 
 
 def _exception(exception: str | None, trace: str | None) -> tuple[str | None, str | None, tuple[str, ...]]:
-    """Give an exception's type, message and innermost frames, of its parts, else of a traceback as text."""
+    """Return an exception's type, message and innermost frames, from its parts or from a traceback as text."""
     if exception:
         try:
             parts = msgspec.json.decode(exception)

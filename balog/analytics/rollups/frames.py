@@ -1,4 +1,4 @@
-"""Rollup rows as the five frames that are stored and asked, and those merged to one row for each key."""
+"""Rollup rows as five frames, and merged rows: one for each key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Rollups", "merge", "split"]
 
 
 class Rollups(NamedTuple):
-    """Five frames in the columns of ``schemas``, each mergeable: any number of rows for a key, in any order.
+    """Five frames with the columns of ``schemas``. Each is mergeable: it may have any number of rows for a key.
 
     Attributes:
         events: ``schemas.EVENTS``.
@@ -37,7 +37,7 @@ class Rollups(NamedTuple):
 
 
 def split(rows: DataFrame) -> Rollups:
-    """Give rollup rows (``schemas.ROLLUP``) as five frames; they are not merged yet.
+    """Separate rollup rows (``schemas.ROLLUP``) into five frames, without merging.
 
     Raises:
         ConfigError: a column is missing.
@@ -56,11 +56,11 @@ def split(rows: DataFrame) -> Rollups:
 
 
 def merge(rollups: Rollups) -> Rollups:
-    """Give each of the frames with one row for each key; merging again, or with more rows, gives what one merge would.
+    """Merge rows to one for each key; merging in several steps gives the same result as in one.
 
-    Keys are all columns but the merged ones: counts and sums are added, ``first`` and ``low`` are the least, ``last``
-    and ``high`` the greatest, sketches are united, an example is the earliest, a run's report the latest. Sums of
-    doubles and sketches of many values depend on the order in the last digits, or within the sketch's error.
+    The keys are all columns that have no aggregate. Counts and sums are added, ``first`` and ``low`` are minima,
+    ``last`` and ``high`` maxima, sketches are merged, ``example`` is the earliest and ``run`` the latest. The last
+    digits of sums of doubles depend on the order, and sketches of many values differ within their error.
     """
     return Rollups(
         _merged(rollups.events, EVENTS),

@@ -1,6 +1,6 @@
-"""The columns of rollups, as Spark types: made without a session, as workers must.
+"""The columns of rollups, as Spark types. Workers need them, so no session is needed.
 
-Every hour is one of UTC, and every moment an instant. Texts that are keys are cut to ``LONGEST_KEY`` characters.
+Hours are in UTC. Texts that are keys are truncated to ``LONGEST_KEY`` characters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 LONGEST_KEY = 1000
-"""Characters of a key (a channel, an application, a run's id, a metric's name, a tag's value) that are kept."""
+"""Characters of a key: a channel, an application, a run's id, a metric's name, a tag's value."""
 
 _STRING, _LONG, _DOUBLE, _TIMESTAMP = t.StringType(), t.LongType(), t.DoubleType(), t.TimestampType()
 
@@ -44,11 +44,10 @@ RUN = _struct(
     problem=_STRING,
     streams=t.ArrayType(_struct(stream=_STRING, records=_LONG, bytes=_LONG)),
 )
-"""A run's own report, written ``at``: ``duration`` in seconds; ``bytes`` of the child's stdout; ``streams`` in
-    order."""
+"""A run's own report, written ``at``: ``duration`` in seconds, ``bytes`` of stdout, ``streams`` in order."""
 
 EXAMPLE = _struct(timestamp=_TIMESTAMP, id=_STRING, run_id=_STRING, message=_STRING)
-"""The first event of a kind of error, with the first 300 characters of what it says."""
+"""The first event of a failure, with the first 300 characters of its message."""
 
 EVENTS = _struct(
     hour=_TIMESTAMP,
@@ -60,7 +59,7 @@ EVENTS = _struct(
     first=_TIMESTAMP,
     last=_TIMESTAMP,
 )
-"""``rollup_events``: how many, and the earliest and the latest one's time; ``level`` is null in facility 0.0.1."""
+"""``rollup_events``: the number of events, and the earliest and latest time; ``level`` is null in facility 0.0.1."""
 
 METRICS = _struct(
     hour=_TIMESTAMP,
@@ -78,12 +77,12 @@ METRICS = _struct(
     high=_DOUBLE,
     sketch=t.BinaryType(),
 )
-"""``rollup_metrics``: the finite values of a metric with these tags, counted, summed, the least, the greatest.
+"""``rollup_metrics``: count, sum, minimum and maximum of the finite values of a metric with these tags.
 
 ``type`` is ``counter`` (deltas), ``timer`` (seconds), ``gauge`` (levels), ``value`` for a value of a ``metrics``
-payload, or what the payload says. ``stream``, ``endpoint`` and ``stage`` are tags; ``status`` is the tag
-``http_status_code``, else ``status``. ``sketch`` is a KLL sketch of the values (see ``rollups.sketches``), null for
-counters.
+payload, or the payload's own. ``stream``, ``endpoint`` and ``stage`` are tags; ``status`` is the tag
+``http_status_code``, otherwise ``status``. ``sketch`` is a KLL sketch of the values (see ``rollups.sketches``), null
+for counters.
 """
 
 ERRORS = _struct(
@@ -114,17 +113,20 @@ RUNS = _struct(
     errors=_LONG,
     run=RUN,
 )
-"""``rollup_runs``: what one application did for one run in that hour; ``errors`` are events of level ERROR, CRITICAL.
+"""``rollup_runs``: an application's events of a run in that hour; ``errors`` are those of level ERROR and CRITICAL.
 
-``run`` is the report that it wrote in that hour, the latest if several, else null.
+``run`` is the latest report of that hour, or null.
 """
 
 QUARANTINE = _struct(reason=_STRING, lines=_LONG, file=_STRING, offset=_LONG)
-"""Lines that are not events, by what is wrong with them; the first begins at byte ``offset`` of ``file``."""
+"""Invalid lines by reason; the first one is at byte ``offset`` of ``file``."""
 
 COPIES, IDS = "copies", "ids"
-"""Kinds of rows that are not stored: ``copies`` has in ``count`` how many events were left out, since another one has
-their id. ``ids`` has in ``sketch`` the 64-bit hashes of ids, those of the same highest bits (``count``) in one row."""
+"""Kinds of rows that are not stored.
+
+``copies`` has in ``count`` the number of events that were dropped as duplicates. ``ids`` has in ``sketch`` the 64-bit
+hashes of ids, in one row for each value of their highest bits (``count``).
+"""
 
 ROLLUP = t.StructType(
     [
@@ -133,9 +135,9 @@ ROLLUP = t.StructType(
         t.StructField("quarantine", BAD_LINE),
     ]
 )
-"""What workers make: the four tables' columns side by side, and a ``kind`` that says which of them a row is for.
+"""The rows that workers produce: the columns of the four tables side by side, and a ``kind``.
 
-``kind`` is ``events``, ``metric``, ``error``, ``run``, or null for a bad line, which has all but ``quarantine`` null.
-``copies`` and ``ids`` are not stored.
-Every event is in one row of ``events``, and besides in one of each other kind that it belongs to.
+``kind`` is ``events``, ``metric``, ``error``, ``run``, or null for an invalid line, of which all columns except
+``quarantine`` are null. ``copies`` and ``ids`` are not stored. Every event is in one row of ``events``, and in one of
+each other kind that it belongs to.
 """

@@ -1,11 +1,11 @@
-"""Quantiles that merge: KLL sketches of doubles, made in Python and merged by Spark.
+"""Quantiles that can be merged: KLL sketches of doubles, built in Python and merged by Spark.
 
 A KLL sketch (Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams", 2016) keeps some of the values with
-weights. https://datasketches.apache.org/docs/KLL/KLLSketch.html tells its form, which is the same in every language.
+weights. https://datasketches.apache.org/docs/KLL/KLLSketch.html describes its format, which all languages share.
 
-A quantile is here the least value v for which the share of values ≤ v is at least p: one of the values, by the
-nearest rank, not interpolated. It is exact while a sketch has seen no more than ``K`` values, however they were merged.
-Beyond, the rank of what is given is off by less than ``RANK_ERROR`` of all values, with 99 % confidence.
+The p-quantile is the least value v for which the share of values ≤ v is at least p: an actual value, by the nearest
+rank, without interpolation. It is exact up to ``K`` values, however they were merged. Beyond that, its rank is off by
+less than ``RANK_ERROR`` of all values, with 99 % confidence.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 __all__ = ["PERCENTILES", "RANK_ERROR", "K", "merged_sketch", "quantiles", "sketched"]
 
 K = 1000
-"""The sketch's size: it takes at most some 3 × K values of 8 bytes, and fewer values as they are."""
+"""The sketch's size parameter: it keeps at most about 3 × K values of 8 bytes, and all values up to ``K``."""
 
 RANK_ERROR = 0.0028
-"""Of the rank, as a share of all values: what ``get_normalized_rank_error`` says for ``K``."""
+"""The error of the rank, as a share of all values: ``get_normalized_rank_error`` for ``K``."""
 
 PERCENTILES = (0.50, 0.95, 0.99)
 
 
 def sketched(values: np.ndarray) -> bytes:
-    """Give the sketch of finite doubles, at least one.
+    """Return the sketch of one or more finite doubles.
 
     Raises:
         MissingExtraError: datasketches is not installed.
@@ -48,11 +48,11 @@ def sketched(values: np.ndarray) -> bytes:
 
 
 def merged_sketch(column: str) -> Column:
-    """Give the aggregate that unites sketches; null when all are null."""
+    """Return the aggregate that merges sketches; null if all are null."""
     united = f.kll_merge_agg_double(column, K)
     return f.when(f.count(column) > 0, united)
 
 
 def quantiles(sketch: Column, shares: Sequence[float] = PERCENTILES) -> list[Column]:
-    """Give the quantiles of a column of sketches, null where there is none; ``shares`` are from 0 to 1."""
+    """Return the quantiles of a column of sketches, null without a sketch; ``shares`` are from 0 to 1."""
     return [f.kll_sketch_get_quantile_double(sketch, f.lit(share)) for share in shares]

@@ -1,9 +1,9 @@
-"""What a worker makes of the events in its hands: rollup rows, by one SQL for lines of files and for frames.
+"""Aggregates events in a worker: rollup rows, by the same SQL for lines of files and for frames.
 
-Two steps. Each block is grouped once by all keys of all tables together into a digest, which is small: there DuckDB's
-time goes into parsing, and planning a large query anew for each block would cost as much as a fifth of that. A digest
-has the few events whole that more is asked of: errors, reports of runs, payloads with many metrics. What a task has of
-digests, up to ``scan``'s limit, is then rolled up together, so that what is costly once a query is paid once.
+There are two steps. First, each block is grouped once by the keys of all tables together into a small digest: DuckDB
+spends this step parsing, and planning a large query for each block would cost up to a fifth of that. A digest contains
+the few events that are needed in full: errors, reports of runs, payloads with many metrics. Second, the digests of a
+task, up to ``scan``'s limit, are rolled up together, so that the cost of the large query is paid once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from balog.analytics.rollups.sketches import sketched
 __all__ = ["RollupQuery", "count_copies", "roll_batches"]
 
 _HOUR = 3_600_000_000
-_YEAR_1 = 62_135_596_800_000_000  # microseconds from there to 1970, whole hours; // would round earlier times up
-_BUCKET_BITS = 6  # ids whose hashes begin alike are looked at together, in one task of Spark
+_YEAR_1 = 62_135_596_800_000_000  # microseconds from there to 1970, in whole hours; // would round earlier times up
+_BUCKET_BITS = 6  # ids are compared in one task of Spark if the first bits of their hashes are equal
 _BUCKETS = 1 << _BUCKET_BITS
 _MOST_ROWS, _MOST_BYTES = 100_000, 64 * 1024 * 1024
 
@@ -46,7 +46,7 @@ _PAYLOAD: dict[str, str | dict[str, str]] = {
     "streams": "JSON",
     **{name: "JSON" if name == "exception" else "VARCHAR" for name in ERROR_PAYLOAD},
 }
-"""Scalars are taken as text and cast afterwards: a value of another type is then a null and not an error."""
+"""Scalars are parsed as text and cast afterwards, so that a value of another type is null, not an error."""
 
 
 def _struct(fields: Mapping[str, str | Mapping[str, str]]) -> str:
@@ -60,9 +60,9 @@ _COLUMNS = f"""{{'header': 'STRUCT(id VARCHAR, channel VARCHAR, "timestamp" TIME
 
 
 def _digested(lines: str, more: str = "") -> str:
-    """Give the SQL of the digest of a query that gives the columns of ``_LINES``; ``more`` are columns of a group.
+    """Return the SQL of a digest, for a query with the columns of ``_LINES``; ``more`` are further aggregates.
 
-    Grouping by all keys at once reads each line once, and nothing is kept of it but what ``_RARE`` is told in full.
+    Grouping by all keys at once reads each line once and keeps nothing of it, except the events of ``_RARE``.
     """
     return f"""(epoch_us(moment) + {_YEAR_1}) // {_HOUR} AS hour, channel, "level", application, run_id,
   cls_type, payload."type" AS "type", payload.metric AS metric, payload.tags.stream AS stream,
@@ -70,7 +70,7 @@ def _digested(lines: str, more: str = "") -> str:
   payload.tags.stage AS stage, count(*) AS events, min(moment) AS "first", max(moment) AS "last",
   count(number) AS "count", sum(number) AS "sum", min(number) AS low, max(number) AS high,
   list(number) FILTER (number IS NOT NULL AND payload."type" IS DISTINCT FROM 'counter') AS numbers,
-  list(struct_pack(id := id, moment := moment, payload := payload)) FILTER ({_RARE}) AS told{more}
+  list(struct_pack(id := id, moment := moment, payload := payload)) FILTER ({_RARE}) AS details{more}
 FROM (SELECT *, CASE WHEN cls_type = 'metric' AND isfinite(TRY_CAST(payload."value" AS DOUBLE))
   THEN TRY_CAST(payload."value" AS DOUBLE) END AS number FROM (SELECT {lines})) GROUP BY ALL"""  # noqa: S608
 
@@ -97,7 +97,7 @@ _ERROR = ", ".join(
 )
 
 _TYPE = "CASE WHEN starts_with(payload.cls_type, '\"') THEN payload.cls_type ->> '$' END AS cls_type"
-"""A number or an object is no type's name."""
+"""a type's name is always a string"""
 
 _LINES = f"""header.id AS id, header.channel AS channel, header."level" AS "level", header."timestamp" AS moment,
   header.context.application AS application, header.context.run_id AS run_id, {_TYPE}, payload"""
@@ -106,16 +106,16 @@ _SELECT_IDS = _digested(f"{_LINES} FROM \0", ", list(hash(id)) AS ids").partitio
 _FRAME = _digested(f"""*, {_TYPE} FROM (SELECT id, channel, "level", moment, application, run_id,
   TRY(json_transform(payload_json, '{json.dumps(_PAYLOAD)}')) AS payload FROM given)""")  # noqa: S608
 
-_ROLLED = f"""WITH told AS (SELECT * EXCLUDE (t), t.* FROM
-  (SELECT hour, channel, "level", cls_type, application, run_id, unnest(told) AS t FROM given)),
+_ROLLED = f"""WITH details AS (SELECT * EXCLUDE (t), t.* FROM
+  (SELECT hour, channel, "level", cls_type, application, run_id, unnest(details) AS t FROM given)),
 m AS (SELECT hour, channel, application, metric, coalesce("type", 'value') AS "type", stream, endpoint, status, stage,
   "count", "sum", low, high, numbers FROM given WHERE cls_type = 'metric' AND metric IS NOT NULL AND "count" > 0
 UNION ALL BY NAME SELECT hour, channel, application, metric, 'value' AS "type", 1 AS "count", number AS "sum",
   number AS low, number AS high, [number] AS numbers FROM (SELECT hour, channel, application,
   item ->> '$.name' AS metric, TRY_CAST(item ->> '$.value' AS DOUBLE) AS number FROM (SELECT hour, channel, application,
-  unnest(TRY(json_extract(payload."values", '$[*]'))) AS item FROM told WHERE cls_type = 'metrics'))
+  unnest(TRY(json_extract(payload."values", '$[*]'))) AS item FROM details WHERE cls_type = 'metrics'))
   WHERE metric IS NOT NULL AND isfinite(number)),
-reports AS (SELECT hour, run_id, application, max({_RUN}) AS run FROM told WHERE cls_type = 'run' GROUP BY ALL)
+reports AS (SELECT hour, run_id, application, max({_RUN}) AS run FROM details WHERE cls_type = 'run' GROUP BY ALL)
 SELECT 'events' AS kind, hour, channel, "level", {_cut("cls_type", "application")}, sum(events)::BIGINT AS events,
   min("first") AS "first", max("last") AS "last" FROM given GROUP BY ALL
 UNION ALL BY NAME SELECT 'run' AS kind, hour, {_cut("run_id", "application")}, sum(events)::BIGINT AS events,
@@ -129,14 +129,14 @@ UNION ALL BY NAME SELECT 'metric' AS kind, hour, channel,
 UNION ALL BY NAME SELECT 'error' AS kind, hour, channel, {_cut("application")}, "level", moment AS "first",
   struct_pack(id := left(id, {LONGEST_KEY}), run_id := left(run_id, {LONGEST_KEY}), cls_type := cls_type,
     {_ERROR}) AS error
-  FROM told WHERE "level" IN {ERROR_LEVELS} OR cls_type = 'consumer_failure'"""  # noqa: S608
+  FROM details WHERE "level" IN {ERROR_LEVELS} OR cls_type = 'consumer_failure'"""  # noqa: S608
 
 
 class RollupQuery:
     """The rollup of lines.
 
     Args:
-        with_ids: whether there are rows of the kind ``ids``, too.
+        with_ids: whether to return rows of the kind ``ids``, too.
     """
 
     is_digest = True
@@ -151,7 +151,7 @@ class RollupQuery:
         return _schema()
 
     def run(self, parser: Parser) -> tuple[int, pa.Table]:
-        """Give the number of events in the block, and its digest.
+        """Return the number of events in the block, and its digest.
 
         Raises:
             ValueError: a time is not in the years 1 to 9999.
@@ -164,7 +164,7 @@ class RollupQuery:
         return pc.sum(table.column("events")).as_py() or 0, table
 
     def merge(self, parser: Parser, digests: Sequence[pa.Table]) -> pa.Table:
-        """Return the rows of digests, and those of the events' ids."""
+        """Return the rollup rows of digests, and those of the events' ids."""
         given = pa.concat_tables(digests)
         if not self._with_ids:
             return _finished(parser.ask(_ROLLED, given))
@@ -173,7 +173,7 @@ class RollupQuery:
 
 
 def _hashes(lists: pa.ChunkedArray) -> pa.Table:
-    """Return the 64-bit hashes of ids as rows of the kind ``ids``, those with the same highest bits in one row."""
+    """Return the 64-bit hashes of ids as rows of the kind ``ids``, in one row for each value of the highest bits."""
     hashes = np.sort(lists.combine_chunks().flatten().to_numpy(zero_copy_only=False).astype(np.uint64))
     first = np.arange(1, _BUCKETS, dtype=np.uint64) << np.uint64(64 - _BUCKET_BITS)
     ends = [0, *np.searchsorted(hashes, first).tolist(), len(hashes)]
@@ -188,14 +188,14 @@ def _hashes(lists: pa.ChunkedArray) -> pa.Table:
 
 
 def count_copies(rows: pa.Table) -> int:
-    """Return how many events of rows of the kind ``ids`` have an id that an event before them has."""
+    """Return how many events of rows of the kind ``ids`` are duplicates."""
     hashes = np.concatenate([np.frombuffer(data, np.uint64) for data in rows.column("sketch").to_pylist()])
     hashes.sort()
     return int(np.count_nonzero(hashes[1:] == hashes[:-1]))
 
 
 def _first_copies(table: pa.Table) -> tuple[pa.Table, int]:
-    """Return the rows that are the first of their id, and how many others there were."""
+    """Return the first row of each id, and the number of other rows."""
     if "copy" not in table.column_names:
         return table, 0
     first = table.filter(pc.equal(table.column("copy"), 1)).drop_columns(["copy"])
@@ -203,12 +203,12 @@ def _first_copies(table: pa.Table) -> tuple[pa.Table, int]:
 
 
 def roll_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give the rollup of events that Spark hands over, of many of them at a time.
+    """Yield the rollup of events from Spark, many at a time.
 
     Args:
-        batches: in columns ``id``, ``channel``, ``level``, ``moment``, ``application``, ``run_id``, ``payload_json``
-            and ``quarantine``; a payload that is no JSON counts as an event of no type. Of a column ``copy``, 1 says
-            that a row is the first of its id; others are counted in a row of the kind ``copies`` alone.
+        batches: with columns ``id``, ``channel``, ``level``, ``moment``, ``application``, ``run_id``, ``payload_json``
+            and ``quarantine``; a payload that is not JSON counts as an event without a type. In a column ``copy``, 1
+            marks the first row of an id; other rows are only counted, in a row of the kind ``copies``.
     """
     for given in _gathered(batches):
         table, copies = _first_copies(given)
@@ -240,13 +240,13 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _finished(table: pa.Table) -> pa.Table:
-    """Turn hours into instants, lists of values into sketches, and errors into rows by fingerprint."""
+    """Convert hours to timestamps, lists of values to sketches, and errors to rows by fingerprint."""
     hours = pc.subtract(pc.multiply(table.column("hour"), _HOUR), _YEAR_1).cast(pa.timestamp("us", "UTC"))
     table = table.set_column(table.schema.get_field_index("hour"), "hour", hours)
     errors = pc.equal(table.column("kind"), "error")
     counted, failed = table.filter(pc.invert(errors)), table.filter(errors)
     lists = counted.column("sketch").combine_chunks()
-    values, offsets = lists.values.to_numpy().copy(), lists.offsets.to_numpy()  # datasketches refuses read-only memory
+    values, offsets = lists.values.to_numpy().copy(), lists.offsets.to_numpy()  # datasketches rejects read-only memory
     sketches = [sketched(values[start:end]) if end > start else None for start, end in pairwise(offsets)]
     place = counted.schema.get_field_index("sketch")
     rows = _typed(counted.set_column(place, "sketch", pa.array(sketches, pa.binary())))
@@ -260,19 +260,19 @@ def _failures(errors: pa.Table) -> list[dict[str, Any]]:
     """Count errors by fingerprint and the other keys, each with its first event as an example."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for hour, channel, application, level, moment, error in zip(*(column.to_pylist() for column in errors.columns)):
-        told = failure(error)
-        example = {"timestamp": moment, "id": error["id"], "run_id": error["run_id"], "message": told.said}
+        details = failure(error)
+        example = {"timestamp": moment, "id": error["id"], "run_id": error["run_id"], "message": details.original}
         row = rows.setdefault(
-            (hour, channel, application, level, told.fingerprint),
+            (hour, channel, application, level, details.fingerprint),
             {
                 "kind": "error",
                 "hour": hour,
-                "fingerprint": told.fingerprint,
+                "fingerprint": details.fingerprint,
                 "channel": channel,
                 "application": application,
                 "level": level,
-                "error_type": told.error_type,
-                "message": told.message,
+                "error_type": details.error_type,
+                "message": details.message,
                 "events": 0,
                 "first": moment,
                 "last": moment,
@@ -287,16 +287,16 @@ def _failures(errors: pa.Table) -> list[dict[str, Any]]:
 
 
 def _order(example: dict[str, Any]) -> tuple[Any, ...]:
-    """Give what Spark's ``min`` compares two examples by: nulls come first."""
+    """Return the sort key of an example in Spark's ``min``: nulls come first."""
     return tuple((example[name] is not None, example[name]) for name in ("timestamp", "id", "run_id", "message"))
 
 
 def _typed(table: pa.Table) -> pa.Table:
-    """Give the columns of ``schemas.ROLLUP``, null where the table has none."""
+    """Return the columns of ``schemas.ROLLUP``, null where the table has none."""
     columns = []
     for field in _schema():
         column = table.column(field.name) if field.name in table.column_names else pa.nulls(table.num_rows)
-        is_empty = column.null_count == table.num_rows  # of whatever type
+        is_empty = column.null_count == table.num_rows  # of any type
         columns.append(pa.nulls(table.num_rows, field.type) if is_empty else column.cast(field.type))
     return pa.Table.from_arrays(columns, schema=_schema())
 

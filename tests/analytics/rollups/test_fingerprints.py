@@ -68,8 +68,8 @@ def frames(*places: tuple[str, int, str]) -> list[dict[str, Any]]:
     return [{"file": file, "line": line, "function": function} for file, line, function in places]
 
 
-def failed(said: str = "sync failed", **exception: Any) -> dict[str, Any]:
-    return {"cls_type": "log", "message": said, "exception": {"type": "HTTPError", **exception}}
+def failed(original: str = "sync failed", **exception: Any) -> dict[str, Any]:
+    return {"cls_type": "log", "message": original, "exception": {"type": "HTTPError", **exception}}
 
 
 def test_a_fault_is_the_same_where_lines_and_folders_moved(prints: Any, make: Any) -> None:
