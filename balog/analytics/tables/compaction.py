@@ -67,7 +67,7 @@ def compacted(table: str, frame: DataFrame, files: Sequence[TableFile], folder: 
         open_days: dict[object, DayFiles] = {}
         done: list[StagedFile] = []
         for batch_ in batches:
-            whole = pa.TableState.from_batches([batch_])
+            whole = pa.Table.from_batches([batch_])
             for day in whole.column("date").unique().to_pylist():
                 if day not in open_days:  # days come in order, so earlier ones are complete
                     done += [file for days in open_days.values() for file in days.close()]
