@@ -1,4 +1,4 @@
-"""Every error that balog raises on purpose. Each says what went wrong, where, and what to do about it."""
+"""The errors that balog raises on purpose. Each says what went wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = [
 
 
 class BalogError(Exception):
-    """The root. ``retryable`` tells whether doing the same again later can help."""
+    """The root of all errors. ``retryable`` says whether a later retry can help."""
 
     retryable = False
 
 
 class EventError(BalogError):
-    """Bytes that should have been an event are not one.
+    """Bytes are not an event.
 
     Args:
         reason: what is wrong, as a clause.
@@ -43,7 +43,7 @@ class EventError(BalogError):
 
 
 class ConfigError(BalogError):
-    """A configuration was refused before anything ran.
+    """A configuration is invalid; nothing has run.
 
     Args:
         reason: what is wrong and what to do.
@@ -59,7 +59,7 @@ class ConfigError(BalogError):
 
 
 class ConfigProblems(ConfigError):
-    """A configuration has several problems. As text it is the first one, and how many more there are.
+    """A configuration has several problems. Its text is the first one and the number of others.
 
     Args:
         problems: at least one.
@@ -75,31 +75,31 @@ class ConfigProblems(ConfigError):
 
 
 class TopicError(BalogError):
-    """A topic could not take or give messages. Retryable unless said otherwise."""
+    """A topic could not accept or deliver messages. Retryable by default."""
 
     retryable = True
 
 
 class MessageError(TopicError):
-    """A message that its topic can never take, such as one that is too large; others it can."""
+    """A topic rejects this message for good, for example because it is too large; others can be published."""
 
     retryable = False
 
 
 class SinkError(BalogError):
-    """A sink did not take a batch, or not all of it.
+    """A sink or its server did not accept a batch, or only a part of it.
 
     Args:
-        reason: what happened, as a clause; never with a secret in it.
-        retryable: whether what was not taken may be taken later. What is wrong with the other side (down, busy, a key
-            that it refuses) is retryable, what is wrong with the events is not.
-        retry_after: seconds that the other side asked to be left alone, if it did.
-        rejected: events that it will never take, by their index in the batch, each with the reason. They become dead
-            letters; the rest of the batch is not held up by them.
-        remaining: indexes of the events that were not taken, when others of the batch were; None means all that are
+        reason: what happened, as a clause without secrets.
+        retryable: whether a later attempt may succeed. Errors of the other side (down, busy, refused key) are
+            retryable, errors in the events are not.
+        retry_after: seconds that the other side asked to wait.
+        rejected: events that will never be accepted, by index in the batch, each with the reason. They become
+            dead letters; the other events are delivered.
+        remaining: indexes of the events that were not accepted although others were; None means all events that are
             not in ``rejected``.
-        unnamed: the number of events, among those that are neither in ``rejected`` nor in ``remaining``, that it will
-            never take, where it does not say which. They count as refused, and nothing keeps them.
+        unnamed: number of further events that will never be accepted, when the other side does not report which. They
+            are counted as refused, and not kept.
     """
 
     def __init__(
@@ -121,11 +121,11 @@ class SinkError(BalogError):
 
 
 class MissingExtraError(BalogError):
-    """A part of balog was used whose packages are not installed.
+    """A feature needs packages that are not installed.
 
     Args:
-        what: the feature that needs them.
-        extra: the name of the extra that brings them.
+        what: the feature.
+        extra: the extra that installs the packages.
     """
 
     def __init__(self, what: str, extra: str) -> None:
@@ -138,7 +138,7 @@ def complain(problem: str) -> None:
     try:
         sys.stderr.write(f"balog: {problem}\n")
         sys.stderr.flush()
-    except Exception:  # nobody listens
+    except Exception:  # stderr is closed
         return
 
 
@@ -147,9 +147,9 @@ _PLACE = re.compile(r" - at `(\$(?:\.\w+|\[(?:\d+|\.\.\.)\])*)`\Z")
 
 
 def split_refusal(error: Exception) -> tuple[str, str]:
-    """Split what msgspec says of a document that it refused into a clause and a JSONPath.
+    """Split msgspec's error about a document into a clause and a JSONPath.
 
-    The clause is one line of at most 300 characters, also where the document's own text is in it.
+    The clause is one line of at most 300 characters, even if it quotes the document.
     """
     message = str(error)
     place = _PLACE.search(message)

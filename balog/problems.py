@@ -1,7 +1,6 @@
-"""Every problem of a configuration at once, each with its place and what would do.
+"""All problems of a configuration at once, each with its path and what is expected.
 
-msgspec decodes strictly and stops at the first problem. This walks the same structs and goes on, so that a person
-mends a file in one go.
+msgspec decodes strictly and stops at the first problem. This module walks the same structs and continues.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _MAX_PROBLEMS = 100
 
 
 def problems(document: Any, type: Any, source: str = "") -> list[ConfigError]:
-    """Find what a document has that its type does not allow.
+    """Return the problems of a document.
 
     Args:
         document: plain data, as JSON decodes.
@@ -31,7 +30,7 @@ def problems(document: Any, type: Any, source: str = "") -> list[ConfigError]:
         source: the file that it came from, for the errors.
 
     Returns:
-        At most 100 errors in the document's order, each with its JSONPath; none for a document that msgspec takes.
+        At most 100 errors in the document's order, each with its JSONPath; none if msgspec accepts the document.
     """
     found = []
     for reason, path in _walk(document, type, "$"):
@@ -42,13 +41,13 @@ def problems(document: Any, type: Any, source: str = "") -> list[ConfigError]:
 
 
 def intact(document: Any, kind: Any) -> tuple[Any, list[str], Callable[[str], str]]:
-    """Return what a config would be without its wrong parts: fields, and items of the lists at its top.
+    """Return a config without its invalid parts: fields, and items of its top-level lists.
 
-    So what only building shows of the other parts can be found at once.
+    With it, the valid parts can be built, and their problems reported together with those of the other parts.
 
     Returns:
-        The config, None where too much is wrong; the paths of the wrong parts that were left out; and what turns a
-        path in the config into that in the document.
+        The config, or None if it cannot be decoded without these parts; the paths of the parts left out; and a function
+        from a path in the config to the one in the document.
     """
     paths = [error.path for error in problems(document, kind)]
     if not paths:
@@ -103,7 +102,7 @@ def _walk(value: Any, kind: Any, path: str) -> Iterator[tuple[str, str]]:
         kind = chosen
     inner = list(_walk_inside(value, shape, path))
     yield from inner
-    if not inner:  # what only the whole can say
+    if not inner:  # constraints on the whole value
         yield from _refusal(value, kind, path)
 
 
@@ -170,14 +169,14 @@ def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) ->
     words = [word for kind in kinds if get_origin(_shape(kind)) is Literal for word in get_args(_shape(kind))]
     if not words or not isinstance(value, str):
         return ""
-    said = f"{value[:40]!r} is none that there is{suggest(value, sorted(words))}"
+    reason = f"{value[:40]!r} is none that there is{suggest(value, sorted(words))}"
     field = structs[0].__struct_config__.tag_field if structs else None
     if field is None:
-        return said
+        return reason
     tags = sorted(str(kind.__struct_config__.tag) for kind in structs)
     if value in tags:
         return f'{value!r} wants options; write {{"{field}": "{value}", …}}'
-    return f'{said}; or write {{"{field}": …}} with {", ".join(tags)}'
+    return f'{reason}; or write {{"{field}": …}} with {", ".join(tags)}'
 
 
 def _printable(key: Any) -> str:

@@ -1,4 +1,4 @@
-"""``Retry-After``: how long a server wants to be left alone."""
+"""The ``Retry-After`` header: seconds until a server accepts requests again."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ __all__ = ["read_retry_after"]
 
 
 def read_retry_after(value: str | None, now: float | None = None) -> float | None:
-    """Read the field's value (RFC 9110, 10.2.3), seconds or a date; None when it is neither.
+    """Return the seconds of a ``Retry-After`` header (RFC 9110, 10.2.3), which is a number or a date.
 
     Args:
-        value: as the server wrote it; None when it did not.
-        now: seconds since the epoch, from which a date is seen.
+        value: the header's value; None when there is none.
+        now: seconds since the epoch to which a date is compared; the current time when omitted.
 
     Returns:
-        Seconds, at least 0, and as many as the server likes.
+        At least 0 seconds, without an upper limit; None if the value is neither a number nor a date.
     """
     if not value:
         return None
     try:
         seconds = float(value)
     except ValueError:
-        from email.utils import parsedate_to_datetime  # slow to import, and seldom needed
+        from email.utils import parsedate_to_datetime  # slow to import, and rarely needed
 
         try:
             at = parsedate_to_datetime(value)
         except (ValueError, TypeError, IndexError, OverflowError):
             return None
-        if at.tzinfo is None:  # -0000, by which a server says that it means UTC and knows no zone
+        if at.tzinfo is None:  # -0000: UTC without a known zone
             from datetime import timezone
 
             at = at.replace(tzinfo=timezone.utc)
