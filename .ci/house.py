@@ -47,6 +47,8 @@ CHECKED: tuple[str, ...] = (
     "balog/verify",
     "docs/callbacks.md",
     "docs/forward.md",
+    "docs/tap-records.md",
+    "docs/tap-schemas.md",
     "docs/verified-taps.md",
     "docs/verify.md",
 )

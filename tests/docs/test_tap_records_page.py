@@ -19,8 +19,8 @@ from balog.tap.records.batches import read_batch_config
 
 TEXT = (Path(__file__).parents[2] / "docs" / "tap-records.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
-TABLE = TEXT.split("| the schema wants |")[1].split("\n\n")[0]
-ROWS = re.findall(r"^\| `(.*?)` \| `(.*?)` \| (?:`(.*?)`|(set aside)[^|]*) \|$", TABLE, re.MULTILINE)
+TABLE = TEXT.split("| type in the schema |")[1].split("\n\n")[0]
+ROWS = re.findall(r"^\| `(.*?)` \| `(.*?)` \| (?:`(.*?)`|(quarantined)[^|]*) \|$", TABLE, re.MULTILINE)
 
 
 def test_its_commands_print_what_it_shows(tmp_path: Path) -> None:
