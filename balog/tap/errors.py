@@ -9,7 +9,7 @@ __all__ = [
     "RecordError",
     "SchemaError",
     "SourceError",
-    "StreamError",
+    "SyncError",
     "TapConfigProblems",
     "TapError",
 ]
@@ -42,7 +42,7 @@ class SchemaError(TapError):
         self.path = path
 
 
-class StreamError(BalogError):
+class SyncError(BalogError):
     """A stream failed. Others may be complete.
 
     Args:

@@ -18,7 +18,7 @@ from balog.metrics.ticker import Ticker
 from balog.outputs.stdio import StderrOutput, is_terminal
 from balog.payload import RunPayload, StreamCount
 from balog.recording import configuration
-from balog.tap.errors import StreamError
+from balog.tap.errors import SyncError
 from balog.tap.streams import Stream
 from balog.tap.syncing.observer import Observer, SyncStats
 
@@ -71,7 +71,7 @@ class Reporter(Observer):
     def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
         """Do nothing: the run has logged the error."""
 
-    def ended(self, stream: Stream, stats: SyncStats, error: StreamError | None) -> None:
+    def ended(self, stream: Stream, stats: SyncStats, error: SyncError | None) -> None:
         """Log the number of records and the time of a stream."""
         stream_metrics = self._streams[stream.name]
         stream_metrics.end(None if error is None else error.reason)
@@ -79,7 +79,7 @@ class Reporter(Observer):
         records = stats.records
         self._log.info("{}: {:,} records in {:.1f} s", result, records, stream_metrics.seconds, records=records)
 
-    def finish(self, exit_code: int, problem: str = "", failures: Sequence[StreamError] = ()) -> None:
+    def finish(self, exit_code: int, problem: str = "", failures: Sequence[SyncError] = ()) -> None:
         """Write the report.
 
         Args:

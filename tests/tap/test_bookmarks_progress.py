@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from balog.tap.bookmarks import EveryN, Progress, State, make_strategy
-from balog.tap.errors import RecordError, StreamError
+from balog.tap.errors import RecordError, SyncError
 
 SCHEMA = {"properties": {"at": {"type": ["null", "string"], "format": "date-time"}, "no": {"type": "integer"}}}
 
@@ -213,12 +213,12 @@ class TestFromWhere:
 
     @pytest.mark.parametrize("value", [5, "soon", [1], True])
     def test_a_bookmark_of_the_wrong_type_is_refused(self, value: Any) -> None:
-        with pytest.raises(StreamError, match="contacts: the bookmark of 'at' in the state: want a time"):
+        with pytest.raises(SyncError, match="contacts: the bookmark of 'at' in the state: want a time"):
             progress_of(State({"bookmarks": {"contacts": {"at": value}}}))
 
     def test_a_lookback_for_texts_is_refused(self) -> None:
         state = State({"bookmarks": {"contacts": {"code": "b"}}})
-        with pytest.raises(StreamError, match="lookback"):
+        with pytest.raises(SyncError, match="lookback"):
             progress_of(state, key="code", schema={"properties": {"code": {"type": "string"}}}, lookback=1)
 
 
@@ -249,7 +249,7 @@ class TestSet:
         assert bookmark(state) == at(5)
 
     def test_is_of_the_keys_kind(self) -> None:
-        with pytest.raises(StreamError, match="want a time"):
+        with pytest.raises(SyncError, match="want a time"):
             progress_of(State()).set(5)
 
     def test_any_json_where_there_is_no_key(self) -> None:
@@ -280,7 +280,7 @@ class TestUnknownKind:
     def test_records_of_another_kind_than_the_bookmark_leave_it_and_are_told_at_the_end(self) -> None:
         state = State({"bookmarks": {"contacts": {"code": 5}}})
         progress = self.sync(state, "a", "b")
-        with pytest.raises(StreamError, match="contacts: the bookmark of 'code': numbers and texts cannot be compared"):
+        with pytest.raises(SyncError, match="contacts: the bookmark of 'code': numbers and texts cannot be compared"):
             progress.finish()
         progress.fail()
         assert bookmark(state, key="code") == 5

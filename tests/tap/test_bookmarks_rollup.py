@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from balog.tap.bookmarks import EveryN, Progress, State
-from balog.tap.errors import StreamError
+from balog.tap.errors import SyncError
 
 TIMES = {"properties": {"at": {"type": "string", "format": "date-time"}}}
 NUMBERS = {"properties": {"id": {"type": "integer"}}}
@@ -252,6 +252,6 @@ class TestFailures:
     def test_a_mark_of_another_kind_is_told_with_its_place(self, mark: Any, wanted: str) -> None:
         orders = {"rollup": {"parents": {"accounts": mark}}}
         family = Family(State({"bookmarks": {"accounts": {"at": at(1)}, "orders": orders}}), "accounts orders")
-        with pytest.raises(StreamError) as caught:
+        with pytest.raises(SyncError) as caught:
             _ = family.accounts.bookmark
         assert str(caught.value) == f"orders: its rollup in the state, parents.accounts: {wanted}"

@@ -87,7 +87,7 @@ def test_the_same_cursor_with_the_same_page_is_an_error() -> None:
     found = pages(lambda cursor: {"d": [cursor], "n": "a"}, by_cursor("n"), items="d")
     assert next(found) == [None]
     assert next(found) == ["a"]
-    with pytest.raises(SourceError, match="page 3 is at the position of page 2"):
+    with pytest.raises(SourceError, match="page 3 has the position and the content of page 2"):
         next(found)
 
 
@@ -105,7 +105,7 @@ def test_one_cursor_for_all_pages_as_a_scroll_has_it_is_no_error(events: Any) ->
 def test_cursors_in_a_circle_are_an_error() -> None:
     circle = {None: "a", "a": "b", "b": "c", "c": "a"}
     found = pages(lambda cursor: {"d": [cursor], "n": circle[cursor]}, by_cursor("n"), items="d")
-    with pytest.raises(SourceError, match="page 5 is at the position of page 2"):
+    with pytest.raises(SourceError, match="page 5 has the position and the content of page 2"):
         list(found)
 
 

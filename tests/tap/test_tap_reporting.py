@@ -10,7 +10,7 @@ import pytest
 
 from balog.payload import RunPayload, StreamCount, read
 from balog.tap import reporter as reporter_module
-from balog.tap.errors import StreamError
+from balog.tap.errors import SyncError
 from balog.tap.reporter import Reporter, table
 from balog.tap.streams import Stream
 from balog.tap.syncing.observer import SyncStats
@@ -83,7 +83,7 @@ def test_the_report_says_rows_by_stream_and_why_one_failed(events):
     reporter = Reporter("tap-cool")
     for name, rows, error in (
         ("contacts", counts(9, 2, 7), None),
-        ("notes", counts(4), StreamError("notes", "HTTP 500")),
+        ("notes", counts(4), SyncError("notes", "HTTP 500")),
     ):
         reporter.started(Stream(name), rows)
         reporter.ended(Stream(name), rows, error)
@@ -114,7 +114,7 @@ def test_a_stream_that_was_cut_short_is_in_the_report_with_what_it_gave(events):
 
 def test_a_stream_that_never_began_is_told_of(events):
     reporter = Reporter("tap-cool")
-    reporter.finish(1, failures=[StreamError("notes", "its bookmark is no time")])
+    reporter.finish(1, failures=[SyncError("notes", "its bookmark is no time")])
     assert report_in(events)[1].problem == "notes: its bookmark is no time"
 
 

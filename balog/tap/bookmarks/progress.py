@@ -28,7 +28,7 @@ from balog.tap.bookmarks.rollup import Rollup
 from balog.tap.bookmarks.state import RESERVED_KEYS, State
 from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream
 from balog.tap.bookmarks.watermark import Watermark
-from balog.tap.errors import RecordError, StreamError
+from balog.tap.errors import RecordError, SyncError
 
 __all__ = ["Progress"]
 
@@ -83,7 +83,7 @@ class Progress:
         start: the bookmark in the state at the start of this sync; None if there was none.
 
     Raises:
-        StreamError: the bookmark in the state does not have the type of the schema, or its values have no lookback.
+        SyncError: the bookmark in the state does not have the type of the schema, or its values have no lookback.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class Progress:
             ancestor._order.rank(bookmark)
             return ancestor._order.back(bookmark, self._lookback if both_times else 0)
         except ValueError as error:
-            raise StreamError(self.stream, f"its rollup in the state, parents.{ancestor.stream}: {error}") from None
+            raise SyncError(self.stream, f"its rollup in the state, parents.{ancestor.stream}: {error}") from None
 
     def _start_bookmark(self, key: str) -> Any:
         entry = self._state.entry(self.stream)
@@ -189,7 +189,7 @@ class Progress:
             is_ahead = self._order.kind == "time" and self._order.is_before(datetime.now(timezone.utc), value)
             self._order.back(value, self._lookback)
         except ValueError as error:
-            raise StreamError(self.stream, f"the bookmark of {key!r} in the state: {error}") from None
+            raise SyncError(self.stream, f"the bookmark of {key!r} in the state: {error}") from None
         if is_ahead:
             self._warn("The bookmark in the state is in the future: records before it are not requested")
         return value
@@ -241,7 +241,7 @@ class Progress:
             Whether the state was changed.
 
         Raises:
-            StreamError: the value does not have the type of the replication key.
+            SyncError: the value does not have the type of the replication key.
         """
         if self.key is None:
             self._attempt.position = (value,)
@@ -249,7 +249,7 @@ class Progress:
         try:
             self._order.rank(value)
         except ValueError as error:
-            raise StreamError(self.stream, f"the bookmark that was set: {error}") from None
+            raise SyncError(self.stream, f"the bookmark that was set: {error}") from None
         self._tap_bookmark = self._latest(self._tap_bookmark, value)
         if self.parent is not None or self._has_failed_descendant():
             return False
@@ -271,7 +271,7 @@ class Progress:
         if not (is_asked or (root._watermark.is_ordered and not root._is_reverted)):
             root._revert()
             return
-        with suppress(RecordError, StreamError):  # no value is correct, which the end of the stream will report
+        with suppress(RecordError, SyncError):  # no value is correct, which the end of the stream will report
             value = root._attempt.complete_to if root.children else root._watermark.highest
             if value is not None:
                 root._commit(value, is_asked=is_asked)
@@ -281,7 +281,7 @@ class Progress:
 
         Raises:
             RecordError: the largest value is not a time, because records were not validated.
-            StreamError: it cannot be compared with the bookmark, and the schema has no type.
+            SyncError: it cannot be compared with the bookmark, and the schema has no type.
         """
         if self.parent is not None:
             return
@@ -383,7 +383,7 @@ class Progress:
         try:
             return self._order.latest(*values)
         except ValueError as error:
-            raise StreamError(self.stream, f"the bookmark of {self.key!r}: {error}") from None
+            raise SyncError(self.stream, f"the bookmark of {self.key!r}: {error}") from None
 
     def _warn(self, message: str, **fields: Any) -> None:
         if self._log is not None:

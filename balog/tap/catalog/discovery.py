@@ -10,7 +10,7 @@ from msgspec import field
 from balog.errors import ConfigError
 from balog.tap.catalog.defaults import StreamDeclaration, Visitor, default_metadata
 from balog.tap.catalog.entry import Catalog, CatalogEntry
-from balog.tap.errors import StreamError, TapError
+from balog.tap.errors import SyncError, TapError
 
 __all__ = ["Discovered", "discover", "entry_of"]
 
@@ -22,7 +22,7 @@ class Discovered(Catalog):
         failed: streams whose schema could not be read, by name.
     """
 
-    failed: dict[str, StreamError] = field(default_factory=dict)
+    failed: dict[str, SyncError] = field(default_factory=dict)
 
 
 def discover(
@@ -48,7 +48,7 @@ def discover(
         except (TapError, ConfigError):
             raise
         except Exception as error:
-            failed = StreamError(stream.name, f"its schema could not be read: {type(error).__name__}: {error}")
+            failed = SyncError(stream.name, f"its schema could not be read: {type(error).__name__}: {error}")
             failed.__cause__ = error
             catalog.failed[stream.name] = failed
         else:

@@ -21,7 +21,7 @@ from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalo
 from balog.tap.command.options import options
 from balog.tap.command.standard_output import messages_only, without_log_messages
 from balog.tap.config import environment_name, read_config
-from balog.tap.errors import OutputError, StreamError, TapConfigProblems
+from balog.tap.errors import OutputError, SyncError, TapConfigProblems
 from balog.tap.records import Output
 from balog.tap.records.output import why_unwritten
 
@@ -87,7 +87,7 @@ def _run(tap: TapDefinition, arguments: list[str], resources: ExitStack) -> int:
         from balog.recording.fallback_encoding import safe_str
         from balog.tap.syncing.failures import report_failures
 
-        failure = StreamError(tap.name, f"{type(error).__name__}: {safe_str(error)}")
+        failure = SyncError(tap.name, f"{type(error).__name__}: {safe_str(error)}")
         failure.__cause__ = error
         report_failures(_logger(tap), [failure])
         return 1

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from balog.tap.bookmarks import State
-from balog.tap.errors import RecordError, StreamError
+from balog.tap.errors import RecordError, SyncError
 from balog.tap.records import MAX_QUARANTINED, Output, RecordQuarantine
 from balog.tap.syncing import Observer, Sync, SyncStats
 
@@ -51,7 +51,7 @@ class _DiscardedOutput(Output):
 
 
 class _ResultPrinter(Observer):
-    def ended(self, stream: Stream, stats: SyncStats, error: StreamError | None) -> None:
+    def ended(self, stream: Stream, stats: SyncStats, error: SyncError | None) -> None:
         result = f"failed: {error.reason}" if error else "returned a record" if stats.records else "returned no record"
         if stats.quarantined:
             result += f"; {stats.quarantined} that break its schema would be quarantined"

@@ -93,7 +93,7 @@ def pages(
 
 
 def by_cursor(path: str, more: str | None = None) -> Next:
-    """Take the next cursor from the body; null, an empty text or a missing one is the end.
+    """Read the next cursor from the body; null, an empty text or a missing one is the end.
 
     Args:
         path: the path of the cursor, ``meta.next_cursor``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from balog.tap.errors import StreamError
+from balog.tap.errors import SyncError
 from balog.tap.records import Transformer
 from balog.tap.streams import Stream
 
@@ -42,5 +42,5 @@ class Observer:
     def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
         """Called when a stream is restarted, for the ``attempt``-th time."""
 
-    def ended(self, stream: Stream, stats: SyncStats, error: StreamError | None) -> None:
+    def ended(self, stream: Stream, stats: SyncStats, error: SyncError | None) -> None:
         """Called when a stream is complete, or it or a stream above it failed; not if it was interrupted."""

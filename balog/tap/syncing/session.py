@@ -10,7 +10,7 @@ import balog
 from balog.tap.bookmarks import State
 from balog.tap.catalog import Catalog
 from balog.tap.definition import TapDefinition
-from balog.tap.errors import StreamError, TapError
+from balog.tap.errors import SyncError, TapError
 from balog.tap.records import MAX_QUARANTINED, Output, RecordQuarantine, default_quarantine
 from balog.tap.streams import Stream, link, with_descendants
 from balog.tap.syncing.clients import ClientCache
@@ -69,7 +69,7 @@ class Session:
         self.start_date = start_date
         self.log: Any = balog.get_logger(self.name)
         self.now = datetime.now(timezone.utc)
-        self.failures: list[StreamError] = []
+        self.failures: list[SyncError] = []
         self.is_calling = False
         self.clients = ClientCache(config, definition.make_client if definition else None, client)
         self._quarantine_file = quarantine_file or (definition.quarantine if definition else None)
@@ -100,10 +100,10 @@ class Session:
         else:
             self.write_state()
 
-    def fail(self, stream: Stream, error: BaseException) -> StreamError:
+    def fail(self, stream: Stream, error: BaseException) -> SyncError:
         """Record that a stream failed."""
         self.stop.in_source = False
-        failure = StreamError(stream.name, reason_of(stream, error))
+        failure = SyncError(stream.name, reason_of(stream, error))
         failure.__cause__ = error
         self.failures.append(failure)
         return failure

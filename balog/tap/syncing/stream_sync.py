@@ -10,7 +10,7 @@ from typing import Any
 from balog.tap.bookmarks import EndOfStream, FullTable, Progress
 from balog.tap.catalog import CatalogEntry
 from balog.tap.context import POSITION, Context, Emitted, replication_key_of
-from balog.tap.errors import OutputError, StreamError, TapError
+from balog.tap.errors import OutputError, SyncError, TapError
 from balog.tap.streams import Providers, Stream, inject
 from balog.tap.syncing.failures import reason_of
 from balog.tap.syncing.interrupts import Interrupted
@@ -67,7 +67,7 @@ class StreamSync:
         entry = session.catalog.get(stream.name)
         self.entry = entry = entry or CatalogEntry(tap_stream_id=stream.name, stream=stream.name, schema={})
         self.is_selected, self.is_over = entry.is_selected, False
-        self.failure: StreamError | None = None
+        self.failure: SyncError | None = None
         self._key = replication_key_of(stream, entry)
         self._is_in_full_table = False
         self.context = Context(
