@@ -66,6 +66,7 @@ CHECKED: tuple[str, ...] = (
     "balog/verify",
     "docs/callbacks.md",
     "docs/forward.md",
+    "docs/tap-config.md",
     "docs/tap-records.md",
     "docs/tap-schemas.md",
     "docs/bookmarks.md",
