@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from datetime import date
 
-__all__ = ["comparable_end", "earlier", "rank"]
+__all__ = ["TIME", "comparable_end", "earlier", "offset_minutes", "rank"]
 
-_TIME = re.compile(
+TIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(Z|z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
 )
+"""A date, or a time with its fraction and zone."""
 _COMPARABLE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(Z|\+00:00)", re.ASCII)
 _MINUTES = 24 * 60
 _LAST_DAY = date.max.toordinal()
@@ -67,12 +68,20 @@ def earlier(text: str, seconds: int) -> str:
     return f"{day}T{minute // 60:02}:{minute % 60:02}:{second:02}{end}{zone}"
 
 
+def offset_minutes(zone: str | None) -> int:
+    """Return the offset of a zone, ``Z`` or ``+05:30``, in minutes east of UTC; 0 without a zone."""
+    if not zone or zone in "Zz":
+        return 0
+    minutes = int(zone[1:3]) * 60 + int(zone[3:].lstrip(":") or 0)
+    return -minutes if zone[0] == "-" else minutes
+
+
 def _parts(text: str) -> tuple[int, int, int, str, str | None]:
     """Return the day's ordinal, the minute of that day, both in UTC, the second, the fraction, and the zone's text.
 
     The zone is None for a date, "" for a time without one.
     """
-    match = _TIME.fullmatch(text)
+    match = TIME.fullmatch(text)
     if match is None:
         raise ValueError("not a time")
     year, month, day, hour, minute, second, fraction, zone = match.groups()
@@ -82,8 +91,6 @@ def _parts(text: str) -> tuple[int, int, int, str, str | None]:
     if int(hour) > 23 or int(minute) > 59 or int(second or 0) > 60:
         raise ValueError("not a time of a day")
     minutes = int(hour) * 60 + int(minute)
-    if zone and zone not in "Zz":
-        offset = int(zone[1:3]) * 60 + int(zone[3:].lstrip(":") or 0)
-        minutes += offset if zone[0] == "-" else -offset
+    minutes -= offset_minutes(zone)
     moved, minutes = divmod(minutes, _MINUTES)
     return days + moved, minutes, int(second or 0), fraction or "", "Z" if zone else ""

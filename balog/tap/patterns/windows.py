@@ -9,18 +9,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from typing import Any, NamedTuple
 
+from balog.tap.bookmarks import times
 from balog.tap.errors import SourceError, TapError
 
 __all__ = ["Window", "bisected", "date_windows"]
-
-_TIME = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(?:([Zz])|([+-])(\d\d):?(\d\d)?)?)?", re.ASCII
-)
 
 
 class Window(NamedTuple):
@@ -199,17 +195,14 @@ def _parsed(value: str | date) -> date:
         if not isinstance(value, date):
             raise TapError(f"date_windows: want a datetime, a date or a text, not {type(value).__name__}")
         return value
-    match = _TIME.fullmatch(value.strip())
+    match = times.TIME.fullmatch(value.strip())
     try:
         if match is None:
             raise ValueError
-        year, month, day, hour, minute, second, fraction, utc, sign, hours, minutes = match.groups()
+        year, month, day, hour, minute, second, fraction, zone_text = match.groups()
         if hour is None:
             return date(int(year), int(month), int(day))
-        zone: tzinfo | None = timezone.utc if utc else None
-        if sign:
-            offset = timedelta(hours=int(hours), minutes=int(minutes or 0))
-            zone = timezone(-offset if sign == "-" else offset)
+        zone = timezone(timedelta(minutes=times.offset_minutes(zone_text))) if zone_text else None
         micro = int((fraction or "")[:6].ljust(6, "0"))
         return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), micro, zone)
     except ValueError:

@@ -1,6 +1,6 @@
 """Streams, declared by decorator or by class, and the order in which they run."""
 
-from balog.tap.streams.family import in_run_order, link, root_of, with_descendants
+from balog.tap.streams.family import in_run_order, link, with_descendants
 from balog.tap.streams.injection import Providers, inject
 from balog.tap.streams.stream import Records, Stream, add, declare, place_of_caller
 
@@ -14,6 +14,5 @@ __all__ = [
     "inject",
     "link",
     "place_of_caller",
-    "root_of",
     "with_descendants",
 ]

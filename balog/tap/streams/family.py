@@ -8,7 +8,7 @@ from balog.suggestions import suggest
 from balog.tap.errors import TapError
 from balog.tap.streams.stream import Stream
 
-__all__ = ["in_run_order", "link", "root_of", "with_descendants"]
+__all__ = ["in_run_order", "link", "with_descendants"]
 
 
 def link(family: Mapping[str, Stream]) -> None:
@@ -58,14 +58,14 @@ def in_run_order(streams: Iterable[Stream], selected: Collection[str], resume_at
         for stream in every
         if _above(stream) is None and any(each.name in selected for each in with_descendants(stream))
     ]
-    resumed = next((root_of(stream) for stream in every if stream.name == resume_at), None)
+    resumed = next((_root_of(stream) for stream in every if stream.name == resume_at), None)
     if resumed in top_level:
         first = top_level.index(resumed)
         return top_level[first:] + top_level[:first]
     return top_level
 
 
-def root_of(stream: Stream) -> Stream:
+def _root_of(stream: Stream) -> Stream:
     """Return the top-level stream in whose run this stream's records come."""
     while (above := _above(stream)) is not None:
         stream = above
