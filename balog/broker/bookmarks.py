@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["Bookmark", "Change", "bookmarks", "changes"]
+__all__ = ["Bookmark", "BookmarkChange", "bookmarks", "changes"]
 
 _MAX_DEPTH = 50
 
@@ -19,7 +19,7 @@ class Bookmark(NamedTuple):
     value: str
 
 
-class Change(NamedTuple):
+class BookmarkChange(NamedTuple):
     """A bookmark that is not the same in two values; None is a bookmark that one does not have."""
 
     stream: str
@@ -46,12 +46,12 @@ def bookmarks(value: Any) -> list[Bookmark]:
     return found + [Bookmark("", name, leaf) for name, leaf in _leaves(rest, 0) if rest]
 
 
-def changes(before: Any, after: Any) -> list[Change]:
+def changes(before: Any, after: Any) -> list[BookmarkChange]:
     """Return the bookmarks that differ, in the order of the later value; what is gone comes last."""
     old = {(stream, name): leaf for stream, name, leaf in bookmarks(before)}
     new = {(stream, name): leaf for stream, name, leaf in bookmarks(after)}
-    found = [Change(*key, old.get(key), leaf) for key, leaf in new.items() if old.get(key) != leaf]
-    return found + [Change(*key, leaf, None) for key, leaf in old.items() if key not in new]
+    found = [BookmarkChange(*key, old.get(key), leaf) for key, leaf in new.items() if old.get(key) != leaf]
+    return found + [BookmarkChange(*key, leaf, None) for key, leaf in old.items() if key not in new]
 
 
 def _leaves(value: Any, depth: int, path: str = "") -> Iterator[tuple[str, str]]:

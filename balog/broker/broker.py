@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from balog.broker.config import BrokerConfig
-from balog.broker.editor import Line, StreamError
+from balog.broker.editor import Line, PipeError
 from balog.broker.editor_chain import Chaining
 from balog.broker.metrics import BrokerMetrics
 from balog.broker.pipe import Counts, Pipe
@@ -26,7 +26,7 @@ from balog.sinks import Delivery, SinkConfig
 
 __all__ = ["EXIT_CODES", "run_broker"]
 
-PATIENCE_SECONDS = 30.0
+SINK_WAIT_SECONDS = 30.0
 """How long, in all, the data may be slowed down for a sink that works but not as fast as events come."""
 
 EXIT_CODES = """\
@@ -98,7 +98,7 @@ class _Broker:
             quarantine = Quarantine(config.quarantine, say)
             parts.callback(self._close_quarantine, quarantine)
         self._dispatcher = Dispatcher(
-            sinks, say, put_timeout=PATIENCE_SECONDS, spool=config.spool, should_stop=stop.came
+            sinks, say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool, should_stop=stop.came
         )
         parts.callback(self._deliver)  # also when what follows is refused
         self._is_delivered = self._is_verbose = False
@@ -125,14 +125,12 @@ class _Broker:
             wake=self._stop.wake,
             before_passing=self._dispatcher.sync,
         )
-        with ExitStack() as telling:
+        with ExitStack() as reporting:
             with signals_for_main_thread():
-                telling.enter_context(StageStatus("broker", self._figures))
+                reporting.enter_context(StageStatus("broker", self._stats))
                 metering = ExitStack()
                 if self._config.metrics is not None:
-                    metering.enter_context(
-                        BrokerMetrics(self._config.metrics, self._pipe.figures, self._dispatcher.put)
-                    )
+                    metering.enter_context(BrokerMetrics(self._config.metrics, self._pipe.stats, self._dispatcher.put))
             with metering:
                 code = self._guard(self._pipe.run)
             if self._config.state is not None and self._config.state.hold:
@@ -150,7 +148,7 @@ class _Broker:
             work()
         except BrokenPipeError:
             self._say(f"the target closed the pipe; {self._pipe.counts.bytes} bytes were read")
-        except StreamError as error:
+        except PipeError as error:
             self._say(str(error))
         except OSError as error:
             self._say(f"the stream broke: {error.strerror or error}")
@@ -172,16 +170,16 @@ class _Broker:
         if self._is_delivered:
             return
         self._is_delivered = True
-        for name, figures in self._dispatcher.close(self._config.drain).items():
+        for name, stats in self._dispatcher.close(self._config.drain).items():
             if self._is_verbose:
-                self._say(f"{name}: {figures.delivered} events delivered")
-            for trouble in figures.warnings():
-                self._say(f"{name}: {trouble}")
+                self._say(f"{name}: {stats.delivered} events delivered")
+            for warning in stats.warnings():
+                self._say(f"{name}: {warning}")
 
     def _close_quarantine(self, quarantine: Quarantine) -> None:
         try:
             quarantine.close()
-        except StreamError as error:
+        except PipeError as error:
             self._say(str(error))
 
     def _sleep(self, seconds: float) -> None:
@@ -189,9 +187,9 @@ class _Broker:
         while not self._stop.came() and (left := until - time.monotonic()) > 0:
             time.sleep(min(left, 0.1))
 
-    def _figures(self) -> dict[str, Any]:
-        sinks = {name: msgspec.to_builtins(figures) for name, figures in self._dispatcher.stats().items()}
-        return {**self._pipe.figures(), "sinks": sinks}
+    def _stats(self) -> dict[str, Any]:
+        sinks = {name: msgspec.to_builtins(stats) for name, stats in self._dispatcher.stats().items()}
+        return {**self._pipe.stats(), "sinks": sinks}
 
     def _reload(self) -> None:
         if self._reread is None or not self._stop.reload_came():

@@ -128,7 +128,7 @@ def failures(config: BrokerConfig, case: Case) -> list[str]:
 class _Run:
     def __init__(self, config: BrokerConfig, case: Case, folder: Path) -> None:
         self._case = case
-        self._said: list[str] = []
+        self._messages: list[str] = []
         self._events: list[list[Delivery]] = [[] for _ in config.sinks]
         source, target, quarantine = folder / "input", folder / "output", folder / "quarantine"
         _write_input(case, source)
@@ -143,7 +143,7 @@ class _Run:
                 inside,
                 source=reading,
                 target=writing,
-                say=self._said.append,
+                say=self._messages.append,
                 sinks=[Diverted(sink, self._events[number].extend) for number, sink in enumerate(config.sinks)],
             )
         finally:
@@ -156,7 +156,7 @@ class _Run:
         case = self._case
         if self._code != case.exit_code:
             yield f"exit code {self._code}, want {case.exit_code}" + "".join(
-                f"; it said: {line}" for line in self._said
+                f"; it said: {line}" for line in self._messages
             )
         if case.output is not None:
             yield from _compare("output", self._output, case.output, _is_line)
@@ -165,11 +165,11 @@ class _Run:
         if case.quarantine is not None:
             yield from _compare("quarantine", self._quarantined, case.quarantine, _has_reason)
         for text in case.said or ():
-            if not any(text in line for line in self._said):
-                yield f"nobody said {text!r}{self._what_was_said()}"
+            if not any(text in line for line in self._messages):
+                yield f"nobody said {text!r}{self._unexpected_messages()}"
 
-    def _what_was_said(self) -> str:
-        return "".join(f"; it said: {line}" for line in self._said)
+    def _unexpected_messages(self) -> str:
+        return "".join(f"; it said: {line}" for line in self._messages)
 
     def _compare_events(self, wanted: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[str]:
         if len(wanted) != len(self._events):

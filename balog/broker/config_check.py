@@ -27,10 +27,10 @@ __all__ = ["Reach", "complete", "complete_errors", "find_in_document", "find_pro
 
 
 class Reach(NamedTuple):
-    """Whether a sink's other side answered: ``trouble`` is empty, or says why not."""
+    """Whether a sink's other side answered: ``error`` is empty, or says why not."""
 
     name: str
-    trouble: str
+    error: str
 
 
 def find_problems(path: str | os.PathLike[str], type: Any = BrokerConfig) -> tuple[Any, list[ConfigError]]:
@@ -116,10 +116,10 @@ def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]
         refused = refused_parts(config.records)
         yield from refused
         bare = msgspec.structs.replace(config, batch=None, state=None, records=[], schemas=[])
-        told = {error.path.partition("]")[0] for error in refused}
+        reported = {error.path.partition("]")[0] for error in refused}
         for name in ("records", "schemas"):  # each alone, so that what is wrong with one hides nothing of another
             for number, rule in enumerate(getattr(config, name)):
-                if f"$.{name}[{number}" not in told:
+                if f"$.{name}[{number}" not in reported:
                     alone = msgspec.structs.replace(bare, **{name: [rule]})
                     yield from _renumbered(_at("", _build_editors, alone), name, number)
         for name in ("batch", "state"):
@@ -191,14 +191,14 @@ def reach(sinks: Sequence[SinkConfig]) -> Iterator[Reach]:
     """Try the other side of each sink; nothing is delivered."""
     for config in sinks:
         sink = config.build()
-        trouble = ""
+        failure = ""
         try:
             sink.open()
             if (probe := getattr(sink, "probe", None)) is not None:
                 probe()
         except SinkError as error:
-            trouble = str(error)
+            failure = str(error)
         finally:
             with suppress(SinkError):
                 sink.close()
-        yield Reach(config.name, trouble)
+        yield Reach(config.name, failure)

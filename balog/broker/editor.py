@@ -7,13 +7,13 @@ from typing import Protocol
 
 from balog.errors import BalogError
 
-__all__ = ["Chain", "Editor", "Line", "StreamError"]
+__all__ = ["Chain", "Editor", "Line", "PipeError"]
 
 Line = tuple[str, bytes]
 """The type of a message in upper case (``RECORD``), and its line with the newline."""
 
 
-class StreamError(BalogError):
+class PipeError(BalogError):
     """A stream must not go on, because its config says so: the broker ends with exit code 1 and this one line."""
 
 
@@ -40,7 +40,7 @@ class Editor(Protocol):
         A message that can't be read passes or goes to quarantine, as the config says, with one line for people.
 
         Raises:
-            StreamError: the stream must not go on.
+            PipeError: the stream must not go on.
         """
 
     def due(self) -> Iterable[Line]:

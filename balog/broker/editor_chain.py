@@ -100,7 +100,7 @@ class Chaining:
 
         Raises:
             ConfigError: a rule that can't be.
-            StreamError: a stream whose SCHEMA has come can't be changed so.
+            PipeError: a stream whose SCHEMA has come can't be changed so.
         """
         editors = self._make(config)
         schemas = list(Chain(editors).through([("SCHEMA", line) for line in self._memory.lines.values()]))

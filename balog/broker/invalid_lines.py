@@ -12,7 +12,7 @@ from msgspec import Struct
 from balog.broker.message_prefixes import TYPES
 from balog.singer import parse_log
 
-__all__ = ["JunkFilter", "what_is_wrong"]
+__all__ = ["InvalidLineFilter", "find_line_error"]
 
 
 class _Head(Struct):
@@ -24,7 +24,7 @@ _KNOWN = frozenset({*TYPES, "LOG"})
 _BEGINS_OBJECT = re.compile(rb"[ \t\r]*\{")
 
 
-def what_is_wrong(line: bytes) -> str | None:
+def find_line_error(line: bytes) -> str | None:
     """Return why a line is not a Singer message, without quoting the line; None if it is one.
 
     What Python's ``json`` reads and targets therefore take, ``NaN`` and the like, counts as JSON. Of a message that can
@@ -39,11 +39,11 @@ def what_is_wrong(line: bytes) -> str | None:
     except msgspec.ValidationError:
         return "an object without a type" if _BEGINS_OBJECT.match(line) else "no JSON object"
     except (msgspec.DecodeError, RecursionError):
-        return _what_python_says(line)
+        return _find_error_as_python(line)
     return None if kind.upper() in _KNOWN or parse_log(line) is not None else "no type of Singer's"
 
 
-def _what_python_says(line: bytes) -> str | None:
+def _find_error_as_python(line: bytes) -> str | None:
     if not line.strip():
         return "an empty line"
     try:
@@ -58,21 +58,21 @@ def _what_python_says(line: bytes) -> str | None:
     return None if kind.upper() in _KNOWN else "no type of Singer's"
 
 
-class JunkFilter:
+class InvalidLineFilter:
     """Takes the junk out of blocks of whole lines.
 
     A block of nothing but messages, the usual case, is read in one go at some 800 MB/s and comes back as it is.
 
     Args:
-        on_junk: is given the reason and the line; False ends the stream before that line.
+        on_invalid_line: is given the reason and the line; False ends the stream before that line.
 
     Attributes:
         count: lines of junk so far.
         ended: whether the stream has ended so; every later block comes back empty.
     """
 
-    def __init__(self, on_junk: Callable[[str, bytes], bool]) -> None:
-        self._on_junk = on_junk
+    def __init__(self, on_invalid_line: Callable[[str, bytes], bool]) -> None:
+        self._on_invalid_line = on_invalid_line
         self.count = 0
         self.ended = False
 
@@ -84,7 +84,7 @@ class JunkFilter:
             return block
         good = []
         for line in _split(block):
-            reason = what_is_wrong(line)
+            reason = find_line_error(line)
             if reason is None:
                 good.append(line)
             elif not self._take(reason, line):
@@ -102,7 +102,7 @@ class JunkFilter:
 
     def _take(self, reason: str, line: bytes) -> bool:
         self.count += 1
-        self.ended = not self._on_junk(reason, line)
+        self.ended = not self._on_invalid_line(reason, line)
         return not self.ended
 
 
@@ -113,14 +113,14 @@ def _is_clean(block: bytes) -> bool:
         except UnicodeDecodeError:
             return False
     try:
-        heads = _head.decode_lines(block)
+        prefixes = _head.decode_lines(block)
     except (msgspec.DecodeError, RecursionError):
         return False
     # No message goes on after "}", a newline and "{": so each line holds whole ones, and as many as lines is one each.
     lines = block.count(b"}\n{") + 1
-    if not len(heads) == lines == block.count(b"\n") + (not block.endswith(b"\n")):
+    if not len(prefixes) == lines == block.count(b"\n") + (not block.endswith(b"\n")):
         return False
-    return {head.type for head in heads} <= _KNOWN
+    return {head.type for head in prefixes} <= _KNOWN
 
 
 def _split(block: bytes) -> list[bytes]:

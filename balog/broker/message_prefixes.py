@@ -97,14 +97,16 @@ class Passing:
         try:
             if not lines.isascii():
                 str(lines, "utf-8")
-            heads = _head.decode_lines(lines)
+            prefixes = _head.decode_lines(lines)
         except _REFUSALS:
             return False
         # No message goes on after "}", a newline and "{": each line holds whole ones, and as many as lines is one each.
         count = lines.count(b"}\n{") + 1
-        if not len(heads) == count == lines.count(b"\n") + (not lines.endswith(b"\n")):
+        if not len(prefixes) == count == lines.count(b"\n") + (not lines.endswith(b"\n")):
             return False
-        return not any(self._is_edited(kind, stream) for kind, stream in {(head.type, head.stream) for head in heads})
+        return not any(
+            self._is_edited(kind, stream) for kind, stream in {(head.type, head.stream) for head in prefixes}
+        )
 
     def may_pass(self, line: bytes) -> bool:
         """Return whether that holds for one line. One that nobody can read passes if it names no second type."""
@@ -152,11 +154,11 @@ def usual_head(edited: Iterable[str] = (), streams: Iterable[str] | None = None)
             name that JSON may write in several ways is looked at.
     """
     passing = "|".join(kind for kind in TYPES if kind not in set(edited))
-    heads = [rb'\{"type": ?"(?:%b)"' % passing.encode()] if passing else []
+    prefixes = [rb'\{"type": ?"(?:%b)"' % passing.encode()] if passing else []
     if streams is not None and "RECORD" in set(edited):
         names = b"|".join(re.escape(name.encode()) for name in sorted(streams))
-        heads.append(rb'\{"type": ?"RECORD", ?"stream": ?"(?!(?:%b)"|[^"\\\n]*\\)' % names)
-    return rb"(?:%b)" % b"|".join(heads) if heads else rb"(?!)"
+        prefixes.append(rb'\{"type": ?"RECORD", ?"stream": ?"(?!(?:%b)"|[^"\\\n]*\\)' % names)
+    return rb"(?:%b)" % b"|".join(prefixes) if prefixes else rb"(?!)"
 
 
 def kind_of(line: bytes | memoryview) -> str | None:

@@ -15,7 +15,7 @@ from balog.sinks import Delivery
 
 __all__ = ["BrokerMetrics", "MetricsConfig"]
 
-_FIGURES = {
+_STATS = {
     "pipe_bytes": "bytes",
     "pipe_lines": "lines",
     "pipe_logs": "logs",
@@ -42,17 +42,17 @@ class BrokerMetrics:
 
     Args:
         config: how often, and as whom.
-        figures: gives the pipe's, see ``Pipe.figures``; called from a thread of its own.
+        stats: gives the pipe's, see ``Pipe.stats``; called from a thread of its own.
         put: takes the events; called from that thread.
     """
 
     def __init__(
-        self, config: MetricsConfig, figures: Callable[[], dict[str, float]], put: Callable[[Delivery], None]
+        self, config: MetricsConfig, stats: Callable[[], dict[str, float]], put: Callable[[Delivery], None]
     ) -> None:
         self._config = config
-        self._figures = figures
+        self._read_stats = stats
         self._put = put
-        self._told = dict.fromkeys(_FIGURES, 0.0)
+        self._reported = dict.fromkeys(_STATS, 0.0)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="balog meter", daemon=True)
 
@@ -76,10 +76,10 @@ class BrokerMetrics:
         context = {"fqdn": os.uname().nodename, "application": "balog", "process": os.getpid()}
         if run_id := os.environ.get("BALOG_RUN_ID", "").encode("utf-8", "replace").decode():
             context["run_id"] = run_id
-        figures = self._figures()
-        for metric, name in _FIGURES.items():
-            value = round(max(figures[name] - self._told[metric], 0.0), 6)
-            self._told[metric] += value
+        stats = self._read_stats()
+        for metric, name in _STATS.items():
+            value = round(max(stats[name] - self._reported[metric], 0.0), 6)
+            self._reported[metric] += value
             payload = {
                 "cls_type": "metric",
                 "version": "1.0.0",

@@ -27,7 +27,7 @@ class Row(Struct, kw_only=True):
         records: RECORDs that a sidecar counted, all lines of a broker.
         reading: share of the time between two looks that it waited for input, 0 to 1; ``writing`` for its output.
         waiting: ``reading`` when what stands before it is slow, ``writing`` when what stands behind it is, ``neither``.
-        sinks: the figures of each sink.
+        sinks: the stats of each sink.
     """
 
     pipeline: int = 0
@@ -86,26 +86,26 @@ class PipeMonitor:
 
 def rates(before: PipeStage | None, now: PipeStage) -> Row:
     """Make a stage's row of what it wrote at two times; of its whole life where there is no earlier writing."""
-    figures, earlier = now.figures, before.figures if before is not None else {}
+    stats, earlier = now.stats, before.stats if before is not None else {}
     seconds = now.seconds - (before.seconds if before is not None else 0.0)
 
     def grown(name: str) -> float | None:
-        value, old = figures.get(name), earlier.get(name, 0)
+        value, old = stats.get(name), earlier.get(name, 0)
         if not isinstance(value, (int, float)) or not isinstance(old, (int, float)) or seconds <= 0:
             return None
         return max(0.0, (value - old) / seconds)
 
-    records = "records" if "records" in figures else "lines"
+    records = "records" if "records" in stats else "lines"
     reading, writing = grown("read_wait"), grown("write_wait")
-    sinks = figures.get("sinks")
+    sinks = stats.get("sinks")
     return Row(
         stage=now.stage,
         label=_printable(now.label),
         pid=now.pid,
         started=now.started,
         seconds=now.seconds,
-        bytes=_whole(figures.get("bytes")),
-        records=_whole(figures.get(records)),
+        bytes=_whole(stats.get("bytes")),
+        records=_whole(stats.get(records)),
         bytes_per_second=grown("bytes"),
         records_per_second=grown(records),
         reading=None if reading is None else min(1.0, reading),

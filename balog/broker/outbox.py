@@ -50,7 +50,7 @@ class Outbox:
         self._bytes = 0
         self._gone = 0  # items that wait no more
         self._dropped = 0
-        self._trouble = ""
+        self._error = ""
         self._is_closing = False
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -76,10 +76,10 @@ class Outbox:
         if self._thread is not None:
             self._thread.join(deadline)
             if self._thread.is_alive():
-                self._trouble = self._trouble or f"it took more than {deadline:g} seconds"
+                self._error = self._error or f"it took more than {deadline:g} seconds"
         if self._items:
             what = "the last STATE was" if self._most == 1 else f"{len(self._items)} STATE messages were"
-            self._say(f"{self._name}: {what} not written: {self._trouble}")
+            self._say(f"{self._name}: {what} not written: {self._error}")
         if self._dropped:
             self._say(f"{self._name}: {self._dropped} STATE messages were dropped, older ones first")
 
@@ -113,13 +113,13 @@ class Outbox:
         try:
             self._write(items)
         except Exception as error:  # whatever it is, the data goes on
-            if not self._trouble and not self._is_closing:
+            if not self._error and not self._is_closing:
                 self._say(f"{self._name}: {_line(error)}; trying again")
-            self._trouble = _line(error)
+            self._error = _line(error)
             return False
-        if self._trouble:
+        if self._error:
             self._say(f"{self._name}: is written again")
-        self._trouble = ""
+        self._error = ""
         with self._changed:
             while self._gone < last:
                 self._take_first()

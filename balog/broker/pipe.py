@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from balog.broker.descriptors import write_all
-from balog.broker.editor import Chain, Line, StreamError
+from balog.broker.editor import Chain, Line, PipeError
 from balog.broker.message_prefixes import (
     USUAL_KIND,
     USUAL_KINDS,
@@ -116,7 +116,7 @@ class Pipe:
         self.counts = Counts()
         self.change(strip, editor)
 
-    def figures(self) -> dict[str, float]:
+    def stats(self) -> dict[str, float]:
         """Return the counts, ``read_wait``, the seconds spent waiting for input, and ``write_wait``, those until the
         other side had taken the output; both with the wait that is under way.
         """
@@ -142,7 +142,7 @@ class Pipe:
 
         Raises:
             BrokenPipeError: nobody reads the target any more.
-            StreamError: the editor lets the stream go no further; what came before has been written.
+            PipeError: the editor lets the stream go no further; what came before has been written.
             OSError: reading or writing failed otherwise.
         """
         for descriptor in (self._source, self._target):
@@ -220,13 +220,13 @@ class Pipe:
         """End the stream where a part of a line that passes in pieces may name a stream that is edited.
 
         Raises:
-            StreamError: it may.
+            PipeError: it may.
         """
         if self._passing is None:
             return
         part = bytearray(self._tail) + self._view[:end]
         if self._passing.mentions(part, 0, len(part)):
-            raise StreamError(
+            raise PipeError(
                 f"a message of more than {MAX_EDITED_LINE >> 20} MiB may name a stream that has rules, and was not "
                 "passed on whole; have the tap write smaller ones"
             )
@@ -242,7 +242,7 @@ class Pipe:
     def _grow(self) -> None:
         size = 2 * len(self._buffer)
         if size > MAX_EDITED_LINE:
-            raise StreamError(
+            raise PipeError(
                 f"a message of more than {MAX_EDITED_LINE >> 20} MiB can't be changed as the config says and was not "
                 "passed on; have the tap write smaller ones, or leave its stream out of the rules"
             )
@@ -367,7 +367,7 @@ class Pipe:
                 self._put(self._view[unwritten:line_start])
                 unwritten = line_start
             self._put_lines(edited)
-        except StreamError:
+        except PipeError:
             if unwritten < line_start:
                 self._put(self._view[unwritten:line_start])
             raise

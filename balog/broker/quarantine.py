@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from balog.broker.editor import StreamError
+from balog.broker.editor import PipeError
 from balog.singer.quarantine import QuarantineError, QuarantineFile
 
 __all__ = ["Quarantine", "QuarantineConfig"]
@@ -46,12 +46,12 @@ class Quarantine:
         """Keep a line with the reason, a clause that has nothing of the line's data in it.
 
         Raises:
-            StreamError: it cannot be kept, the file being full or failing; the line is in nobody's hands then.
+            PipeError: it cannot be kept, the file being full or failing; the line is in nobody's hands then.
         """
         try:
             self._file.put(reason, line)
         except QuarantineError as error:
-            raise StreamError(str(error)) from None
+            raise PipeError(str(error)) from None
         if self.count == 1:
             self._say(f"a line went to quarantine, {self._file.path}: {reason}")
 
@@ -59,11 +59,11 @@ class Quarantine:
         """Make what is there durable, and say how much came. Called once.
 
         Raises:
-            StreamError: it is not durable.
+            PipeError: it is not durable.
         """
         try:
             self._file.close()
         except QuarantineError as error:
-            raise StreamError(str(error)) from None
+            raise PipeError(str(error)) from None
         if self.count > 1:
             self._say(f"{self.count} lines went to quarantine, {self._file.path}")

@@ -12,9 +12,9 @@ from balog.outbound.spool import SpoolConfig
 from balog.singer.log_patterns import LogPattern, Pattern, compile_patterns
 from balog.sinks import AnySinkConfig
 
-__all__ = ["JunkPolicy", "RunConfig"]
+__all__ = ["InvalidLinePolicy", "RunConfig"]
 
-JunkPolicy = Literal["pass", "quarantine", "fail"]
+InvalidLinePolicy = Literal["pass", "quarantine", "fail"]
 
 
 class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -34,7 +34,7 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         Meta(description="Put the last STATE, up to 64 KiB and without secrets, into the run's report."),
     ] = False
     junk: Annotated[
-        JunkPolicy,
+        InvalidLinePolicy,
         Meta(description="What a line on stdout that is no Singer message does: pass, go to quarantine, end the run."),
     ] = "pass"
     quarantine: QuarantineConfig | None = None

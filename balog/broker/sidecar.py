@@ -15,8 +15,8 @@ from msgspec import UNSET, Raw
 
 from balog.broker.child import Child, ForwardedSignals
 from balog.broker.descriptors import write_all
-from balog.broker.editor import StreamError
-from balog.broker.invalid_lines import JunkFilter
+from balog.broker.editor import PipeError
+from balog.broker.invalid_lines import InvalidLineFilter
 from balog.broker.quarantine import Quarantine
 from balog.broker.run_config import RunConfig
 from balog.broker.status import StageStatus
@@ -31,7 +31,7 @@ from balog.signals import signals_for_main_thread
 from balog.singer import LineAssembler, LogMessage, write
 from balog.sinks import Delivery
 
-__all__ = ["DRAIN_SECONDS", "EXIT_CODES", "PATIENCE_SECONDS", "run_sidecar"]
+__all__ = ["DRAIN_SECONDS", "EXIT_CODES", "SINK_WAIT_SECONDS", "run_sidecar"]
 
 EXIT_CODES = """\
 0–125     the command's own; 1 also when it succeeded but not all that it wrote could be passed on, or when it printed
@@ -43,7 +43,7 @@ EXIT_CODES = """\
 DRAIN_SECONDS = 10.0
 """How long the sinks have, after the run's end, to take what is queued."""
 
-PATIENCE_SECONDS = 30.0
+SINK_WAIT_SECONDS = 30.0
 """How long, in all, the command's stderr may be slowed down for a sink that works but not as fast as events come."""
 
 _READ_BYTES = 1024 * 1024
@@ -60,7 +60,7 @@ def run_sidecar(
     """Run a command; turn each record on its stderr, which still shows, into an event, and report the run by one more.
 
     The child finds its run's id in ``BALOG_RUN_ID``; one is made when there is none. ``BALOG_SIDECAR`` tells it
-    that its run is reported here. ForwardedSignals go on to the child.
+    that its run is reported here. Signals are forwarded to the child.
     Unless the config has something to look for, the child writes straight to the target, which is let go here, so
     that the stream ends there when the child ends it.
 
@@ -85,19 +85,19 @@ def run_sidecar(
         signals = stack.enter_context(ForwardedSignals())
         with signals_for_main_thread():
             dispatcher = Dispatcher(
-                config.sinks, _say, put_timeout=PATIENCE_SECONDS, spool=config.spool, should_stop=signals.came
+                config.sinks, _say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool, should_stop=signals.came
             )
             run = _Run(config, _printable(name or os.path.basename(command[0]))[:_MAX_NAME], dispatcher, quarantine)
-            stack.enter_context(StageStatus("run", run.figures, label=run.application))
+            stack.enter_context(StageStatus("run", run.stats, label=run.application))
         signals.force = run.force
         try:
             code = run.carry(command, signals, target)
         finally:
             if quarantine is not None:
                 _close(quarantine)
-            for sink, figures in dispatcher.close(DRAIN_SECONDS).items():
-                for trouble in figures.warnings():
-                    _say(f"{sink}: {trouble}")
+            for sink, stats in dispatcher.close(DRAIN_SECONDS).items():
+                for warning in stats.warnings():
+                    _say(f"{sink}: {warning}")
         return code
 
 
@@ -113,7 +113,7 @@ class _Run:
         self._quarantine = quarantine
         self._redactor = Redactor()
         self._stream: TapStream | None = None
-        self._junk: JunkFilter | None = None
+        self._filter: InvalidLineFilter | None = None
         self._patterns = config.patterns()
         self._assembler = LineAssembler(application)
         self._reading = Stopwatch()
@@ -133,8 +133,8 @@ class _Run:
         context = {"fqdn": os.uname().nodename, "run_id": _printable(run_id)}
         if self._config.looks:
             if self._config.junk != "pass":
-                self._junk = JunkFilter(self._on_junk)
-            self._stream = TapStream(target, _say, junk=self._junk, keeps_state=self._config.state)
+                self._filter = InvalidLineFilter(self._on_invalid_line)
+            self._stream = TapStream(target, _say, invalid_lines=self._filter, keeps_state=self._config.state)
         try:
             child = Child(
                 command, None if self._stream else target, {**os.environ, "BALOG_RUN_ID": run_id, "BALOG_SIDECAR": "1"}
@@ -150,7 +150,7 @@ class _Run:
         self._assembler = LineAssembler(self.application, {**context, "process": child.pid}, self._patterns)
         signals.attach(child)
         try:
-            self._pump(child, signals)
+            self._copy(child, signals)
             self._await(child, signals)
         finally:
             child.close()
@@ -182,19 +182,19 @@ class _Run:
         _say("stopped before the sinks had taken everything")
         os._exit(128 + number if self._code is None else self._exit_code)
 
-    def figures(self) -> dict[str, Any]:
+    def stats(self) -> dict[str, Any]:
         """Return what ``balog top`` shows; called by another thread."""
-        figures: dict[str, Any] = {"logs": self._logs, "sinks": self._dispatcher.stats()}
+        stats: dict[str, Any] = {"logs": self._logs, "sinks": self._dispatcher.stats()}
         if self._stream is not None:
-            figures |= {
+            stats |= {
                 "bytes": self._stream.bytes,
                 "records": self._stream.records.total,
                 "read_wait": self._reading.seconds,
                 "write_wait": self._stream.writing.seconds,
             }
-        return figures
+        return stats
 
-    def _pump(self, child: Child, signals: ForwardedSignals) -> None:
+    def _copy(self, child: Child, signals: ForwardedSignals) -> None:
         """Copy until both outputs are closed, or the child has ended and nothing is logged any more."""
         takers: dict[IO[bytes], Callable[[bytes], bool]] = {child.stderr: self._take_stderr}
         if child.stdout is not None:
@@ -271,8 +271,8 @@ class _Run:
             self._own = own
         return isinstance(own, RunPayload)
 
-    def _on_junk(self, reason: str, line: bytes) -> bool:
-        number = self._junk.count if self._junk is not None else 1
+    def _on_invalid_line(self, reason: str, line: bytes) -> bool:
+        number = self._filter.count if self._filter is not None else 1
         if self._quarantine is None:
             shown = self._redactor.redact_text(line[: 4 * _MAX_SHOWN].decode("utf-8", "replace"))[:_MAX_SHOWN]
             self._problem = f"it printed a line that is no Singer message ({reason}), and junk is to end the run"
@@ -281,7 +281,7 @@ class _Run:
             return False
         try:
             self._quarantine.put(reason, line)
-        except StreamError as error:
+        except PipeError as error:
             self._problem = str(error)
             self._is_spoilt = True
             return False
@@ -328,8 +328,8 @@ class _Run:
             report.peak_memory = child.usage.peak_memory
         if self._problem is not None:
             report.problem = self._problem
-        if self._junk is not None:
-            report.junk = self._junk.count
+        if self._filter is not None:
+            report.junk = self._filter.count
         stream = self._stream
         if stream is not None:
             counted = stream.records
@@ -384,7 +384,7 @@ def _let_go(target: int) -> None:
 def _close(quarantine: Quarantine) -> None:
     try:
         quarantine.close()
-    except StreamError as error:
+    except PipeError as error:
         _say(str(error))
 
 

@@ -38,7 +38,7 @@ class PipeStage(Struct, kw_only=True):
         started: RFC 3339.
         seconds: of its life so far, when this was written.
         stdin: inode of the pipe that it reads, None when that is no pipe; ``stdout`` of the one that it writes.
-        figures: so far: ``bytes``, ``lines`` or ``records``, ``read_wait`` and ``write_wait`` in seconds, ``sinks``.
+        stats: so far: ``bytes``, ``lines`` or ``records``, ``read_wait`` and ``write_wait`` in seconds, ``sinks``.
     """
 
     pid: int
@@ -49,7 +49,7 @@ class PipeStage(Struct, kw_only=True):
     seconds: float
     stdin: int | None = None
     stdout: int | None = None
-    figures: dict[str, Any] = field(default_factory=dict)
+    stats: dict[str, Any] = field(default_factory=dict)
 
 
 _decoder = msgspec.json.Decoder(PipeStage)
@@ -57,13 +57,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StageStatus:
-    """A context in which this process shows its figures to ``balog top``.
+    """A context in which this process shows its stats to ``balog top``.
 
     A thread of its own writes them. Trouble with that never reaches the caller: the file is then not there.
 
     Args:
         stage: what kind of stage this is.
-        figures: asked once a second, in that thread; see ``PipeStage``.
+        stats: asked once a second, in that thread; see ``PipeStage``.
         label: what tells this stage from others of its kind.
         say: takes one line for people, the first time that writing fails; None says nothing.
     """
@@ -71,12 +71,12 @@ class StageStatus:
     def __init__(
         self,
         stage: str,
-        figures: Callable[[], dict[str, Any]],
+        stats: Callable[[], dict[str, Any]],
         *,
         label: str = "",
         say: Callable[[str], None] | None = None,
     ) -> None:
-        self._figures = figures
+        self._read_stats = stats
         self._say = say
         self._began = time.monotonic()
         self._stage = PipeStage(
@@ -122,7 +122,7 @@ class StageStatus:
             os.close(folder)
 
     def _write(self, folder: int) -> None:
-        self._stage.figures = self._figures()
+        self._stage.stats = self._read_stats()
         self._stage.seconds = round(time.monotonic() - self._began, 3)
         data, begun = _encode(self._stage), self._name.replace(".json", ".part")
         with suppress(FileNotFoundError):

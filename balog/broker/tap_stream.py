@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from balog.broker.descriptors import write_all
-from balog.broker.invalid_lines import JunkFilter
+from balog.broker.invalid_lines import InvalidLineFilter
 from balog.broker.message_prefixes import kind_of
 from balog.broker.record_counter import RecordCounter
 from balog.broker.state import read_value
@@ -17,7 +17,7 @@ __all__ = ["TapStream"]
 _MAX_HELD_LINE = 8 * 1024 * 1024
 _MAX_HELD_LOGS = 16 * 1024 * 1024
 _MAX_STATE = 64 * 1024
-_JUNK_SHOWN = 64 * 1024
+_PREFIX_BYTES = 64 * 1024
 
 _NO_STATE = rb'\{"type": ?"(?:RECORD|SCHEMA|ACTIVATE_VERSION|BATCH)"'
 _begins_with_no_state = re.compile(_NO_STATE).match
@@ -46,11 +46,16 @@ class TapStream:
     """
 
     def __init__(
-        self, target: int, say: Callable[[str], None], *, junk: JunkFilter | None = None, keeps_state: bool = False
+        self,
+        target: int,
+        say: Callable[[str], None],
+        *,
+        invalid_lines: InvalidLineFilter | None = None,
+        keeps_state: bool = False,
     ) -> None:
         self._target: int | None = target
         self._say = say
-        self._junk = junk
+        self._filter = invalid_lines
         self._keeps_state = keeps_state
         self._held: list[bytes] = []
         self._held_bytes = 0
@@ -102,7 +107,7 @@ class TapStream:
             return
         beginning = b"".join(self._held)
         self._held, self._held_bytes = [], 0
-        if self._junk is None or self._junk.sift_long(beginning[:_JUNK_SHOWN]):
+        if self._filter is None or self._filter.sift_long(beginning[:_PREFIX_BYTES]):
             self._long_line = "pass"
             if not _begins_with_no_state(beginning):
                 self.state = None  # it may be a STATE too large to be remembered
@@ -112,8 +117,8 @@ class TapStream:
             self._long_line = "drop"
 
     def _pass(self, lines: bytes) -> None:
-        if self._junk is not None:
-            lines = self._junk.sift(lines)
+        if self._filter is not None:
+            lines = self._filter.sift(lines)
         if self._keeps_state:
             self._remember_state(lines)
         self.records.count(lines)
@@ -146,8 +151,8 @@ class TapStream:
         self._long_line = ""
         self._write_waiting()
         rest, self._held, self._held_bytes = b"".join(self._held), [], 0
-        if rest and self._junk is not None:
-            rest = self._junk.sift(rest)
+        if rest and self._filter is not None:
+            rest = self._filter.sift(rest)
         if rest and self._keeps_state:
             self._remember_state(rest)
         self.records.count(rest)

@@ -80,8 +80,8 @@ def command(path: Path, kind: str, connect: bool, redaction: bool, rules: Path |
     click.echo(f"{path}: ok, {len(sinks)} sink{'s' * (len(sinks) != 1)}")
     failed = False
     for result in reach(sinks) if connect else ():
-        click.echo(f"{result.name}: {result.trouble or 'is there'}")
-        failed = failed or bool(result.trouble)
+        click.echo(f"{result.name}: {result.error or 'is there'}")
+        failed = failed or bool(result.error)
     sys.exit(1 if failed else 0)
 
 

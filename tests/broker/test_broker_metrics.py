@@ -15,11 +15,11 @@ def total(deliveries, metric):
 
 def test_what_is_reported_adds_up_to_what_was_counted():
     """Given counts that grow while reports are made, then the deltas add up to the counts at the end."""
-    figures, put = {**NOTHING}, []
-    with BrokerMetrics(MetricsConfig(stage="first", every=0.1), figures.copy, put.append):
+    stats, put = {**NOTHING}, []
+    with BrokerMetrics(MetricsConfig(stage="first", every=0.1), stats.copy, put.append):
         for _ in range(40):
             for name, step in STEPS.items():
-                figures[name] += step
+                stats[name] += step
             time.sleep(0.01)
     assert total(put, "pipe_bytes") == 40_000
     assert total(put, "pipe_lines") == 400

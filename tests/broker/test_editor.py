@@ -2,7 +2,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from balog.broker.editor import Chain, Line, StreamError
+from balog.broker.editor import Chain, Line, PipeError
 
 
 class Renames:
@@ -98,9 +98,9 @@ def test_what_comes_without_a_message_goes_through_those_behind(method):
 def test_a_refusal_comes_through():
     class Refuses(Renames):
         def edit(self, kind: str, line: bytes) -> Iterable[Line]:
-            raise StreamError("no")
+            raise PipeError("no")
 
-    with pytest.raises(StreamError, match="no"):
+    with pytest.raises(PipeError, match="no"):
         lines(Chain([Renames("RECORD", ("STATE", b"s")), Refuses("STATE")]).edit("RECORD", b"a"))
 
 

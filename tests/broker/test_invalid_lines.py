@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.broker.invalid_lines import JunkFilter, what_is_wrong
+from balog.broker.invalid_lines import InvalidLineFilter, find_line_error
 
 RECORD = b'{"type": "RECORD", "stream": "a", "record": {"x": "\xc3\xa9"}}\n'
 MESSAGES = [
@@ -43,17 +43,17 @@ JUNK = {
 def sift(block, keep=lambda reason, line: True):
     found = []
 
-    def on_junk(reason, line):
+    def on_invalid_line(reason, line):
         found.append((reason, line))
         return keep(reason, line)
 
-    junk = JunkFilter(on_junk)
+    junk = InvalidLineFilter(on_invalid_line)
     return junk.sift(block), found, junk
 
 
 @pytest.mark.parametrize("line", MESSAGES)
 def test_a_message_is_none(line):
-    assert what_is_wrong(line) is None
+    assert find_line_error(line) is None
     assert sift(line)[:2] == (line, [])
 
 
@@ -75,8 +75,8 @@ def test_lines_are_told_apart_in_any_mixture(lines, ends):
         block = block[:-1]
         lines[-1] = lines[-1][:-1]
     good, found, junk = sift(block)
-    assert good == b"".join(line for line in lines if not line or what_is_wrong(line) is None)
-    assert [line for _, line in found] == [line for line in lines if line and what_is_wrong(line) is not None]
+    assert good == b"".join(line for line in lines if not line or find_line_error(line) is None)
+    assert [line for _, line in found] == [line for line in lines if line and find_line_error(line) is not None]
     assert junk.count == len(found)
 
 
@@ -105,6 +105,6 @@ def test_the_stream_ends_before_the_line_that_ends_it():
 
 @pytest.mark.parametrize(("beginning", "passes"), [(b' {"type"', True), (b"\x00" * 100, False), (b"[1, 2", False)])
 def test_a_long_line_is_told_by_its_beginning(beginning, passes):
-    junk = JunkFilter(lambda reason, line: True)
+    junk = InvalidLineFilter(lambda reason, line: True)
     assert junk.sift_long(beginning) is passes
     assert junk.count == (not passes)

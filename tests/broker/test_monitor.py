@@ -6,8 +6,8 @@ from balog.broker.monitor import Neighbour, Row, in_pipe_order, rates
 from balog.broker.status import PipeStage
 
 
-def stage(seconds=10.0, stdin=None, stdout=None, pid=1, **figures):
-    return PipeStage(pid=pid, stage="broker", started="x", seconds=seconds, stdin=stdin, stdout=stdout, figures=figures)
+def stage(seconds=10.0, stdin=None, stdout=None, pid=1, **stats):
+    return PipeStage(pid=pid, stage="broker", started="x", seconds=seconds, stdin=stdin, stdout=stdout, stats=stats)
 
 
 class TestRates:
@@ -45,8 +45,8 @@ class TestRates:
             st.sampled_from(["bytes", "records", "read_wait", "sinks"]), st.none() | st.text() | st.integers()
         )
     )
-    def test_figures_of_any_kind_make_a_row(self, figures):
-        assert isinstance(rates(stage(1.0, **figures), stage(2.0, **figures)), Row)
+    def test_figures_of_any_kind_make_a_row(self, stats):
+        assert isinstance(rates(stage(1.0, **stats), stage(2.0, **stats)), Row)
 
     def test_a_label_moves_no_cursor(self):
         row = rates(None, PipeStage(pid=1, stage="run", label="a\x1b[2Jb\n", started="x", seconds=1))

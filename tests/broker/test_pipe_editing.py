@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.broker import pipe as pipe_module
-from balog.broker.editor import Chain, StreamError
+from balog.broker.editor import Chain, PipeError
 from balog.broker.message_prefixes import TYPES, usual_head
 from tests.broker.test_pipe import LOG, messages, odd_lines, run
 
@@ -151,10 +151,10 @@ def test_what_one_editor_gives_the_next_one_sees():
 
 def test_a_stream_error_lets_what_came_before_go_on_and_nothing_else():
     def refuse(kind, line):
-        raise StreamError("no further")
+        raise PipeError("no further")
 
     passed = []
-    with pytest.raises(StreamError, match="no further"):
+    with pytest.raises(PipeError, match="no further"):
         edit([STATE + ORDERS + USERS + ORDERS], Shout(streams=["users"], give=refuse), out=passed)
     assert b"".join(passed) == STATE + ORDERS
 
@@ -170,7 +170,7 @@ def test_a_line_longer_than_the_buffer_is_edited_whole(small_buffer):
 def test_a_line_that_is_too_long_to_be_edited_never_passes(small_buffer):
     long = b'{"type": "RECORD", "stream": "users", "record": {"text": "%b"}}\n' % (b"x" * 5000)
     passed = []
-    with pytest.raises(StreamError, match="can't be changed"):
+    with pytest.raises(PipeError, match="can't be changed"):
         edit([USERS + long], Shout(), out=passed)
     assert b"".join(passed) == USERS.upper()
 
@@ -218,5 +218,5 @@ def test_a_long_line_with_a_name_of_an_edited_stream_is_never_passed_whole_unsee
     assert edit([long + STATE], shout)[0] == long + STATE
     try:
         assert b"users" not in edit([doubled + STATE], shout)[0]
-    except StreamError:
+    except PipeError:
         assert size > 1000

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.broker.editor import StreamError
+from balog.broker.editor import PipeError
 from balog.broker.quarantine import Quarantine, QuarantineConfig
 from balog.errors import ConfigError
 from balog.singer import quarantine as quarantine_module
@@ -63,7 +63,7 @@ def test_a_full_quarantine_ends_the_stream_and_stays_whole(tmp_path):
     quarantine = build(path, max_bytes=4096)
     for _ in range(4):
         quarantine.put("not JSON", b"x" * 900)
-    with pytest.raises(StreamError, match=r"q\.jsonl is full, 4096 bytes; look at it and move it away"):
+    with pytest.raises(PipeError, match=r"q\.jsonl is full, 4096 bytes; look at it and move it away"):
         quarantine.put("not JSON", b"x" * 900)
     assert path.stat().st_size <= 4096
     assert len(entries(path)) == quarantine.count == 4
@@ -80,7 +80,7 @@ def test_a_full_disk_ends_the_stream_and_tears_nothing(tmp_path, monkeypatch):
 
     with monkeypatch.context() as broken:
         broken.setattr(quarantine_module, "write_all", torn)
-        with pytest.raises(StreamError, match="No space left on device; second"):
+        with pytest.raises(PipeError, match="No space left on device; second"):
             quarantine.put("second", b"a secret")
     quarantine.put("third", b"x")
     assert [entry["reason"] for entry in entries(path)] == ["first", "third"]

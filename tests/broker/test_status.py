@@ -33,19 +33,19 @@ class TestStatus:
         with StageStatus("broker", lambda: {"bytes": 7, "sinks": {"x": {"delivered": 1}}}, label="a"):
             (stage,) = wait_for(read_stages)
             assert (stage.pid, stage.stage, stage.label) == (os.getpid(), "broker", "a")
-            assert stage.figures == {"bytes": 7, "sinks": {"x": {"delivered": 1}}}
+            assert stage.stats == {"bytes": 7, "sinks": {"x": {"delivered": 1}}}
         assert list(folder.iterdir()) == []
 
     def test_they_are_written_anew(self, folder):
-        figures = {"bytes": 1}
-        with StageStatus("broker", lambda: figures):
+        stats = {"bytes": 1}
+        with StageStatus("broker", lambda: stats):
             (first,) = wait_for(read_stages)
-            figures["bytes"] = 2
-            wait_for(lambda: read_stages()[0].figures["bytes"] == 2)
+            stats["bytes"] = 2
+            wait_for(lambda: read_stages()[0].stats["bytes"] == 2)
             assert read_stages()[0].seconds > first.seconds
 
     def test_the_file_is_always_whole(self, folder):
-        """Given figures of any size that change all the time, then a reader never sees half of a file."""
+        """Given stats of any size that change all the time, then a reader never sees half of a file."""
         sizes = iter(range(10**9))
         with StageStatus("broker", lambda: {"x": "x" * (next(sizes) * 997 % 50_000)}):
             wait_for(read_stages)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.broker import tap_stream
-from balog.broker.invalid_lines import JunkFilter, what_is_wrong
+from balog.broker.invalid_lines import InvalidLineFilter, find_line_error
 from balog.broker.tap_stream import TapStream
 
 LINES = [
@@ -86,11 +86,11 @@ def test_junk_never_passes_in_any_chunks(lines, cuts):
         found.append(line)
         return True
 
-    through = Through(junk=JunkFilter(keep))
+    through = Through(invalid_lines=InvalidLineFilter(keep))
     for chunk in chunks_of(b"".join(lines), cuts):
         through.stream.take(chunk)
-    assert through.end() == b"".join(line for line in lines if what_is_wrong(line) is None)
-    assert len(found) == sum(what_is_wrong(line) is not None for line in lines)
+    assert through.end() == b"".join(line for line in lines if find_line_error(line) is None)
+    assert len(found) == sum(find_line_error(line) is not None for line in lines)
 
 
 @given(st.lists(st.sampled_from(LINES), max_size=12), cuts)

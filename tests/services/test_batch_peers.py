@@ -18,7 +18,7 @@ import pytest
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.reader import BatchReader
 from balog.broker.batches.writer import BatchWriter
-from balog.broker.editor import Chain, Editor, StreamError
+from balog.broker.editor import Chain, Editor, PipeError
 from balog.singer import BatchMessage, parse
 from tests.services.servers.s3 import KEY, SECRET, running_s3
 from tests.services.test_taps_on_balog import environment_with
@@ -256,7 +256,7 @@ class TestS3:
             return head + json.dumps({**batch, "manifest": [url]}).encode() + b"\n"
 
         assert records(through(by_url(signed), to="records", allowed=[f"{s3.url}/{bucket}"])) == rows
-        with pytest.raises(StreamError, match="403, not allowed, or the URL has expired") as caught:
+        with pytest.raises(PipeError, match="403, not allowed, or the URL has expired") as caught:
             through(by_url(signed[:-4] + "0000"), to="records", allowed=[s3.url])
         assert "Signature" not in str(caught.value)
 

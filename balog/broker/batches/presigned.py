@@ -51,7 +51,7 @@ def open_presigned(url: str, config: BatchConfig) -> IO[bytes]:
             )
         else:
             if answer.status == 200:
-                return io.BufferedReader(_Body(answer, _said_size(answer, config)), 1 << 20)
+                return io.BufferedReader(_Body(answer, _declared_size(answer, config)), 1 << 20)
             reason, is_final = _refusal(answer.status), answer.status < 500 and answer.status != 429
             answer.close()
         if is_final or number == _TRIES:
@@ -67,7 +67,7 @@ def _refusal(status: int) -> str:
     return f"the server answers {status}, {known[status]}" if status in known else f"the server answers {status}"
 
 
-def _said_size(answer: Any, config: BatchConfig) -> int | None:
+def _declared_size(answer: Any, config: BatchConfig) -> int | None:
     text = answer.headers.get("Content-Length", "")
     if not text.isdecimal():
         return None

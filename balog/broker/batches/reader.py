@@ -9,7 +9,7 @@ import msgspec
 
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.locations import Places
-from balog.broker.editor import Line, StreamError
+from balog.broker.editor import Line, PipeError
 from balog.broker.quarantine import Quarantine
 from balog.broker.records.json_members import UnreadableError, check_message
 from balog.errors import MissingExtraError
@@ -143,7 +143,7 @@ class BatchReader:
         except BatchError as error:
             return self._refuse(batch.stream, str(error), line)
         except MissingExtraError as error:
-            raise StreamError(str(error)) from None
+            raise PipeError(str(error)) from None
         return self._in_dialect(batch)
 
     def _look_through(self, batch: BatchManifest) -> None:
@@ -163,7 +163,7 @@ class BatchReader:
             gone = f"; {count} of its rows have gone on" if count else ""
             yield from self._refuse(batch.stream, f"{error}{gone}", line)
         except MissingExtraError as error:
-            raise StreamError(str(error)) from None
+            raise PipeError(str(error)) from None
 
     def _rewrite(self, batch: BatchManifest, line: bytes) -> Iterator[Line]:
         """Yield a BATCH's rows to those behind, for the writer to make files of; all of them or none."""
@@ -175,7 +175,7 @@ class BatchReader:
             yield ABORT, b""
             yield from self._refuse(batch.stream, str(error), line)
         except MissingExtraError as error:
-            raise StreamError(str(error)) from None
+            raise PipeError(str(error)) from None
         else:
             yield END, b""
 
@@ -212,11 +212,11 @@ class BatchReader:
         """Keep a BATCH from going on.
 
         Raises:
-            StreamError: there is no quarantine for it.
+            PipeError: there is no quarantine for it.
         """
         whose = "a BATCH" if stream == "?" else f"a BATCH of stream {stream!r}"
         if self._quarantine is None:
-            raise StreamError(f"{whose} {reason}; {_HINT}")
+            raise PipeError(f"{whose} {reason}; {_HINT}")
         self._quarantine.put(f"{whose} {reason}", without_credentials(line))
         return ()
 

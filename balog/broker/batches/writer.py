@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.output_file import Location, NewFile
 from balog.broker.batches.reader import ABORT, BEGIN, END
-from balog.broker.editor import Line, StreamError
+from balog.broker.editor import Line, PipeError
 from balog.broker.quarantine import Quarantine
 from balog.errors import BalogError
 from balog.singer.batch.columns import Shape
@@ -91,7 +91,7 @@ class BatchWriter:
         self._rewriting: BatchManifest | None = None
         self._waiting: list[Line] = []
         self._published: list[str] = []
-        self._said: set[tuple[str, str]] = set()
+        self._has_reported: set[tuple[str, str]] = set()
 
     def edit(self, kind: str, line: bytes) -> Iterable[Line] | None:
         """See ``Editor``."""
@@ -241,7 +241,7 @@ class BatchWriter:
         except StorageError as error:
             raise self._failed(stream, error) from None
         except BalogError as error:
-            raise error if isinstance(error, StreamError) else StreamError(str(error)) from None
+            raise error if isinstance(error, PipeError) else PipeError(str(error)) from None
         self._tell_of_widened(stream)
         if open is not None and stream in self._open and self._is_full(open):
             lines += self._flush([stream])
@@ -303,16 +303,16 @@ class BatchWriter:
     def _refuse(self, stream: str, reason: str, line: bytes) -> None:
         text = f"a RECORD of stream {stream!r} does not go into a file: {reason}"
         if self._quarantine is None:
-            raise StreamError(f"{text}; mend the tap, or give the broker a quarantine")
+            raise PipeError(f"{text}; mend the tap, or give the broker a quarantine")
         self._quarantine.put(text, line)
 
-    def _failed(self, stream: str, error: Exception) -> StreamError:
+    def _failed(self, stream: str, error: Exception) -> PipeError:
         reason = getattr(error, "strerror", None) or error
-        return StreamError(f"a file for stream {stream!r} can't be written to {self._config.location}: {reason}")
+        return PipeError(f"a file for stream {stream!r} can't be written to {self._config.location}: {reason}")
 
     def _tell_of_version(self, stream: str) -> None:
-        if (stream, "") not in self._said:
-            self._said.add((stream, ""))
+        if (stream, "") not in self._has_reported:
+            self._has_reported.add((stream, ""))
             self._say(
                 f"stream {stream!r}: RECORDs with a version stay RECORDs: the SDK's targets don't know the version of "
                 "rows in files, and delete them at its ACTIVATE_VERSION"
@@ -321,8 +321,8 @@ class BatchWriter:
     def _tell_of_widened(self, stream: str) -> None:
         shape = self._shapes.get(stream)
         for name, what in shape.widened.items() if shape is not None else ():
-            if (stream, name) not in self._said:
-                self._said.add((stream, name))
+            if (stream, name) not in self._has_reported:
+                self._has_reported.add((stream, name))
                 kind = "plain text" if what == "text" else "JSON text"
                 self._say(f"stream {stream!r}: a value of {name!r} is not of its SCHEMA's type; its files hold {kind}")
 

@@ -13,7 +13,7 @@ from balog.broker.records.types import Node, nullable
 from balog.errors import ConfigError
 from balog.expressions import Expression
 
-__all__ = ["Row", "Setting", "build_setting"]
+__all__ = ["RecordRow", "Setting", "build_setting"]
 
 _NULL = Raw(b"null")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -26,7 +26,7 @@ _SCHEMAS: dict[str, Node] = {
 }
 
 
-class Row(dict[str, Any]):
+class RecordRow(dict[str, Any]):
     """A record as an expression sees it: its properties, each decoded when it is asked for."""
 
     def __init__(self, record: Members) -> None:
@@ -51,7 +51,7 @@ class Setting(Struct, frozen=True):
         is_constant: whether it is the same for all records.
     """
 
-    give: Callable[[Members, Row], Raw]
+    give: Callable[[Members, RecordRow], Raw]
     schema: Callable[[Node], Any]
     is_constant: bool
 

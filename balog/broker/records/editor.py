@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from balog.broker.editor import Line, StreamError
+from balog.broker.editor import Line, PipeError
 from balog.broker.quarantine import Quarantine
 from balog.broker.records.compiled_rule import CompiledRule
 from balog.broker.records.config import RecordRule, SchemaRule
@@ -101,7 +101,7 @@ class RecordEditor:
             return stream.edit_usual(usual, line)
         except UnreadableError as error:
             return self._refuse(f"a {kind} cannot be changed: {error}", line)
-        except StreamError:
+        except PipeError:
             raise
         except Exception as error:  # whatever it is, what may have to be masked does not pass
             return self._refuse(f"a {kind} cannot be changed: {type(error).__name__}", line)
@@ -116,7 +116,7 @@ class RecordEditor:
 
     def _refuse(self, reason: str, line: bytes) -> Sequence[Line]:
         if self._quarantine is None:
-            raise StreamError(
+            raise PipeError(
                 f"{reason}, and must not pass since its stream may have rules; "
                 "with a quarantine in the config the stream goes on without such lines"
             )
@@ -165,7 +165,7 @@ class _Stream:
         self.is_usual = rules is not None and not self._watches
         self._apply = (lambda record: record) if rules is None else rules.apply
         self._say = say
-        self._said: set[str] = set()
+        self._has_reported: set[str] = set()
 
     def edit_usual(self, message: _Usual, line: bytes) -> Sequence[Line] | None:
         """See ``Editor.edit``, for a stream whose records show nothing."""
@@ -225,8 +225,8 @@ class _Stream:
         return (("SCHEMA", write(after) + b"\n"),)
 
     def _warn(self, problem: str) -> None:
-        if problem not in self._said:
-            self._said.add(problem)
+        if problem not in self._has_reported:
+            self._has_reported.add(problem)
             self._say(problem)
 
 
@@ -236,10 +236,10 @@ def _loses_members(message: _Usual, line: bytes) -> bool:
 
 
 def _text(envelope: Members, name: str) -> str:
-    said = _read(envelope, name)
-    if not isinstance(said, str):
+    value = _read(envelope, name)
+    if not isinstance(value, str):
         raise UnreadableError(f"it has no {name}")
-    return said
+    return value
 
 
 def _read(envelope: Members, name: str) -> Any:

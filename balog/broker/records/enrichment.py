@@ -74,11 +74,11 @@ class Enrichment:
             return schema
         self._schema = copy.deepcopy(schema)
         properties = self._schema.get("properties")
-        said = properties if isinstance(properties, dict) else {}
-        self._new = {name: new for name, new in self._new.items() if name not in said}
+        described = properties if isinstance(properties, dict) else {}
+        self._new = {name: new for name, new in self._new.items() if name not in described}
         self._inferred = {name: kinds for name, kinds in self._inferred.items() if name in self._new}
         self._add(self._new)
-        self._known = {*said, *self._new}
+        self._known = {*described, *self._new}
         return self._schema
 
     def keep_envelope(self, envelope: Members) -> None:
@@ -108,9 +108,9 @@ class Enrichment:
         return write({**self._envelope, "schema": self._schema}) + b"\n"
 
     def _describe(self, name: str, kind: str) -> Any:
-        said = declared(copy.deepcopy(self._schema), name)
-        if said is not None:
-            return said
+        schema_of_name = declared(copy.deepcopy(self._schema), name)
+        if schema_of_name is not None:
+            return schema_of_name
         self._inferred[name] = [kind]
         return {"type": [kind, "null"]}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from balog.broker.records.assignments import Row, Setting
+from balog.broker.records.assignments import RecordRow, Setting
 from balog.broker.records.compiled_rule import CompiledRule
 from balog.broker.records.flattening import Plan, flatten_record
 from balog.broker.records.json_members import Members, UnreadableError
@@ -84,7 +84,7 @@ class StreamRules:
         """Return what becomes of a SCHEMA, and treat records as it says from now on; ``schema`` itself stays as it is.
 
         Raises:
-            StreamError: a key would be lost, or two properties would have the same name; in one line.
+            PipeError: a key would be lost, or two properties would have the same name; in one line.
         """
         rewriter = SchemaRewriter(
             self._stream,
@@ -129,7 +129,7 @@ class _StreamRule:
 
 
 def _filtering(expression: Expression) -> Step:
-    return lambda record: record if expression.matches(Row(record)) else None
+    return lambda record: record if expression.matches(RecordRow(record)) else None
 
 
 def _sampling(sampling: Sampling) -> Step:
@@ -146,7 +146,7 @@ def _throttling(throttle: Throttle) -> Step:
 
 def _setting(settings: Mapping[str, Setting]) -> Step:
     def step(record: Members) -> Members:
-        row = Row(record)
+        row = RecordRow(record)
         record.update([(name, setting.give(record, row)) for name, setting in settings.items()])
         return record
 

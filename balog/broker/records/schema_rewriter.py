@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from balog.broker.editor import StreamError
+from balog.broker.editor import PipeError
 from balog.broker.records.compiled_rule import CompiledRule
 from balog.broker.records.flattening import Plan, flatten_schema
 from balog.broker.records.schemas import drop_property, mask_property, put_property, reach_schema, rename_properties
@@ -42,7 +42,7 @@ class SchemaRewriter:
         """Apply a rule to the schema, and return the plan for flattening its records, or None without flattening.
 
         Raises:
-            StreamError: a key would be lost, or two properties would have the same name.
+            PipeError: a key would be lost, or two properties would have the same name.
         """
         self._rule = rule
         if not rule.rewrites:
@@ -108,14 +108,14 @@ class SchemaRewriter:
         if not self.keys or name not in self.keys:
             return
         if not self._rule.config.allow_key_change:
-            raise StreamError(
+            raise PipeError(
                 f"{self._rule.path}.{part}: {name} is a key property of {self._stream}, and {reason}; "
                 'leave it out, or say "allow_key_change": true'
             )
         self.keys = [key for key in self.keys if key != name]
 
-    def _clash(self, part: str, error: KeyError) -> StreamError:
-        return StreamError(
+    def _clash(self, part: str, error: KeyError) -> PipeError:
+        return PipeError(
             f"{self._rule.path}.{part}: two properties of {self._stream} would be called {error.args[0]}; "
             "rename or drop one of them"
         )

@@ -93,10 +93,10 @@ def _open_patterns(node: Node, name: str) -> list[Any]:
     if not isinstance(patterns, dict):
         return []
     matching = [pattern for pattern in patterns if matches(pattern, name)]
-    said = [patterns[pattern] for pattern in matching]
+    kept = [patterns[pattern] for pattern in matching]
     for pattern in matching:
         patterns[pattern] = {}
-    return said
+    return kept
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -137,8 +137,8 @@ def masked(node: Any, root: Node, mask: Mask) -> Any:
 
 def _in_order(node: Node, kinds: frozenset[str]) -> list[str]:
     own = node.get("type")
-    said = [kind for kind in ([own] if isinstance(own, str) else own or ()) if kind in kinds]
-    return [*said, *sorted(kinds.difference(said))]
+    kept = [kind for kind in ([own] if isinstance(own, str) else own or ()) if kind in kinds]
+    return [*kept, *sorted(kinds.difference(kept))]
 
 
 def mask_property(node: Node, name: str, root: Node, mask: Mask) -> bool:

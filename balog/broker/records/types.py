@@ -40,8 +40,8 @@ def types(node: Any, root: Node, depth: int = 0) -> frozenset[str] | None:
         if branches:
             known = [branch for branch in branches if branch is not None]
             limits.append(frozenset[str]().union(*known) if len(known) == len(branches) else None)
-    said = [limit | {"integer"} if "number" in limit else limit for limit in limits if limit is not None]
-    return frozenset.intersection(*said) if said else None
+    allowed = [limit | {"integer"} if "number" in limit else limit for limit in limits if limit is not None]
+    return frozenset.intersection(*allowed) if allowed else None
 
 
 def inline(node: Node, root: Node) -> None:

@@ -11,7 +11,7 @@ import pytest
 from balog.broker.batches.config import BatchConfig, CsvConfig
 from balog.broker.batches.reader import BatchReader
 from balog.broker.batches.writer import BatchWriter
-from balog.broker.editor import Chain, Editor, Line, StreamError
+from balog.broker.editor import Chain, Editor, Line, PipeError
 from balog.broker.quarantine import Quarantine, QuarantineConfig
 from balog.errors import ConfigError
 
@@ -194,7 +194,7 @@ class TestToRecords:
         line = json.dumps({"type": "BATCH", "stream": "a", "manifest": [str(path)]}).encode()
         lines = iter(reader.edit("BATCH", line) or ())
         assert b'"id": 1' in next(lines)[1]
-        with pytest.raises(StreamError):
+        with pytest.raises(PipeError):
             next(lines)
 
 
@@ -208,11 +208,11 @@ class TestPass:
         assert Stream(verify=True).put_line(line, "BATCH").raw == [line]
 
     def test_one_that_is_verified_and_not_right_does_not(self, rows):
-        with pytest.raises(StreamError, match="more than the 1 rows"):
+        with pytest.raises(PipeError, match="more than the 1 rows"):
             Stream(verify=True).put(type="BATCH", stream="b", manifest=[rows(1, 2)], size=1)
 
     def test_record_rules_are_not_gone_around(self, rows):
-        with pytest.raises(StreamError, match=r"would go on past the stream's record rules.*batch\.location"):
+        with pytest.raises(PipeError, match=r"would go on past the stream's record rules.*batch\.location"):
             Stream(records=Masks()).put(type="BATCH", stream="users", manifest=[rows(1)])
 
     def test_streams_without_record_rules_pass(self):
@@ -412,7 +412,7 @@ class TestToBatch:
 
     def test_a_record_that_is_no_row_of_a_table_does_not_go_into_csv(self, tmp_path, quarantine):
         config = {"to": "batch", "location": str(tmp_path / "new"), "format": "csv"}
-        with pytest.raises(StreamError, match="not a JSON object"):
+        with pytest.raises(PipeError, match="not a JSON object"):
             Stream(**config).put(type="RECORD", stream="a", record=[1])
         stream = Stream(quarantine=quarantine, **config).put(type="RECORD", stream="a", record=[1])
         stream.put(type="RECORD", stream="a", record={"a": 1}).end()
@@ -441,7 +441,7 @@ class TestToBatch:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(StreamError, match=r"for stream 'a' can't be written to .*: No space left"):
+        with pytest.raises(PipeError, match=r"for stream 'a' can't be written to .*: No space left"):
             stream.put(type="STATE", value=1)
         assert stream.out == []
         assert list(tmp_path.iterdir()) == []
@@ -500,7 +500,7 @@ class TestConversion:
     @pytest.mark.parametrize("config", [{"format": "csv"}, {"compression": "zstd"}])
     def test_files_that_can_not_stay_need_a_location(self, config):
         encoding = {"format": "jsonl", "compression": "gzip"}
-        with pytest.raises(StreamError, match=r"no batch\.location"):
+        with pytest.raises(PipeError, match=r"no batch\.location"):
             Stream(to="batch", **config).put(type="BATCH", stream="a", encoding=encoding, manifest=["/a"])
 
     def test_options_that_a_dialect_can_not_say_need_new_files(self, tmp_path):
@@ -546,7 +546,7 @@ class TestRefusals:
     )
     def test_one_line_says_what_and_where(self, rows, tmp_path, quarantine, batch, problem):
         batch = json.loads(json.dumps(batch).replace("{}", rows(1, 2, 3)))
-        with pytest.raises(StreamError) as caught:
+        with pytest.raises(PipeError) as caught:
             Stream(to="records").put(type="BATCH", stream="users", **batch)
         assert problem in str(caught.value)
         assert str(caught.value).isprintable()
@@ -570,12 +570,12 @@ class TestRefusals:
 
     def test_an_empty_file_where_rows_should_be_is_refused(self, tmp_path):
         (tmp_path / "a").touch()
-        with pytest.raises(StreamError, match="has no rows, and its BATCH says up to 5"):
+        with pytest.raises(PipeError, match="has no rows, and its BATCH says up to 5"):
             Stream(to="records").put(type="BATCH", stream="a", manifest=[str(tmp_path / "a")], size=5)
 
     def test_rows_before_a_fault_are_counted(self, tmp_path):
         (tmp_path / "a").write_bytes(b'{"id":1}\n{"id":')
-        with pytest.raises(StreamError, match="1 of its rows have gone on"):
+        with pytest.raises(PipeError, match="1 of its rows have gone on"):
             Stream(to="records").put(type="BATCH", stream="a", manifest=[str(tmp_path / "a")])
 
     def test_verify_finds_the_fault_before_the_first_row(self, tmp_path, quarantine):
@@ -585,12 +585,12 @@ class TestRefusals:
 
     def test_a_fifo_does_not_hold_up_the_stream(self, tmp_path):
         os.mkfifo(tmp_path / "fifo")
-        with pytest.raises(StreamError, match="no regular file"):
+        with pytest.raises(PipeError, match="no regular file"):
             Stream(to="records").put(type="BATCH", stream="a", manifest=[str(tmp_path / "fifo")])
 
     def test_a_bomb_is_refused(self, tmp_path):
         (tmp_path / "a.gz").write_bytes(gzip.compress(b'{"id":"%b"}\n' % (b"0" * (1 << 20)) * 100))
-        with pytest.raises(StreamError, match="max_ratio"):
+        with pytest.raises(PipeError, match="max_ratio"):
             Stream(to="records").put(type="BATCH", stream="a", compression="gzip", manifest=[str(tmp_path / "a.gz")])
 
 
@@ -610,13 +610,13 @@ class TestPlaces:
         stream = Stream(to="records", allowed=[str(tmp_path / "in")]).put(type="BATCH", stream="a", manifest=[inside])
         assert stream.records() == [row(1)]
         for file in (beside, str(tmp_path / "in" / "link"), "s3://b/a"):
-            with pytest.raises(StreamError, match=r"batch\.allowed"):
+            with pytest.raises(PipeError, match=r"batch\.allowed"):
                 stream.put(type="BATCH", stream="a", manifest=[file])
 
     def test_a_link_does_not_lead_out_of_the_root(self, rows, tmp_path):
         (tmp_path / "in").mkdir()
         (tmp_path / "in" / "link").symlink_to(rows(1))
-        with pytest.raises(StreamError, match="by a link"):
+        with pytest.raises(PipeError, match="by a link"):
             Stream(to="records", root=str(tmp_path / "in")).put(type="BATCH", stream="a", manifest=["link"])
 
     @pytest.mark.parametrize(
@@ -630,7 +630,7 @@ class TestPlaces:
         ],
     )
     def test_a_url_is_allowed_by_whole_segments(self, file):
-        with pytest.raises(StreamError, match=r"batch\.allowed"):
+        with pytest.raises(PipeError, match=r"batch\.allowed"):
             Stream(to="records", allowed=["s3://bucket/export"]).put(type="BATCH", stream="a", manifest=[file])
 
     def test_a_store_of_fsspec(self, tmp_path):

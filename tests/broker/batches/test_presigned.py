@@ -11,7 +11,7 @@ from balog.backoff import Backoff
 from balog.broker.batches import presigned
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.reader import BatchReader
-from balog.broker.editor import StreamError
+from balog.broker.editor import PipeError
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
 ROWS = b"".join(b'{"id":%d}\n' % number for number in range(1000))
@@ -72,7 +72,7 @@ def test_a_server_that_is_busy_is_asked_again(server):
 )
 def test_trouble_is_one_line_without_the_signature(server, answers, problem, requests):
     server.will(*answers)
-    with pytest.raises(StreamError, match=problem) as caught:
+    with pytest.raises(PipeError, match=problem) as caught:
         read(signed(server))
     assert "hidden" not in str(caught.value)
     assert f"{server.url}/bucket/a%20b.jsonl" in str(caught.value)
@@ -82,12 +82,12 @@ def test_trouble_is_one_line_without_the_signature(server, answers, problem, req
 def test_a_server_that_is_not_there_is_said(server):
     url = signed(server)
     server.stop()
-    with pytest.raises(StreamError, match="cannot connect"):
+    with pytest.raises(PipeError, match="cannot connect"):
         read(url)
 
 
 def test_another_host_is_not_asked(server):
-    with pytest.raises(StreamError, match=r"batch\.allowed"):
+    with pytest.raises(PipeError, match=r"batch\.allowed"):
         read(signed(server), allowed="https://127.0.0.1")
     assert server.requests == []
 
@@ -109,7 +109,7 @@ def test_certificates_are_verified(certificate):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with HttpStandIn(lambda _: Answer(body=ROWS), tls=context) as server:
-        with pytest.raises(StreamError, match="certificate"):
+        with pytest.raises(PipeError, match="certificate"):
             read(signed(server))
         assert server.requests == []
         assert read(signed(server), ca_file=str(certificate.with_suffix(".crt"))) == 1000

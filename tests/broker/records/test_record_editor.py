@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.broker.editor import StreamError
+from balog.broker.editor import PipeError
 from balog.broker.records.compiled_rule import refused_parts
 from balog.broker.records.config import RecordRule
 from balog.errors import ConfigError
@@ -109,7 +109,7 @@ def test_what_cannot_be_read_goes_to_quarantine_with_the_reason(name, tmp_path):
 
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_what_cannot_be_read_ends_the_stream_where_there_is_no_quarantine(name):
-    with pytest.raises(StreamError, match=r"^a RECORD cannot be changed: .*, and must not pass") as caught:
+    with pytest.raises(PipeError, match=r"^a RECORD cannot be changed: .*, and must not pass") as caught:
         build(MASKED).edit("RECORD", UNREADABLE[name])
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)

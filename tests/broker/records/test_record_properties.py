@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from balog.broker.editor import StreamError
+from balog.broker.editor import PipeError
 from balog.broker.records.json_members import UnreadableError, read_members, read_value, write
 from tests.broker.records.editing import build, record
 
@@ -194,7 +194,7 @@ def test_a_record_that_fits_its_schema_still_fits_after_the_rules(data, rules):
     try:
         after = stream.apply_schema(schema).schema
         changed = stream.apply(read_members(json.dumps(given_record).encode()))
-    except (StreamError, UnreadableError) as error:
+    except (PipeError, UnreadableError) as error:
         assume("same name" not in str(error) and "would be called" not in str(error))
         raise
     assert msgspec.json.encode(schema) == before

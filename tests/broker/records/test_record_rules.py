@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from balog.broker.editor import StreamError
+from balog.broker.editor import PipeError
 from tests.broker.records.editing import KEY, build, changed, record
 
 
@@ -156,7 +156,7 @@ def test_a_nested_property_is_renamed_where_it_is():
 
 
 def test_two_properties_of_one_name_do_not_pass():
-    with pytest.raises(StreamError, match="renamed, two of its properties have the same name"):
+    with pytest.raises(PipeError, match="renamed, two of its properties have the same name"):
         changed({"rename": {"a": "b"}}, {"a": 1, "b": 2})
 
 
@@ -196,7 +196,7 @@ def test_flatten_goes_so_deep_and_no_deeper():
 
 
 def test_two_properties_that_would_have_one_name_laid_flat_do_not_pass():
-    with pytest.raises(StreamError, match="laid flat, two of its properties have the same name"):
+    with pytest.raises(PipeError, match="laid flat, two of its properties have the same name"):
         changed({"flatten": {}}, {"a": {"b": 1}, "a__b": 2})
 
 

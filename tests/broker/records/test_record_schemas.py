@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from balog.broker.editor import StreamError
+from balog.broker.editor import PipeError
 from tests.broker.records.editing import build, followed, schema
 
 
@@ -204,7 +204,7 @@ def test_records_are_laid_flat_as_their_schema_says():
     ],
 )
 def test_a_rule_that_loses_a_key_ends_the_stream_unless_it_is_allowed(rule, place):
-    with pytest.raises(StreamError, match=rf"^\$\.records\[0\]\.{place}: id is a key property of users, and") as caught:
+    with pytest.raises(PipeError, match=rf"^\$\.records\[0\]\.{place}: id is a key property of users, and") as caught:
         followed(rule, {"id": {"type": "integer"}}, ["id", "day"])
     assert "\n" not in str(caught.value)
     assert followed({**rule, "allow_key_change": True}, {"id": {"type": "integer"}}, ["id", "day"])[
@@ -213,7 +213,7 @@ def test_a_rule_that_loses_a_key_ends_the_stream_unless_it_is_allowed(rule, plac
 
 
 def test_an_object_that_is_a_key_is_not_laid_flat():
-    with pytest.raises(StreamError, match=r"flatten: id is a key property"):
+    with pytest.raises(PipeError, match=r"flatten: id is a key property"):
         followed({"flatten": {}}, {"id": {"type": "object", "properties": {"a": {}}}}, ["id"])
 
 
@@ -230,7 +230,7 @@ def test_a_key_may_be_set_by_an_expression():
 @pytest.mark.parametrize("rule", [{"rename": {"a": "b"}}, {"flatten": {"separator": "."}}])
 def test_two_properties_of_one_name_end_the_stream(rule):
     given = {"a": {"type": "object", "properties": {"b": {}}}, "b": {}, "a.b": {}}
-    with pytest.raises(StreamError, match=r"two properties of users would be called (b|a\.b); rename or drop one"):
+    with pytest.raises(PipeError, match=r"two properties of users would be called (b|a\.b); rename or drop one"):
         followed(rule, given)
 
 
