@@ -1,4 +1,4 @@
-"""What a STATE's value says, leaf by leaf, and what changed between two of them."""
+"""Compare the values of STATE messages bookmark by bookmark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_DEPTH = 50
 
 
 class Bookmark(NamedTuple):
-    """A leaf of the value: the stream it is of ("" for what is of none), its path below, and itself as JSON."""
+    """A leaf of a STATE's value: its stream ("" for none), its path in the stream, and its JSON."""
 
     stream: str
     name: str
@@ -20,7 +20,7 @@ class Bookmark(NamedTuple):
 
 
 class BookmarkChange(NamedTuple):
-    """A bookmark that is not the same in two values; None is a bookmark that one does not have."""
+    """A bookmark that differs between two values; None stands for a missing bookmark."""
 
     stream: str
     name: str
@@ -47,7 +47,7 @@ def bookmarks(value: Any) -> list[Bookmark]:
 
 
 def changes(before: Any, after: Any) -> list[BookmarkChange]:
-    """Return the bookmarks that differ, in the order of the later value; what is gone comes last."""
+    """Return the bookmarks that differ, in the order of the later value; removed ones come last."""
     old = {(stream, name): leaf for stream, name, leaf in bookmarks(before)}
     new = {(stream, name): leaf for stream, name, leaf in bookmarks(after)}
     found = [BookmarkChange(*key, old.get(key), leaf) for key, leaf in new.items() if old.get(key) != leaf]

@@ -1,4 +1,4 @@
-"""A broker: the pipe on stdin and stdout, its LOG messages on their way to sinks."""
+"""Run a broker: the pipe from stdin to stdout, and its LOG messages to sinks."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from balog.sinks import Delivery, SinkConfig
 __all__ = ["EXIT_CODES", "run_broker"]
 
 SINK_WAIT_SECONDS = 30.0
-"""How long, in all, the data may be slowed down for a sink that works but not as fast as events come."""
+"""Seconds, in total, for which the data may wait for a sink that is slower than the events."""
 
 EXIT_CODES = """\
 0  the input ended and all of it was passed on; events that a sink did not take are spooled, or counted on stderr
 1  the target closed its end, reading or writing failed, or the stream could not be changed as the config says
 2  wrong use, or a config that was refused; nothing was read
-143, 130  SIGTERM, SIGINT: stopped at a line's end and delivered what was in hand; a second one stops at once
+143, 130  SIGTERM, SIGINT: stopped at a line's end and delivered queued events; a second one stops at once
 SIGHUP reads the config again"""
 
 
 def say(message: str) -> None:
-    """Write one line to stderr; a closed stderr is no reason to stop."""
+    """Write one line to stderr, and ignore a closed one."""
     try:
         sys.stderr.write(f"balog broker: {message}\n")
         sys.stderr.flush()
@@ -56,21 +56,21 @@ def run_broker(
     sinks: Sequence[SinkConfig] | None = None,
     say: Callable[[str], None] = say,
 ) -> int:
-    """Pass a stream on, changed where the config says so, and its LOG messages to the sinks.
+    """Copy a stream, with the changes of the config, and send its LOG messages to the sinks.
 
     Args:
-        source: descriptor to read.
-        target: descriptor to write.
-        is_verbose: say at the end what passed.
-        reread: gives the config anew; asked on SIGHUP.
-        sinks: stand in the place of the config's.
-        say: takes one line for people.
+        source: the descriptor to read.
+        target: the descriptor to write.
+        is_verbose: whether to report counts at the end.
+        reread: reads the config again, on SIGHUP.
+        sinks: replace the config's sinks.
+        say: writes one line to the user.
 
     Returns:
         The exit code, see ``EXIT_CODES``.
 
     Raises:
-        ConfigError: a part of the config was refused; nothing was read.
+        ConfigError: a part of the config is invalid; nothing was read.
     """
     with StopSignals(reloads=reread is not None) as stop, ExitStack() as open_parts:
         with signals_for_main_thread():
@@ -100,7 +100,7 @@ class _Broker:
         self._dispatcher = Dispatcher(
             sinks, say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool, should_stop=stop.came
         )
-        parts.callback(self._deliver)  # also when what follows is refused
+        parts.callback(self._deliver)  # also if the next part raises
         self._is_delivered = self._is_verbose = False
         self._chaining = Chaining(
             config,
@@ -112,7 +112,7 @@ class _Broker:
         )
 
     def run(self, source: int, target: int, is_verbose: bool) -> int:
-        """Carry the stream to its end; return the exit code."""
+        """Copy the stream to its end; return the exit code."""
         self._is_verbose = is_verbose
         self._pipe = Pipe(
             source,
@@ -134,7 +134,7 @@ class _Broker:
             with metering:
                 code = self._guard(self._pipe.run)
             if self._config.state is not None and self._config.state.hold:
-                self._deliver()  # a STATE that is held goes on once the events before it are safe
+                self._deliver()  # a held STATE passes once the events before it are safe
             code = code or self._guard(self._pipe.finish)
             _let_go(target)
             self._chaining.close(went_on=code == 0)
@@ -143,7 +143,7 @@ class _Broker:
         return 128 + self._stop.number if self._stop.number is not None else code
 
     def _guard(self, work: Callable[[], None]) -> int:
-        """Do a part of the work; 0, or 1 when the stream could not go on."""
+        """Do a part of the work; return 0, or 1 if the stream broke."""
         try:
             work()
         except BrokenPipeError:
@@ -161,7 +161,7 @@ class _Broker:
             return
         try:
             event, body = to_event(log)
-        except Exception as error:  # whatever it is, the data goes on
+        except Exception as error:  # the data must go on
             self._say(f"a LOG message could not be read: {type(error).__name__}: {error}")
             return
         self._dispatcher.put(Delivery(event, body))
@@ -206,7 +206,7 @@ class _Broker:
         except BalogError as error:
             self._say(f"the config was not taken: {error}")
             return
-        lines: Iterable[Line] = take()  # rows that the old rules held and that can't go on now end the stream
+        lines: Iterable[Line] = take()  # rows that the old rules held and that can't pass now end the stream
         self._has_sinks = bool(config.sinks) or self._config.metrics is not None
         self._config = msgspec.structs.replace(
             self._config,
@@ -222,7 +222,7 @@ class _Broker:
 
 
 def _let_go(target: int) -> None:
-    """Close the stream for who reads it, who need not wait for the sinks; the descriptor's number stays taken."""
+    """Close the stream, so that its reader need not wait for the sinks; the descriptor's number stays occupied."""
     nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     os.dup2(nowhere, target)
     os.close(nowhere)

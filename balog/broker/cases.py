@@ -1,4 +1,4 @@
-"""Cases of a broker's config: sample input, and what should come of it. ``balog test`` runs a file of them."""
+"""Test cases of a broker's config: sample input and expected output. ``balog test`` runs a file of them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CaseFile(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def find_case_problems(path: str | os.PathLike[str]) -> list[ConfigError]:
-    """Return all that is wrong with a file of cases and with the broker's config that it names.
+    """Return all problems of a file of cases and of the broker's config that it names.
 
     Raises:
         ConfigError: there is no such file, or it is not JSON.
@@ -112,7 +112,7 @@ def load_cases(path: str | os.PathLike[str]) -> tuple[BrokerConfig, list[Case]]:
 
 
 def failures(config: BrokerConfig, case: Case) -> list[str]:
-    """Run a case. No sink, state or spool of the config is touched, and new files of a BATCH lie in a folder that goes.
+    """Run a case without the config's sinks, state and spool, and with new files of a BATCH in a temporary folder.
 
     Returns:
         What came out otherwise than stated, a line each; none when all is as it should be.
@@ -224,7 +224,7 @@ def _is_part(line: bytes, want: Any) -> bool:
 
 
 def is_part(want: Any, found: Any) -> bool:
-    """Return whether all that is stated is found: objects may have more keys, everything else is equal."""
+    """Return whether a value has all expected parts: objects may have more keys, everything else is equal."""
     if isinstance(want, Mapping) and isinstance(found, Mapping):
         return all(key in found and is_part(value, found[key]) for key, value in want.items())
     if isinstance(want, list) and isinstance(found, list):

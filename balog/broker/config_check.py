@@ -1,4 +1,4 @@
-"""Looking at a config before it runs: everything that is wrong with it at once, and whether its sinks are there."""
+"""Check a config before it runs: report all problems at once, and probe its sinks."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = ["Reach", "complete", "complete_errors", "find_in_document", "find_pro
 
 
 class Reach(NamedTuple):
-    """Whether a sink's other side answered: ``error`` is empty, or says why not."""
+    """The result of probing a sink; ``error`` is empty if it answered."""
 
     name: str
     error: str
 
 
 def find_problems(path: str | os.PathLike[str], type: Any = BrokerConfig) -> tuple[Any, list[ConfigError]]:
-    """Read a config file and find all that is wrong with it, short of asking other machines.
+    """Read a config file and find all of its problems, without connecting to other machines.
 
     Secrets are looked up, expressions compiled, folders tried.
 
@@ -53,7 +53,7 @@ def find_problems(path: str | os.PathLike[str], type: Any = BrokerConfig) -> tup
 
 
 def find_in_document(document: Any, type: Any, source: str, root: str = "$") -> tuple[Any, list[ConfigError]]:
-    """Find all that is wrong with a config that is read already; see ``find_problems``.
+    """Find all problems of a config that is already read; see ``find_problems``.
 
     Args:
         source: its file, for the errors.
@@ -71,7 +71,7 @@ def find_in_document(document: Any, type: Any, source: str, root: str = "$") -> 
 
 
 def complete(error: ConfigError, path: str | os.PathLike[str], type: Any = BrokerConfig) -> ConfigError:
-    """Return what ``balog check`` says of a config that was refused: all its problems, the one that is known or others.
+    """Return all problems of an invalid config, as ``balog check`` does, including the known one.
 
     Args:
         error: why it was refused.
@@ -89,7 +89,7 @@ def complete(error: ConfigError, path: str | os.PathLike[str], type: Any = Broke
 
 @contextmanager
 def complete_errors(path: str | os.PathLike[str], type: Any = BrokerConfig) -> Iterator[None]:
-    """Raise, in place of a ConfigError, what ``complete`` says of it."""
+    """Replace a ConfigError that the block raises by the problems of ``complete``."""
     try:
         yield
     except ConfigError as error:
@@ -97,7 +97,7 @@ def complete_errors(path: str | os.PathLike[str], type: Any = BrokerConfig) -> I
 
 
 def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]:
-    """Find what only building the parts shows.
+    """Find the problems that show only when the parts are built.
 
     Args:
         left_out: paths of parts that are wrong, and not in ``config``.
@@ -117,7 +117,7 @@ def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]
         yield from refused
         bare = msgspec.structs.replace(config, batch=None, state=None, records=[], schemas=[])
         reported = {error.path.partition("]")[0] for error in refused}
-        for name in ("records", "schemas"):  # each alone, so that what is wrong with one hides nothing of another
+        for name in ("records", "schemas"):  # each alone, so that a problem of one does not hide another's
             for number, rule in enumerate(getattr(config, name)):
                 if f"$.{name}[{number}" not in reported:
                     alone = msgspec.structs.replace(bare, **{name: [rule]})
@@ -151,7 +151,7 @@ def _build_editors(config: BrokerConfig) -> None:
 
 
 def _open_quarantine(config: QuarantineConfig) -> None:
-    """Open the file, and leave no new one."""
+    """Open the file, and remove it if it is new."""
     existed = Path(config.path).exists()
     Quarantine(config, lambda _: None).close()
     if not existed:
@@ -170,7 +170,7 @@ def _at(place: str, build: Callable[..., object], *arguments: Any) -> Iterator[C
 
 
 def _writable(place: str, path: str) -> Iterator[ConfigError]:
-    """See whether a folder can be made or written to, without making it."""
+    """Check whether a folder can be created or written to, without creating it."""
     folder = Path(path).absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -182,13 +182,13 @@ def _writable(place: str, path: str) -> Iterator[ConfigError]:
 
 
 def notes(config: Any) -> Iterator[str]:
-    """Yield what is allowed and worth a thought."""
+    """Yield warnings about valid settings."""
     if config.spool is None and getattr(config, "sinks", True):
         yield "without a spool, events that a sink does not take in time are lost; they are counted on stderr"
 
 
 def reach(sinks: Sequence[SinkConfig]) -> Iterator[Reach]:
-    """Try the other side of each sink; nothing is delivered."""
+    """Probe each sink without delivering anything."""
     for config in sinks:
         sink = config.build()
         failure = ""

@@ -1,4 +1,4 @@
-"""Descriptors as a shell hands them to a program: shared, perhaps non-blocking, perhaps closed."""
+"""Handle inherited descriptors, which may be shared, non-blocking or closed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["hold_standard", "write_all"]
 
 
 def write_all(target: int, data: bytes | memoryview) -> None:
-    """Write every byte, also where somebody who shares the descriptor made it non-blocking.
+    """Write every byte, even to a non-blocking descriptor.
 
     Raises:
         OSError: nobody reads any more, no space is left, …
@@ -24,7 +24,7 @@ def write_all(target: int, data: bytes | memoryview) -> None:
 
 
 def hold_standard() -> None:
-    """Occupy stdin, stdout and stderr where they are closed, so that no file opened later gets their numbers.
+    """Occupy stdin, stdout and stderr if they are closed, so that no file opened later gets their numbers.
 
     What is held refuses its use, as a closed descriptor does: stdin can't be read, the others can't be written.
     """

@@ -1,4 +1,4 @@
-"""Sinks that deliver nothing: what a config would send, for a dry run and for a team's own tests."""
+"""Sinks that collect events instead of delivering them, for dry runs and tests."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Diverted:
         self.write = take
 
     def build(self) -> Diverted:
-        """Return the sink, which is this."""
+        """Return the sink, this object."""
         return self
 
     def open(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""Changing messages on their way: what an editor is, and how several of them stand in a row."""
+"""Editors, which change messages of a stream, and chains of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Line = tuple[str, bytes]
 
 
 class PipeError(BalogError):
-    """A stream must not go on, because its config says so: the broker ends with exit code 1 and this one line."""
+    """The config requires the stream to end: the broker prints this one line and exits with code 1."""
 
 
 class Editor(Protocol):
@@ -32,7 +32,7 @@ class Editor(Protocol):
     streams: frozenset[str] | None
 
     def edit(self, kind: str, line: bytes) -> Iterable[Line] | None:
-        """Return what goes on in a message's place: nothing, one or more; None lets it pass byte for byte.
+        """Return the messages that replace a message: none, one or more; None passes it byte for byte.
 
         What is given may be lazy, for a BATCH can stand for more rows than fit in memory: it is taken to its end, once,
         before the next message comes.
@@ -44,14 +44,14 @@ class Editor(Protocol):
         """
 
     def due(self) -> Iterable[Line]:
-        """Return what goes on now without a message having come; asked for often."""
+        """Return messages that are due without input; called often."""
 
     def end(self) -> Iterable[Line]:
-        """Return what goes on after the last message."""
+        """Return the messages after the last one."""
 
 
 class Chain:
-    """Editors in a row: what one gives, the next may change."""
+    """Editors in a row: each edits the output of the previous one."""
 
     def __init__(self, editors: Sequence[Editor]) -> None:
         self._editors = list(editors)
@@ -69,7 +69,7 @@ class Chain:
         return self._from(0, kind, line)
 
     def through(self, lines: Iterable[Line]) -> Iterable[Line]:
-        """Return what becomes of lines, each when it is asked for."""
+        """Yield the edited lines lazily."""
         return self._through(0, lines)
 
     def due(self) -> Iterable[Line]:
@@ -90,7 +90,7 @@ class Chain:
         return None
 
     def _through(self, first: int, lines: Iterable[Line]) -> Iterable[Line]:
-        """Show what an editor gave to those behind it, each line only when it is asked for."""
+        """Pass an editor's output lazily to the following editors."""
         behind = self._next[first]
         if not behind or (isinstance(lines, (tuple, list)) and not any(kind in behind for kind, _ in lines)):
             return lines

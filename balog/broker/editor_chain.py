@@ -1,4 +1,4 @@
-"""Which editors a config asks for, in their order: BATCHes are read, records changed, BATCHes written, STATE kept."""
+"""Build the editors of a config in their order: read BATCHes, change records, write BATCHes, keep STATE."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _stream = msgspec.json.Decoder(_Stream)
 
 
 class _SchemaMemory:
-    """Keeps the last SCHEMA of each stream as it came, for the editors of a config that comes later."""
+    """Keeps the last original SCHEMA of each stream, for the editors of a reloaded config."""
 
     is_strict = False
     types = frozenset({"SCHEMA"})
@@ -54,7 +54,7 @@ class _SchemaMemory:
 
 
 class Chaining:
-    """The editors of a broker, which may change while the stream goes on.
+    """The editors of a broker, replaceable while the stream runs.
 
     Args:
         config: the broker's.
@@ -92,7 +92,7 @@ class Chaining:
         self.chain = self._join()
 
     def prepare(self, config: BrokerConfig) -> Callable[[], Iterable[Line]]:
-        """Make the editors of another config; what it says of the state counts at the next start only.
+        """Build the editors of another config. Changes of ``state`` apply only at the next start.
 
         Returns:
             What takes them into use, and gives what goes on first: rows that the old ones held, and every stream's
@@ -114,7 +114,7 @@ class Chaining:
         return take
 
     def close(self, went_on: bool) -> None:
-        """Finish what is kept of the state; ``went_on`` tells whether all that was given reached the target."""
+        """Store the state; ``went_on`` is whether all output reached the target."""
         for keeper in self._keeper:
             keeper.close(went_on)
 

@@ -1,4 +1,4 @@
-"""Junk: lines on a tap's stdout that are no Singer messages, on which a target would die."""
+"""Filter lines on a tap's stdout that are not Singer messages, because a target would fail on them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _BEGINS_OBJECT = re.compile(rb"[ \t\r]*\{")
 def find_line_error(line: bytes) -> str | None:
     """Return why a line is not a Singer message, without quoting the line; None if it is one.
 
-    What Python's ``json`` reads and targets therefore take, ``NaN`` and the like, counts as JSON. Of a message that can
-    be read only the type is looked at, in any case.
+    ``NaN`` and other values that Python's ``json`` and therefore targets accept count as JSON. Of a readable message,
+    only the type is checked, in any case.
     """
     try:
         line.decode()
@@ -59,16 +59,16 @@ def _find_error_as_python(line: bytes) -> str | None:
 
 
 class InvalidLineFilter:
-    """Takes the junk out of blocks of whole lines.
+    """Removes invalid lines from blocks of whole lines.
 
-    A block of nothing but messages, the usual case, is read in one go at some 800 MB/s and comes back as it is.
+    A block of messages only, the usual case, is checked at about 800 MB/s and returned unchanged.
 
     Args:
-        on_invalid_line: is given the reason and the line; False ends the stream before that line.
+        on_invalid_line: called with the reason and the line; returns False to end the stream before that line.
 
     Attributes:
-        count: lines of junk so far.
-        ended: whether the stream has ended so; every later block comes back empty.
+        count: number of invalid lines so far.
+        ended: whether ``on_invalid_line`` has ended the stream; later blocks are returned empty.
     """
 
     def __init__(self, on_invalid_line: Callable[[str, bytes], bool]) -> None:
@@ -77,7 +77,7 @@ class InvalidLineFilter:
         self.ended = False
 
     def sift(self, block: bytes) -> bytes:
-        """Return a block of whole lines without its junk; the same object when there is none."""
+        """Return a block of whole lines without invalid ones; the same object if there are none."""
         if self.ended:
             return b""
         if _is_clean(block):
@@ -92,7 +92,7 @@ class InvalidLineFilter:
         return b"".join(good)
 
     def sift_long(self, beginning: bytes) -> bool:
-        """Return whether a line too long to be held may pass, by how it begins."""
+        """Return whether a line that is too long to buffer may pass, from its beginning."""
         if self.ended:
             return False
         if _BEGINS_OBJECT.match(beginning):
@@ -116,7 +116,7 @@ def _is_clean(block: bytes) -> bool:
         prefixes = _head.decode_lines(block)
     except (msgspec.DecodeError, RecursionError):
         return False
-    # No message goes on after "}", a newline and "{": so each line holds whole ones, and as many as lines is one each.
+    # No message continues after "}", a newline and "{". Equal counts mean one message a line.
     lines = block.count(b"}\n{") + 1
     if not len(prefixes) == lines == block.count(b"\n") + (not block.endswith(b"\n")):
         return False

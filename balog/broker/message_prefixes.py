@@ -1,4 +1,4 @@
-"""How lines of a Singer stream begin, so that most of them need no reading.
+"""Recognize lines of a Singer stream by their prefixes, so that most of them need no parsing.
 
 Singer libraries write the type first and a RECORD's stream next. A line that begins so is known by its first bytes; any
 other is looked at.
@@ -61,7 +61,7 @@ _escaped_char = re.compile(rb"\\u00[2-7]").search
 
 
 class Passing:
-    """Tell whether lines that begin as messages nobody edits are such messages for every reader.
+    """Checks that lines with the prefix of unedited messages are such messages for every reader.
 
     Of a key that comes twice, readers of JSON take the last value or the first. Some take several messages on a line,
     or begin a new line at a carriage return.
@@ -79,7 +79,7 @@ class Passing:
         self._has_slash = any("/" in name for name in self._streams or ())
 
     def mentions(self, buffer: bytearray, start: int, end: int) -> bool:
-        """Return whether lines may name a stream whose RECORDs are edited; quick where they don't, some GB/s."""
+        """Return whether lines may name a stream whose RECORDs are edited; several GB/s if they do not."""
         if self._streams is None or len(self._names) > _FEW or not self._is_plain:
             return True
         if any(buffer.find(name, start, end) >= 0 for name in self._names):
@@ -89,7 +89,7 @@ class Passing:
         return buffer.find(b"\\u00", start, end) >= 0 and _escaped_char(buffer, start, end) is not None
 
     def is_plain(self, lines: bytes) -> bool:
-        """Return whether that holds for each of these lines; some 800 MB/s, a False is worth a look line by line."""
+        """Return whether all lines may pass, at about 800 MB/s; after False, check line by line."""
         if b"\r" in lines:
             lines = lines.replace(b"\r\n", b"\n")
             if b"\r" in lines:
@@ -109,7 +109,7 @@ class Passing:
         )
 
     def may_pass(self, line: bytes) -> bool:
-        """Return whether that holds for one line. One that nobody can read passes if it names no second type."""
+        """Return whether one line may pass. An unreadable line passes if it names no second type."""
         end = line[-2:] if line.endswith(b"\r\n") else line[-1:] if line.endswith(b"\n") else b""
         body = line[: len(line) - len(end)]
         if b"\r" in body:
@@ -126,7 +126,7 @@ class Passing:
 
 
 def is_one_message(line: bytes) -> bool:
-    """Return whether every reader finds one message of one type and stream in a line that can be read.
+    """Return whether every reader finds the same single message, type and stream in a readable line.
 
     A LOG whose second ``type`` is its level, as the broker proposal's own examples have it, is one.
     """
@@ -146,7 +146,7 @@ def is_one_message(line: bytes) -> bool:
 
 
 def usual_head(edited: Iterable[str] = (), streams: Iterable[str] | None = None) -> bytes:
-    """Return a regular expression for the beginnings of lines that pass without a look.
+    """Return a regular expression for the prefixes of lines that pass unexamined.
 
     Args:
         edited: message types that somebody changes, so that their lines must be looked at.
@@ -162,7 +162,7 @@ def usual_head(edited: Iterable[str] = (), streams: Iterable[str] | None = None)
 
 
 def kind_of(line: bytes | memoryview) -> str | None:
-    """Return a message's type in upper case; None for a line that is no object with a type."""
+    """Return a message's type in upper case; None for a line that is not an object with a type."""
     try:
         return _type.decode(line).type.upper()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a broker tells of itself: how much passed, and which side it waited for, as metrics among its events."""
+"""Report a broker's throughput and waiting times as metrics among its events."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MetricsConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
 
 
 class BrokerMetrics:
-    """Reports what was counted since the last time, every so many seconds and at the end: counters, so deltas.
+    """Reports deltas of the broker's counters, at an interval and at the end.
 
     Args:
         config: how often, and as whom.

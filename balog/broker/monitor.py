@@ -1,4 +1,4 @@
-"""From what stages write of themselves to what ``balog top`` shows: rates, the waiting side, and the pipes' order."""
+"""Compute the rows of ``balog top`` from the stages' status files: rates, the waiting side and the pipes' order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PIPE = re.compile(r"pipe:\[(\d+)\]")
 
 
 class Row(Struct, kw_only=True):
-    """One process of a pipeline. What is not known, as most of another program, is None.
+    """One process of a pipeline. Unknown values, such as most of another program's, are None.
 
     Attributes:
         pipeline: from 1; processes whose streams meet have the same.
@@ -56,14 +56,14 @@ class Neighbour(Struct, frozen=True, kw_only=True):
 
 
 class PipeMonitor:
-    """Looks at all stages, again and again; a stage's rates are those between its last two writings."""
+    """Reads the status of all stages repeatedly; rates are those between a stage's last two writes."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, int | None], PipeStage] = {}
         self._before: dict[tuple[int, int | None], PipeStage] = {}
 
     def look(self) -> list[Row]:
-        """Return a row a process, in the order of the pipes.
+        """Return one row a process, in the order of the pipes.
 
         Raises:
             OSError: the folder of the stages cannot be read.
@@ -80,12 +80,12 @@ class PipeMonitor:
 
     @property
     def is_settled(self) -> bool:
-        """Whether every stage has been seen to write twice."""
+        """Whether every stage was read at two times."""
         return self._last.keys() <= self._before.keys()
 
 
 def rates(before: PipeStage | None, now: PipeStage) -> Row:
-    """Make a stage's row of what it wrote at two times; of its whole life where there is no earlier writing."""
+    """Return a stage's row from two of its status files; without an earlier one, rates are those of its whole life."""
     stats, earlier = now.stats, before.stats if before is not None else {}
     seconds = now.seconds - (before.seconds if before is not None else 0.0)
 
@@ -128,7 +128,7 @@ def _waiting(reading: float | None, writing: float | None, speed: float | None) 
 
 
 def neighbours(stages: Iterable[PipeStage]) -> list[Neighbour]:
-    """Find the programs that stand next to a stage in its pipeline; none where there is no /proc.
+    """Return the programs next to a stage in its pipeline; none without /proc.
 
     A program that shares a stage's stdin or stdout, such as the command that a sidecar runs or a shell around a stage,
     is not next to it. Of several that hold the same end of a pipe the last begun is told: the others wait for it.
@@ -161,7 +161,7 @@ def _pipe(pid: int, descriptor: int) -> int | None:
 
 
 def _name(pid: int) -> str:
-    """Return what a process is called: of a Python program the script's name, not the interpreter's."""
+    """Return the name of a process; for a Python program, the script's name."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             arguments = [os.path.basename(part.decode("utf-8", "replace")) for part in file.read(4096).split(b"\0")]
@@ -179,7 +179,7 @@ def _printable(text: str) -> str:
 
 
 def in_pipe_order(stages: Sequence[PipeStage], rows: Sequence[Row], others: Sequence[Neighbour]) -> list[Row]:
-    """Number the pipelines and put the rows in the order in which the data passes them.
+    """Number the pipelines, and sort the rows in the order of the data flow.
 
     Args:
         stages: where each of ``rows``, at the same index, stands.
@@ -218,7 +218,7 @@ def in_pipe_order(stages: Sequence[PipeStage], rows: Sequence[Row], others: Sequ
 
 
 def _sorted(members: set[int], before: Sequence[Sequence[int]]) -> list[int]:
-    """Sort so that each stands behind what is before it; a ring is broken at its oldest."""
+    """Sort topologically; a ring is broken at its oldest process."""
     result: list[int] = []
     waiting = sorted(members)
     while waiting:

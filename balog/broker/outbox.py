@@ -1,4 +1,4 @@
-"""What is to be written elsewhere while the stream goes on: a thread writes it, and the stream never waits."""
+"""Write items elsewhere in a thread, so that the stream never waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RETRY_SECONDS = 1.0
 
 
 class Outbox:
-    """Writes what is put in, in its order; bounded, so that of too much the oldest is dropped.
+    """Writes queued items in order; a full queue drops the oldest.
 
     A write that fails is said once until one succeeds, and tried again with what has come since: after a second, and at
     the end.
@@ -69,7 +69,7 @@ class Outbox:
             self._thread.start()
 
     def close(self, deadline: float) -> None:
-        """Write what waits, for at most ``deadline`` seconds; say what could not be written."""
+        """Write queued items, for at most ``deadline`` seconds, and report those that could not be written."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -99,7 +99,7 @@ class Outbox:
                 self._say(f"{self._name}: {_line(error)}")
 
     def _wait(self) -> tuple[list[bytes], int] | None:
-        """Wait for items, and return them and the number of the last; None when there will be no more."""
+        """Wait for items, and return them with the number of the last; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._items or self._is_closing)
             return (list(self._items), self._gone + len(self._items)) if self._items else None
@@ -112,7 +112,7 @@ class Outbox:
     def _attempt(self, items: list[bytes], last: int) -> bool:
         try:
             self._write(items)
-        except Exception as error:  # whatever it is, the data goes on
+        except Exception as error:  # the data must go on
             if not self._error and not self._is_closing:
                 self._say(f"{self._name}: {_line(error)}; trying again")
             self._error = _line(error)

@@ -1,4 +1,4 @@
-"""Bytes in, bytes out: copies a Singer stream as it came and picks the LOG lines out of it on the way.
+"""Copy a Singer stream byte for byte, and extract its LOG lines.
 
 The stream is read into one buffer and searched in place: one regular expression skips every line whose beginning shows
 that nobody wants it, so such a line costs no more than finding its end. Any other line is looked at: it is read when it
@@ -49,7 +49,7 @@ _DUE_SECONDS = 0.1
 
 
 class Counts(Struct):
-    """What passed so far.
+    """Counts of the data that passed so far.
 
     Attributes:
         bytes: read.
@@ -69,7 +69,7 @@ class Counts(Struct):
 
 
 class Pipe:
-    """Copies one file descriptor to another line by line's end.
+    """Copies one file descriptor to another, in whole lines.
 
     Args:
         source: descriptor to read, to its end.
@@ -138,7 +138,7 @@ class Pipe:
         self._next_unusual_line = re.compile(rb"\n(?!%b)%b" % (usual, USUAL_KIND))
 
     def run(self) -> None:
-        """Copy until the input ends or ``should_stop`` says so; then ``finish`` writes what an editor still holds.
+        """Copy until the input ends or ``should_stop`` returns True; then ``finish`` writes the editor's rest.
 
         Raises:
             BrokenPipeError: nobody reads the target any more.
@@ -164,7 +164,7 @@ class Pipe:
             filled = self._consume(filled, filled + count)
 
     def finish(self) -> None:
-        """Write what the editor gives after the last message; raises as ``run`` does."""
+        """Write the editor's messages after the last one; raises as ``run`` does."""
         if self._editor is not None:
             if self._passing_long_line:
                 self._put(b"\n")  # the stream was stopped inside of a line
@@ -196,7 +196,7 @@ class Pipe:
             self.counts.lines += _SAMPLED * self._buffer.count(b"\n", start, end)
 
     def _consume(self, searched: int, filled: int) -> int:
-        """Pass on the whole lines among the first ``filled`` bytes; return how many bytes of a begun line stay."""
+        """Pass the whole lines among the first ``filled`` bytes; return the number of bytes of the unfinished line."""
         end = self._buffer.rfind(b"\n", searched, filled) + 1
         if end:
             self._pass(end)
@@ -217,7 +217,7 @@ class Pipe:
         return 0
 
     def _check_long_line(self, end: int) -> None:
-        """End the stream where a part of a line that passes in pieces may name a stream that is edited.
+        """Raise PipeError if a piece of a long line may name a stream that is edited.
 
         Raises:
             PipeError: it may.
@@ -270,7 +270,7 @@ class Pipe:
             self.counts.not_json += 1
 
     def _pass(self, end: int) -> None:
-        """Write the first ``end`` bytes, which end with a line, edited where the editor wants it."""
+        """Write the first ``end`` bytes, which end with a line, after editing."""
         start = 0
         if self._passing_long_line:
             newline = self._buffer.find(b"\n", 0, end)
@@ -303,7 +303,7 @@ class Pipe:
         self._put(self._view[unwritten:end])
 
     def _check_passing(self, start: int, end: int, unwritten: int) -> int:
-        """Let the editor reject unedited lines in which another reader may find another message.
+        """Reject unedited lines, through the editor, in which another reader may find another message.
 
         Returns:
             From where on the buffer is still to be written.
@@ -385,7 +385,7 @@ class Pipe:
         self.counts.edited += count
 
     def _put(self, data: bytes | memoryview) -> None:
-        """Write soon: at the block's end at the latest."""
+        """Queue bytes for writing, at the block's end at the latest."""
         self._out.append(data)
         self._out_bytes += len(data)
         if self._out_bytes >= _OUT_BYTES:
@@ -410,7 +410,7 @@ def _split(lines: bytes) -> list[bytes]:
 
 
 def _widen(descriptor: int) -> None:
-    """Make a pipe hold 1 MiB, so that the two sides change places less often; anything else stays as it is."""
+    """Enlarge a pipe's buffer to 1 MiB, for fewer context switches; other descriptors stay unchanged."""
     set_size = getattr(fcntl, "F_SETPIPE_SZ", None)
     if set_size is not None:
         try:

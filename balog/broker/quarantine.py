@@ -1,4 +1,4 @@
-"""Where lines of a stream go that must not go on as they are; the file's form is ``balog.singer.quarantine``'s."""
+"""Write rejected lines of a stream to a quarantine file; see ``balog.singer.quarantine`` for its form."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Quarantine:
 
     @property
     def count(self) -> int:
-        """Lines put there so far."""
+        """Number of lines in quarantine so far."""
         return self._file.count
 
     def put(self, reason: str, line: bytes) -> None:
-        """Keep a line with the reason, a clause that has nothing of the line's data in it.
+        """Append a line with the reason, a clause without any data of the line.
 
         Raises:
             PipeError: it cannot be kept, the file being full or failing; the line is in nobody's hands then.
@@ -56,7 +56,7 @@ class Quarantine:
             self._say(f"a line went to quarantine, {self._file.path}: {reason}")
 
     def close(self) -> None:
-        """Make what is there durable, and say how much came. Called once.
+        """Make the file durable, and report the number of lines. Called once.
 
         Raises:
             PipeError: it is not durable.

@@ -1,4 +1,4 @@
-"""Counting a Singer stream's records and their bytes by stream, without reading the records."""
+"""Count a Singer stream's records and their bytes by stream, without parsing the records."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RecordCounter:
 
     @property
     def total(self) -> int:
-        """Records of all streams."""
+        """Number of records of all streams."""
         return sum(self.streams.values())
 
     def count(self, block: bytes) -> None:
@@ -57,7 +57,7 @@ class RecordCounter:
             self._count_line(last, len(last))
 
     def lengthen(self, size: int) -> None:
-        """Add bytes that came later to the last line counted, if that was a record: one too long to be held."""
+        """Add bytes to the last counted line if that was a record, for a line too long to buffer."""
         if self._last is not None:
             self.bytes[self._last] += size
 

@@ -20,7 +20,7 @@ InvalidLinePolicy = Literal["pass", "quarantine", "fail"]
 class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     """``{"sinks": [{"type": "statsd"}]}`` hands the command its stdout untouched and sends what it logs to sinks.
 
-    Each of ``in_band``, ``count``, ``state`` and a policy for junk makes the sidecar stand in the stream and look.
+    With ``in_band``, ``count``, ``state`` or a policy for ``junk``, the stream passes through the sidecar.
     """
 
     sinks: Annotated[list[AnySinkConfig], Meta(description="Where the events go.")] = []
@@ -45,28 +45,27 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def looks(self) -> bool:
-        """Whether the stream goes through the sidecar; else the command writes straight to the target."""
+        """Whether the stream passes through the sidecar; else the command writes directly to the target."""
         return self.in_band or self.count or self.state or self.junk != "pass"
 
     def check(self) -> None:
-        """Refuse what the types can't.
+        """Check the rules that types can't express.
 
         Raises:
-            ConfigError: lines are to be quarantined and there is no place for them, or the other way round; a log
-                pattern cannot be read.
+            ConfigError: ``junk`` and ``quarantine`` do not fit together, or a log pattern is invalid.
         """
         if self.junk == "quarantine" and self.quarantine is None:
             where = 'junk is "quarantine"; say where: "quarantine": {"path": "junk.jsonl"}'
             raise ConfigError(where, path="$.quarantine")
         if self.junk != "quarantine" and self.quarantine is not None:
-            unused = f'nothing goes there while junk is "{self.junk}"; add "junk": "quarantine", or take it out'
+            unused = f'nothing goes there while "junk" is "{self.junk}"; add "junk": "quarantine", or take it out'
             raise ConfigError(unused, path="$.quarantine")
         self.patterns()
 
     def patterns(self) -> list[Pattern]:
-        """Return what reads the lines that ``log_patterns`` describes.
+        """Return the compiled ``log_patterns``.
 
         Raises:
-            ConfigError: a format cannot be read.
+            ConfigError: a format is invalid.
         """
         return compile_patterns(self.log_patterns, "$.log_patterns")

@@ -1,4 +1,4 @@
-"""The sidecar: runs a tap that knows nothing of balog, turns what it logs into events, and reports the run."""
+"""Run any tap as a sidecar: turn its log lines into events, and report the run."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ __all__ = ["DRAIN_SECONDS", "EXIT_CODES", "SINK_WAIT_SECONDS", "run_sidecar"]
 
 EXIT_CODES = """\
 0–125     the command's own; 1 also when it succeeded but not all that it wrote could be passed on, or when it printed
-          junk and the policy is fail
+          an invalid line and the policy is fail
 126, 127  the command cannot be run, is not there
 128+N     signal N ended the command
 2         wrong use, or a config that was refused; nothing was run"""
 
 DRAIN_SECONDS = 10.0
-"""How long the sinks have, after the run's end, to take what is queued."""
+"""Seconds that sinks have after the run's end to take queued events."""
 
 SINK_WAIT_SECONDS = 30.0
-"""How long, in all, the command's stderr may be slowed down for a sink that works but not as fast as events come."""
+"""Seconds, in total, for which the command's stderr may wait for a sink that is slower than the events."""
 
 _READ_BYTES = 1024 * 1024
 _IDLE_SECONDS = 0.25
@@ -57,24 +57,23 @@ _MAX_SHOWN = 200
 def run_sidecar(
     command: Sequence[str], config: RunConfig | None = None, *, name: str | None = None, target: int = 1
 ) -> int:
-    """Run a command; turn each record on its stderr, which still shows, into an event, and report the run by one more.
+    """Run a command, turn each record on its stderr into an event, and send a report of the run as one more event.
 
-    The child finds its run's id in ``BALOG_RUN_ID``; one is made when there is none. ``BALOG_SIDECAR`` tells it
-    that its run is reported here. Signals are forwarded to the child.
-    Unless the config has something to look for, the child writes straight to the target, which is let go here, so
-    that the stream ends there when the child ends it.
+    The stderr also stays visible. The command finds the id of its run in ``BALOG_RUN_ID``, which is created if it is
+    missing. ``BALOG_SIDECAR`` informs it that the sidecar reports the run. Signals are forwarded to the command. Unless
+    the config examines the stream, the command writes directly to the target, which this process then closes.
 
     Args:
-        command: program and arguments; run as they are, by no shell.
-        config: where the events go; into the stream as LOG messages when omitted.
-        name: what the program is called in events; the file's name when omitted.
-        target: descriptor that the stream is written to.
+        command: program and arguments, run without a shell.
+        config: the config; by default, events go into the stream as LOG messages.
+        name: the program's name in events; by default, the name of its file.
+        target: the descriptor that the stream is written to.
 
     Returns:
         The exit code, see ``EXIT_CODES``.
 
     Raises:
-        ConfigError: the config was refused; nothing was run.
+        ConfigError: the config is invalid; nothing was run.
     """
     config = RunConfig(in_band=True) if config is None else config
     config.check()
@@ -159,7 +158,7 @@ class _Run:
         return self._end(child)
 
     def _end(self, child: Child | None) -> int:
-        """Pass on what is still held, report the run, and return the exit code."""
+        """Write the rest of the stream, report the run, and return the exit code."""
         if self._stream is None:
             self._log([self._report(child)])
         else:
@@ -174,16 +173,16 @@ class _Run:
 
     @property
     def _exit_code(self) -> int:
-        """The command's own; 1 where its junk ended the run, whatever it made of that."""
+        """The command's own exit code; 1 if an invalid line ended the run."""
         return 1 if self._is_spoilt or self._code is None else self._code
 
     def force(self, number: int) -> None:
-        """End at once: the command has ended already, and somebody does not want to wait for the sinks."""
+        """End at once, after a second signal during the delivery to the sinks."""
         _say("stopped before the sinks had taken everything")
         os._exit(128 + number if self._code is None else self._exit_code)
 
     def stats(self) -> dict[str, Any]:
-        """Return what ``balog top`` shows; called by another thread."""
+        """Return the stats for ``balog top``; called by another thread."""
         stats: dict[str, Any] = {"logs": self._logs, "sinks": self._dispatcher.stats()}
         if self._stream is not None:
             stats |= {
@@ -195,7 +194,7 @@ class _Run:
         return stats
 
     def _copy(self, child: Child, signals: ForwardedSignals) -> None:
-        """Copy until both outputs are closed, or the child has ended and nothing is logged any more."""
+        """Copy until both outputs are closed, or the child has ended and its log is quiet."""
         takers: dict[IO[bytes], Callable[[bytes], bool]] = {child.stderr: self._take_stderr}
         if child.stdout is not None:
             takers[child.stdout] = self._take_stdout
@@ -206,7 +205,7 @@ class _Run:
             now = time.monotonic()
             if child.stderr in ready:
                 spoke_at = now
-            elif now - spoke_at >= _IDLE_SECONDS:  # sooner, a traceback that comes line by line would be parted
+            elif now - spoke_at >= _IDLE_SECONDS:  # sooner, a traceback written line by line would be split
                 self._log_of_command(self._assembler.flush())
             for stream in ready:
                 data = os.read(stream.fileno(), _READ_BYTES)
@@ -217,7 +216,7 @@ class _Run:
             if not child.has_ended():
                 continue
             ended_at = ended_at or now
-            # A grandchild may live on. What it writes to stdout is data, to its end; what it logs has its time.
+            # A grandchild may live on. Its stdout is data, to its end; its log lines have limited time.
             if child.stdout in takers and not (self._is_spoilt or signals.came()):
                 continue
             if now - ended_at > _LINGER_SECONDS or (not ready and now - ended_at >= _IDLE_SECONDS):
@@ -231,7 +230,7 @@ class _Run:
             signals.wait([], None if self._kill_at is None else _IDLE_SECONDS)
 
     def _see_to_the_end(self, child: Child) -> None:
-        """End a child whose run has failed: politely, and after ten seconds for good."""
+        """Terminate a child whose run has failed, and kill it after ten seconds."""
         if not self._is_spoilt:
             return
         if self._kill_at is None:
@@ -241,7 +240,7 @@ class _Run:
             child.send(signal.SIGKILL)
 
     def _take_stdout(self, data: bytes) -> bool:
-        """Pass lines on; False when nobody reads them any more, so that the child learns of it."""
+        """Pass lines on; return False after the reader closed its end, so that the child's pipe closes, too."""
         if self._stream is not None:
             self._stream.take(data)
         return self._stream is not None and (self._stream.is_wanted or self._is_spoilt)
@@ -253,7 +252,7 @@ class _Run:
             try:
                 write_all(2, data)
             except OSError:
-                pass  # nobody watches
+                pass  # stderr is closed
         return True
 
     def _log_of_command(self, events: Sequence[Event]) -> None:
@@ -275,7 +274,7 @@ class _Run:
         number = self._filter.count if self._filter is not None else 1
         if self._quarantine is None:
             shown = self._redactor.redact_text(line[: 4 * _MAX_SHOWN].decode("utf-8", "replace"))[:_MAX_SHOWN]
-            self._problem = f"it printed a line that is no Singer message ({reason}), and junk is to end the run"
+            self._problem = f"it printed a line that is not a Singer message ({reason}), and 'junk' is 'fail'"
             self._excerpt = f": {shown.strip()!r}"
             self._is_spoilt = True
             return False
@@ -286,12 +285,12 @@ class _Run:
             self._is_spoilt = True
             return False
         if number == 1:
-            message = f"stdout has a line that is no Singer message: {reason}; it went to quarantine, and so do others"
+            message = f"stdout has a line that is not a Singer message: {reason}; such lines go to quarantine"
             self._log([self._event("junk", log_payload(message, "WARNING", fields={"bytes": len(line)}), "WARNING")])
         return True
 
     def _log(self, events: Sequence[Event]) -> None:
-        """Send events where the config wants them, without their secrets; into the stream once the spool is synced."""
+        """Send events without their secrets to the sinks, and into the stream once the spool is synced."""
         stream = self._stream if self._config.in_band else None
         lines: list[bytes] = []
         for event in events:
@@ -303,7 +302,7 @@ class _Run:
                     self._dispatcher.put(Delivery(event if clean is body else decode(clean), clean))
                 lines.append(line)
                 self._logs += 1
-            except (EventError, UnicodeError):  # such as a payload too deep to be joined into one line
+            except (EventError, UnicodeError):  # such as a payload too deep for one line
                 self._lost += 1
         if events:
             self._dispatcher.sync()
@@ -344,7 +343,7 @@ class _Run:
         if self._own is not None:
             _add_own(report, self._own, is_counted=stream is not None)
         payload = msgspec.json.decode(msgspec.json.encode(report))
-        if stream is None and self._own is None:  # nobody counted, which is not the same as none
+        if stream is None and self._own is None:  # not counted, which differs from 0
             del payload["records"], payload["streams"]
         return self._event("run", payload, "INFO" if code == 0 else "ERROR")
 
@@ -353,10 +352,10 @@ class _Run:
 
 
 def _add_own(report: RunPayload, own: RunPayload, *, is_counted: bool) -> None:
-    """Add what the command says of itself: of each stream what nobody else knows, and why it failed."""
+    """Add the command's own report: details of each stream, and its problem."""
     seen = {count.stream: count for count in report.streams}
     for count in own.streams:
-        if is_counted:  # what came out counts
+        if is_counted:  # the counted output wins
             known = seen.get(count.stream)
             count.records, count.bytes = (known.records, known.bytes) if known else (0, UNSET)
         seen[count.stream] = count
@@ -389,7 +388,7 @@ def _close(quarantine: Quarantine) -> None:
 
 
 def _printable(text: str) -> str:
-    """Replace what was no text in the environment or the arguments."""
+    """Replace invalid text from the environment or the arguments."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -398,4 +397,4 @@ def _say(message: str) -> None:
         sys.stderr.write(f"balog run: {message}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
-        pass  # nobody watches
+        pass  # stderr is closed

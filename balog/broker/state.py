@@ -1,4 +1,4 @@
-"""STATE on its way: kept where the next run finds it, told to a topic, held back until the events before it are safe.
+"""Store STATE messages for the next run, publish them to a topic, and hold them until earlier events are safe.
 
 What is kept is what went on. So the place of the broker counts: ``tap | target | balog broker`` keeps only what the
 target has confirmed; before the target it keeps what the tap said.
@@ -80,7 +80,7 @@ _message = msgspec.json.Decoder(_Message)
 
 
 def read_value(line: bytes) -> bytes | None:
-    """Return the value of a STATE message as it is written in it; None if there is none, or null."""
+    """Return the encoded value of a STATE message; None if it is missing or null."""
     try:
         value = bytes(_message.decode(line).value)
         str(value, "utf-8")
@@ -90,7 +90,7 @@ def read_value(line: bytes) -> bytes | None:
 
 
 class StateKeeper:
-    """An ``Editor`` of STATE messages. What it gave is taken to have gone on when ``due`` is asked the next time.
+    """An ``Editor`` of STATE messages. It regards its output as written at the next call of ``due``.
 
     A STATE that is held keeps no RECORD waiting: it goes on later, in its order. Of too many held ones some in the
     middle are dropped, as each later one covers those before it.
@@ -145,7 +145,7 @@ class StateKeeper:
         return self._release()
 
     def end(self) -> Sequence[Line]:
-        """See ``Editor``; what may not go on now never will."""
+        """See ``Editor``; STATE that may not pass now is dropped."""
         lines = self._release()
         if self._held:
             self._say(
@@ -156,7 +156,7 @@ class StateKeeper:
         return lines
 
     def close(self, went_on: bool) -> None:
-        """Store the last STATE that went on, for at most 30 seconds; say what could not be stored.
+        """Store the last STATE that passed, for at most 30 seconds; report a failure.
 
         Args:
             went_on: whether all that was given has gone on; False when the target closed the pipe.

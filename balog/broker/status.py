@@ -1,4 +1,4 @@
-"""What each broker and sidecar shows of itself while it runs: a small file, written anew once a second.
+"""Publish the status of each broker and sidecar in a small file, rewritten once a second.
 
 ``balog top`` reads the files. They lie in ``$BALOG_STATUS_DIR``, else ``$XDG_RUNTIME_DIR/balog``, else
 ``<tmp>/balog-<uid>``, a folder that nobody else may write to; ``BALOG_STATUS_DIR=`` (empty) means none.
@@ -30,7 +30,7 @@ _NAME = re.compile(r"(?P<pid>[1-9]\d{0,9})-[0-9a-f]{8}\.json")
 
 
 class PipeStage(Struct, kw_only=True):
-    """One process of a pipeline, as it last wrote of itself.
+    """The last status of one process of a pipeline.
 
     Attributes:
         stage: ``broker`` or ``run``; ``label`` says more, such as the name of the command that it runs.
@@ -57,7 +57,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StageStatus:
-    """A context in which this process shows its stats to ``balog top``.
+    """A context that publishes this process's stats for ``balog top``.
 
     A thread of its own writes them. Trouble with that never reaches the caller: the file is then not there.
 
@@ -112,7 +112,7 @@ class StageStatus:
                 if folder is None:
                     folder = _open_folder(status_folder())
                 self._write(folder)
-            except Exception as error:  # whatever it is, the data goes on
+            except Exception as error:  # the data must go on
                 if self._say is not None:
                     self._say(f"no status for balog top: {error}")
                     self._say = None
@@ -136,7 +136,7 @@ class StageStatus:
 
 
 def status_folder() -> str:
-    """Return the folder that the files lie in, whether it is there or not."""
+    """Return the folder of the status files, which may not exist."""
     if named := os.environ.get("BALOG_STATUS_DIR"):
         return named
     if runtime := os.environ.get("XDG_RUNTIME_DIR"):
@@ -145,7 +145,7 @@ def status_folder() -> str:
 
 
 def _open_folder(path: str, *, make: bool = True) -> int:
-    """Open the folder, a new one for this user only.
+    """Open the folder; create it readable by this user only.
 
     Raises:
         OSError: it cannot be made or opened, is a symbolic link, or others may write to it.
@@ -162,7 +162,7 @@ def _open_folder(path: str, *, make: bool = True) -> int:
 
 
 def read_stages() -> list[PipeStage]:
-    """Return what every living process last wrote, oldest first; remove what dead ones left.
+    """Return the last status of every living process, oldest first; remove files of dead ones.
 
     Raises:
         OSError: the folder cannot be read, or is not safe to; none at all is an empty list.
@@ -220,7 +220,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def start_of(pid: int) -> int | None:
-    """Return when a living process began, in ticks since boot; None where /proc does not tell."""
+    """Return a living process's start, in ticks since boot; None without /proc."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             after_name = file.read(4096).rpartition(b")")[2].split()
@@ -230,7 +230,7 @@ def start_of(pid: int) -> int | None:
 
 
 def pipe_of(descriptor: int) -> int | None:
-    """Return the inode of the pipe that a descriptor is an end of; None when it is none, or closed."""
+    """Return the inode of a descriptor's pipe; None if it is closed or not a pipe."""
     try:
         found = os.fstat(descriptor)
     except OSError:

@@ -1,4 +1,4 @@
-"""Time spent on one thing, also while it is still going on."""
+"""Measure the time spent in a block, even during the block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Stopwatch"]
 
 
 class Stopwatch:
-    """A context whose time is added up; another thread may read ``seconds`` in the middle of it."""
+    """A context that adds up its time; another thread may read ``seconds`` meanwhile."""
 
     def __init__(self) -> None:
         self._spent = 0.0
@@ -17,7 +17,7 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Seconds inside the context so far, the part that has not ended included."""
+        """Seconds spent in the context so far, including the current block."""
         since = self._since
         return self._spent if since is None else self._spent + time.monotonic() - since
 

@@ -1,4 +1,4 @@
-"""A tap's stdout on its way through the sidecar: its lines as they came, LOG messages only between them."""
+"""Pass a tap's stdout through the sidecar unchanged, with LOG messages between its lines."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _NEXT_MAYBE_STATE = re.compile(rb"\n(?!%b)" % _NO_STATE)
 
 
 class TapStream:
-    """Passes whole lines to a descriptor. LOG lines go in between, so a line that has begun is held until it ends.
+    """Passes whole lines to a descriptor, and writes LOG lines between them, so an unfinished line is buffered.
 
-    A line over 8 MiB is not held: it passes in pieces, and LOG lines wait for its end, up to 16 MiB of them.
+    A line over 8 MiB is not buffered: it passes in pieces, and up to 16 MiB of LOG lines wait for its end.
 
     Args:
-        target: descriptor to write to.
-        say: takes one line for people.
-        junk: takes out the lines that are no messages; None lets every line pass.
-        keeps_state: remember the last STATE.
+        target: the descriptor to write to.
+        say: writes one line to the user.
+        invalid_lines: removes lines that are not messages; None lets every line pass.
+        keeps_state: whether to keep the last STATE.
 
     Attributes:
-        records: what passed, counted.
-        bytes: what came.
-        state: the last STATE's value, encoded; None when there was none, it was over 64 KiB, or it can't be read.
-        lost_logs: LOG lines that there was no room for.
-        has_lost_output: whether something that came could not be written.
-        writing: time spent until the other side had taken what was written.
+        records: counts of the records that passed.
+        bytes: number of bytes read.
+        state: the last STATE's value, encoded; None without a readable one of at most 64 KiB.
+        lost_logs: number of LOG lines that exceeded the buffer.
+        has_lost_output: whether some of the output could not be written.
+        writing: time spent in writing.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TapStream:
         self._keeps_state = keeps_state
         self._held: list[bytes] = []
         self._held_bytes = 0
-        self._long_line = ""  # what becomes of the line in hand when it is too long: it passes, or is dropped
+        self._long_line = ""  # whether the current long line passes or is dropped
         self._waiting_logs: list[bytes] = []
         self._waiting_bytes = 0
         self.records = RecordCounter()
@@ -71,7 +71,7 @@ class TapStream:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether anything that comes can still pass: False once nobody reads it."""
+        """Whether output can still be written: False after the reader closed its end."""
         return self._target is not None
 
     def take(self, data: bytes) -> None:
@@ -89,7 +89,7 @@ class TapStream:
             self._hold(data[end:])
 
     def _end_long_line(self, data: bytes) -> bytes:
-        """Do with the rest of a long line what was done with its beginning; return what comes after it."""
+        """Pass or drop the rest of a long line like its beginning; return the data after it."""
         end = data.find(b"\n") + 1
         piece, rest = (data[:end], data[end:]) if end else (data, b"")
         if self._long_line == "pass":
@@ -134,7 +134,7 @@ class TapStream:
                 self.state = read_value(line) if len(line) <= _MAX_STATE else None
 
     def add_log(self, line: bytes) -> None:
-        """Write a LOG line, now or as soon as the line that is under way has ended."""
+        """Write a LOG line now, or at the end of the unfinished line."""
         if self._long_line == "pass":
             if self._waiting_bytes + len(line) > _MAX_HELD_LOGS:
                 self.lost_logs += 1
@@ -145,7 +145,7 @@ class TapStream:
             self._write(line)
 
     def end(self, last_logs: Callable[[], None]) -> None:
-        """Write what is still held. ``last_logs`` adds the last LOG lines; only an unfinished last line comes after."""
+        """Write the rest. ``last_logs`` adds the last LOG lines, after which only an unfinished last line follows."""
         if self._long_line == "pass":
             self._write(b"\n")  # else the first LOG line would run on in it
         self._long_line = ""

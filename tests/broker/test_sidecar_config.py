@@ -319,7 +319,7 @@ while True: time.sleep(1)
 """
         done = sidecar(*python(code), options=write_config(folder, junk="fail"))
         assert (done.returncode, done.stdout) == (1, RECORD)
-        assert b"(no JSON object), and junk is to end the run" in done.stderr
+        assert b"(no JSON object), and 'junk' is 'fail'" in done.stderr
         assert b"hunter2" not in done.stderr
         log, report = archived(folder)
         assert log.payload["message"] == "stopping"
@@ -516,7 +516,7 @@ class TestConfig:
             ({"junk": "drop"}, "$.junk"),
             ({"junk": "quarantine"}, '$.quarantine: junk is "quarantine"; say where'),
             ({"junk": "quarantine", "quarantine": {"path": "/proc/nowhere/x"}}, "$.quarantine.path"),
-            ({"quarantine": {"path": "x"}}, '$.quarantine: nothing goes there while junk is "pass"'),
+            ({"quarantine": {"path": "x"}}, '$.quarantine: nothing goes there while "junk" is "pass"'),
             ({"strip": True}, "strip"),
             ({"sinks": [{"type": "store", "path": "x", "topic": "a/b"}]}, "$.sinks[0].topic"),
         ],

@@ -95,7 +95,7 @@ class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     ) = None
 
     def is_for(self, stream: str) -> bool:
-        """Return whether ``to`` is for a stream."""
+        """Return whether ``to`` applies to a stream."""
         return self.to != "pass" and any(fnmatchcase(stream, pattern) for pattern in self.streams)
 
     @property

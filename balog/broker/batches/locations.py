@@ -1,4 +1,4 @@
-"""Opening the files that a BATCH names, where they may lie: local disk, a store by fsspec, a pre-signed URL."""
+"""Open the files that a BATCH names: on local disk, in a store by fsspec, or at a pre-signed URL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Places", "is_local"]
 
 
 class Places:
-    """The places that a config allows.
+    """The locations that a config allows.
 
     A path is taken relative to ``root`` unless it begins with a slash, may not have ``..`` in it, and counts for what
     it is when links are followed.
@@ -82,12 +82,12 @@ class Places:
 
 
 def is_local(file: str) -> bool:
-    """Return whether a place is on local disk."""
+    """Return whether a location is on local disk."""
     return "://" not in file or file.lower().startswith("file://")
 
 
 def local_path(file: str) -> str:
-    """Return the path of a local place; ``file://folder/name``, as the SDK's pages have it, is a relative one."""
+    """Return the path of a local location; ``file://folder/name``, as in the SDK's docs, is relative."""
     if "://" not in file:
         return file
     rest = file[len("file://") :]
@@ -100,7 +100,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _begins_with(file: str, place: str) -> bool:
-    """Return whether a URL lies below another one: same scheme and host, and a path of whole segments."""
+    """Return whether a URL is below another one: same scheme and host, and whole path segments."""
     try:
         one, other = urlsplit(file), urlsplit(place)
         same = (one.scheme.lower(), one.hostname, one.port) == (other.scheme.lower(), other.hostname, other.port)

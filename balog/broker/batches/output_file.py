@@ -1,4 +1,4 @@
-"""A new file of rows under way, at a location on disk or in a store."""
+"""Write a new file of rows to a location on disk or in a store."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Location:
-    """Where new files go, each whole or not at all; a store gets them from a temporary file.
+    """The location of new files, each published atomically; a store receives them from a temporary file.
 
     Raises:
         ConfigError: it is no place that can be written to.
@@ -55,7 +55,7 @@ class Location:
             raise ConfigError(error.reason, error.source, f"$.batch.{error.path}") from None
 
     def begin(self, stream: str, format: str, compression: str, make: Callable[[IO[bytes]], RowWriter]) -> NewFile:
-        """Begin a file; its name has the stream's.
+        """Begin a file with the stream's name in its own.
 
         Raises:
             OSError: there is no room for it.
@@ -80,7 +80,7 @@ class Location:
             raise
 
     def publish(self, path: Path, name: str) -> str:
-        """Put a finished file in its place and return its URL, or its path where it is on disk.
+        """Move a finished file to its location, and return its URL, or its path on disk.
 
         Raises:
             OSError: it could not be put there.
@@ -117,7 +117,7 @@ class Location:
 
 
 class NewFile:
-    """One file under way; hidden, or in the folder for temporary files, until it is finished."""
+    """An unfinished file; hidden, or in the folder for temporary files, until it is finished."""
 
     def __init__(self, location: Location, file: IO[bytes], path: Path, name: str, writer: RowWriter) -> None:
         self._location = location
@@ -129,7 +129,7 @@ class NewFile:
         self.begun = time.monotonic()
 
     def finish(self) -> str:
-        """Close the file, make it safe (fsync) and put it in its place; return its URL or path.
+        """Close the file, make it durable (fsync) and publish it; return its URL or path.
 
         Raises:
             OSError, StorageError: it is not there; the unfinished file is gone.
@@ -146,7 +146,7 @@ class NewFile:
         return url
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Remove the unfinished file."""
         with suppress(Exception):  # its compression wants an end before the file is closed
             self.writer.finish()
         self._away()

@@ -1,4 +1,4 @@
-"""Reading a file at a pre-signed URL: one GET, verified, not redirected, and never said with its query."""
+"""Read a file at a pre-signed URL by one verified GET without redirects; messages omit its query."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BACKOFF = Backoff(1.0, 4.0)
 
 
 def open_presigned(url: str, config: BatchConfig) -> IO[bytes]:
-    """Open a file at an http(s) URL. A server that is busy or down is asked three times.
+    """Open a file at an http(s) URL, with up to three attempts if the server is busy or down.
 
     Raises:
         BatchError: no answer, or no file; without the query, which is a credential.
@@ -78,7 +78,7 @@ def _declared_size(answer: Any, config: BatchConfig) -> int | None:
 
 
 class _Body(io.RawIOBase):
-    """An answer's body as a file; one that ends before its end is an error."""
+    """A response's body as a file; a truncated body is an error."""
 
     def __init__(self, answer: Any, size: int | None) -> None:
         self._answer = answer

@@ -1,4 +1,4 @@
-"""BATCH messages looked at: passed, refused, put into another dialect, or read into RECORDs."""
+"""Check BATCH messages, translate their dialects, or read them into RECORDs."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _HINT = "mend the tap, or give the broker a quarantine"
 
 class _HasRules(Protocol):
     def rules_for(self, stream: str) -> object | None:
-        """Return the rules of a stream, None when it has none."""
+        """Return the rules of a stream; None without rules."""
 
 
 class BatchReader:
-    """See ``Editor``. Stands before the editor of records.
+    """See ``Editor``. Precedes the editor of records.
 
     A BATCH whose stream has record rules never passes with its rows as they are: they become RECORDs, which the rules
     see, and files again when ``to`` is not ``records``.
@@ -151,7 +151,7 @@ class BatchReader:
             pass
 
     def _read(self, batch: BatchManifest, line: bytes) -> Iterator[Line]:
-        """Yield a BATCH's rows as RECORDs. Those before a fault have gone on when it is found, unless ``verify``."""
+        """Yield a BATCH's rows as RECORDs. Without ``verify``, rows before an error have passed already."""
         count = 0
         try:
             if self._config.verify:
@@ -166,7 +166,7 @@ class BatchReader:
             raise PipeError(str(error)) from None
 
     def _rewrite(self, batch: BatchManifest, line: bytes) -> Iterator[Line]:
-        """Yield a BATCH's rows to those behind, for the writer to make files of; all of them or none."""
+        """Yield a BATCH's rows for the writer to rewrite into files; all of them or none."""
         yield BEGIN, line
         try:
             for record in self._records(batch):
@@ -189,7 +189,7 @@ class BatchReader:
             yield head + row + tail
 
     def _rows(self, batch: BatchManifest) -> Iterator[bytes]:
-        """Yield the rows of all files, each file's counted against what the message says."""
+        """Yield the rows of all files, and check each file's count against the message."""
         if batch.format == "csv" and not batch.options:
             batch = msgspec.structs.replace(batch, options=msgspec.to_builtins(self._config.csv))
         schema = self._schemas.get(batch.stream)
@@ -209,7 +209,7 @@ class BatchReader:
                 raise BatchError(f"names the file {shown(file)}, which {error}") from None
 
     def _refuse(self, stream: str, reason: str, line: bytes) -> Iterable[Line]:
-        """Keep a BATCH from going on.
+        """Reject a BATCH.
 
         Raises:
             PipeError: there is no quarantine for it.

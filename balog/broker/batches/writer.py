@@ -1,4 +1,4 @@
-"""RECORDs into files, and BATCH messages that name them."""
+"""Write RECORDs to files, and BATCH messages that name them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _decode_record = msgspec.json.Decoder(_Record).decode
 
 
 class _Form(Struct, frozen=True):
-    """What the files of a stream, and the messages that name them, are like."""
+    """The format of a stream's files and of their BATCH messages."""
 
     like: BatchManifest
     csv: CsvOptions
 
 
 class _Open(Struct):
-    """A file under way for a stream."""
+    """A stream's unfinished file."""
 
     form: _Form
     file: NewFile
@@ -55,7 +55,7 @@ class _Open(Struct):
 
 
 class BatchWriter:
-    """See ``Editor``. Stands after the editor of records.
+    """See ``Editor``. Follows the editor of records.
 
     Rows of a stream are collected until their file is full, the stream's SCHEMA or ACTIVATE_VERSION comes, any STATE
     comes, they wait for too long, or the stream ends: a STATE never goes on before the rows that it counts. The files
@@ -133,7 +133,7 @@ class BatchWriter:
         return [*self._flush(list(self._open)), *self._free_state()]
 
     def _free_state(self) -> list[Line]:
-        """Return the STATE that waits, once no row waits that it may count."""
+        """Return the waiting STATE, if no row before it is waiting."""
         if self._state is None or self._open:
             return []
         line, self._state = self._state, None
@@ -151,7 +151,7 @@ class BatchWriter:
         return [*self._collect(record, line, form), *self._free_state()]
 
     def _edit_rewritten(self, kind: str, line: bytes) -> Iterable[Line]:
-        """Hold the messages made from a BATCH until its last row is read."""
+        """Keep the messages made from a BATCH until its last row is read."""
         batch = self._rewriting
         if kind == ABORT or batch is None:
             return self._abort()
@@ -215,7 +215,7 @@ class BatchWriter:
         return _Form(like, csv_options(batch.options) if keeps_options else self._csv)
 
     def _collect(self, record: _Record, line: bytes, form: _Form) -> list[Line]:
-        """Put a row into its stream's file; return the messages of the files that are full."""
+        """Write a row to its stream's file; return the messages of full files."""
         stream, row = record.stream, bytes(record.record)
         lines: list[Line] = []
         open = self._open.get(stream)
@@ -335,7 +335,7 @@ def _read_record(line: bytes) -> _Record | None:
 
 
 def _stream_of(line: bytes) -> tuple[str | None, Any]:
-    """Return the stream that a message is about, and the schema that it has."""
+    """Return a message's stream and schema."""
     try:
         message = msgspec.json.decode(line)
         stream = message.get("stream")

@@ -1,4 +1,4 @@
-"""Properties that are set: constants, and expressions over the record as it came."""
+"""Set properties to constants, or to expressions over the original record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SCHEMAS: dict[str, Node] = {
 
 
 class RecordRow(dict[str, Any]):
-    """A record as an expression sees it: its properties, each decoded when it is asked for."""
+    """A record for expressions; its properties are decoded on demand."""
 
     def __init__(self, record: Members) -> None:
         self._record = record
@@ -43,7 +43,7 @@ class RecordRow(dict[str, Any]):
 
 
 class Setting(Struct, frozen=True):
-    """What a property is set to.
+    """The new value of a property.
 
     Attributes:
         give: the value for a record.

@@ -16,15 +16,15 @@ __all__ = ["CompiledRule", "refused_parts"]
 
 
 class CompiledRule:
-    """A rule's parts, made once for all the streams that it is for.
+    """A rule's compiled parts, shared by all of its streams.
 
     Args:
         config: the rule.
-        path: where it stands in the config, ``$.records[0]``.
-        refused: takes what is wrong with the rule, all of it, in place of raising.
+        path: its path in the config, ``$.records[0]``.
+        refused: collects all errors of the rule instead of raising the first.
 
     Raises:
-        ConfigError: an expression or a key was refused.
+        ConfigError: an expression or a key is invalid.
     """
 
     def __init__(self, config: RecordRule, path: str, refused: list[ConfigError] | None = None) -> None:
@@ -50,12 +50,12 @@ class CompiledRule:
 
     @property
     def rewrites(self) -> bool:
-        """Whether a record that stays is written anew."""
+        """Whether a kept record is rewritten."""
         return bool(self.settings or self.masks or self.drops or self.renames or self.config.flatten)
 
 
 def refused_parts(rules: Sequence[RecordRule]) -> list[ConfigError]:
-    """Return all that an editor would refuse of these rules, each with its place in the config."""
+    """Return all errors of the rules, each with its path in the config."""
     refused: list[ConfigError] = []
     for number, rule in enumerate(rules):
         CompiledRule(rule, f"$.records[{number}]", refused)

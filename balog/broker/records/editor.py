@@ -1,4 +1,4 @@
-"""The editor that changes RECORD and SCHEMA messages by the rules of a broker's config."""
+"""Change RECORD and SCHEMA messages by the rules of a broker's config."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PATTERN = frozenset("*?[")
 
 
 class _Usual(Struct, tag_field="type", tag="RECORD", forbid_unknown_fields=True):
-    """A RECORD as nearly all are, which is read and written in one go."""
+    """A RECORD in the usual form, which is parsed and written in one step."""
 
     stream: str
     record: Members
@@ -82,12 +82,12 @@ class RecordEditor:
         self.streams = None if any(_PATTERN.intersection(name) for name in named) else frozenset(named)
 
     def rules_for(self, stream: str) -> StreamRules | None:
-        """Return the rules for a stream's records, which know the stream's last SCHEMA; None when it has none."""
+        """Return the rules for a stream's records, with its last SCHEMA applied; None without rules."""
         found = self._stream(stream)
         return None if found is None else found.rules
 
     def edit(self, kind: str, line: bytes) -> Sequence[Line] | None:
-        """See ``Editor``. The line's own type counts, also where ``kind`` is another."""
+        """See ``Editor``. The line's own type counts, even if ``kind`` differs."""
         try:
             try:
                 usual = _usual(line)
@@ -155,7 +155,7 @@ def _is_for(pattern: str, name: str) -> bool:
 
 
 class _Stream:
-    """What happens to the messages of one stream."""
+    """The editor of one stream's messages."""
 
     def __init__(self, rules: StreamRules | None, enrichment: Enrichment | None, say: Callable[[str], None]) -> None:
         self.rules = rules
@@ -168,7 +168,7 @@ class _Stream:
         self._has_reported: set[str] = set()
 
     def edit_usual(self, message: _Usual, line: bytes) -> Sequence[Line] | None:
-        """See ``Editor.edit``, for a stream whose records show nothing."""
+        """See ``Editor.edit``, for a stream whose schema does not depend on its records."""
         record = self._apply(message.record)
         if record is None:
             return ()
@@ -231,7 +231,7 @@ class _Stream:
 
 
 def _loses_members(message: _Usual, line: bytes) -> bool:
-    """Return whether the line has a key twice, in the message or its record; the struct has it once."""
+    """Return whether the line has a duplicate key, in the message or its record, which the struct has lost."""
     return b"\\u003" in line or line.count(b":") != write(message).count(b":")
 
 

@@ -1,4 +1,4 @@
-"""Schemas that say more than the tap's: by a merge patch, or by what records show."""
+"""Extend a tap's schemas by a merge patch, or by properties found in records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WHOLE = frozenset(b"-0123456789")
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """Return what a JSON merge patch makes of a document (RFC 7396)."""
+    """Apply a JSON merge patch to a document (RFC 7396), and return the result."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
     result = dict(target) if isinstance(target, dict) else {}
@@ -33,7 +33,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 class Enrichment:
-    """What is added to the schema of one stream.
+    """The additions to one stream's schema.
 
     A property that records show takes the schema that ``patternProperties`` or ``additionalProperties`` have for it;
     else its type is that of its values so far, and null. One that was only null is not known yet.
@@ -67,7 +67,7 @@ class Enrichment:
         }
 
     def apply_schema(self, schema: Node) -> Node:
-        """Return a schema with what is added; properties that records showed before stay in it."""
+        """Return a schema with the additions; properties found in earlier records stay."""
         for patch in self._patches:
             schema = merge_patch(schema, patch)
         if not self.watches:
@@ -82,7 +82,7 @@ class Enrichment:
         return self._schema
 
     def keep_envelope(self, envelope: Members) -> None:
-        """Remember the SCHEMA message that went on, for those that are sent ahead of records."""
+        """Keep the last SCHEMA message, for extended ones that precede records."""
         self._envelope = dict(envelope)
 
     def look(self, record: Members) -> bytes | None:
@@ -135,7 +135,7 @@ def _kind(raw: Raw) -> str:
 
 
 def _widened(kinds: list[str], kind: str) -> list[str]:
-    """Return the types with one more; the same list when it is among them."""
+    """Return the types with an additional one; the same list if it has the type already."""
     if kind == "null" or kind in kinds or (kind == "integer" and "number" in kinds):
         return kinds
     if kind == "number" and "integer" in kinds:

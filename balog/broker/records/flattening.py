@@ -1,4 +1,4 @@
-"""Nested objects laid flat: ``{"address": {"city": "Bonn"}}`` becomes ``{"address__city": "Bonn"}``.
+"""Flatten nested objects: ``{"address": {"city": "Bonn"}}`` becomes ``{"address__city": "Bonn"}``.
 
 Which objects are opened is said by the stream's schema: those whose properties it names, and only where the value is
 never anything but such an object or null. A null in such an object's place becomes a null for each of its properties,
@@ -23,7 +23,7 @@ _NULL = Raw(b"null")
 
 
 class Opened(Struct, frozen=True):
-    """An object that is opened: which of its properties are opened too, and the full names that come out of it."""
+    """A flattened object: its properties that are flattened, too, and the resulting full names."""
 
     plan: dict[str, Opened]
     names: list[str]
@@ -33,7 +33,7 @@ Plan = dict[str, Opened]
 
 
 def flatten_record(record: Members, plan: Plan | None, options: Flatten) -> Members:
-    """Lay a record flat, by a plan, or by its own shape where there is none.
+    """Flatten a record by a plan, or by its own shape without a plan.
 
     Raises:
         UnreadableError: two values have the same name then, or an object cannot be read.
@@ -75,7 +75,7 @@ def _put(flat: Members, name: str, raw: Raw) -> None:
 
 
 def flatten_schema(schema: Node, options: Flatten) -> Plan:
-    """Lay a schema flat, in place, and return the plan for its records.
+    """Flatten a schema in place, and return the plan for its records.
 
     Raises:
         KeyError: two properties would have the name that it holds.

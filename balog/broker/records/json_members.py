@@ -1,4 +1,4 @@
-"""JSON read one level deep: what is not looked into stays the bytes that it was.
+"""Parse JSON one level deep; members stay encoded.
 
 msgspec reads; what it refuses and Python's ``json`` writes all the same (NaN, Infinity, half a surrogate pair) is read
 by Python's own scanner, since the taps that write it and the targets that read it are Python.
@@ -44,11 +44,11 @@ _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 class UnreadableError(BalogError):
-    """A record cannot be read, or cannot be changed as its rules want; the message has nothing of its data."""
+    """A record can't be parsed, or its rules can't be applied. The error's text has no data of the record."""
 
 
 def check_message(line: bytes) -> None:
-    """Check that readers agree on a message: one line for each of them, and each key of the envelope once.
+    """Check that all readers find the same message: one line, and unique keys in the envelope.
 
     Raises:
         UnreadableError: they do not; or the line is not an object.
@@ -65,7 +65,7 @@ def check_message(line: bytes) -> None:
 
 
 def check_line_end(line: bytes) -> None:
-    """Check that a line has no carriage return but at its end.
+    """Check that a line has a carriage return only at its end.
 
     Raises:
         UnreadableError: it has.
@@ -75,7 +75,7 @@ def check_line_end(line: bytes) -> None:
 
 
 def has_key_twice(data: bytes | Raw) -> bool:
-    """Return whether an object has a key twice at its top.
+    """Return whether an object has a duplicate key at its top level.
 
     Raises:
         UnreadableError: not an object.
@@ -92,7 +92,7 @@ def has_key_twice(data: bytes | Raw) -> bool:
 
 
 def read_members(data: bytes | Raw) -> Members:
-    """Read an object.
+    """Parse an object.
 
     Raises:
         UnreadableError: it is none.
@@ -108,7 +108,7 @@ def read_members(data: bytes | Raw) -> Members:
 
 
 def read_items(data: bytes | Raw) -> list[Raw]:
-    """Read an array.
+    """Parse an array.
 
     Raises:
         UnreadableError: it is none.
@@ -124,7 +124,7 @@ def read_items(data: bytes | Raw) -> list[Raw]:
 
 
 def read_value(data: bytes | Raw) -> Any:
-    """Read a value as plain Python data.
+    """Parse a value as plain Python data.
 
     Raises:
         UnreadableError: it cannot be read.
@@ -183,7 +183,7 @@ def _skip_white(text: str, place: int) -> int:
 
 
 def _expect(text: str, place: int, char: str) -> int:
-    """Return the place after a character, and after the white space behind it unless a string begins."""
+    """Return the index after a character and, unless a string begins, the following white space."""
     place = _skip_white(text, place)
     if text[place : place + 1] != char:
         raise ValueError

@@ -1,4 +1,4 @@
-"""Hiding values: from a value's bytes to the bytes that go on, and what that does to its schema.
+"""Mask encoded values, and change their schemas accordingly.
 
 null stays null, and a masked array is an array of its items masked. Everything else becomes what the mask makes of its
 kind; ``Mask.becomes`` says the same for the types of JSON Schema.
@@ -32,7 +32,7 @@ Hide = Callable[[bytes], bytes]
 
 
 class Mask(Struct, frozen=True):
-    """A mask at work.
+    """A compiled mask.
 
     Attributes:
         apply: from a value to what goes on.
@@ -54,7 +54,7 @@ _ALL_NULL = {kind: (kind, "null") for kind in _SCALARS}
 
 
 def build_mask(config: AnyMask) -> Mask:
-    """Make a mask; the key is revealed here.
+    """Compile a mask; this reads its secret key.
 
     Raises:
         ConfigError: the key is not there, or too short.
@@ -111,7 +111,7 @@ def _md5(value: bytes) -> bytes:
 
 
 def _plain(value: bytes) -> bytes:
-    """The bytes that are hashed: a text's own, in UTF-8; a number as it is written; an object with its keys sorted."""
+    """Return the bytes to hash: a text in UTF-8, a number as written, an object with sorted keys."""
     first = value[0]
     if first == _TEXT:
         if b"\\" not in value:

@@ -1,4 +1,4 @@
-"""Paths to properties: ``address.city``. A dot leads into an object, and an array stands for each of its items."""
+"""Paths to properties: ``address.city``. A dot separates objects, and a path applies to each item of an array."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def parse_path(path: str) -> Steps:
-    r"""Return the names that a path leads through; ``\.`` is a dot in a name and ``\\`` a backslash.
+    r"""Split a path into names; ``\.`` is a dot in a name and ``\\`` a backslash.
 
     Raises:
         ValueError: an empty name, or a backslash before anything else.
@@ -38,7 +38,7 @@ def parse_path(path: str) -> Steps:
 
 
 def reach(members: Members, steps: Steps, change: Callable[[Members], None]) -> None:
-    """Change all the objects that a path leads to, in place; what is no object where the path goes on is left.
+    """Change all objects at a path in place; other values on the path are skipped.
 
     Every object on the way is written anew, so that nothing of it stays that a reader would not see.
     """

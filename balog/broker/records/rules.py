@@ -1,4 +1,4 @@
-"""The rules of one stream at work: what becomes of a record, and of the schema that describes it."""
+"""Apply the rules of one stream to its records and its schema."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ __all__ = ["Described", "StreamRules"]
 
 Sleep = Callable[[float], object]
 Step = Callable[[Members], Members | None]
-"""One part of a rule: gives the record that goes on, which may be the one it got, changed; or None."""
+"""One part of a rule: returns the record, which may be changed in place, or None to drop it."""
 
 
 class Described(Struct, frozen=True):
-    """A stream's SCHEMA as its rules leave it.
+    """A stream's SCHEMA after its rules.
 
     Attributes:
-        schema: the JSON Schema of the records that go on.
-        key_properties: its keys, None where the SCHEMA has none.
-        bookmark_properties: its bookmarks, the same.
-        unknown: parts of rules that name a property of which the schema says nothing, as clauses.
+        schema: the JSON Schema of the changed records.
+        key_properties: its keys; None if the SCHEMA has none.
+        bookmark_properties: its bookmarks; None if the SCHEMA has none.
+        unknown: errors for parts of rules that name a property missing from the schema.
     """
 
     schema: Node
@@ -45,15 +45,15 @@ class Described(Struct, frozen=True):
 
 
 class StreamRules:
-    """The rules of one stream, in the order of the config; each works on what the one before gave.
+    """The rules of one stream, applied in the order of the config.
 
     Args:
         stream: the stream's name.
         rules: its rules.
-        sleep: waits so many seconds, for a throttle.
+        sleep: waits a number of seconds, for a throttle.
 
     Attributes:
-        rewrites: whether a record that stays is written anew; else its line may pass as it is.
+        rewrites: whether kept records are rewritten; if not, their lines may pass unchanged.
     """
 
     def __init__(self, stream: str, rules: Sequence[CompiledRule], sleep: Sleep = time.sleep) -> None:
@@ -63,10 +63,10 @@ class StreamRules:
         self.rewrites = any(rule.rewrites for rule in rules)
 
     def apply(self, record: Members) -> Members | None:
-        """Return what becomes of a record, whose members may be changed in place; None when it does not stay.
+        """Return the changed record, or None to drop it; its members may be changed in place.
 
         Raises:
-            UnreadableError: part of it cannot be read, or two properties would have the same name.
+            UnreadableError: a part can't be parsed, or two properties would have the same name.
         """
         for step in self._steps:
             changed = step(record)
@@ -81,7 +81,7 @@ class StreamRules:
         key_properties: Sequence[str] | None = None,
         bookmark_properties: Sequence[str] | None = None,
     ) -> Described:
-        """Return what becomes of a SCHEMA, and treat records as it says from now on; ``schema`` itself stays as it is.
+        """Return the changed SCHEMA, and apply it to the following records; ``schema`` itself stays unchanged.
 
         Raises:
             PipeError: a key would be lost, or two properties would have the same name; in one line.
@@ -98,7 +98,7 @@ class StreamRules:
 
 
 class _StreamRule:
-    """One rule for one stream, as steps, with what it knows of the stream."""
+    """The steps of one rule for one stream."""
 
     def __init__(self, stream: str, rule: CompiledRule, sleep: Sleep) -> None:
         self._rule = rule

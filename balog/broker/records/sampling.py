@@ -1,4 +1,4 @@
-"""Fewer records: a part of them, or so many a second."""
+"""Reduce records by sampling or throttling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BURST_SECONDS = 0.1
 
 
 class Sampling:
-    """Decides which records of a stream stay.
+    """Decides which records of a stream to keep.
 
     By key, the decision is a hash of the values of some properties, with neither the stream nor the properties' names
     in it: users by ``id`` and orders by ``user_id`` give the orders of the users that stay. Where there are no key
@@ -36,12 +36,12 @@ class Sampling:
         self._random = random.Random(f"{config.seed}:{stream}") if config.seed is not None else None
 
     def set_keys(self, key_properties: Sequence[str]) -> None:
-        """Decide by these properties from now on, unless the config names others."""
+        """Sample by these properties from now on, unless the config names others."""
         if not self._is_fixed:
             self._by = [(name,) for name in key_properties]
 
     def takes(self, record: Members) -> bool:
-        """Return whether a record stays."""
+        """Return whether to keep a record."""
         if self._random is not None:
             return self._random.getrandbits(64) < self._limit
         parts = [_find(record, steps) for steps in self._by] if self._by else [write(record)]
@@ -50,7 +50,7 @@ class Sampling:
 
 
 def _find(members: Members, steps: Steps) -> bytes:
-    """Return the JSON of what is at a path, in one spelling; null when there is nothing."""
+    """Return the canonical JSON at a path; null without a value."""
     raw = members.get(steps[0])
     value = b"null" if raw is None else bytes(raw)
     if len(steps) > 1:
@@ -59,7 +59,7 @@ def _find(members: Members, steps: Steps) -> bytes:
 
 
 class Throttle:
-    """Lets so many records pass a second, by waiting; the pipe, and so the tap, waits with it.
+    """Limits records per second by waiting, which slows down the pipe and the tap.
 
     Args:
         rate: records a second.

@@ -1,4 +1,4 @@
-"""What changes in a JSON Schema when the records that it describes change.
+"""Change a JSON Schema along with its records.
 
 A rule is followed wherever the schema speaks of the property: behind ``$ref``, in the branches of ``allOf``, ``anyOf``
 and ``oneOf``, in the items of arrays. What can't be followed (``if``, ``not``, ``minProperties`` …) is taken out of the
@@ -40,7 +40,7 @@ _NOT_FOLLOWED = (
 
 
 def reach_schema(node: Any, root: Node, steps: Steps, change: Change) -> bool:
-    """Change the schemas of all the objects that ``steps`` lead to, in place; tell whether one has what is changed."""
+    """Change the schemas of all objects at ``steps`` in place. Return whether one has the changed property."""
     if not isinstance(node, dict):
         return False
     loosen(node, root)
@@ -68,7 +68,7 @@ def loosen(node: Node, root: Node) -> None:
 
 
 def declared(node: Node, name: str) -> Any:
-    """Return the schema of an object's property; None when nothing is said of it.
+    """Return the schema of an object's property; None if it is not declared.
 
     One that is described by ``patternProperties`` or ``additionalProperties`` gets an entry of its own, so that it can
     be changed without the others, and the patterns that it matches allow anything from then on.
@@ -88,7 +88,7 @@ def declared(node: Node, name: str) -> Any:
 
 
 def _open_patterns(node: Node, name: str) -> list[Any]:
-    """Let the patterns that a name matches allow anything; return what they allowed."""
+    """Replace the schemas of the patterns that a name matches by ``true``; return the replaced schemas."""
     patterns = node.get("patternProperties")
     if not isinstance(patterns, dict):
         return []
@@ -100,7 +100,7 @@ def _open_patterns(node: Node, name: str) -> list[Any]:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Return whether a pattern of a schema finds something in a name; one that Python can't read does."""
+    """Return whether a schema's pattern matches a name; True for a pattern that Python can't compile."""
     try:
         return re.search(pattern, name) is not None
     except re.error:
@@ -108,7 +108,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def masked(node: Any, root: Node, mask: Mask) -> Any:
-    """Return the schema of what a mask makes of values; what was said of the values beside their types is gone."""
+    """Return the schema of masked values; only the types of the original schema count."""
     kinds = types(node, root)
     if not isinstance(node, dict) or kinds == frozenset():
         return node
@@ -168,7 +168,7 @@ def drop_property(node: Node, name: str) -> bool:
 
 
 def rename_properties(node: Node, names: Mapping[str, str]) -> bool:
-    """Rename properties, all at once. Where a pattern or ``additionalProperties`` allows the new name too, either fits.
+    """Rename properties at once. If a pattern or ``additionalProperties`` also allows the new name, either may apply.
 
     Raises:
         KeyError: two properties would have the name that it holds.

@@ -1,4 +1,4 @@
-"""What types a JSON Schema says that a value has, and how to let it be null."""
+"""Determine the types that a JSON Schema allows, and make a schema nullable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CAN_REFUSE_NULL = frozenset({"const", "allOf", "anyOf", "oneOf", "not", "if", "
 
 
 def parts(node: Node, keyword: str) -> list[Any]:
-    """Return a keyword's list of schemas; empty when it is none."""
+    """Return a keyword's list of schemas; empty if it is not a list."""
     found = node.get(keyword)
     return found if isinstance(found, list) else []
 
@@ -66,7 +66,7 @@ def _referred(node: Node, root: Node) -> Node | None:
 
 
 def nullable(node: Any) -> Any:
-    """Return a schema that allows null besides."""
+    """Return a schema that also allows null."""
     if not isinstance(node, dict):
         return {"type": "null"} if node is False else node
     if node.keys() & _CAN_REFUSE_NULL:
