@@ -25,6 +25,9 @@ ROOT = Path(__file__).resolve().parents[1]
 CHECKED: tuple[str, ...] = (
     "balog/backoff.py",
     "balog/broker",
+    "balog/expressions",
+    "balog/http",
+    "balog/consumers",
     "balog/delivery/jobs/callbacks",
     "balog/errors.py",
     "balog/expressions",
@@ -67,6 +70,7 @@ CHECKED: tuple[str, ...] = (
     "balog/verify",
     "docs/bookmarks.md",
     "docs/callbacks.md",
+    "docs/consumers.md",
     "docs/forward.md",
     "docs/tap-config.md",
     "docs/tap-http.md",

@@ -15,7 +15,7 @@ from typing import Any
 
 from balog import Event
 from balog.consumers import Halt, consumer_config
-from balog.consumers.outlet import Outlet
+from balog.consumers.sink_adapter import SinkAdapter
 from balog.secrets import Secret
 from balog.sinks import PagerDutySinkConfig
 
@@ -23,11 +23,11 @@ VARIABLE = "PAGERDUTY_ROUTING_KEY"
 
 
 @cache
-def pagerduty(url: str, key_file: str) -> Outlet:
+def pagerduty(url: str, key_file: str) -> SinkAdapter:
     """Give the way to PagerDuty, one for this process."""
     key = Secret(file=key_file) if key_file else Secret(env=VARIABLE)
     try:
-        return Outlet(PagerDutySinkConfig(routing_key=key, url=url, fields=["application"]))
+        return SinkAdapter(PagerDutySinkConfig(routing_key=key, url=url, fields=["application"]))
     except Halt as error:
         raise Halt(f"consumers.alerts needs {VARIABLE} or --set pagerduty_key_file=PATH: {error}") from None
 
@@ -41,7 +41,7 @@ def pagerduty(url: str, key_file: str) -> Outlet:
 )
 def alert(settings: dict[str, Any], event: Event) -> None:
     """Trigger the pipeline's incident, or resolve it; a repeated one changes nothing, so it may be sent twice."""
-    outlet = pagerduty(
+    adapter = pagerduty(
         settings.get("pagerduty", "https://events.pagerduty.com"), settings.get("pagerduty_key_file", "")
     )
-    outlet.send([event])
+    adapter.send([event])

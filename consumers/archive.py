@@ -14,19 +14,19 @@ from typing import Any
 
 from balog import Event
 from balog.consumers import Halt, consumer_config
-from balog.consumers.outlet import Outlet
+from balog.consumers.sink_adapter import SinkAdapter
 from balog.sinks import StoreSinkConfig
 
 TOPIC = "singer-events"
 
 
 @cache
-def store(place: str) -> Outlet:
+def store(place: str) -> SinkAdapter:
     """Give the archive at a folder or URL, one for this process."""
     if not place:
         raise Halt("consumers.archive needs --set archive=FOLDER, or a URL such as archive=s3://BUCKET/PATH")
     is_url = "://" in place
-    return Outlet(
+    return SinkAdapter(
         StoreSinkConfig(topic=TOPIC, url=place if is_url else None, path=None if is_url else place, max_age=300)
     )
 

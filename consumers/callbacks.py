@@ -16,7 +16,7 @@ from typing import Any
 
 from balog import Event
 from balog.consumers import Halt, consumer_config
-from balog.consumers.outlet import Outlet
+from balog.consumers.sink_adapter import SinkAdapter
 from balog.secrets import Secret
 from balog.sinks import WebhookSinkConfig
 
@@ -24,16 +24,16 @@ VARIABLE = "WEBHOOK_SECRET"
 
 
 @cache
-def webhook(url: str, secret_file: str) -> Outlet:
+def webhook(url: str, secret_file: str) -> SinkAdapter:
     """Give the way to the receiver, one for this process; it posts one event a request."""
     if not url:
         raise Halt(f"consumers.callbacks needs --set webhook=URL, and {VARIABLE} or webhook_secret_file=PATH")
     secret = Secret(file=secret_file) if secret_file else Secret(env=VARIABLE)
-    return Outlet(WebhookSinkConfig(url=url, secrets=(secret,)))
+    return SinkAdapter(WebhookSinkConfig(url=url, secrets=(secret,)))
 
 
 @consumer_config(topic="singer-events", cls_type="run", concurrency=4, timeout=60)
 async def call_back(settings: dict[str, Any], event: Event) -> None:
     """Post the event; the request blocks a thread of its own, so that the event loop goes on."""
-    outlet = webhook(settings.get("webhook", ""), settings.get("webhook_secret_file", ""))
-    await asyncio.to_thread(outlet.send, [event])
+    adapter = webhook(settings.get("webhook", ""), settings.get("webhook_secret_file", ""))
+    await asyncio.to_thread(adapter.send, [event])

@@ -3,7 +3,7 @@
 ``balog consume consumers.metrics --topics URL --set prometheus=HOST:PORT`` listens there to be scraped, and
 ``prometheus=FILE.prom`` writes a file for the node exporter; ``datadog=HOST:PORT`` sends to the agent's DogStatsD.
 
-An event that is no metric after all, or a timer below zero, must not take its batch along. ``Outlet.send`` raises
+An event that is no metric after all, or a timer below zero, must not take its batch along. ``SinkAdapter.send`` raises
 ``PartialFailure`` with a ``Reject`` for each such event: those are dead letters with the reason, the others are done.
 """
 
@@ -14,28 +14,28 @@ from typing import Any
 
 from balog import Event
 from balog.consumers import Halt, consumer_config
-from balog.consumers.outlet import Outlet
+from balog.consumers.sink_adapter import SinkAdapter
 from balog.sinks import PrometheusSinkConfig, StatsdSinkConfig
 from balog.sinks.prometheus import Textfile
 from balog.sinks.scraping import Listen
 
 
 @cache
-def outlet(prometheus: str, datadog: str) -> Outlet:
+def adapter(prometheus: str, datadog: str) -> SinkAdapter:
     """Give where metrics go, one for this process."""
     if bool(prometheus) == bool(datadog):
         raise Halt("consumers.metrics needs --set prometheus=HOST:PORT, prometheus=FILE.prom or datadog=HOST:PORT")
     if prometheus.endswith(".prom"):
-        return Outlet(PrometheusSinkConfig(textfile=Textfile(path=prometheus)))
+        return SinkAdapter(PrometheusSinkConfig(textfile=Textfile(path=prometheus)))
     host, _, port = (prometheus or datadog).rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise Halt(f"consumers.metrics: {prometheus or datadog!r} is not HOST:PORT")
     if prometheus:
-        return Outlet(PrometheusSinkConfig(listen=Listen(host=host, port=int(port))))
-    return Outlet(StatsdSinkConfig(host=host, port=int(port), format="dogstatsd"))
+        return SinkAdapter(PrometheusSinkConfig(listen=Listen(host=host, port=int(port))))
+    return SinkAdapter(StatsdSinkConfig(host=host, port=int(port), format="dogstatsd"))
 
 
 @consumer_config(topic="singer-events", cls_type=("metric", "metrics", "run"), batch=(500, 1.0), concurrency=1)
 def measure(settings: dict[str, Any], events: list[Event]) -> None:
     """Count, time and gauge: each process adds up what it handled, as Prometheus expects of several instances."""
-    outlet(settings.get("prometheus", ""), settings.get("datadog", "")).send(events)
+    adapter(settings.get("prometheus", ""), settings.get("datadog", "")).send(events)

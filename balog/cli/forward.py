@@ -13,7 +13,7 @@ from balog.broker.config import BrokerConfig
 from balog.broker.config_check import complete_errors
 from balog.cli.engines import engine_options, open_engine, set_up_logging
 from balog.cli.output import reporter
-from balog.consumers.forwarding import Forwarding
+from balog.consumers.forwarder import Forwarder
 from balog.topics import open_topics
 
 __all__ = ["command"]
@@ -77,7 +77,7 @@ def command(
     with open_topics(url) as topics:
         topics.topic(topic)  # raises for a wrong URL or name before the sinks are opened
     with complete_errors(path):
-        forwarding = Forwarding(config.sinks, url, topic, _report)
+        forwarding = Forwarder(config.sinks, url, topic, _report)
     hooks = set_up_logging("forward", reports_retries=False)  # the sinks report when they fail and recover
     options: dict[str, Any] = {
         "concurrency": len(forwarding.sinks),  # so that none waits for another
@@ -91,7 +91,7 @@ def command(
             engine.run(until_empty)
         finally:
             for sink in forwarding.sinks:
-                counts = sink.outlet.counts
+                counts = sink.adapter.counts
                 _report(
                     f"{sink.name}: {counts.delivered} delivered, {counts.refused} refused, {counts.retries} retries"
                 )

@@ -38,7 +38,7 @@ def fresh() -> Iterator[None]:
     """Each test gets ways out of its own, closed at its end."""
     records.totals.clear()
     yield
-    for way in (alerts.pagerduty, archive.store, callbacks.webhook, metrics.outlet):
+    for way in (alerts.pagerduty, archive.store, callbacks.webhook, metrics.adapter):
         way.cache_clear()
 
 

@@ -52,7 +52,7 @@ def url(sqs: SqsServer, s3: S3Server, bucket: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture(autouse=True)
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SqsTopic, "patience", 1.0)  # seconds that an engine waits until it finds a queue empty
+    monkeypatch.setattr(SqsTopic, "poll_timeout", 1.0)  # seconds that an engine waits until it finds a queue empty
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def server(elasticmq: SqsServer) -> SqsServer:
 def environment(server: SqsServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     server.environment(monkeypatch)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(SqsTopic, "patience", 1.0)  # seconds that an engine waits until it finds a queue empty
+    monkeypatch.setattr(SqsTopic, "poll_timeout", 1.0)  # seconds that an engine waits until it finds a queue empty
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 def sqs(elasticmq: SqsServer, monkeypatch: pytest.MonkeyPatch) -> SqsServer:
     """A server that tells at once that there is nothing more; AWS may take longer."""
     set_credentials(monkeypatch)
-    monkeypatch.setattr(SqsTopic, "patience", 0.5)
+    monkeypatch.setattr(SqsTopic, "poll_timeout", 0.5)
     return elasticmq
 
 

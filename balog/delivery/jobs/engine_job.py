@@ -11,7 +11,7 @@ import msgspec
 
 from balog.backoff import Backoff, BackoffSequence
 from balog.consumers import Engine, EngineStats
-from balog.consumers.forwarding import JOIN_SECONDS, SinkConsumer
+from balog.consumers.forwarder import JOIN_SECONDS, SinkConsumer
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.lag import Lag
 from balog.delivery.jobs import JobStatus, Kind
@@ -103,7 +103,7 @@ class EngineJob(ABC):
             states = lag.states()
             if len(states) == self._topics:  # else they are being asked, or can't be reached
                 self._behind = sum(state.lag for state in states.values() if state is not None)
-        troubles = [one.outlet.trouble for one in self._consumers]
+        troubles = [one.adapter.error for one in self._consumers]
         if engine is not None:
             troubles += engine.state.errors.values()
         is_alive = self._thread is not None and self._thread.is_alive()

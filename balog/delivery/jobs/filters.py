@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from balog.consumers.forwarding import SinkConsumer
+from balog.consumers.forwarder import SinkConsumer
 from balog.consumers.outcomes import PartialFailure
 from balog.delivery.document import ControlDocument, Filter
 from balog.delivery.jobs.engine_job import EngineJob
@@ -71,10 +71,10 @@ class _Source(SinkConsumer):
         self._selection = selection
 
     def take(self, settings: object, events: Sequence[Event]) -> None:
-        """Publish a batch; raises what ``Outlet.send`` raises, of the events that came."""
+        """Publish a batch; raises what ``SinkAdapter.send`` raises, of the events that came."""
         made = [self._selection.make(event) for event in events]
         try:
-            self.outlet.send(made)
+            self.adapter.send(made)
         except PartialFailure as failure:
             came = {after.header.id: before.header.id for before, after in zip(events, made)}
             raise PartialFailure({came[id]: why for id, why in failure.failed.items()}) from None

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from balog.consumers.forwarding import SinkConsumer
+from balog.consumers.forwarder import SinkConsumer
 from balog.delivery.document import AnyTable, ClickHouseTable, LoadedTable, YTsaurusTable
 from balog.delivery.jobs.engine_job import EngineJob
 from balog.errors import ConfigError

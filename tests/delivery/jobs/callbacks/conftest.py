@@ -12,7 +12,7 @@ from tests.stand_ins.http_server import HttpStandIn
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
-    monkeypatch.setattr(LocalTopic, "patience", 0.05)  # seconds that a stop may wait for a topic that has nothing
+    monkeypatch.setattr(LocalTopic, "poll_timeout", 0.05)  # seconds that a stop may wait for a topic that has nothing
     house = House(tmp_path / "topics")
     yield house
     house.close()

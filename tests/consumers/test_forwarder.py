@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.consumers import outlet as module
-from balog.consumers.forwarding import Forwarding, SinkConsumer
+from balog.consumers import sink_adapter as module
+from balog.consumers.forwarder import Forwarder, SinkConsumer
 from balog.consumers.outcomes import PartialFailure, Reject, Retry
 from balog.errors import ConfigError
 from balog.event import Event
@@ -109,7 +109,7 @@ class TestTaking:
         else:
             sink.take({}, batch)
         assert sorted(config.taken) == sorted(event.header.id for place, event in enumerate(batch) if place not in bad)
-        assert (sink.outlet.counts.delivered, sink.outlet.counts.refused) == (100 - len(bad), len(bad))
+        assert (sink.adapter.counts.delivered, sink.adapter.counts.refused) == (100 - len(bad), len(bad))
 
     def test_of_a_thousand_refused_ones_each_was_tried_alone(self) -> None:
         """A broker gives such a search up after a hundred writes; a dead letter here must have been the culprit."""
@@ -181,7 +181,7 @@ class TestTroubleOfTheOtherSide:
         sink = consumer(Scripted(write))
         found = failures(sink, events(4))
         assert {place: type(error) for place, error in found.items()} == {0: Reject, 2: Retry, 3: Retry}
-        assert (sink.outlet.counts.delivered, sink.outlet.counts.refused, sink.outlet.counts.retries) == (1, 1, 1)
+        assert (sink.adapter.counts.delivered, sink.adapter.counts.refused, sink.adapter.counts.retries) == (1, 1, 1)
 
     def test_parts_that_were_not_begun_come_again_too(self) -> None:
         config = Scripted(lambda batch: down() if len(config.writes) == 2 else None, batch=Batching(bytes=1024))
@@ -213,7 +213,7 @@ class TestOpening:
         config = Scripted(openings=[SinkError("not yet")] * 3, retry=Retrying(first=0.01, longest=0.02))
         with forwarding(config) as made:
             until = time.monotonic() + 30
-            while not made.sinks[0].outlet.is_open:
+            while not made.sinks[0].adapter.is_open:
                 assert time.monotonic() < until
                 time.sleep(0.01)
         assert (config.opened, config.closed) == (1, 1)
@@ -246,7 +246,7 @@ class TestOpening:
     def test_a_closed_sink_gets_nothing_more(self) -> None:
         config = Scripted()
         sink = consumer(config)
-        sink.outlet.open()
+        sink.adapter.open()
         sink.close()
         sink.close()
         found = failures(sink, events(1))
@@ -254,8 +254,8 @@ class TestOpening:
         assert (config.writes, config.closed) == ([], 1)
 
 
-def forwarding(*configs: Any, url: str = "local:there", topic: str = "events") -> Forwarding:
-    return Forwarding(configs, url, topic, lambda line: None)
+def forwarding(*configs: Any, url: str = "local:there", topic: str = "events") -> Forwarder:
+    return Forwarder(configs, url, topic, lambda line: None)
 
 
 @pytest.fixture(autouse=True)

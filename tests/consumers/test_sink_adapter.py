@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from balog.consumers import Halt, PartialFailure, Reject, Retry
-from balog.consumers import outlet as module
+from balog.consumers import sink_adapter as module
 from balog.consumers.exit_callbacks import running
-from balog.consumers.outlet import Outlet
+from balog.consumers.sink_adapter import SinkAdapter
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.secrets import Secret
@@ -74,9 +74,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def outlet(*script: Any) -> tuple[Outlet, list[str]]:
+def adapter(*script: Any) -> tuple[SinkAdapter, list[str]]:
     log: list[str] = []
-    return Outlet(ScriptedConfig(script=list(script), log=log)), log
+    return SinkAdapter(ScriptedConfig(script=list(script), log=log)), log
 
 
 def some(count: int) -> list[Event]:
@@ -84,21 +84,21 @@ def some(count: int) -> list[Event]:
 
 
 def test_a_sink_is_opened_once_and_gets_each_batch_whole() -> None:
-    way, log = outlet()
+    way, log = adapter()
     way.send(some(3))
     way.send(some(2))
     assert log == ["build", "open", "write 3", "write 2"]
 
 
 def test_a_side_that_is_down_asks_for_a_retry_after_the_time_that_it_named() -> None:
-    way, _ = outlet(None, SinkError("busy", retry_after=7.0))
+    way, _ = adapter(None, SinkError("busy", retry_after=7.0))
     with pytest.raises(Retry, match="busy") as caught:
         way.send(some(3))
     assert caught.value.after == 7.0
 
 
 def test_a_side_that_is_down_is_asked_again_only_when_it_is_due_however_many_wait(clock: Clock) -> None:
-    way, log = outlet(None, *[SinkError("down")] * 4)
+    way, log = adapter(None, *[SinkError("down")] * 4)
     waits = []
     for _ in range(4):
         with pytest.raises(Retry, match="down") as asked:
@@ -115,7 +115,7 @@ def test_a_side_that_is_down_is_asked_again_only_when_it_is_due_however_many_wai
 
 
 def test_after_success_the_waits_begin_anew(clock: Clock) -> None:
-    way, _ = outlet(None, SinkError("down"), SinkError("down"), None, SinkError("down"))
+    way, _ = adapter(None, SinkError("down"), SinkError("down"), None, SinkError("down"))
     waits = []
     for _ in range(4):
         try:
@@ -127,7 +127,7 @@ def test_after_success_the_waits_begin_anew(clock: Clock) -> None:
 
 
 def test_a_sink_that_cannot_be_opened_is_opened_again_with_the_next_events(clock: Clock) -> None:
-    way, log = outlet(SinkError("nobody there"))
+    way, log = adapter(SinkError("nobody there"))
     with pytest.raises(Retry, match="nobody there"):
         way.send(some(1))
     clock.now += 1
@@ -136,7 +136,7 @@ def test_a_sink_that_cannot_be_opened_is_opened_again_with_the_next_events(clock
 
 
 def test_a_sink_that_cannot_be_opened_is_no_event_s_fault_whatever_the_reason() -> None:
-    way, log = outlet(SinkError("not allowed", retryable=False), OSError("no such device"))
+    way, log = adapter(SinkError("not allowed", retryable=False), OSError("no such device"))
     for _ in range(2):
         with pytest.raises(Retry, match="not allowed"):
             way.send(some(3))
@@ -144,7 +144,7 @@ def test_a_sink_that_cannot_be_opened_is_no_event_s_fault_whatever_the_reason() 
 
 
 def test_what_a_config_lacks_when_it_is_opened_ends_the_run() -> None:
-    way, _ = outlet(ConfigError("ca.pem: No such file", path="ca_file"))
+    way, _ = adapter(ConfigError("ca.pem: No such file", path="ca_file"))
     with pytest.raises(Halt, match=r"^ca_file: ca\.pem"):
         way.send(some(1))
 
@@ -161,7 +161,7 @@ def test_tries_that_fail_together_make_the_wait_no_longer_than_one(clock: Clock)
         def build(self) -> ScriptedSink:
             return Down(self)
 
-    way = Outlet(DownConfig(script=[], log=[]))
+    way = SinkAdapter(DownConfig(script=[], log=[]))
 
     def fail() -> float:
         with pytest.raises(Retry, match="down") as caught:
@@ -187,7 +187,7 @@ def test_closing_waits_for_what_is_under_way() -> None:
             return Slow(self)
 
     log: list[str] = []
-    way = Outlet(SlowConfig(script=[], log=log))
+    way = SinkAdapter(SlowConfig(script=[], log=log))
     with ThreadPoolExecutor(2) as pool:
         sent = pool.submit(way.send, some(1))
         begun.wait(60)
@@ -201,14 +201,14 @@ def test_closing_waits_for_what_is_under_way() -> None:
 
 
 def test_an_event_that_is_refused_for_good_is_rejected() -> None:
-    way, _ = outlet(None, SinkError("too large", retryable=False))
+    way, _ = adapter(None, SinkError("too large", retryable=False))
     with pytest.raises(Reject, match="too large"):
         way.send(some(1))
 
 
 def test_of_a_batch_only_what_was_not_taken_fails_each_in_its_way() -> None:
     events = some(4)
-    way, _ = outlet(None, SinkError("half of it", rejected={1: "no number"}, remaining=[3]))
+    way, _ = adapter(None, SinkError("half of it", rejected={1: "no number"}, remaining=[3]))
     with pytest.raises(PartialFailure) as caught:
         way.send(events)
     failed = caught.value.failed
@@ -231,12 +231,12 @@ def test_the_one_bad_event_of_a_batch_is_found_though_the_sink_does_not_say_whic
             return Picky(self)
 
     with pytest.raises(PartialFailure) as caught:
-        Outlet(PickyConfig(script=[], log=[])).send(events)
+        SinkAdapter(PickyConfig(script=[], log=[])).send(events)
     assert list(caught.value.failed) == [events[137].header.id]
 
 
-def test_a_closed_outlet_finishes_its_sink_and_later_begins_with_a_new_one() -> None:
-    way, log = outlet()
+def test_a_closed_adapter_finishes_its_sink_and_later_begins_with_a_new_one() -> None:
+    way, log = adapter()
     way.send(some(1))
     way.close()
     way.close()
@@ -245,7 +245,7 @@ def test_a_closed_outlet_finishes_its_sink_and_later_begins_with_a_new_one() -> 
 
 
 def test_what_a_sink_cannot_finish_at_the_end_of_a_run_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    way, _ = outlet(None, None, SinkError("2 files stay hidden"))
+    way, _ = adapter(None, None, SinkError("2 files stay hidden"))
     with running():
         way.send(some(1))
     assert capsys.readouterr().err == "balog: scripted: 2 files stay hidden\n"
@@ -254,8 +254,8 @@ def test_what_a_sink_cannot_finish_at_the_end_of_a_run_is_one_line(capsys: pytes
 def test_a_config_that_cannot_be_is_refused_before_any_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     with pytest.raises(Halt, match="NO_SUCH_KEY is not set"):
-        Outlet(PagerDutySinkConfig(routing_key=Secret(env="NO_SUCH_KEY")))
+        SinkAdapter(PagerDutySinkConfig(routing_key=Secret(env="NO_SUCH_KEY")))
 
     with pytest.raises(ConfigError, match="NO_SUCH_KEY is not set") as caught:
-        Outlet(PagerDutySinkConfig(routing_key=Secret(env="NO_SUCH_KEY")), is_owned=True)
+        SinkAdapter(PagerDutySinkConfig(routing_key=Secret(env="NO_SUCH_KEY")), is_owned=True)
     assert not isinstance(caught.value, Halt)

@@ -1,4 +1,4 @@
-"""A sink as a handler uses it: what it does not take is told to the engine in the engine's own words."""
+"""The sink adapter: a sink for handlers, which reports failures with the engine's exceptions."""
 
 from __future__ import annotations
 
@@ -20,41 +20,46 @@ from balog.outbound.health import SinkHealth
 from balog.outbound.notices import ThrottledNotices
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 
-__all__ = ["Outlet", "SinkCounts"]
+__all__ = ["SinkAdapter", "SinkCounts"]
 
 CLOSE_SECONDS = 5.0
-"""How long closing waits for a sink that is at work; then it is left behind, and its events come again."""
+"""Seconds that closing waits for a busy sink; then it is abandoned, and its events are delivered again."""
 
 
 class SinkCounts(Struct):
-    """What one sink did: events that it took, and that it refused for good; ``retries`` are tries that failed."""
+    """Counters of a sink.
+
+    Attributes:
+        delivered: events that the sink accepted.
+        refused: events that it rejected for good.
+        retries: failed tries.
+    """
 
     delivered: int = 0
     refused: int = 0
     retries: int = 0
 
 
-class Outlet:
-    """A sink that is opened at the first event and closed when the engine's run is over, or by :meth:`close`.
+class SinkAdapter:
+    """A sink that opens with the first event and closes after the engine's run, or with :meth:`close`.
 
-    There is no queue and no spool: what was not taken stays in the topic. A sink wants one batch at a time, so the
-    consumer says ``concurrency=1``; sinks that post each event by itself (``pagerduty``, ``webhook``) may get several.
-    While the other side is down it is asked again after the config's ``retry``, later each time, however many events
-    wait for it.
+    It has no queue and no spool: events that the sink does not accept stay in the topic. A sink accepts one batch at a
+    time, so declare the consumer with ``concurrency=1``; sinks that post each event by itself (``pagerduty``,
+    ``webhook``) accept concurrent calls. While the target is down, retries follow the config's ``retry``, however many
+    events wait.
 
     Args:
-        config: of any sink; its ``where`` and how many events make a batch are the consumer's business and not looked
-            at.
-        say: takes one line for people when the other side fails, takes events again, or refuses some.
-        is_owned: whoever made it closes it: not the end of a run, and after ``close`` it is not opened again.
+        config: the sink's config. Its ``where`` and ``batch.events`` are ignored: the consumer declares them.
+        say: called with one line for the operator when the target fails, recovers, or rejects events.
+        is_owned: the creator closes the adapter: the end of a run does not, and after ``close`` it does not open again.
 
     Attributes:
-        name: what the sink is called in messages to people.
-        counts: what it did since this was made.
+        name: the sink's name in messages.
+        counts: the counters since the adapter was created.
 
     Raises:
-        Halt: what the config says can't be, a secret is not there, or the sink's packages are not installed. Of one
-            that is owned the ``ConfigError`` or ``MissingExtraError`` itself, here and from ``open``.
+        Halt: an invalid config, a missing secret, or missing packages. If ``is_owned``, the ``ConfigError`` or
+            ``MissingExtraError`` itself, here and from ``open``.
     """
 
     def __init__(
@@ -67,12 +72,12 @@ class Outlet:
             ThrottledNotices(config.name, say), on_failure="trying again, its events stay in the topic"
         )
         self._is_owned = is_owned
-        self._built: Sink | None = self._build()  # says at once what can't be
+        self._built: Sink | None = self._build()  # raises at once for an invalid config
         self._opened: Sink | None = None
         self._lock = threading.Condition()
         self._sending = 0
         self._is_closed = False
-        self._troubles = 0
+        self._failures = 0
         self._delays = BackoffSequence(config.retry.backoff())
         self._next_try = 0.0
 
@@ -82,16 +87,16 @@ class Outlet:
         return self._opened is not None
 
     @property
-    def trouble(self) -> str:
-        """What is wrong with the other side, in one line; "" while nothing is known to be."""
+    def error(self) -> str:
+        """Why the target fails, in one line; "" while it works."""
         return self._health.reason if self._health.is_failing else ""
 
     def open(self) -> float:
-        """Open the sink if it is not, and give the seconds until another try is due: 0 when it is open.
+        """Open the sink unless it is open, and return the seconds until the next try: 0 when it is open.
 
         Raises:
-            SinkError: trying again can't help.
-            Halt: something is missing.
+            SinkError: a retry can't help.
+            Halt: a secret or a package is missing.
         """
         with self._lock:
             if self._opened is not None or self._is_closed:
@@ -103,30 +108,30 @@ class Outlet:
             except SinkError as error:
                 if not error.retryable:
                     raise
-                return self._put_off(error, self._troubles)
+                return self._put_off(error, self._failures)
             return 0.0
 
     def send(self, events: Sequence[Event]) -> None:
-        """Deliver events; they are safe at the other side, as far as the sink promises that, when this returns.
+        """Deliver events. When this returns, the target has them, as far as the sink guarantees that.
 
         Raises:
-            Retry: the other side is down or busy; after as many seconds as it asked for, or until the next try is due.
-            Reject: the only event was refused for good.
-            PartialFailure: some events of several; each with a ``Retry`` or a ``Reject`` of its own.
-            Halt: the sink can't be opened: what the config names is not there any more, or packages are missing.
+            Retry: the target is down or busy; ``after`` is the time that it asked for, or until the next try.
+            Reject: the target rejected the only event for good.
+            PartialFailure: some of several events failed, each with its own ``Retry`` or ``Reject``.
+            Halt: the sink can't be opened: its config became invalid, or packages are missing.
         """
         batch = [Delivery(event, encode(event)) for event in events]
         parts = _parts(batch, self._config.batch.bytes)
         failed: dict[str, str | BaseException] = {}
-        with self._entered() as (sink, troubles):
+        with self._entered() as (sink, failures):
             for part in parts:
-                # Each refused event is found, however many: one that was not tried alone is no dead letter.
+                # Every rejected event is found: an event that was not tried alone must not become a dead letter.
                 outcome = attempt(partial(self._write, sink), part, max_writes=2 * len(part))
                 self._note(outcome)
                 failed.update({part[index].event.header.id: Reject(why) for index, why in outcome.dead.items()})
                 if outcome.left and outcome.error is not None:
                     left = [part[index] for index in outcome.left] + [one for later in parts for one in later]
-                    retry = Retry(reason_of(outcome.error), self._put_off(outcome.error, troubles))
+                    retry = Retry(reason_of(outcome.error), self._put_off(outcome.error, failures))
                     if len(left) == len(batch):
                         raise retry
                     failed.update({event.header.id: retry for event, _ in left})
@@ -137,12 +142,12 @@ class Outlet:
             raise PartialFailure(failed)
 
     def close(self) -> None:
-        """Finish what is open; one that hangs is left behind. A later ``send`` opens the sink anew, unless it is owned.
+        """Close the sink; one that hangs is abandoned. A later ``send`` opens it again unless ``is_owned``.
 
         Raises:
-            SinkError: what could not be finished, and where it is kept.
+            SinkError: the sink could not finish; the error names the events that are kept, and where.
         """
-        self._is_closed = True  # at once: what is under way writes no further part
+        self._is_closed = True  # at once: a running ``send`` writes no further part
         is_ours = self._lock.acquire(timeout=CLOSE_SECONDS)
         try:
             if is_ours:
@@ -157,23 +162,23 @@ class Outlet:
 
     @contextmanager
     def _entered(self) -> Iterator[tuple[Sink, int]]:
-        """Give the sink, opened, and how much trouble there was before; it is not closed meanwhile."""
+        """Yield the open sink and the number of earlier failures; the sink is not closed meanwhile."""
         with self._lock:
             wait = self._next_try - time.monotonic()
             if self._health.is_failing and wait > 0:
                 raise Retry(self._health.reason, wait)
             if self._is_closed:
                 raise Retry("it is being closed")
-            troubles = self._troubles
+            failures = self._failures
             try:
                 sink = self._open()
             except SinkError as error:
-                raise Retry(reason_of(error), self._put_off(error, troubles)) from None
+                raise Retry(reason_of(error), self._put_off(error, failures)) from None
             except (ConfigError, MissingExtraError) as error:
                 raise Halt(str(error)) from error
             self._sending += 1
         try:
-            yield sink, troubles
+            yield sink, failures
         finally:
             with self._lock:
                 self._sending -= 1
@@ -189,7 +194,7 @@ class Outlet:
 
     def _open(self) -> Sink:
         if self._opened is None:
-            sink = self._built or self._build()  # a sink that was closed is never used again
+            sink = self._built or self._build()  # a closed sink is never opened again
             try:
                 sink.open()
             except (ConfigError, MissingExtraError):
@@ -216,18 +221,18 @@ class Outlet:
             if outcome.taken:
                 self._recover()
 
-    def _put_off(self, error: SinkError, troubles: int) -> float:
-        """Note trouble at the other side; give the seconds until it is asked again.
+    def _put_off(self, error: SinkError, failures: int) -> float:
+        """Record a failure of the target and return the seconds until the next try.
 
         Args:
-            troubles: how many there were when the try began: those under way together count as one.
+            failures: earlier failures when the try began: concurrent tries that fail count as one.
         """
         with self._lock:
             self.counts.retries += 1
             now = time.monotonic()
-            if troubles == self._troubles:
+            if failures == self._failures:
                 self._next_try = now + self._delays.next()
-                self._troubles += 1
+                self._failures += 1
             self._next_try = max(self._next_try, now + (error.retry_after or 0.0))
             self._health.fail(error)
             return max(0.0, self._next_try - now)
@@ -245,7 +250,7 @@ class Outlet:
 
 
 def _parts(batch: Sequence[Delivery], most: int) -> Iterator[list[Delivery]]:
-    """Cut a batch by the bytes of its events, about; an event that is larger alone makes a part of its own."""
+    """Split a batch by the size of its events, approximately; a larger event is a part by itself."""
     part: list[Delivery] = []
     size = 0
     for delivery in batch:

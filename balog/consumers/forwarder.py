@@ -1,7 +1,7 @@
-"""Forwarding: each sink is a consumer of a topic, so that events reach it with the guarantees that handlers have.
+"""The forwarder: each sink is a consumer of a topic, with the guarantees of handlers.
 
-The topic is the spool: what a sink does not take yet stays there, leased and unacked, and comes again when the process
-dies. What is wrong with an event makes it a dead letter, what is wrong with the other side is waited out.
+The topic is the spool: events that a sink does not accept yet stay there, leased and unacked, and are delivered again
+when the process dies. A rejected event becomes a dead letter; an outage of the target is waited out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from balog.consumers.consumer import Consumer
 from balog.consumers.hub import ConsumerHub
-from balog.consumers.outlet import Outlet
+from balog.consumers.sink_adapter import SinkAdapter
 from balog.errors import BalogError, ConfigError
 from balog.event import Event
 from balog.expressions import Expression
@@ -23,25 +23,25 @@ from balog.signals import signals_for_main_thread
 from balog.sinks import SinkConfig, TopicSinkConfig
 from balog.topics import local_folder
 
-__all__ = ["Forwarding", "SinkConsumer"]
+__all__ = ["Forwarder", "SinkConsumer"]
 
 JOIN_SECONDS = 5.0
-"""How long closing waits for a sink that is being opened."""
+"""Seconds that closing waits for a sink that is being opened."""
 
 _MAX_NAME = 180
 
 
 class SinkConsumer(Consumer):
-    """A sink in the place of a handler: it takes batches, one at a time.
+    """A consumer whose handler is a sink, which gets one batch at a time.
 
     Args:
-        config: the sink's; it is built here, and opened by ``outlet.open`` or the first batch.
-        topic: what it is fed from.
+        config: the sink's config. The sink is built here, and opened by ``adapter.open`` or the first batch.
+        topic: the topic to read.
         name: its name as a consumer.
-        say: takes one line for people.
+        say: called with one line for the operator.
 
     Raises:
-        ConfigError: the sink can't be built, or its ``where`` is no expression; ``path`` is the field.
+        ConfigError: the sink can't be built, or its ``where`` is not an expression; ``path`` is the field.
     """
 
     def __init__(self, config: SinkConfig, topic: str, name: str, say: Callable[[str], None]) -> None:
@@ -57,32 +57,32 @@ class SinkConsumer(Consumer):
             backoff=(retry.first, max(retry.first, retry.longest)),
             concurrency=1,
         )
-        self.outlet = Outlet(config, say, is_owned=True)
+        self.adapter = SinkAdapter(config, say, is_owned=True)
         self._say = say
 
     def take(self, settings: object, events: Sequence[Event]) -> None:
-        """Deliver a batch, see ``ConsumerOperator``; raises what ``Outlet.send`` raises."""
-        self.outlet.send(events)
+        """Deliver a batch: the handler. Raises the exceptions of ``SinkAdapter.send``."""
+        self.adapter.send(events)
 
     def close(self) -> None:
-        """Close the sink; what it can't finish is told. Again does nothing."""
+        """Close the sink and report an error in a line. A second call does nothing."""
         try:
-            self.outlet.close()
+            self.adapter.close()
         except Exception as error:
-            self._say(f"{self.outlet.name}: {reason_of(error)}")
+            self._say(f"{self.adapter.name}: {reason_of(error)}")
 
 
-class Forwarding:
-    """The sinks of a config as the consumers of one topic: a hub for an engine. As a context: open, then closed.
+class Forwarder:
+    """The sinks of a config as the consumers of one topic, in a hub for an engine. Use it as a context around the run.
 
     Args:
         configs: the sinks.
-        url: the topic's home.
+        url: the topic's backend.
         topic: its name.
-        say: takes one line for people, such as a sink's first failure.
+        say: called with one line for the operator, such as a sink's first failure.
 
     Raises:
-        ConfigError: no sinks, one that can't be built, or that is the topic itself; ``path`` says which.
+        ConfigError: no sinks, a sink that can't be built, or one that is the topic itself; ``path`` is the sink.
     """
 
     def __init__(self, configs: Sequence[SinkConfig], url: str, topic: str, say: Callable[[str], None]) -> None:
@@ -99,14 +99,14 @@ class Forwarding:
             self.sinks.append(_at(place, SinkConsumer, config, topic, name, say))
             self.hub.add(self.sinks[-1])
 
-    def __enter__(self) -> Forwarding:
-        """Open the sinks; those whose other side is not there are tried again in a thread, until their first batch.
+    def __enter__(self) -> Forwarder:
+        """Open the sinks. A thread retries those whose target can't be reached, until their first batch.
 
         Raises:
-            SinkError: a sink can't be opened, and trying again can't help.
+            SinkError: a sink can't be opened, and a retry can't help.
         """
         try:
-            waits = [sink.outlet.open() for sink in self.sinks]
+            waits = [sink.adapter.open() for sink in self.sinks]
         except BaseException:
             self._close()
             raise
@@ -125,13 +125,13 @@ class Forwarding:
     def _keep_opening(self) -> None:
         wait = 0.0
         while not self._end.wait(wait):
-            shut = [sink for sink in self.sinks if not sink.outlet.is_open]
+            shut = [sink for sink in self.sinks if not sink.adapter.is_open]
             if not shut:
                 return
             waits = []
             for sink in shut:
-                with suppress(BalogError):  # it was told, and its events wait
-                    waits.append(sink.outlet.open())
+                with suppress(BalogError):  # the adapter reported it, and the events wait
+                    waits.append(sink.adapter.open())
             wait = max(0.05, min(waits, default=1.0))
 
     def _close(self) -> None:
@@ -151,9 +151,9 @@ def _is_same_place(first: str, second: str) -> bool:
 
 
 def _names(configs: Sequence[SinkConfig]) -> list[str]:
-    """Name the sinks as consumers: by their own names where those tell them apart, else by what they are made of.
+    """Return the sinks' names as consumers: their own names, with a hash of the target where several are equal.
 
-    Dead letters and the ledger know a consumer by its name, so it must not hang on the place in the config.
+    Dead letters and the ledger identify a consumer by its name, so the name must not depend on the order in the config.
     """
     named = [config.name[:_MAX_NAME] for config in configs]
     plain = [
@@ -167,7 +167,7 @@ def _names(configs: Sequence[SinkConfig]) -> list[str]:
 
 
 def _at(place: str, build: Callable[..., SinkConsumer | Expression], *arguments: object) -> SinkConsumer:
-    """Build something; a refusal says where in the config."""
+    """Call ``build``; add the place in the config to its ConfigError."""
     try:
         return build(*arguments)  # type: ignore[return-value]
     except ConfigError as error:
