@@ -96,7 +96,7 @@ class TestReplay:
         assert place.arrived() == list(range(100))
         assert place.segments() == []
         again = balog_replay(place.spool)
-        assert (again.returncode, again.stderr) == (0, "balog replay: nothing waits\n")
+        assert (again.returncode, again.stderr) == (0, "balog replay: no events wait\n")
 
     def test_what_several_brokers_left_is_sent_too(self, place):
         for turn in range(3):
@@ -177,7 +177,7 @@ class TestReplay:
     def test_on_a_terminal_it_shows_how_far_it_is(self, place):
         place.leave()
         main, terminal = pty.openpty()
-        slow = "import balog.cli.replay as r; r._QUIET_SECONDS = 0.0; import balog.cli as c; c.main()"
+        slow = "import balog.cli.output as o; o._QUIET_SECONDS = 0.0; import balog.cli as c; c.main()"
         command = [sys.executable, "-c", slow, "replay", str(place.spool), "--deadline", "1.5"]
         with subprocess.Popen(command, stderr=terminal) as process:
             os.close(terminal)
@@ -288,7 +288,7 @@ class TestDeadLetters:
         folder = place.bury(3)
         place.mend()
         done = balog_replay(place.spool)
-        assert (done.returncode, done.stderr) == (0, "balog replay: nothing waits\n")
+        assert (done.returncode, done.stderr) == (0, "balog replay: no events wait\n")
         done = balog_replay(place.spool, "--dead")
         assert (done.returncode, done.stderr) == (0, "balog replay: 3 events were sent\n")
         assert place.arrived() == [0, 1, 2]
