@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from balog import plugins
 from balog.broker.descriptors import hold_standard
 from balog.cli.groups import CommandGroup
 from balog.cli.interruption import Interruption
@@ -78,13 +79,16 @@ _WITH_SPARK = frozenset({"filter", "load", "query", "report"})
 
 class _Commands(CommandGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *(name for name in plugins.names("balog.commands") if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"balog.cli.{cmd_name}")
-        command: click.Command = module.command
+        command: click.Command | None = None
+        if cmd_name in COMMANDS:
+            command = importlib.import_module(f"balog.cli.{cmd_name}").command
+        elif cmd_name in plugins.names("balog.commands"):
+            command = plugins.load("balog.commands", cmd_name)
+            if not isinstance(command, click.Command):
+                raise BalogError(f"plug-in {cmd_name!r} of balog.commands is not a click command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -93,6 +97,9 @@ class _Commands(CommandGroup):
             with formatter.section(group):
                 formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
                 formatter.write(f"\n{'':{formatter.current_indent}}$ {_EXAMPLES[group]}\n")
+        if added := self.list_commands(ctx)[len(COMMANDS) :]:
+            with formatter.section("Plug-ins"):
+                formatter.write_dl([(name, plugins.package_of("balog.commands", name)) for name in added])
 
     def invoke(self, ctx: click.Context) -> Any:
         hold_standard()
