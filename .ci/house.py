@@ -25,8 +25,6 @@ ROOT = Path(__file__).resolve().parents[1]
 CHECKED: tuple[str, ...] = (
     "balog/backoff.py",
     "balog/broker",
-    "balog/expressions",
-    "balog/http",
     "balog/consumers",
     "balog/delivery/jobs/callbacks",
     "balog/errors.py",
