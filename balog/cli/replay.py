@@ -15,7 +15,7 @@ import click
 from balog import config as configs
 from balog.cli.output import progress_bar, reporter
 from balog.errors import ConfigError
-from balog.outbound.replay import Backlog, Plan, Replay, enter_folder, find_backlogs, plan, read_backlog, redrive
+from balog.outbound.replay import Backlog, Plan, SpoolReplay, enter_folder, find_backlogs, plan, read_backlog, redrive
 from balog.outbound.stats import SinkStats
 from balog.signals import StopSignals
 from balog.sinks import AnySinkConfig, SinkConfig
@@ -158,7 +158,7 @@ def _send(spool: Path, plans: Sequence[Plan], deadline: float | None, should_sto
         os.chdir(here)
         enter_folder(cwd or None, _report)
         total = sum(item.backlog.events for item in chosen)
-        replay = Replay(spool, chosen, _report)
+        replay = SpoolReplay(spool, chosen, _report)
         with progress_bar("sending", total) as on_progress:
             left = None if until is None else max(0.0, until - time.monotonic())
             found = replay.run(left, should_stop, lambda sent: on_progress(sent, ""))

@@ -18,7 +18,7 @@ from balog.errors import BalogError, ConfigError
 from balog.signals import signals_for_main_thread
 
 if TYPE_CHECKING:
-    from balog.sinks.scrape_server import Answer, HttpServer
+    from balog.sinks.scrape_server import PageAnswer, PageServer
 
 __all__ = ["Watch", "read_address"]
 
@@ -60,7 +60,7 @@ class Watch(Hook):
         self._registry = self.metrics.registry()
         self._engine: ObservedEngine | None = None
         self._is_over = False
-        self._server: HttpServer | None = None
+        self._server: PageServer | None = None
         self._lock = threading.Lock()
 
     @property
@@ -84,7 +84,7 @@ class Watch(Hook):
         Raises:
             BalogError: the address is not available.
         """
-        from balog.sinks.scrape_server import HttpServer
+        from balog.sinks.scrape_server import PageServer
 
         with self._lock:
             if self._server is not None:
@@ -98,7 +98,7 @@ class Watch(Hook):
                     host, port = self._address
                     family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
                 with signals_for_main_thread():
-                    self._server = HttpServer(family, address, pages)
+                    self._server = PageServer(family, address, pages)
             except (OSError, UnicodeError) as error:
                 reason = getattr(error, "strerror", None) or error
                 raise BalogError(f"cannot listen at {self.listen}: {reason}") from None
@@ -152,25 +152,25 @@ class Watch(Hook):
             problems.append(f"{state.hung} handlers took longer than their timeout and have not come back")
         return problems + [error for _, error in sorted(state.errors.items()) if error]
 
-    def _metrics_page(self, accept: str) -> Answer:
+    def _metrics_page(self, accept: str) -> PageAnswer:
         from balog.sinks.scrape_server import metrics_answer
 
         return metrics_answer(self._registry, accept)
 
-    def _health_page(self, accept: str) -> Answer:
+    def _health_page(self, accept: str) -> PageAnswer:
         return self._answer("alive", self.health())
 
-    def _ready_page(self, accept: str) -> Answer:
+    def _ready_page(self, accept: str) -> PageAnswer:
         return self._answer("ready", self.readiness())
 
-    def _answer(self, word: str, problems: list[str]) -> Answer:
-        from balog.sinks.scrape_server import Answer
+    def _answer(self, word: str, problems: list[str]) -> PageAnswer:
+        from balog.sinks.scrape_server import PageAnswer
 
         content: dict[str, Any] = {"status": f"not {word}" if problems else word, "problems": problems}
         if self._engine is not None:
             state = self._engine.state
             content |= {"in_flight": state.in_flight, "calls": state.calls, "hung": state.hung}
-        return Answer("application/json", msgspec.json.encode(content) + b"\n", status=503 if problems else 200)
+        return PageAnswer("application/json", msgspec.json.encode(content) + b"\n", status=503 if problems else 200)
 
 
 def read_address(listen: str) -> tuple[int, Any]:

@@ -22,7 +22,7 @@ from balog.outbound.stats import SinkStats
 from balog.outbound.worker import SinkWorker
 from balog.sinks.base import SinkConfig
 
-__all__ = ["Backlog", "Plan", "Replay", "enter_folder", "find_backlogs", "plan", "read_backlog", "redrive"]
+__all__ = ["Backlog", "Plan", "SpoolReplay", "enter_folder", "find_backlogs", "plan", "read_backlog", "redrive"]
 
 IDLE_SECONDS = 60.0
 """Seconds without progress after which a replay without a deadline ends."""
@@ -220,7 +220,7 @@ def _names(configs: Sequence[SinkConfig]) -> str:
     return ", ".join(config.name for config in configs) or "none"
 
 
-class Replay:
+class SpoolReplay:
     """Sends backlogs to their sinks, all at the same time.
 
     Args:

@@ -1,4 +1,4 @@
-"""Where the logger's events go: the process's own streams, a file, or any topic or sink through a queue."""
+"""Outputs of the logger: the process's own streams, a file, or any topic or sink through a queue."""
 
 from balog.outputs.base import Output
 from balog.outputs.stdio import console_line, default_output, singer_line

@@ -1,4 +1,4 @@
-"""What an output is: something that takes encoded events, one at a time."""
+"""The interface of an output."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ __all__ = ["Output"]
 
 
 class Output(ABC):
-    """Where the logger's events go. An output may raise: the logger sees to it that the application never notices."""
+    """A destination of the logger's events. It may raise; the logger does not pass the error to the application."""
 
     @abstractmethod
     def write(self, level: str, event: bytes) -> None:
-        """Write one event, whole or not at all. Called from any thread."""
+        """Write one encoded event, completely or not at all. Called from any thread."""
 
     def flush(self, deadline: float) -> int:
-        """Wait at most ``deadline`` seconds until what was written is where it belongs; give what was lost so far."""
+        """Wait at most ``deadline`` seconds until events are delivered. Return how many were lost so far."""
         return 0
 
     def close(self, deadline: float) -> int:
-        """Flush, and give files and threads back; a later write opens them again."""
+        """Flush, and release files and threads; a later write opens them again."""
         return self.flush(deadline)

@@ -1,4 +1,4 @@
-"""Events into a file, one a line, which is moved aside when it has grown large."""
+"""Events into a file, one per line, with rotation by size."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["FileOutput"]
 class FileOutput(Output):
     """JSON lines appended to a file that any number of threads and processes share.
 
-    Each event is one write. When the file would grow over ``max_bytes`` it becomes ``PATH.1``, what was ``PATH.1``
-    becomes ``PATH.2``, and so on up to ``backups``; with no backups it begins anew. A file that somebody else moved
-    away is opened again at the next event.
+    Each event is one write. Before the file exceeds ``max_bytes`` it becomes ``PATH.1``, ``PATH.1`` becomes ``PATH.2``,
+    and so on up to ``backups``; without backups it is deleted. If another process moved the file, the next event opens
+    a new one.
 
     Args:
-        path: the file; its folder is made when it is not there.
-        max_bytes: 0 lets it grow for ever.
-        backups: how many moved files are kept.
+        path: the file; its folder is created if necessary.
+        max_bytes: the size limit; 0 for none.
+        backups: how many rotated files are kept.
     """
 
     _descriptor: int | None = None
@@ -41,8 +41,8 @@ class FileOutput(Output):
         """Append one line."""
         line = event + b"\n"
         with self._lock:
-            descriptor = self._current(len(line))
-            if self._is_torn:  # a full disk took half a line: keep the next one apart from it
+            descriptor = self._open_current(len(line))
+            if self._is_torn:  # a full disk took a part of a line; the next one begins on a new line
                 line = b"\n" + line
             written = os.write(descriptor, line)
             if written < len(line):
@@ -65,9 +65,9 @@ class FileOutput(Output):
         if descriptor is not None:
             os.close(descriptor)
 
-    def _current(self, more: int) -> int:
-        """Give the descriptor of the file at the path, with room for so many bytes."""
-        for _ in range(_MAX_TURNS):
+    def _open_current(self, more: int) -> int:
+        """Return the descriptor of the file at the path, after a rotation if it has no room for so many bytes."""
+        for _ in range(_MAX_ATTEMPTS):
             descriptor = self._descriptor
             if descriptor is None:
                 descriptor = self._descriptor = self._open()
@@ -88,13 +88,13 @@ class FileOutput(Output):
         except FileNotFoundError:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
             descriptor = os.open(self.path, flags, 0o644)
-        self._is_torn = _ends_in_half_a_line(descriptor, self.path)
+        self._is_torn = _ends_in_partial_line(descriptor, self.path)
         return descriptor
 
     def _rotate(self, descriptor: int) -> bool:
-        """Move the files up by one, unless another process has just done it; False when that cannot be.
+        """Rotate the files, unless another process has just done so. Return False if that is not possible.
 
-        An event in a file that has grown too large is better than none.
+        The file is then written to although it is too large, so that no event is lost.
         """
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
@@ -114,26 +114,26 @@ class FileOutput(Output):
             fcntl.flock(descriptor, fcntl.LOCK_UN)
         return True
 
-    def _begin_anew(self) -> None:
-        """Open the file again in a forked child: a lock on the parent's would be the parent's as well."""
+    def _reopen(self) -> None:
+        """Open the file again in a forked child, because a lock on the inherited file would be the parent's, too."""
         self._lock = threading.RLock()
         self._close()
 
 
-_MAX_TURNS = 20
+_MAX_ATTEMPTS = 20
 _outputs: weakref.WeakSet[FileOutput] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
     for output in list(_outputs):
-        output._begin_anew()
+        output._reopen()
 
 
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _ends_in_half_a_line(descriptor: int, path: str) -> bool:
-    """Tell whether somebody who wrote there before was cut off."""
+def _ends_in_partial_line(descriptor: int, path: str) -> bool:
+    """Return whether the last line is incomplete, because an earlier writer was interrupted."""
     state = os.fstat(descriptor)
     if not state.st_size or not stat.S_ISREG(state.st_mode):
         return False
@@ -141,7 +141,7 @@ def _ends_in_half_a_line(descriptor: int, path: str) -> bool:
         with open(path, "rb") as file:
             file.seek(state.st_size - 1)
             return file.read(1) not in (b"\n", b"")
-    except OSError:  # a file that one may write and not read
+    except OSError:  # the file is writable and not readable
         return False
 
 

@@ -1,4 +1,4 @@
-"""Events into a sink, through a bounded queue and a thread: the caller never waits."""
+"""Events into a sink through a bounded queue and a thread, without waiting."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = ["QueuedOutput", "flush_all"]
 
 
 class QueuedOutput(Output):
-    """Hands events to a sink's own thread. A full queue drops and counts, or, with a spool, goes to disk.
+    """Passes events to the thread of a sink. If the queue is full, events go to the spool, or are dropped and counted.
 
     With a spool whose ``sync`` is 0, ``write`` returns when the event is on disk.
 
-    The thread begins with the first event. After a fork the child begins with an empty queue and a thread of its own:
-    what the parent had queued is the parent's to deliver. A child that ends by ``os._exit`` has to ``flush`` before.
+    The thread starts with the first event. After a fork, the child has an empty queue and a thread of its own; the
+    parent delivers the events that it had queued. A child that ends with ``os._exit`` must call ``flush`` before.
     """
 
     def __init__(self, config: SinkConfig, spool: SpoolConfig | None = None) -> None:
         self._config = config
         self._spool = spool
-        config.build()  # refused here rather than at the first event
-        # Clients such as boto3 want it when they are first used; once the main thread is over it can't be imported.
+        config.build()  # raises here instead of at the first event
+        # Clients such as boto3 import it at their first use, which fails after the main thread has ended.
         import concurrent.futures.thread  # noqa: F401
 
         self._dispatcher: Dispatcher | None = None
@@ -48,16 +48,16 @@ class QueuedOutput(Output):
         from balog.sinks import Delivery
 
         delivery = Delivery(decode(event), event)
-        with self._lock:  # so that a flush at the same time has either all of an event or nothing
+        with self._lock:  # so that a concurrent flush has either the whole event or nothing
             dispatcher = self._dispatcher or self._start()
             if dispatcher is not None:
                 dispatcher.put(delivery)
                 dispatcher.sync()
                 return
-        self._deliver_here(delivery)
+        self._deliver_directly(delivery)
 
     def flush(self, deadline: float) -> int:
-        """Deliver what is queued, for at most so many seconds; a later write begins a new thread."""
+        """Deliver the queued events, for at most ``deadline`` seconds. A later write starts a new thread."""
         with self._lock:
             dispatcher, self._dispatcher = self._dispatcher, None
             _running.discard(self)
@@ -70,12 +70,12 @@ class QueuedOutput(Output):
         return self._lost
 
     def _start(self) -> Dispatcher | None:
-        """Begin a thread; None when the process is ending and can't have one any more."""
+        """Start a thread. Return None if the process is ending and can't start threads."""
         from balog.outbound import Dispatcher
 
         try:
-            # What a spool keeps is built again from its config; no sink that is spooled for has a database.
-            config = _BetweenForks(self._config) if self._spool is None else self._config
+            # A spool stores the sink's config, which a wrapper does not have. Sinks with a spool use no database.
+            config = _ForkSafeSink(self._config) if self._spool is None else self._config
             self._dispatcher = Dispatcher([config], complain, spool=self._spool)
         except RuntimeError:
             if threading.main_thread().is_alive():
@@ -84,7 +84,7 @@ class QueuedOutput(Output):
         _running.add(self)
         return self._dispatcher
 
-    def _deliver_here(self, delivery: Delivery) -> None:
+    def _deliver_directly(self, delivery: Delivery) -> None:
         sink = self._config.build()
         try:
             sink.open()
@@ -92,7 +92,7 @@ class QueuedOutput(Output):
         finally:
             sink.close()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         if self._dispatcher is not None:
             _inherited.append(self._dispatcher)
         self._dispatcher = None
@@ -100,11 +100,11 @@ class QueuedOutput(Output):
         self._lost = 0
 
 
-class _BetweenForks:
-    """A sink that is never in the middle of something when the process forks.
+class _ForkSafeSink:
+    """A sink that is idle whenever the process forks.
 
-    A child that is forked in the middle of a transaction can never use that database: SQLite takes the lock that it
-    inherits for another thread's. A sink that hangs holds up a fork for a second.
+    A child that was forked during a transaction could never use that database, because SQLite takes the inherited lock
+    for another thread's. A sink that hangs delays a fork by one second.
     """
 
     def __init__(self, config: SinkConfig) -> None:
@@ -118,7 +118,7 @@ class _BetweenForks:
 
     def build(self) -> Sink:
         self._sink = self._config.build()
-        _between_forks.add(self)
+        _fork_safe_sinks.add(self)
         return self
 
     def open(self) -> None:
@@ -134,16 +134,16 @@ class _BetweenForks:
             self._sink.close()
 
 
-_between_forks: weakref.WeakSet[_BetweenForks] = weakref.WeakSet()
+_fork_safe_sinks: weakref.WeakSet[_ForkSafeSink] = weakref.WeakSet()
 _held = threading.local()  # several threads may fork at once
 _outputs: weakref.WeakSet[QueuedOutput] = weakref.WeakSet()
 _running: set[QueuedOutput] = set()
 _inherited: list[Dispatcher] = []
-"""What a parent had open is left alone in the child: closing a database there can harm the parent's."""
+"""Dispatchers of the parent, kept open in the child: closing a database there can damage the parent's."""
 
 
 def flush_all(deadline: float) -> None:
-    """Deliver what is queued anywhere, also at outputs that have been replaced and were written to after that."""
+    """Deliver the queued events of all outputs, including replaced ones that are still written to."""
     until = time.monotonic() + deadline
     for output in list(_running):
         output.flush(max(0.0, until - time.monotonic()))
@@ -152,7 +152,7 @@ def flush_all(deadline: float) -> None:
 def _before_fork() -> None:
     until = time.monotonic() + 1.0
     _held.locks = [
-        sink._lock for sink in list(_between_forks) if sink._lock.acquire(timeout=max(0.0, until - time.monotonic()))
+        sink._lock for sink in list(_fork_safe_sinks) if sink._lock.acquire(timeout=max(0.0, until - time.monotonic()))
     ]
 
 
@@ -165,7 +165,7 @@ def _after_fork_in_child() -> None:
     _after_fork()
     _running.clear()
     for output in list(_outputs):
-        output._forget()
+        output._reset()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

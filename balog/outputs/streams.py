@@ -1,4 +1,4 @@
-"""Whole lines into a stream that threads, forks and other writers share."""
+"""Whole lines for a stream that threads, forked processes and other writers share."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any, TextIO
 
 __all__ = ["data_stream", "hold_stdout", "keep_lines_whole", "lock", "write_data_line", "write_line"]
 
-# One lock for stdout and one for all else, so that a reader who is slow to take data holds up no line on stderr. They
-# are of the kind that a signal handler may take while its thread has it.
+# One lock for stdout and one for all other streams, so that a slow reader of data does not delay lines on stderr. They
+# are reentrant, for signal handlers that interrupt a write.
 _stdout_lock = threading.RLock()
 _other_lock = threading.RLock()
 _is_in_use = False
@@ -26,30 +26,30 @@ _PIPE_BUF = select.PIPE_BUF
 
 
 def lock(stream: TextIO) -> threading.RLock:
-    """Give the lock that a writer of lines to this stream has."""
+    """Return the lock for writes to a stream."""
     return _stdout_lock if stream is sys.stdout or stream is _held_stream else _other_lock
 
 
 def write_line(stream: TextIO, line: bytes) -> None:
-    """Write one line whole, after what was written to the stream before."""
+    """Write one whole line, after the text that was written to the stream before."""
     global _is_in_use
     with lock(stream):
         _is_in_use = True
         if _has_forked or len(line) > _PIPE_BUF:
-            with _pipe_alone(stream):
+            with _exclusive_pipe(stream):
                 _write_line(stream, line)
             return
         _write_line(stream, line)
 
 
 def _write_line(stream: TextIO, line: bytes) -> None:
-    if _kept_stream is None:
-        stream.flush()  # what print() still holds goes first
+    if _line_stream is None:
+        stream.flush()  # text that print() has buffered comes first
     else:
         _flush(stream)
     try:
         buffer = stream.buffer
-    except AttributeError:  # a stream that somebody replaced by a text-only one
+    except AttributeError:  # the stream was replaced by a text-only one
         stream.write(line.decode("utf-8", "replace"))
         stream.flush()
         return
@@ -64,14 +64,14 @@ def _write_line(stream: TextIO, line: bytes) -> None:
 
 
 def _flush(stream: Any) -> None:
-    if stream is _kept_stream is not None:
-        io.TextIOWrapper.flush(stream)  # type: ignore[arg-type]  # a line that is begun stays with its thread
+    if stream is _line_stream is not None:
+        io.TextIOWrapper.flush(stream)  # type: ignore[arg-type]  # incomplete lines stay in the buffer of their thread
     else:
         stream.flush()
 
 
 def _write_rest(buffer: Any, rest: bytes) -> None:
-    """Finish a line that was taken in part, as a pipe that somebody made non-blocking does, or ``python -u``."""
+    """Finish a line that was written partly, as into a non-blocking pipe or with ``python -u``."""
     while rest:
         try:
             written = buffer.write(rest)
@@ -93,18 +93,18 @@ def _is_flushed(buffer: Any) -> bool:
 
 
 def _wait_for_room(buffer: Any) -> None:
-    """Wait for a reader, as a blocking pipe would have done."""
+    """Wait until the reader makes room, as for a blocking pipe."""
     select.select([], [buffer], [], 1.0)
 
 
 @contextmanager
-def _pipe_alone(stream: TextIO) -> Iterator[None]:
-    """Keep other processes out while a line goes into a pipe: the system parts lines longer than ``PIPE_BUF``.
+def _exclusive_pipe(stream: TextIO) -> Iterator[None]:
+    """Lock a pipe against other processes, because the system splits writes longer than ``PIPE_BUF``.
 
-    Each writer has to ask for it. This one does for long lines, and for all lines once the process has forked.
+    The lock is advisory. It is used for long lines, and for all lines after the process has forked.
     """
     descriptor = None
-    with suppress(Exception):  # no file at all, or one that cannot be locked
+    with suppress(Exception):  # not a file, or it can't be locked
         number = stream.fileno()
         if stat.S_ISFIFO(os.fstat(number).st_mode):
             fcntl.lockf(number, fcntl.LOCK_EX)
@@ -117,55 +117,55 @@ def _pipe_alone(stream: TextIO) -> Iterator[None]:
                 fcntl.lockf(descriptor, fcntl.LOCK_UN)
 
 
-# -- text by whole lines ------------------------------------------------------------------------------------------
+# -- text in whole lines ------------------------------------------------------------------------------------------
 
-_MAX_BEGUN = 16 * 1024 * 1024
-_kept_stream: TextIO | None = None
-_begun: dict[int, list[str]] = {}
-"""What each thread has written without a newline so far, by the thread's id."""
+_MAX_PARTIAL = 16 * 1024 * 1024
+_line_stream: TextIO | None = None
+_partial_lines: dict[int, list[str]] = {}
+"""The incomplete line of each thread, by thread id."""
 
 
 def keep_lines_whole(stream: TextIO | None) -> None:
-    """Let text go into stdout by whole lines from now on.
+    """Write text for a stream in whole lines from now on.
 
-    ``print`` writes a line and its newline in two steps, between which another thread's line may come. So the stream's
-    ``write`` keeps what a thread has begun until its newline comes, or until that thread flushes. Only these two
-    methods of this one object change, and only when it is the usual kind of stream. Bytes that go past them, into
-    ``stream.buffer``, are whole by themselves; not so under ``python -u`` when they are longer than ``PIPE_BUF``.
+    ``print`` writes a line and its newline in two steps, between which another thread may write. Therefore the stream's
+    ``write`` buffers the incomplete line of a thread until its newline, or until that thread flushes. This replaces
+    two methods of this one object, and only of an ordinary text stream. Bytes that are written to ``stream.buffer``
+    stay whole, except with ``python -u`` if they are longer than ``PIPE_BUF``.
     """
-    global _kept_stream
-    if stream is None or type(stream) is not io.TextIOWrapper or stream is _kept_stream:
+    global _line_stream
+    if stream is None or type(stream) is not io.TextIOWrapper or stream is _line_stream:
         return
     _finish()
-    if _kept_stream is None:
+    if _line_stream is None:
         atexit.register(_finish)
-    _kept_stream = stream
+    _line_stream = stream
     stream.write = _write_text  # type: ignore[method-assign]
     stream.flush = _flush_text  # type: ignore[method-assign]
 
 
 def _write_text(text: str) -> int:
-    stream: Any = _kept_stream
+    stream: Any = _line_stream
     me = threading.get_ident()
-    if text[-1:] == "\n" and me not in _begun:
+    if text[-1:] == "\n" and me not in _partial_lines:
         _put(stream, text)
         return len(text)
     before, newline, rest = text.rpartition("\n")
     if newline:
-        _put(stream, "".join([*_begun.pop(me, ()), before, newline]))
+        _put(stream, "".join([*_partial_lines.pop(me, ()), before, newline]))
     if rest:
-        begun = _begun.setdefault(me, [])
+        begun = _partial_lines.setdefault(me, [])
         begun.append(rest)
-        if len(begun) % 4096 == 0 and sum(map(len, begun)) > _MAX_BEGUN:
+        if len(begun) % 4096 == 0 and sum(map(len, begun)) > _MAX_PARTIAL:
             _flush_text()
     return len(text)
 
 
 def _put(stream: Any, text: str, flush: bool = False) -> None:
-    """Write text; at once and alone when the process has forked, as a full buffer is written wherever a line is."""
+    """Write text. After a fork, flush it under the lock, because a full buffer is flushed in the middle of a line."""
     with _stdout_lock:
         if _has_forked:
-            with _pipe_alone(stream):
+            with _exclusive_pipe(stream):
                 io.TextIOWrapper.write(stream, text)
                 io.TextIOWrapper.flush(stream)
             return
@@ -175,36 +175,36 @@ def _put(stream: Any, text: str, flush: bool = False) -> None:
 
 
 def _flush_text() -> None:
-    _put(_kept_stream, "".join(_begun.pop(threading.get_ident(), ())), flush=True)
+    _put(_line_stream, "".join(_partial_lines.pop(threading.get_ident(), ())), flush=True)
 
 
 def _finish() -> None:
-    """Write what threads have begun and will not end, and let the stream be as it was."""
-    global _kept_stream
-    stream: Any = _kept_stream
-    _kept_stream = None
+    """Write the incomplete lines of all threads, and restore the stream's methods."""
+    global _line_stream
+    stream: Any = _line_stream
+    _line_stream = None
     if stream is not None:
         with suppress(AttributeError):
             del stream.write, stream.flush
         with suppress(Exception), _stdout_lock:
-            for begun in list(_begun.values()):
+            for begun in list(_partial_lines.values()):
                 stream.write("".join(begun))
-    _begun.clear()
+    _partial_lines.clear()
 
 
-# -- stdout in one hand -------------------------------------------------------------------------------------------
+# -- one writer for stdout ----------------------------------------------------------------------------------------
 
 _held_stream: TextIO | None = None
 _write_held: Callable[[bytes], None] | None = None
 
 
 def data_stream() -> TextIO:
-    """Give the stream that data go to: stdout, also while it is held."""
+    """Return the stream for data: stdout, also while it is held."""
     return _held_stream if _held_stream is not None else sys.stdout
 
 
 def write_data_line(line: bytes) -> None:
-    """Write one line to the stream of data, whole; through who holds it, so that it comes after what that one has."""
+    """Write one whole line to the stream for data, through its holder, so that the order is kept."""
     if _write_held is not None:
         _write_held(line)
     else:
@@ -213,13 +213,13 @@ def write_data_line(line: bytes) -> None:
 
 @contextmanager
 def hold_stdout(write: Callable[[bytes], None]) -> Iterator[TextIO]:
-    """Let all data for stdout go through one writer; give the stream.
+    """Send all data for stdout through one writer, and yield the stream.
 
-    It stays that of data whatever becomes of ``sys.stdout`` meanwhile.
+    It stays the stream for data, even if ``sys.stdout`` is replaced meanwhile.
 
     Args:
-        write: is given the lines of ``write_data_line`` meanwhile; called from any thread, also by a signal's handler
-            out of the middle of a write, and with nothing before a fork: what it has must not be written twice.
+        write: receives the lines of ``write_data_line``. It is called from any thread and from signal handlers during
+            a write. Before a fork it is called with ``b""`` and must flush its buffer.
     """
     global _held_stream, _write_held
     before = (_held_stream, _write_held)
@@ -235,7 +235,7 @@ def hold_stdout(write: Callable[[bytes], None]) -> Iterator[TextIO]:
 
 
 def _before_fork() -> None:
-    """Wait for the lines that are being written, and leave nothing in a buffer that a child would write again."""
+    """Wait for lines that are being written, and flush buffers, which a child would write again."""
     _stdout_lock.acquire()
     _other_lock.acquire()
     if _is_in_use:
@@ -255,7 +255,7 @@ def _after_fork() -> None:
 
 
 def _after_fork_in_child() -> None:
-    _begun.clear()  # the parent goes on with them
+    _partial_lines.clear()  # the parent completes them
     _after_fork()
 
 

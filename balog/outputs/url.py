@@ -1,4 +1,4 @@
-"""One way to open an output: by its name, its URL, or a broker's config of a sink."""
+"""Opening of outputs: by name, by URL, or by the config of a sink."""
 
 from __future__ import annotations
 
@@ -31,16 +31,20 @@ def open_output(where: str | Mapping[str, Any]) -> Output:
     """Open an output.
 
     Args:
-        where: ``singer``, ``stderr``, ``console``; ``file:PATH`` with ``max_bytes`` and ``backups``; a home of
-            topics, ``local:PATH``, ``sqs:REGION`` or ``kafka:HOST:PORT``, with ``topic`` (``events`` when not said)
-            beside the home's own options, and ``%2C`` for a comma where commas part outputs; ``store:PATH`` or
-            ``store:s3://BUCKET/PATH``, an archive, likewise; ``https://SERVICE``, an event service (``balog serve``),
-            with ``token_env`` or ``token_file`` for its bearer token, ``ca_file``, and ``spool``, a folder where
-            events wait while it is away, with ``sync``, the spool's window in seconds; or the config of a sink, as a
-            broker's has it.
+        where: one of these:
+
+            - ``singer``, ``stderr`` or ``console``
+            - ``file:PATH`` with ``max_bytes`` and ``backups``
+            - a topic backend, ``local:PATH``, ``sqs:REGION`` or ``kafka:HOST:PORT``, with ``topic`` (``events`` by
+              default) and the backend's own options, and ``%2C`` for a comma where commas separate outputs
+            - an archive, ``store:PATH`` or ``store:s3://BUCKET/PATH``, with ``topic``
+            - ``https://SERVICE``, an event service (``balog serve``), with ``token_env`` or ``token_file`` for its
+              bearer token, ``ca_file``, and ``spool``, a folder where events wait while the service can't be reached,
+              with ``sync``, the spool's window in seconds
+            - the config of a sink, as in a broker's config
 
     Raises:
-        ConfigError: no such output, or an option of it that cannot be.
+        ConfigError: the output does not exist, or an option is invalid.
         MissingExtraError: its packages are not installed.
     """
     if not isinstance(where, str):
@@ -62,7 +66,7 @@ def open_output(where: str | Mapping[str, Any]) -> Output:
     if scheme in ("sqs", "kafka"):
         if "@" in path:
             raise ConfigError(f"output {scheme}: has credentials in the URL; give them by the environment or a file")
-        return _open_sink({"type": "topic", "url": _home(where), "topic": topic})
+        return _open_sink({"type": "topic", "url": _topics_url(where), "topic": topic})
     if options:
         raise ConfigError(f"output {_name(where)}: no option {min(options)!r}; there is topic")
     if scheme == "local":
@@ -129,8 +133,8 @@ def _absolute(path: str) -> str:
         return path  # the sink rejects it with its own error
 
 
-def _home(where: str) -> str:
-    """Give the URL of a home of topics: all but the topic, spelled as it was but for commas in the place."""
+def _topics_url(where: str) -> str:
+    """Return the URL of the topics: without the option ``topic``, and with commas instead of ``%2C``."""
     place, _, query = where.partition("?")
     rest = "&".join(part for part in query.split("&") if part and part.partition("=")[0] != "topic")
     place = place.replace("%2C", ",").replace("%2c", ",")

@@ -1,4 +1,4 @@
-"""Where events go. One file a sink, all of one anatomy: a config struct that builds it, ``open``, ``write``, ``close``.
+"""Sinks: the destinations of events. One file per sink, each with a config struct, ``open``, ``write`` and ``close``.
 
 ``balog.outbound`` delivers events to them, with one thread per sink.
 """

@@ -1,4 +1,4 @@
-"""What a sink is: a config that builds it, and an object that takes batches."""
+"""The interface of a sink: a config that builds it, and an object that takes batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Batching", "Delivery", "Retrying", "Sink", "SinkConfig", "SinkError"
 
 
 class Delivery(NamedTuple):
-    """An event on its way: the event, and its encoding as one line without a newline."""
+    """An event, and its encoding as one line without a newline."""
 
     event: Event
     body: bytes
@@ -30,55 +30,55 @@ class Batching(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
 
 class Retrying(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Exponential backoff with full jitter; a longer ``Retry-After`` of the other side is kept to."""
+    """Exponential backoff with full jitter; a longer ``Retry-After`` of the server is respected."""
 
     first: Annotated[float, Meta(gt=0, le=3600, description="Seconds before the second try.")] = 0.1
     longest: Annotated[float, Meta(gt=0, le=3600, description="Seconds between tries at most.")] = 30.0
 
     def backoff(self) -> Backoff:
-        """Return the delays between tries."""
+        """Return the delays between attempts."""
         return Backoff(self.first, max(self.first, self.longest))
 
 
 class SinkOptions(Struct, kw_only=True):
-    """What every sink's config has; a sink's own struct inherits from this one."""
+    """The options of all sinks; each sink's config inherits from this struct."""
 
     where: Annotated[str, Meta(description="Takes only events for which this expression is true.")] | None = None
     batch: Batching = Batching()
     retry: Retrying = Retrying()
 
     def takes(self, event: Event) -> bool:
-        """Return whether the sink sends anything of such an event. Others are not queued; they count as filtered."""
+        """Return whether the sink sends anything of an event. Other events count as filtered and are not queued."""
         return True
 
 
 class Sink(Protocol):
-    """Where events go. One thread calls it, one batch at a time.
+    """A destination of events. One thread calls it, with one batch at a time.
 
-    A sink whose ``open`` does not ask the other side has a method ``probe`` too, for ``balog check --connect``: it
-    raises SinkError when the other side is not there or refuses who asks, and delivers nothing.
+    A sink whose ``open`` does not connect also has a method ``probe`` for ``balog check --connect``. It delivers
+    nothing and raises SinkError if the server can't be reached or refuses the credentials.
     """
 
     def open(self) -> None:
-        """Connect; called at the start, and again before the first batch if it raised. It leaves nothing behind.
+        """Connect. Called at the start, and again if it raised; a failed call must leave nothing open.
 
         Raises:
-            SinkError: the other side is not there; retryable says whether to try again.
+            SinkError: the server can't be reached; ``retryable`` says whether to try again.
         """
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Deliver a batch; when it returns, every event of it is safe at the other side.
+        """Deliver a batch. When this returns, the server has all events.
 
         Raises:
-            SinkError: none or not all of it was taken; what was not comes again if the error is retryable.
+            SinkError: some events were not taken; they come again if the error is retryable.
         """
 
     def close(self) -> None:
-        """Finish what is open. Called once, also after errors."""
+        """Finish open requests and release resources. Called once, also after errors."""
 
 
 class SinkConfig(Protocol):
-    """The part of a broker's config that describes one sink; ``SinkOptions`` are part of it."""
+    """The config of one sink; it includes the fields of ``SinkOptions``."""
 
     where: str | None
     batch: Batching
@@ -86,11 +86,11 @@ class SinkConfig(Protocol):
 
     @property
     def name(self) -> str:
-        """What the sink is called in messages to people: its type and where it goes, ``statsd localhost:8125``."""
+        """The sink's name in messages: its type and destination, such as ``statsd localhost:8125``."""
 
     def build(self) -> Sink:
-        """Make the sink, unopened.
+        """Return the sink, unopened. Secrets are read here.
 
         Raises:
-            ConfigError: something that the struct's types can't say; ``path`` is the field. Secrets are revealed here.
+            ConfigError: a value is invalid in a way that the struct's types can't express; ``path`` is the field.
         """

@@ -1,7 +1,7 @@
-"""Events into ClickHouse over its HTTP interface: a table for each payload type, made and grown as events come.
+"""Events into ClickHouse over its HTTP interface: a table per payload type, created and extended as events arrive.
 
-What a server of 2018 (18.16) understands is enough, and newer ones get better types; see ``clickhouse_table``. Errors
-are told apart by their codes (``src/Common/ErrorCodes.cpp`` of ClickHouse): statuses differ from version to version.
+Servers from 18.16 (2018) on are supported, and newer ones get better types; see ``clickhouse_table``. Errors are
+distinguished by their codes (``src/Common/ErrorCodes.cpp`` of ClickHouse): statuses differ from version to version.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["MOST_TABLES", "UNTYPED", "ClickHouseSink", "ClickHouseSinkConfig"]
 
 UNTYPED = "untyped"
-"""The table of events without a type, or with one that is no table's name; their payloads are kept as text."""
+"""The table of events without a type, or with one that is not a table name. Their payloads are stored as text."""
 
 MOST_TABLES = 300
-"""Types with a table of their own, for each sink; events of further ones go to ``untyped``."""
+"""Tables per sink at most; events of further types go to ``untyped``."""
 
 _TYPE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _MOST_MONTHS = 90
@@ -46,14 +46,14 @@ _MOST_MONTHS = 90
 
 _CODE = re.compile(rb"Code: (\d+)")
 _ROW = re.compile(rb"\(at row (\d+)\)")
-_EVENTS_FAULT = frozenset({6, 26, 27, 32, 33, 38, 41, 53, 69, 70, 72, 117, 130, 131, 349, 376, 441, 469, 675, 676, 691})
-"""Codes that find fault with a row: it can't be parsed, or its column can't hold it."""
+_INVALID_ROW = frozenset({6, 26, 27, 32, 33, 38, 41, 53, 69, 70, 72, 117, 130, 131, 349, 376, 441, 469, 675, 676, 691})
+"""Codes for an invalid row: it can't be parsed, or a column can't hold its value."""
 
 _VALUE = re.compile(rb"while read(?:ing)? the value of key ")
-"""What is said of a value, whatever the code is: that of an unknown element of an Enum is 49, its own mistake."""
+"""The message about an invalid value. Its code does not tell: an unknown element of an Enum has 49, a logical error."""
 
 _LAYOUT_CHANGED = frozenset({8, 10, 16, 47, 60})
-"""Codes for a table or column that is not there: somebody dropped it since it was looked at."""
+"""Codes for a table or column that was dropped since its columns were read."""
 
 _MOST_NAMED = 20
 _NEW_TABLE, _NEW_COLUMN = "create", "add a column to"
@@ -85,14 +85,14 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
         return f"clickhouse {self.url.rstrip('/')}/{self.database}"
 
     def build(self, pool: Any = None) -> ClickHouseSink:
-        """Make the sink.
+        """Return the sink, unopened.
 
         Args:
-            pool: asked in the place of a pool of the sink's own, see ``HttpClient``.
+            pool: used instead of a pool of its own; see ``HttpClient``.
 
         Raises:
-            ConfigError: a URL that is none, a password that is not there, a registry that can't be opened.
-            MissingExtraError: a package that the registry's place needs is not installed.
+            ConfigError: the URL is invalid, the password is missing, or the registry can't be opened.
+            MissingExtraError: the packages for the registry are not installed.
         """
         if "?" in self.url:
             raise ConfigError("has a ?; want where the server's paths begin", path="url")
@@ -114,9 +114,9 @@ class ClickHouseSink:
     """See ``ClickHouseSinkConfig``.
 
     Args:
-        client: of the server.
-        database: the tables'.
-        types_of: gives the columns of a type's fields as its schema has them; empty when it has none.
+        client: sends requests to the server.
+        database: the database of the tables.
+        types_of: returns the column types of a payload type's fields by its schema; empty without a schema.
     """
 
     def __init__(self, client: HttpClient, database: str, types_of: _SchemaTypes) -> None:
@@ -127,17 +127,17 @@ class ClickHouseSink:
         self._tables: dict[str, Table] = {}
 
     def open(self) -> None:
-        """Nothing to do: the first request connects."""
+        """Do nothing: the first request connects."""
 
     def probe(self) -> None:
-        """See whether the other side is there, and takes the user and the database; see ``Sink``."""
+        """Check that the server is reachable and accepts the user and the database; see ``Sink``."""
         self._ask("SELECT 1")
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Put a batch into its tables, an INSERT for each.
+        """Insert a batch into its tables, with one INSERT per table.
 
-        An INSERT of one month's events is there whole or not at all. What comes again replaces what is there, see
-        ``Dialect.create``. A value that is not of its column's type is rejected with its path.
+        An INSERT of one month's events is atomic. Events that come again replace the first ones; see
+        ``Dialect.create``. A value that does not fit its column's type is rejected with its path.
         """
         rejected: dict[int, str] = {}
         again: list[int] = []
@@ -177,8 +177,8 @@ class ClickHouseSink:
         """Write the events of a table.
 
         Args:
-            left: their numbers in the batch; what is written or rejected is taken out.
-            rejected: takes those that don't fit.
+            left: their indexes in the batch; those that are written or rejected are removed.
+            rejected: receives those that don't fit.
         """
         table = self._fit(name, batch, left)
         while left:
@@ -206,11 +206,11 @@ class ClickHouseSink:
     def _insert(
         self, name: str, rows: Sequence[bytes], numbers: Sequence[int], rejected: dict[int, str], named: int = 0
     ) -> None:
-        """Insert rows; without those that the server finds fault with, which are rejected.
+        """Insert rows, and reject those that the server refuses.
 
         Args:
-            named: rows that it has named so far: after some the rest is narrowed down by halves, which is quicker when
-                there are many.
+            named: how many rows the server has named so far. After ``_MOST_NAMED`` rows, the others are halved until
+                the invalid ones are found, which is faster if there are many.
         """
         target = f"{quoted(self._database)}.{quoted(name)}"
         columns = ", ".join(map(quoted, self._tables[name].columns))
@@ -221,7 +221,7 @@ class ClickHouseSink:
             if refusal.code in _LAYOUT_CHANGED:
                 del self._tables[name]
                 raise SinkError(f"{refusal}; the table changed, it is looked at again") from None
-            if refusal.code not in _EVENTS_FAULT and not refusal.is_value:
+            if refusal.code not in _INVALID_ROW and not refusal.is_value:
                 raise
             at = refusal.row or 0
             if len(rows) == 1:
@@ -236,8 +236,8 @@ class ClickHouseSink:
                 self._insert(name, rows[middle:], numbers[middle:], rejected, named)
 
     def _fit(self, name: str, batch: Sequence[Delivery], numbers: Sequence[int]) -> Table:
-        """Give the table, with a column for each field of these events."""
-        table = self._tables.get(name) or self._look(name)
+        """Return the table, with a column for each field of these events."""
+        table = self._tables.get(name) or self._read_table(name)
         if table is None:
             self._change(name, self._server.create(self._database, name), _NEW_TABLE)
             table = self._tables[name]
@@ -246,7 +246,7 @@ class ClickHouseSink:
             try:
                 payload = batch[number].event.payload
             except EventError:
-                continue  # which is said when its row is made
+                continue  # reported when its row is made
             for field in table.missing(payload):
                 wanted.setdefault(field, payload[field])
         if wanted:
@@ -258,21 +258,21 @@ class ClickHouseSink:
         return self._tables[name]
 
     def _change(self, name: str, statement: str, what: str) -> None:
-        """Make or alter a table, unless somebody else did it in the meantime."""
+        """Create or alter a table, unless another process did so in the meantime."""
         before = len(self._tables[name].columns) if name in self._tables else 0
-        trouble: SinkError | None = None
+        failure: SinkError | None = None
         try:
             self._ask(statement)
         except SinkError as error:
-            trouble = error
-        table = self._look(name)
-        if trouble is not None and (table is None or len(table.columns) <= before):
-            raise SinkError(f"can't {what} table {name}: {trouble}") from None
+            failure = error
+        table = self._read_table(name)
+        if failure is not None and (table is None or len(table.columns) <= before):
+            raise SinkError(f"can't {what} table {name}: {failure}") from None
         if table is None:
             raise SinkError(f"{self._client.place}: table {name} is not there after it was made")
 
-    def _look(self, name: str) -> Table | None:
-        """See what columns a table has; None when it is not there."""
+    def _read_table(self, name: str) -> Table | None:
+        """Read the columns of a table; None if it does not exist."""
         where = f"database = {_text(self._database)} AND table = {_text(name)}"
         answer = self._ask(f"SELECT name, type FROM system.columns WHERE {where} FORMAT JSONCompact")  # noqa: S608
         columns = {str(column): str(kind) for column, kind in _rows(answer, self._client.place)}
@@ -284,8 +284,8 @@ class ClickHouseSink:
     @property
     def _server(self) -> Dialect:
         if self._dialect is None:
-            ((said,),) = _rows(self._ask("SELECT version() FORMAT JSONCompact"), self._client.place)
-            numbers = [int(part) for part in re.findall(r"\d+", str(said))[:2]]
+            ((version,),) = _rows(self._ask("SELECT version() FORMAT JSONCompact"), self._client.place)
+            numbers = [int(part) for part in re.findall(r"\d+", str(version))[:2]]
             self._dialect = Dialect((numbers[0], numbers[1]) if len(numbers) == 2 else (0, 0))
         return self._dialect
 
@@ -293,11 +293,11 @@ class ClickHouseSink:
         return self._send("", query.encode(), {})
 
     def _send(self, query: str, body: bytes, settings: Mapping[str, str]) -> bytes:
-        """Send a query, in the body when there is no other; give the answer.
+        """Send a query and return the answer. A query without other data is sent as the body.
 
         Raises:
-            _Refusal: the server has something against it.
-            SinkError: no answer.
+            _Refusal: the server answered with an exception.
+            SinkError: the server did not answer.
         """
         given = {**({"query": query} if query else {}), **settings}
         path = f"/?{urlencode(given, quote_via=quote)}" if given else "/"
@@ -310,7 +310,7 @@ class ClickHouseSink:
             row = _ROW.search(error.answer.body)
             is_value = _VALUE.search(error.answer.body) is not None
             raise _Refusal(str(error), code, int(row[1]) if row else None, error.retry_after, is_value) from None
-        if answer.body.startswith(b"Code: "):  # said after the status had gone out
+        if answer.body.startswith(b"Code: "):  # an exception after the status was sent
             raise _Refusal(f"{self._client.place} answered {answer.body[:200]!r}", _code(answer.body) or 0, None, None)
         return answer.body
 
@@ -321,9 +321,12 @@ class ClickHouseSink:
 
 
 class _Refusal(SinkError):
-    """A server's exception, by its code; ``row`` is the row of the body that it is about, from 1.
+    """An exception of the server.
 
-    ``is_value`` when it is about a value in one of the rows.
+    Attributes:
+        code: its error code.
+        row: the row of the body that it names, from 1.
+        is_value: whether it is about a value in one of the rows.
     """
 
     def __init__(
@@ -336,7 +339,7 @@ class _Refusal(SinkError):
 
 
 class _SchemaTypes:
-    """Looks up the columns of a type's fields in its newest schema; none where it has none, or it is out of reach."""
+    """Returns the column types of a payload type's fields by its newest schema; empty without a reachable schema."""
 
     def __init__(self, place: str | None, options: Mapping[str, Any]) -> None:
         from balog.registry.registry import open_registry

@@ -1,8 +1,8 @@
-"""How events lie in a table of ClickHouse: its columns, what makes new ones, and a row for each event.
+"""Tables of ClickHouse: their columns, the types of new columns, and a row per event.
 
 The columns are those of ``balog load``'s tables: ``id``, ``timestamp``, ``channel``, ``level``, ``run_id`` and
 ``application``, then the payload's fields. ``timestamp_us`` is the exact time, in microseconds since the epoch, since a
-``DateTime`` has seconds alone and ends in 2105. ``payload_recovered`` is JSON text of what has no column.
+``DateTime`` has whole seconds only and ends in 2105. ``payload_recovered`` is the JSON text of fields without a column.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["MOST_COLUMNS", "RECOVERED", "Dialect", "Mismatch", "Table", "column_
 RECOVERED = "payload_recovered"
 
 MOST_COLUMNS = 500
-"""Fields of the payload with a column of their own, in one table; the same as in ``balog load``'s."""
+"""Payload fields with a column of their own per table, as in ``balog load``."""
 
 _FACILITY = ("id", "timestamp", "timestamp_us", "channel", "level", "run_id", "application")
-_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,119}")  # a dot would make a nested structure of it
-_HEAD = frozenset({"cls_type"})  # the table's name says it
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,119}")  # a dot would make it a nested structure
+_HEAD = frozenset({"cls_type"})  # it is the table's name
 _TAKEN = frozenset({*_FACILITY, RECOVERED})
 _WRAPPED = re.compile(r"(?:Nullable|LowCardinality)\((.*)\)")
 _INTEGER = re.compile(r"(U?)Int(8|16|32|64)")
@@ -37,20 +37,20 @@ _encoder = msgspec.json.Encoder()
 
 
 class Mismatch(ValueError):
-    """A value that its column can't hold; the message says where and what, without the value."""
+    """A value that its column can't hold. The message has its path and type, not the value."""
 
 
 class Dialect:
-    """What a server understands.
+    """The SQL that a server version supports.
 
     Args:
-        version: the server's, ``(18, 16)``.
+        version: the server's version, such as ``(18, 16)``.
 
     Attributes:
         timestamp: the type of the column ``timestamp``.
-        keyword: the type of texts of which there are few.
-        first, last: the moments that ``timestamp`` can hold; what is beyond becomes one of them.
-        settings: for every INSERT.
+        keyword: the type of strings with few distinct values.
+        first, last: the range of ``timestamp``; times outside are clamped to it.
+        settings: the settings of every INSERT.
     """
 
     def __init__(self, version: tuple[int, int]) -> None:
@@ -61,19 +61,19 @@ class Dialect:
         last = datetime(2299, 12, 31, 23, 59, 59) if is_fine else datetime(2105, 12, 31, 23, 59, 59)
         self.last = last.replace(tzinfo=timezone.utc)
         self._timespec = "microseconds" if is_fine else "seconds"
-        # A profile may say that an INSERT is answered before it is written.
+        # A profile may make the server answer before an INSERT is written.
         self.settings = {"async_insert": "0"} if version >= (21, 11) else {}
 
     def moment(self, timestamp: datetime) -> str:
-        """Write a time as the column takes it."""
+        """Return a time as text for the column ``timestamp``."""
         held = min(max(timestamp, self.first), self.last)
         return held.isoformat(" ", self._timespec)[:-6]
 
     def create(self, database: str, table: str) -> str:
-        """Write the statement that makes a table without the payload's columns.
+        """Return the statement that creates a table without the payload's columns.
 
-        An event that comes twice has the same sorting key, so the engine keeps one of the two when it merges parts, and
-        a query with FINAL sees one at once.
+        An event that comes twice has the same sorting key: the engine keeps one row when it merges parts, and a query
+        with FINAL returns one row at once.
         """
         text = f"Nullable({self.keyword})" if self.keyword == "String" else "LowCardinality(Nullable(String))"
         columns = [
@@ -93,11 +93,14 @@ class Dialect:
 
 
 class Table:
-    """A table as it is, and rows for it. ``room`` is for so many columns more.
+    """An existing table.
 
     Args:
-        columns: name → type, as the server says.
-        keeps_whole: put payloads into ``payload_recovered`` as they are: of events without a type.
+        columns: the types by column name, as the server reports them.
+        keeps_whole: store whole payloads in ``payload_recovered``; for events without a type.
+
+    Attributes:
+        room: how many more columns it may get.
     """
 
     def __init__(self, columns: Mapping[str, str], dialect: Dialect, *, keeps_whole: bool = False) -> None:
@@ -108,7 +111,7 @@ class Table:
         self.room = MOST_COLUMNS - sum(name not in _TAKEN for name in columns)
 
     def missing(self, payload: Mapping[str, Any]) -> list[str]:
-        """Give the fields of a payload that should have a column and have none."""
+        """Return the fields of a payload that need a new column."""
         if self._keeps_whole or self.room <= 0:
             return []
         known = self.columns
@@ -120,10 +123,10 @@ class Table:
         return [name for name in found if name not in _TAKEN][: self.room]
 
     def row(self, event: Event) -> bytes:
-        """Give an event as a line of JSONEachRow.
+        """Return an event as a line of JSONEachRow.
 
         Raises:
-            Mismatch: a value is not of its column's type.
+            Mismatch: a value does not fit its column's type.
             EventError: the payload can't be read.
         """
         header = event.header
@@ -159,9 +162,10 @@ class Table:
 
 
 def column_of_value(value: Any) -> str:
-    """Give the type of a column for a field of which nothing but a value is known.
+    """Return the column type for a field without a schema, by its first value.
 
-    A number is a double, since JSON does not tell 1 from 1.0, unless it is an integer that a double can't hold.
+    A number becomes a double, since JSON does not distinguish 1 from 1.0, unless it is an integer that a double can't
+    hold.
     """
     if isinstance(value, bool):
         return "Nullable(UInt8)"
@@ -173,7 +177,7 @@ def column_of_value(value: Any) -> str:
 
 
 def column_of_schema(schema: Any) -> str:
-    """Give the type of a column for a property's JSON Schema; what is no plain value is text, its JSON."""
+    """Return the column type for a property's JSON Schema. Objects and lists become JSON text."""
     kinds = schema.get("type") if isinstance(schema, dict) else None
     listed = kinds if isinstance(kinds, list) else [kinds]
     found = {kind for kind in listed if isinstance(kind, str)} - {"null"}
@@ -185,7 +189,7 @@ def column_of_schema(schema: Any) -> str:
 
 
 def quoted(name: str) -> str:
-    """Write an identifier."""
+    """Return an identifier in quotes."""
     return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
 
 
@@ -202,7 +206,7 @@ def _converter(kind: str) -> Callable[[Any], Any]:
         bits = int(integer[2])
         least, most = (0, (1 << bits) - 1) if integer[1] else (-(1 << bits - 1), (1 << bits - 1) - 1)
         return lambda value: _whole(value, least, most)
-    return lambda value: value  # somebody's own column: the server judges
+    return lambda value: value  # a column that users added: the server checks the value
 
 
 def _double(value: Any) -> Any:
@@ -218,7 +222,7 @@ def _double(value: Any) -> Any:
 def _whole(value: Any, least: int, most: int) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if not isinstance(value, int):  # the server would cut a fraction off, and let an integer run over
+    if not isinstance(value, int):  # the server would truncate fractions, and let integers overflow
         raise Mismatch(f"is {_word(value)}")
     if not least <= value <= most:
         raise Mismatch("is too large")

@@ -18,18 +18,18 @@ from balog.sinks.base import Delivery, SinkError
 from balog.sinks.datadog_agent import Agent, AgentClient
 from balog.sinks.datadog_json import (
     CountedSeconds,
-    Item,
+    DatadogItem,
     distribution_items,
     event_item,
     host_of,
-    is_too_old,
     log_item,
     now,
     series_items,
     tag_list,
+    time_error,
 )
 from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
-from balog.sinks.troubles import Halves, Troubles
+from balog.sinks.request_errors import PartialDeliveries, RequestErrors
 
 __all__ = ["DatadogSink", "DatadogSinkConfig"]
 
@@ -76,7 +76,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
         return f"datadog {self.agent.place if is_by_agent_only and self.agent else self.url or self.site}"
 
     def takes(self, event: Event) -> bool:
-        """See ``SinkOptions``."""
+        """Return whether the sink sends anything of an event; see ``SinkOptions``."""
         send = self._sent()
         return (
             "logs" in send
@@ -88,11 +88,11 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
         return set(self.send or (["metrics", "logs"] if self.api_key else ["metrics"]))
 
     def build(self) -> DatadogSink:
-        """Make the sink.
+        """Return the sink, unopened.
 
         Raises:
-            ConfigError: neither agent nor key, a site that is none, a key that is missing for what is sent.
-            MissingExtraError: a package is not there.
+            ConfigError: there is neither an agent nor a key, the site is invalid, or logs or events have no key.
+            MissingExtraError: a package is not installed.
         """
         if self.agent is None and self.api_key is None:
             raise ConfigError("is missing; give it, or an agent", path="api_key")
@@ -120,7 +120,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
 
 
 class DatadogSink:
-    """See ``DatadogSinkConfig``. Over HTTPS at least once; what an agent's socket has taken counts as delivered."""
+    """See ``DatadogSinkConfig``. At least once over HTTPS; at most once through an agent, which does not answer."""
 
     def __init__(
         self,
@@ -138,42 +138,42 @@ class DatadogSink:
         self._reader = MeasureReader(config, config.name)
         self._tags = tag_list({key: value for key, value in config.tags.items() if value})
         self._counted = CountedSeconds()
-        self._halves = Halves()
+        self._partial = PartialDeliveries()
 
     def open(self) -> None:
-        """Nothing to do: connections are made when they are needed."""
+        """Do nothing: connections are made when they are needed."""
 
     def probe(self) -> None:
-        """See whether Datadog is there and knows the key, see ``Sink``; of an agent, only whether its host is known."""
+        """Check that Datadog accepts the key, and that the host of an agent is known; see ``Sink``."""
         if self._agent is not None:
             self._agent.probe()
         if self._api is not None:
             self._api.probe("/api/v1/validate", "GET")
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Send a batch's metrics, logs and events, each kind in as few requests as it may."""
-        troubles, when = Troubles(), now()
+        """Send the metrics, logs and events of a batch, each kind in as few requests as possible."""
+        errors, when = RequestErrors(), now()
         taken: dict[str, set[int]] = {}
         measured: set[int] = set()
         if "metrics" in self._send:
-            measured = self._write_metrics(batch, when, troubles, taken)
+            measured = self._write_metrics(batch, when, errors, taken)
         if "logs" in self._send and self._logs is not None:
             items = [
                 log_item(index, event, self._config.source, self._service(event), self._tags, when)
                 for index, (event, _) in enumerate(batch)
-                if (index not in measured or event.cls_type == "run") and self._halves.lacks(_LOGS, event)
+                if (index not in measured or event.cls_type == "run") and self._partial.lacks(_LOGS, event)
             ]
-            taken[_LOGS] = self._post(self._logs, _LOGS, items, _Form(b"[", b"]", _MAX_LOGS_BODY, _MAX_LOGS), troubles)
+            taken[_LOGS] = self._post(self._logs, _LOGS, items, _Form(b"[", b"]", _MAX_LOGS_BODY, _MAX_LOGS), errors)
         if "events" in self._send and self._api is not None:
             found = (
                 event_item(index, event, self._service(event), self._tags, when)
                 for index, (event, _) in enumerate(batch)
-                if self._halves.lacks(_EVENTS, event)
+                if self._partial.lacks(_EVENTS, event)
             )
             items = [item for item in found if item is not None]
-            taken[_EVENTS] = self._post(self._api, _EVENTS, items, _Form(b"", b"", _MAX_SERIES_BODY, 1), troubles)
-        self._halves.settle(batch, taken, troubles.remaining)
-        troubles.finish()
+            taken[_EVENTS] = self._post(self._api, _EVENTS, items, _Form(b"", b"", _MAX_SERIES_BODY, 1), errors)
+        self._partial.settle(batch, taken, errors.remaining)
+        errors.finish()
 
     def close(self) -> None:
         """Close the connections."""
@@ -186,95 +186,97 @@ class DatadogSink:
         return self._config.service or (application[:100] if isinstance(application, str) else "")
 
     def _write_metrics(
-        self, batch: Sequence[Delivery], when: datetime, troubles: Troubles, taken: dict[str, set[int]]
+        self, batch: Sequence[Delivery], when: datetime, errors: RequestErrors, taken: dict[str, set[int]]
     ) -> set[int]:
-        """Send what a batch measures; give the events that are metrics, sent or not."""
+        """Send the measurements of a batch. Return the indexes of the events that are metrics, sent or not."""
         found = self._reader.read(batch)
         rejected = dict(found.rejected)
         services = {index: self._service(batch[index].event) for index, _ in found.measures}
         due = [
             (index, measure)
             for index, measure in found.measures
-            if self._halves.lacks(self._request_of(measure), batch[index].event)
+            if self._partial.lacks(self._request_of(measure), batch[index].event)
         ]
         if self._agent is not None:
             taken[_SERIES] = {index for index, _ in due}
             try:
                 self._agent.send([(index, measure, services[index]) for index, measure in due])
             except SinkError as error:
-                troubles.keep(error.remaining or (), error)
+                errors.keep(error.remaining or (), error)
                 taken[_SERIES] -= set(error.remaining or ())
         elif self._api is not None:
-            rejected.update((index, why) for index, measure in due if (why := is_too_old(measure.timestamp, when)))
+            rejected.update((index, why) for index, measure in due if (why := time_error(measure.timestamp, when)))
             kept = [(i, measure, host_of(batch[i].event)) for i, measure in due if i not in rejected]
             points = [item for item in kept if self._request_of(item[1]) == _SERIES]
             spread = [item for item in kept if self._request_of(item[1]) == _DISTRIBUTIONS]
             form = _Form(b'{"series":[', b"]}", _MAX_SERIES_BODY, 10_000)
             series = series_items(points, services, self._counted)
-            taken[_SERIES] = self._post(self._api, _SERIES, series, form, troubles)
+            taken[_SERIES] = self._post(self._api, _SERIES, series, form, errors)
             distributions = distribution_items(spread, services)
-            taken[_DISTRIBUTIONS] = self._post(self._api, _DISTRIBUTIONS, distributions, form, troubles)
-        troubles.reject(rejected)
+            taken[_DISTRIBUTIONS] = self._post(self._api, _DISTRIBUTIONS, distributions, form, errors)
+        errors.reject(rejected)
         return {*services, *rejected}
 
     def _request_of(self, measure: Measure) -> str:
         is_spread = self._agent is None and measure.kind == "timer" and self._config.timers == "distribution"
         return _DISTRIBUTIONS if is_spread else _SERIES
 
-    def _post(self, client: HttpClient, path: str, items: Sequence[Item], form: _Form, troubles: Troubles) -> set[int]:
-        """Post items, as many to a request as it may have; trouble that may pass leaves the rest for later.
+    def _post(
+        self, client: HttpClient, path: str, items: Sequence[DatadogItem], form: _Form, errors: RequestErrors
+    ) -> set[int]:
+        """Post items, as many per request as allowed. A retryable error leaves the rest for later.
 
         Returns:
-            The events all of whose items were taken.
+            The indexes of the events whose items were all taken.
         """
         missing: set[int] = set()
         waiting: list[int] = []
-        trouble: SinkError | None = None
+        failure: SinkError | None = None
         large = f"it does not fit into a request of {form.most_bytes} bytes"
 
         def refuse(indexes: Iterable[int], why: str) -> None:
-            troubles.reject(dict.fromkeys(indexes, why))
+            errors.reject(dict.fromkeys(indexes, why))
             missing.update(indexes)
 
         for part in form.parts(items, lambda item: refuse(item.indexes, large)):
             indexes = [index for item in part for index in item.indexes]
-            if trouble is not None:
+            if failure is not None:
                 waiting += indexes
                 continue
             try:
-                faults = _faults(client.post(path, form.join(part)).body)
+                reported = _errors_in(client.post(path, form.join(part)).body)
             except SinkError as error:
                 if isinstance(error, HttpStatusError) and error.answer.status in (401, 403):
                     error = SinkError(f"{error}; is the api_key right, and of this site?")
                 if error.retryable:
-                    waiting, trouble = indexes, error
+                    waiting, failure = indexes, error
                 else:
-                    troubles.keep(indexes, error)
+                    errors.keep(indexes, error)
                     missing.update(indexes)
                 continue
-            if faults:
-                refuse(indexes, faults)
+            if reported:
+                refuse(indexes, reported)
             for item in part:
                 self._counted.keep(item.seconds)
-        if trouble is not None:
-            troubles.keep(waiting, trouble)
+        if failure is not None:
+            errors.keep(waiting, failure)
         return {index for item in items for index in item.indexes} - missing.union(waiting)
 
 
 class _Form(Struct, frozen=True):
-    """How items make a body, and how much of them."""
+    """The form of a request body, and its limits."""
 
     begin: bytes
     end: bytes
     most_bytes: int
     most_items: int
 
-    def join(self, items: Sequence[Item]) -> bytes:
+    def join(self, items: Sequence[DatadogItem]) -> bytes:
         return self.begin + b",".join(item.body for item in items) + self.end
 
-    def parts(self, items: Sequence[Item], refuse: Callable[[Item], None]) -> Iterator[list[Item]]:
+    def parts(self, items: Sequence[DatadogItem], refuse: Callable[[DatadogItem], None]) -> Iterator[list[DatadogItem]]:
         room = self.most_bytes - len(self.begin) - len(self.end)
-        part: list[Item] = []
+        part: list[DatadogItem] = []
         size = 0
         for item in items:
             if len(item.body) > room:
@@ -296,8 +298,8 @@ class _Answer(Struct):
 _answer = msgspec.json.Decoder(_Answer)
 
 
-def _faults(body: bytes) -> str:
-    """Give what an answer of success finds fault with all the same; empty when it is content."""
+def _errors_in(body: bytes) -> str:
+    """Return the errors in an answer with a success status; empty if there are none."""
     if not body.strip():
         return ""
     try:

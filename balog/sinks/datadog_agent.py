@@ -16,7 +16,7 @@ from balog.local_path import local_path
 from balog.sinks.base import SinkError
 from balog.sinks.datadog_json import clean_name, tag_list
 from balog.sinks.measures import Measure
-from balog.sinks.pacing import Pace
+from balog.sinks.rate_limit import RateLimit
 
 __all__ = ["Agent", "AgentClient"]
 
@@ -24,7 +24,7 @@ _DATAGRAM, _UNIX_DATAGRAM = 1432, 8192
 
 
 class Agent(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Where an agent listens: UDP, or a Unix datagram socket."""
+    """The address of an agent: UDP, or a Unix datagram socket."""
 
     host: Annotated[str, Meta(min_length=1, max_length=253, description="The agent's name or address.")] = "localhost"
     port: Annotated[int, Meta(ge=1, le=65535, description="Its UDP port.")] = 8125
@@ -43,10 +43,10 @@ class Agent(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class AgentClient:
-    """Sends measurements, many to a datagram. At most once: nobody answers.
+    """Sends measurements, many per datagram, at most once: the agent does not answer.
 
     Args:
-        are_timers_gauges: timers go as gauges, and not as distributions.
+        are_timers_gauges: send timers as gauges instead of distributions.
 
     Raises:
         ConfigError: the socket is not a path on local disk.
@@ -64,27 +64,27 @@ class AgentClient:
         """Send measurements, each with its event's index and service.
 
         Raises:
-            SinkError: nobody listens; ``remaining`` are the events whose datagrams did not go out.
+            SinkError: the agent does not listen; ``remaining`` are the events whose datagrams were not sent.
         """
         client = self._client
         client.begin()
-        ways = {
+        senders = {
             "counter": client.increment,
             "gauge": client.gauge,
             "timer": client.gauge if self._are_timers_gauges else client.distribution,
         }
         with client:  # opens its buffer, and flushes it
             for _, measure, service in measures:
-                ways[measure.kind](clean_name(measure.name), measure.value, tags=tag_list(measure.tags, service))
-        if client.trouble is not None:
+                senders[measure.kind](clean_name(measure.name), measure.value, tags=tag_list(measure.tags, service))
+        if client.error is not None:
             rest = {index for index, _, _ in measures[client.sent :]}
-            raise SinkError(f"{self._agent.place}: {_reason(client.trouble)}", remaining=sorted(rest))
+            raise SinkError(f"{self._agent.place}: {_reason(client.error)}", remaining=sorted(rest))
 
     def probe(self) -> None:
-        """See whether there is such a host or socket; whether anybody listens, nobody says.
+        """Check that the host or socket exists. Datagrams don't show whether the agent listens.
 
         Raises:
-            SinkError: there is not.
+            SinkError: it does not exist.
         """
         agent = self._agent
         try:
@@ -111,44 +111,44 @@ def _reason(error: OSError) -> str:
 
 
 def _client(agent: Agent) -> Any:
-    """Make a client that tells of trouble: the package's own drops what it cannot send, and says so to nobody."""
+    """Return a client that reports errors; the package's own drops data that it can't send without an error."""
     try:
         from datadog.dogstatsd.base import DogStatsd
     except ImportError:
         raise MissingExtraError("the datadog sink by an agent", "sinks") from None
 
-    # Without a handler its warning of each packet would be on stderr; a sink's trouble is said once, by who runs it.
+    # Without a handler, its warning about each packet would go to stderr.
     logging.getLogger("datadog.dogstatsd").addHandler(logging.NullHandler())
 
-    pace = Pace(agent.rate)
+    rate_limit = RateLimit(agent.rate)
 
     class Client(DogStatsd):
         """See ``_client``.
 
         Attributes:
-            sent: measurements that have gone out since ``begin``.
-            trouble: what came between; nothing is sent after it.
+            sent: how many measurements were sent since ``begin``.
+            error: the first error since then; nothing is sent after it.
         """
 
         sent = 0
-        trouble: OSError | None = None
+        error: OSError | None = None
 
         def begin(self) -> None:
-            self.sent, self.trouble = 0, None
+            self.sent, self.error = 0, None
 
         def get_socket(self, telemetry: bool = False) -> Any:
-            if self.trouble is not None:
-                raise self.trouble
+            if self.error is not None:
+                raise self.error
             try:
                 found = super().get_socket(telemetry)
             except OSError as error:
-                self.trouble = error
+                self.error = error
                 raise
-            if isinstance(found, _Watched):
+            if isinstance(found, _CountingSocket):
                 return found
-            watched: Any = _Watched(found, self, pace)
-            self.socket = watched  # some versions ask for it once only
-            return watched
+            counting: Any = _CountingSocket(found, self, rate_limit)
+            self.socket = counting  # some versions call this only once
+            return counting
 
     return Client(
         host=None if agent.socket else agent.host,
@@ -160,23 +160,23 @@ def _client(agent: Agent) -> Any:
     )
 
 
-class _Watched:
-    """A socket that counts what it sends, not too fast, and keeps what it raises."""
+class _CountingSocket:
+    """A socket that counts the measurements it sends, limits their rate, and keeps its error."""
 
-    def __init__(self, real: Any, client: Any, pace: Pace) -> None:
+    def __init__(self, real: Any, client: Any, rate_limit: RateLimit) -> None:
         self._real = real
         self._client = client
-        self._pace = pace
+        self._rate_limit = rate_limit
 
     def send(self, data: bytes) -> int:
-        self._pace.wait()
+        self._rate_limit.wait()
         try:
             count: int = self._real.send(data)
-            # A refusal by this host is known at once; one from another comes with a later datagram.
+            # An error from this host is known at once; one from another host comes with a later datagram.
             if code := self._real.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                 raise OSError(code, os.strerror(code))
         except OSError as error:
-            self._client.trouble = error
+            self._client.error = error
             raise
         self._client.sent += data.rstrip(b"\n").count(b"\n") + 1
         return count

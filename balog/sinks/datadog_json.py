@@ -1,6 +1,6 @@
-"""Events as Datadog's HTTP API takes them: series, distributions, logs and events, each as one JSON object.
+"""Events in the form of Datadog's HTTP API: series, distributions, logs and events, each as one JSON object.
 
-https://docs.datadoghq.com/api/latest/ says what they hold, and the limits.
+Forms and limits: https://docs.datadoghq.com/api/latest/
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from balog.sinks.summary import cut, stack_trace, summarize
 
 __all__ = [
     "CountedSeconds",
-    "Item",
+    "DatadogItem",
     "clean_name",
     "distribution_items",
     "event_item",
     "host_of",
-    "is_too_old",
     "log_item",
     "now",
     "series_items",
     "tag_list",
+    "time_error",
 ]
 
 MAX_LOG = 1_000_000
-"""Bytes of one log; Datadog cuts off the rest itself, in the middle of the JSON."""
+"""Bytes of one log at most; Datadog would truncate a longer one in the middle of its JSON."""
 
 _MAX_SHORTENED = 100_000  # characters, of at most 4 bytes
 _MAX_STACK = 20_000
@@ -49,16 +49,19 @@ _LOG_PAST, _LOG_FUTURE = timedelta(hours=18), timedelta(hours=2)
 _COUNT, _GAUGE = 1, 3
 _STATUSES = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
 _ALERTS = {"WARNING": "warning", "ERROR": "error", "CRITICAL": "error"}
-_TOLD = frozenset({"cls_type", "message", "exception", "exc_text"})
-_TAKEN_OUT = frozenset({"fqdn", "application", "trace_id", "span_id"})
+_IN_OTHER_FIELDS = frozenset({"cls_type", "message", "exception", "exc_text"})
+_CONTEXT_IN_OTHER_FIELDS = frozenset({"fqdn", "application", "trace_id", "span_id"})
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Item(NamedTuple):
-    """A part of a request: its JSON, and the batch's indexes of the events that it tells of.
+class DatadogItem(NamedTuple):
+    """A part of a request.
 
-    ``seconds`` are the sums in it, for ``CountedSeconds.keep`` once it was taken.
+    Attributes:
+        body: its JSON.
+        indexes: the indexes in the batch of its events.
+        seconds: the sums in it, for ``CountedSeconds.keep`` after it was taken.
     """
 
     body: bytes
@@ -73,14 +76,14 @@ class _Series(NamedTuple):
 
 
 class CountedSeconds:
-    """Sums of each series' latest seconds, for one writer.
+    """The sums of the latest seconds of each series, for one writer.
 
-    Datadog keeps the later of two points of one series and second. A second point therefore has the sum, and a request
-    that comes again, after an answer was lost, changes nothing. Points of another sink, broker or machine would replace
-    each other too, so the series of each writer have a tag of their own.
+    Of two points of one series and second, Datadog keeps the later one. A second point therefore has the sum, and a
+    request that is repeated after a lost answer changes nothing. Points of other sinks, brokers or machines would
+    replace each other, too, so the series of each writer have a tag of their own.
 
     Attributes:
-        writer: the tag. It changes when a point comes for a second whose sums are forgotten.
+        writer: the tag. It changes when a point arrives for a second whose sums were evicted.
     """
 
     _MOST = 20_000
@@ -92,29 +95,29 @@ class CountedSeconds:
     def _begin(self) -> None:
         self.writer = f"balog_writer:{secrets.token_hex(6)}"
         self._sums.clear()
-        self._forgotten = -1
+        self._evicted = -1
 
     def check(self, second: int, key: Any) -> None:
-        """Become another writer if the sum of a series and second may have been forgotten."""
-        if second <= self._forgotten and key not in self._sums:
+        """Change the writer if the sum of a series and second may have been evicted."""
+        if second <= self._evicted and key not in self._sums:
             self._begin()
 
-    def plus(self, key: Any, value: float) -> float:
-        """Give the sum with a value that is about to be sent."""
+    def add_to(self, key: Any, value: float) -> float:
+        """Return the sum with a value that is about to be sent, without remembering it."""
         return _finite(self._sums.get(key, 0.0) + value)
 
     def keep(self, sums: Mapping[Any, float]) -> None:
-        """Remember sums that were taken."""
+        """Remember sums that Datadog took."""
         for key, total in sums.items():
             self._sums[key] = total
             self._sums.move_to_end(key)
         while len(self._sums) > self._MOST:
             (_, second), _ = self._sums.popitem(last=False)
-            self._forgotten = max(self._forgotten, second)
+            self._evicted = max(self._evicted, second)
 
 
-def is_too_old(timestamp: datetime, now: datetime) -> str | None:
-    """Say why Datadog would drop a point of this time in silence; None when it would not."""
+def time_error(timestamp: datetime, now: datetime) -> str | None:
+    """Return why Datadog would silently drop a point of this time; None if it would not."""
     if timestamp < now - _PAST:
         return f"{timestamp.isoformat()} is more than an hour ago, and Datadog drops such points"
     if timestamp > now + _FUTURE:
@@ -124,14 +127,14 @@ def is_too_old(timestamp: datetime, now: datetime) -> str | None:
 
 def series_items(
     measures: Iterable[tuple[int, Measure, str]], service: Mapping[int, str], counted: CountedSeconds
-) -> list[Item]:
-    """Give ``/api/v2/series`` of counters and gauges: a point for each second, the sum or the last level of it.
+) -> list[DatadogItem]:
+    """Return items for ``/api/v2/series``: a point per second, the sum of a counter or the last level of a gauge.
 
-    Counters have the tag of their writer too, see ``CountedSeconds``.
+    Counters also have the tag of their writer; see ``CountedSeconds``.
 
     Args:
-        measures: each with its event's index and host.
-        service: by index, what becomes the tag ``service``.
+        measures: counters and gauges, each with its event's index and host.
+        service: the values of the tag ``service``, by index.
     """
     groups: dict[tuple[_Series, str], dict[int, list[tuple[int, float]]]] = {}
     for index, measure, host in measures:
@@ -149,19 +152,19 @@ def series_items(
             value = values[-1][1]
             if kind == "counter":
                 key = (series, second)
-                sums[key] = value = counted.plus(key, _finite(sum(found for _, found in values)))
+                sums[key] = value = counted.add_to(key, _finite(sum(found for _, found in values)))
             points.append({"timestamp": second, "value": value})
         body: dict[str, Any] = {"metric": series.metric, "type": _GAUGE, "points": points, "tags": series.tags}
         if kind == "counter":
             body.update(type=_COUNT, interval=1, tags=(*series.tags, counted.writer))
         if series.host:
             body["resources"] = [{"type": "host", "name": series.host}]
-        items.append(Item(_encode(body), sorted({i for values in seconds.values() for i, _ in values}), sums))
+        items.append(DatadogItem(_encode(body), sorted({i for values in seconds.values() for i, _ in values}), sums))
     return items
 
 
-def distribution_items(measures: Iterable[tuple[int, Measure, str]], service: Mapping[int, str]) -> list[Item]:
-    """Give ``/api/v1/distribution_points`` of timers, in seconds."""
+def distribution_items(measures: Iterable[tuple[int, Measure, str]], service: Mapping[int, str]) -> list[DatadogItem]:
+    """Return items for ``/api/v1/distribution_points``: timers, in seconds."""
     groups: dict[_Series, dict[int, list[tuple[int, float]]]] = {}
     for index, measure, host in measures:
         series = _Series(clean_name(measure.name), tuple(tag_list(measure.tags, service.get(index, ""))), host)
@@ -177,12 +180,12 @@ def distribution_items(measures: Iterable[tuple[int, Measure, str]], service: Ma
         }
         if series.host:
             body["host"] = series.host
-        items.append(Item(_encode(body), sorted({i for values in seconds.values() for i, _ in values})))
+        items.append(DatadogItem(_encode(body), sorted({i for values in seconds.values() for i, _ in values})))
     return items
 
 
-def log_item(index: int, event: Event, source: str, service: str, tags: Sequence[str], now: datetime) -> Item:
-    """Give ``/api/v2/logs`` of an event; one that is too large loses its context, and its payload is text, cut off."""
+def log_item(index: int, event: Event, source: str, service: str, tags: Sequence[str], now: datetime) -> DatadogItem:
+    """Return an item for ``/api/v2/logs``. A large event loses its context, and its payload is truncated text."""
     header = event.header
     body: dict[str, Any] = {
         "message": summarize(event),
@@ -197,33 +200,36 @@ def log_item(index: int, event: Event, source: str, service: str, tags: Sequence
     if service:
         body["service"] = service
     timely = now - _LOG_PAST < header.timestamp < now + _LOG_FUTURE
-    # What is older is dropped, unless it is taken for a log of now.
+    # Datadog drops older logs, unless their timestamp is now.
     body["timestamp" if timely else "event_timestamp"] = header.timestamp.isoformat(timespec="milliseconds")
     ids = {key: header.context[key] for key in ("trace_id", "span_id") if isinstance(header.context.get(key), str)}
     if ids:
         body["dd"] = ids
     if error := _error(event):
         body["error"] = error
-    whole = {**body, "context": {key: value for key, value in header.context.items() if key not in _TAKEN_OUT}}
+    whole = {
+        **body,
+        "context": {key: value for key, value in header.context.items() if key not in _CONTEXT_IN_OTHER_FIELDS},
+    }
     try:
         whole["payload"] = event.payload
         if log := _log(event):
             whole["message"] = log.message if log.message.strip() else body["message"]
-            whole["payload"] = {key: value for key, value in event.payload.items() if key not in _TOLD}
+            whole["payload"] = {key: value for key, value in event.payload.items() if key not in _IN_OTHER_FIELDS}
         encoded = _encode(whole)
         if len(encoded) <= MAX_LOG:
-            return Item(encoded, [index])
+            return DatadogItem(encoded, [index])
     except (EventError, RecursionError):
-        pass  # nested too deep to be data, but its text can be read
+        pass  # too deeply nested to decode; its text is sent instead
     raw = bytes(event.raw_payload).decode("utf-8", "replace")
     body["payload_shortened"] = cut(raw, _MAX_SHORTENED)
     for key, value in ids.items():
         ids[key] = cut(value, _MAX_NAME)
-    return Item(_encode(body), [index])
+    return DatadogItem(_encode(body), [index])
 
 
-def event_item(index: int, event: Event, service: str, tags: Sequence[str], now: datetime) -> Item | None:
-    """Give ``/api/v1/events`` of a run or an error; None for any other event."""
+def event_item(index: int, event: Event, service: str, tags: Sequence[str], now: datetime) -> DatadogItem | None:
+    """Return an item for ``/api/v1/events`` for a run or an error; None for other events."""
     run = _run(event)
     if run is None and event.level not in ("ERROR", "CRITICAL"):
         return None
@@ -240,11 +246,11 @@ def event_item(index: int, event: Event, service: str, tags: Sequence[str], now:
         body["host"] = host
     if now - _LOG_PAST < event.header.timestamp < now + _FUTURE:
         body["date_happened"] = int(event.header.timestamp.timestamp())
-    return Item(_encode(body), [index])
+    return DatadogItem(_encode(body), [index])
 
 
 def host_of(event: Event) -> str:
-    """Give the event's host, at most 255 characters; empty when it says none."""
+    """Return the event's host, truncated to 255 characters; empty without one."""
     host = event.header.context.get("fqdn")
     return host[:255] if isinstance(host, str) else ""
 
@@ -289,13 +295,13 @@ _NOT_IN_TAGS = re.compile(r"[^\w./:-]+")
 
 @lru_cache(maxsize=4096)
 def clean_name(name: str) -> str:
-    """Give a metric's name as Datadog keeps it: begun by a letter, of ASCII letters, digits, ``_`` and ``.``"""
+    """Return a valid Datadog metric name: ASCII letters, digits, ``_`` and ``.``, beginning with a letter."""
     name = _NOT_IN_NAMES.sub("_", name)
     return (name if name[:1].isalpha() else f"m{name}")[:_MAX_NAME]
 
 
 def tag_list(tags: Mapping[str, str], service: str = "") -> list[str]:
-    """Give tags as Datadog keeps them, sorted: ``key:value`` begun by a letter, at most 200 characters."""
+    """Return valid Datadog tags, sorted: ``key:value``, beginning with a letter, at most 200 characters."""
     named = {"service": service, **tags} if service else tags
     return sorted(_clean_tag(key, value) for key, value in named.items())
 
@@ -308,5 +314,5 @@ def _clean_tag(key: str, value: str) -> str:
 
 
 def now() -> datetime:
-    """Give the time that limits are counted from."""
+    """Return the current time; limits are relative to it."""
     return datetime.now(timezone.utc)

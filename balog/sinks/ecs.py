@@ -1,7 +1,7 @@
-"""An event in the field names of the Elastic Common Schema, so that dashboards made for other logs show it.
+"""Events in the field names of the Elastic Common Schema, so that dashboards for other logs show them.
 
-Names and rules from the field reference of ECS 8.11 (elastic.co/guide/en/ecs). What ECS has no name for is under
-``balog``, each payload type in an object of its own: two types may have a field of the same name and of another kind.
+Names and rules are those of the field reference of ECS 8.11 (elastic.co/guide/en/ecs). Fields without a name in ECS are
+under ``balog``, each payload type in an object of its own: two types may have fields of one name and different types.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["ECS_VERSION", "ecs_document"]
 ECS_VERSION = "8.11.0"
 
 _MAX_LABELS = 100
-_MAX_LABEL = 1024  # characters; keywords are not indexed beyond that by the built-in templates
+_MAX_LABEL = 1024  # characters; the built-in templates don't index longer keywords
 _NAMED = {
     "application": ("service", "name"),
     "application_version": ("service", "version"),
@@ -34,13 +34,13 @@ _NO_FIELD = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def ecs_document(event: Event, timestamp: str) -> dict[str, Any]:
-    """Give the document of an event.
+    """Return the ECS document of an event.
 
-    Context that has no name in ECS becomes labels, which are texts; so do a log's own fields. A payload that is not
-    what its ``cls_type`` says is kept as it came.
+    Context without a name in ECS and a log's own fields become labels, which are strings. A payload that does not
+    match its ``cls_type`` is kept unchanged.
 
     Args:
-        timestamp: the event's, as RFC 3339.
+        timestamp: the event's timestamp (RFC 3339).
     """
     header = event.header
     document: dict[str, Any] = {
@@ -91,14 +91,14 @@ def _add_payload(document: dict[str, Any], labels: dict[str, str], event: Event)
         outcome = "success" if payload.outcome == "succeeded" else "failure"
         document["event"].update(outcome=outcome, duration=min(int(payload.duration * 1e9), 2**63 - 1))
         document.setdefault("process", {}).update(command_line=payload.command, exit_code=payload.exit_code)
-        # The last STATE has a shape of each tap's own, which no mapping would survive.
+        # The STATE has a different shape in each tap; as an object it would break the index mapping.
         ours["run"] = (
             {**event.payload, "state": _text(event.payload["state"])}
             if "state" in event.payload
             else (event.raw_payload)
         )
     elif not isinstance(payload, payloads.NullPayload):
-        # The bytes go through undecoded; Raw is copied, since the batch may outlive this document.
+        # The bytes pass undecoded; Raw is copied because it refers to the batch.
         ours["payload"] = {_NO_FIELD.sub("_", event.cls_type or "") or "unnamed": Raw(bytes(event.raw_payload))}
 
 
@@ -117,7 +117,7 @@ def _add_log(document: dict[str, Any], labels: dict[str, str], log: payloads.Log
 
 
 def _label(labels: dict[str, str], key: str, value: Any) -> None:
-    """Labels are flat, their keys have no dots, and not everything a program binds may become a field."""
+    """Add a label. Labels are flat, their keys have no dots, and their number is limited."""
     name = _NO_FIELD.sub("_", key)
     if name and value is not None and len(labels) < _MAX_LABELS:
         labels[name] = (value if isinstance(value, str) else _text(value))[:_MAX_LABEL]
@@ -126,7 +126,7 @@ def _label(labels: dict[str, str], key: str, value: Any) -> None:
 def _text(value: Any) -> str:
     try:
         return msgspec.json.encode(value).decode()
-    except (OverflowError, RecursionError):  # a number of more than 64 bits, a value that is nested too deep
+    except (OverflowError, RecursionError):  # a number of more than 64 bits, or a value that is too deeply nested
         return "…" if isinstance(value, dict | list) else str(value)
 
 

@@ -1,8 +1,8 @@
-"""Events into Elasticsearch or OpenSearch, by the bulk API, into a data stream or an index.
+"""Events into a data stream or an index of Elasticsearch or OpenSearch, through the bulk API.
 
-A document's ``_id`` is the event's id, so an event that comes twice is there once. The API's rules are those of its
-page "Bulk index or delete documents": a line that says what to do, a line with the document, an answer of 200 with the
-fate of each document in the order that they were sent.
+A document's ``_id`` is the event's id, so an event that comes twice is stored once. The API is described on the page
+"Bulk index or delete documents": a line with the action, a line with the document, and an answer of 200 with the status
+of each document in the same order.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
         return f"elastic {self.index or self.data_stream or DEFAULT_STREAM}"
 
     def build(self) -> ElasticSink:
-        """Make the sink.
+        """Return the sink, unopened.
 
         Raises:
-            ConfigError: a name that no data stream or index can have, a URL or credentials that are none.
+            ConfigError: the name of the data stream or index, the URL or the credentials are invalid.
         """
         if self.index is not None and self.data_stream is not None:
             raise ConfigError("give a data_stream or an index, not both", path="index")
@@ -128,7 +128,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class ElasticSink:
-    """See ``ElasticSinkConfig``. A data stream keeps an event once as long as it writes to the same backing index."""
+    """See ``ElasticSinkConfig``. A data stream stores an event once as long as its backing index does not change."""
 
     def __init__(self, client: HttpClient, target: str, *, is_stream: bool, ecs: bool, request_bytes: int) -> None:
         self._client = client
@@ -138,17 +138,17 @@ class ElasticSink:
         self._request_bytes = request_bytes
 
     def open(self) -> None:
-        """Nothing to do: the first request connects."""
+        """Do nothing: the first request connects."""
 
     def probe(self) -> None:
-        """See whether the other side is there, see ``Sink``."""
+        """Check that the server is reachable; see ``Sink``."""
         self._client.probe()
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Put a batch in requests of at most ``request_bytes``; a size that the other side refuses is not tried again.
+        """Send a batch in requests of at most ``request_bytes``, or less after the server refused that size.
 
-        A document that it refuses (400) is rejected, with its reason. One that it has already (409) is there. Every
-        other trouble of a single document is the server's (busy, a blocked or missing index) and may pass.
+        A document that the server refuses (400) is rejected with its reason. A document that exists already (409) was
+        delivered. Other errors of a document are temporary: the server is busy, or the index is blocked or missing.
         """
         documents = [self._document(delivery) for delivery in batch]
         rejected: dict[int, str] = {}
@@ -228,8 +228,8 @@ class ElasticSink:
 def _reason(item: _Item) -> str:
     error = item.error or _ItemError()
     cause = error.caused_by.reason if error.caused_by else None
-    said = ": ".join(part for part in (error.type, error.reason, cause) if part)
-    line = " ".join("".join(char if char.isprintable() else " " for char in said).split())
+    text = ": ".join(part for part in (error.type, error.reason, cause) if part)
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return f"{item.status} {line[:_MAX_REASON]}".rstrip()
 
 

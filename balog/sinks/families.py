@@ -1,7 +1,7 @@
-"""Measurements as Prometheus has them: families of series that add up, and their text.
+"""Prometheus metric families: measurements added up into series, and their text format.
 
 Names and labels follow Prometheus' "Metric and label naming" and "Writing client libraries": a counter ends in
-``_total``, a timer becomes a histogram that ends in ``_seconds``.
+``_total``, and a timer becomes a histogram that ends in ``_seconds``.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 from balog.errors import MissingExtraError
 from balog.sinks.measures import Kind, Measure
 
-__all__ = ["BUCKETS", "Change", "Families", "clean_label", "clean_metric_name", "registry_of"]
+__all__ = ["BUCKETS", "Families", "FamilyChange", "clean_label", "clean_metric_name", "registry_of"]
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
-"""Seconds up to which a histogram counts, unless told otherwise: from one request to a whole run."""
+"""Default upper bounds of histograms, in seconds: from one request to a whole run."""
 
 _MAX_FAMILIES = 1000
 _MAX_SERIES = 100_000
-_MAX_PLACES = 10_000
+_MAX_KNOWN = 10_000
 _SUFFIXES: dict[Kind, tuple[str, ...]] = {
     "counter": ("", "_total", "_created"),
     "timer": ("", "_bucket", "_count", "_sum", "_created"),
@@ -37,7 +37,7 @@ _Labels = tuple[tuple[str, str], ...]
 
 
 class _Histogram(NamedTuple):
-    counts: tuple[int, ...]  # of each bucket by itself, the last one without a bound
+    counts: tuple[int, ...]  # of each bucket, not cumulative; the last one has no upper bound
     sum: float
 
 
@@ -54,15 +54,15 @@ class _Entry(NamedTuple):
     before: float | _Histogram | None
 
 
-class Change(NamedTuple):
-    """What a batch did: why an event is refused, by its index, and what it takes to undo the rest."""
+class FamilyChange(NamedTuple):
+    """The changes by a batch: the reasons for refused events by index, and a journal to undo the rest."""
 
     refused: dict[int, str]
     journal: list[_Entry]
 
 
 class Families:
-    """Adds measurements up. Threads share it.
+    """Adds up measurements. Thread-safe.
 
     Args:
         buckets: upper bounds of the histograms, in seconds, ascending.
@@ -71,18 +71,18 @@ class Families:
     def __init__(self, buckets: Sequence[float] = BUCKETS) -> None:
         self._buckets = tuple(buckets)
         self._families: dict[str, _Family] = {}
-        self._owners: dict[str, str] = {}  # every name that a family's samples have, and the family's
+        self._owners: dict[str, str] = {}  # sample name -> family name
         self._series = 0
-        self._places: dict[int, tuple[dict[str, str], Kind, str, str, _Labels]] = {}
+        self._known_series: dict[int, tuple[dict[str, str], Kind, str, str, _Labels]] = {}
         self._lock = threading.Lock()
 
-    def add(self, found: Sequence[tuple[int, Measure]]) -> Change:
-        """Add measurements; those of an event are added all or none.
+    def add(self, found: Sequence[tuple[int, Measure]]) -> FamilyChange:
+        """Add measurements. Those of one event are added completely or not at all.
 
         Args:
-            found: each with its event's index; an event's stand together.
+            found: measurements with their events' indexes, grouped by event.
         """
-        change = Change({}, [])
+        change = FamilyChange({}, [])
         with self._lock:
             for index, measures in groupby(found, key=itemgetter(0)):
                 mark = len(change.journal)
@@ -94,13 +94,13 @@ class Families:
                     self._undo(change.journal, mark)
         return change
 
-    def undo(self, change: Change) -> None:
-        """Take a batch back, as if it had not come; no other one may have come after it."""
+    def undo(self, change: FamilyChange) -> None:
+        """Undo the changes by the last batch."""
         with self._lock:
             self._undo(change.journal, 0)
 
     def render(self) -> bytes:
-        """Give all that there is in Prometheus' text format 0.0.4.
+        """Return all families in Prometheus' text format 0.0.4.
 
         Raises:
             MissingExtraError: prometheus-client is not installed.
@@ -110,7 +110,7 @@ class Families:
         return generate_latest(self.registry())
 
     def registry(self) -> Any:
-        """Give a registry of prometheus-client with all that there is whenever it is asked.
+        """Return a registry of prometheus-client that collects the current families.
 
         Raises:
             MissingExtraError: prometheus-client is not installed.
@@ -118,11 +118,11 @@ class Families:
         return registry_of(self, "the sink prometheus")
 
     def describe(self) -> list[Any]:
-        """Give nothing: what will come is not known before; prometheus-client asks."""
+        """Return nothing, since families are not known in advance; prometheus-client calls this."""
         return []
 
     def collect(self) -> Iterator[Any]:
-        """Give each family as a ``Metric`` of prometheus-client."""
+        """Yield each family as a ``Metric`` of prometheus-client."""
         from prometheus_client.core import Metric
 
         with self._lock:
@@ -146,7 +146,7 @@ class Families:
 
     def _add(self, measure: Measure) -> _Entry:
         """Add one measurement; change nothing if that raises a ``ValueError``."""
-        name, labels = self._place(measure)
+        name, labels = self._series_of(measure)
         family = self._families.get(name)
         if measure.kind == "counter" and measure.value < 0:
             raise ValueError(f"the counter {name}_total cannot go down by {-measure.value:g}")
@@ -161,14 +161,14 @@ class Families:
         family.series[labels] = self._after(measure, before)
         return _Entry(name, labels, before)
 
-    def _place(self, measure: Measure) -> tuple[str, _Labels]:
-        """Give a measurement's family and series; remembered as long as the tags are the same object."""
+    def _series_of(self, measure: Measure) -> tuple[str, _Labels]:
+        """Return a measurement's family and series, cached by the identity of its tags."""
         kind, raw, _, tags, _ = measure
-        known = self._places.get(id(tags))
+        known = self._known_series.get(id(tags))
         if known is None or known[0] is not tags or known[1] != kind or known[2] != raw:
-            if len(self._places) >= _MAX_PLACES:
-                self._places.clear()
-            known = self._places[id(tags)] = (tags, kind, raw, family_name(kind, raw), _labels(measure))
+            if len(self._known_series) >= _MAX_KNOWN:
+                self._known_series.clear()
+            known = self._known_series[id(tags)] = (tags, kind, raw, family_name(kind, raw), _labels(measure))
         return known[3], known[4]
 
     def _after(self, measure: Measure, before: Any) -> float | _Histogram:
@@ -225,7 +225,7 @@ def _labels(measure: Measure) -> _Labels:
 
 @lru_cache(maxsize=4096)
 def family_name(kind: Kind, name: str) -> str:
-    """Give the name of the family of a metric: without ``_total`` for a counter, with ``_seconds`` for a timer."""
+    """Return the family name of a metric: without ``_total`` for a counter, with ``_seconds`` for a timer."""
     clean = clean_metric_name(name)
     if kind == "counter":
         return clean.removesuffix("_total") or clean
@@ -233,14 +233,14 @@ def family_name(kind: Kind, name: str) -> str:
 
 
 def clean_metric_name(name: str) -> str:
-    """Give a name of ``[a-zA-Z_][a-zA-Z0-9_]*``: ``:`` is for the rules of a Prometheus."""
+    """Return a name that matches ``[a-zA-Z_][a-zA-Z0-9_]*``; ``:`` is reserved for recording rules."""
     clean = re.sub(r"[^a-zA-Z0-9_]+", "_", name)
     return clean if clean[:1].isalpha() or clean.startswith("_") else f"_{clean}"
 
 
 @lru_cache(maxsize=4096)
 def clean_label(key: str) -> str:
-    """Give a label's name of ``[a-zA-Z_][a-zA-Z0-9_]*``; names that begin with ``__`` are Prometheus' own."""
+    """Return a label name that matches ``[a-zA-Z_][a-zA-Z0-9_]*``; a leading ``__`` is reserved by Prometheus."""
     clean = re.sub(r"_*[^a-zA-Z0-9_]+_*", "_", key)
     clean = "_" + clean.lstrip("_") if clean.startswith("__") else clean
     return clean if clean[:1].isalpha() or clean.startswith("_") else f"_{clean}"
@@ -248,15 +248,15 @@ def clean_label(key: str) -> str:
 
 @lru_cache(maxsize=4096)
 def clean_value(text: str) -> str:
-    """Give a label's value without control characters, which would break lines of the text format."""
+    """Return a label value without control characters, which would break the lines of the text format."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
 def registry_of(collector: Any, what: str) -> Any:
-    """Give a registry of prometheus-client that asks one collector whenever it is asked itself.
+    """Return a registry of prometheus-client with one collector.
 
     Args:
-        what: is shown, in the error.
+        what: the feature that needs the package, for the error.
 
     Raises:
         MissingExtraError: prometheus-client is not installed.

@@ -1,4 +1,4 @@
-"""Further headers of a sink's requests, as a config has them: texts, and secrets by reference."""
+"""Additional headers of a sink's requests: strings, and references to secrets."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Headers = Annotated[
 
 
 def reveal_headers(headers: Mapping[str, str | Secret], *, ours: str | None = None) -> dict[str, str]:
-    """Give headers with their secrets.
+    """Return headers with the values of their secrets.
 
     Args:
-        ours: the beginning of names that only the sink sets.
+        ours: the prefix of names that only the sink sets.
 
     Raises:
-        ConfigError: a secret that is not there, one that is given as text, a header that the sink sets itself.
+        ConfigError: a secret is missing or given as text, or the sink sets the header itself.
     """
     found = {}
     for name, value in headers.items():

@@ -1,6 +1,6 @@
-"""What the metric sinks read in events: counters, timers and gauges, with tags as text and few enough of them.
+"""Measurements in events, for the metric sinks: counters, timers and gauges, with a limited number of tags.
 
-A counter's value is a delta, a timer's is in seconds, a gauge's is the level now, as the Singer metrics have it.
+As in Singer metrics, a counter's value is a delta, a timer's is in seconds, and a gauge's is the current level.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 Kind = Literal["counter", "timer", "gauge"]
 
-_MAX_TAG = 200  # characters; Datadog's limit, and the smallest of those systems
+_MAX_TAG = 200  # characters; Datadog's limit, the smallest of the supported systems
 _TYPES = frozenset({"metric", "metrics", "run"})
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -48,16 +48,17 @@ class Measure(NamedTuple):
 
 
 def measures(event: Event) -> list[Measure]:
-    """Give the measurements that an event carries; none when it is not about numbers.
+    """Return the measurements of an event; empty for events of other types.
 
-    ``metric`` is one, ``metrics`` a gauge for each value. ``run`` gives the timer ``run_duration`` and the counter
-    ``runs``, both with the tag ``outcome``, the gauge ``run_succeeded`` (1 or 0), the counters ``run_records`` and
-    ``run_record_bytes`` with the tag ``stream``; and as far as they were measured the counters ``run_output_bytes`` and
-    ``run_junk_lines``, the timer ``run_cpu`` with the tag ``mode`` (user or system) and the gauge
-    ``run_peak_memory_bytes``.
+    - ``metric``: one measurement.
+    - ``metrics``: a gauge per value.
+    - ``run``: the timer ``run_duration`` and the counter ``runs`` with the tag ``outcome``; the gauge ``run_succeeded``
+      (1 or 0); the counters ``run_records`` and ``run_record_bytes`` with the tag ``stream``. If they were measured,
+      also the counters ``run_output_bytes`` and ``run_junk_lines``, the timer ``run_cpu`` with the tag ``mode`` (user
+      or system), and the gauge ``run_peak_memory_bytes``.
 
     Raises:
-        EventError: the payload is not what its ``cls_type`` says, or a timer is below zero.
+        EventError: the payload does not match its ``cls_type``, or a timer is below zero.
     """
     if event.cls_type not in _TYPES:
         return []
@@ -102,10 +103,10 @@ def is_measure(event: Event) -> bool:
 
 
 def text_tags(tags: Mapping[str, Any]) -> dict[str, str]:
-    """Give tags as text, at most 200 characters each.
+    """Return tags as strings of at most 200 characters.
 
-    An object's members become tags of their own (``context.account``), as the Meltano SDK's partition context wants it;
-    what is null, empty or nested deeper is left out.
+    The members of an object become tags of their own (``context.account``), for the partition context of the Meltano
+    SDK. Null, empty and more deeply nested values are left out.
     """
     found: dict[str, str] = {}
     for key, value in tags.items():
@@ -127,7 +128,7 @@ def _text(value: Any) -> str:
 
 
 class MeasureOptions(SinkOptions, kw_only=True):
-    """What every metric sink's config has; a sink's own struct inherits from this one."""
+    """The options of all metric sinks; each sink's config inherits from this struct."""
 
     prefix: Annotated[str, Meta(max_length=100, description="Comes before every metric's name, with a dot.")] = ""
     tags: Annotated[dict[_Name, str], Meta(max_length=50, description="Tags that every metric gets.")] = msgspec.field(
@@ -146,7 +147,7 @@ class MeasureOptions(SinkOptions, kw_only=True):
 
 
 class _Point(Struct, tag_field="cls_type", tag="metric"):
-    """A metric whose tags are left as they came, since most have come before."""
+    """A metric with undecoded tags, since most of them are known already."""
 
     type: Kind
     metric: str
@@ -160,21 +161,21 @@ _MAX_KNOWN = 10_000
 
 
 class Measured(NamedTuple):
-    """What a batch holds: each measurement with its event's index, and why an event is refused, by index."""
+    """The measurements of a batch with their events' indexes, and the reasons for rejected events by index."""
 
     measures: list[tuple[int, Measure]]
     rejected: dict[int, str]
 
 
 class MeasureReader:
-    """Reads batches with a sink's options put on what is in them.
+    """Reads the measurements of batches and applies a sink's options to them.
 
-    A metric that gets more than ``max_series`` sets of tags loses the tag that has the most values, which becomes
-    ``__other__`` (see ``Cardinality``); that is said once a metric, on stderr.
+    When a metric has more than ``max_series`` sets of tags, the tag with the most values becomes ``__other__`` (see
+    ``Cardinality``). This is reported on stderr once per metric.
 
     Args:
-        options: a sink's config.
-        name: the sink's, for what is said.
+        options: the sink's config.
+        name: the sink's name, for that report.
     """
 
     def __init__(self, options: MeasureOptions, name: str) -> None:
@@ -184,18 +185,18 @@ class MeasureReader:
         self._prefix = f"{options.prefix}." if options.prefix else ""
         self._cap = Cardinality(options.max_series)
         self._name = name
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self._known: dict[tuple[Kind, str, bytes], tuple[str, dict[str, str]]] = {}
 
     @property
     def folded(self) -> dict[str, int]:
-        """How many measurements had a tag replaced so far, by metric."""
+        """How many measurements had a tag replaced, by metric."""
         return self._cap.folded
 
     def read(self, batch: Sequence[Delivery]) -> Measured:
-        """Give what a batch measures, in its order, with prefix and tags as the sink wants them.
+        """Return the measurements of a batch, in its order, with the sink's prefix and tags.
 
-        Measurements of one series that came before have the same object as ``tags``, mostly.
+        Measurements of a known series usually share one object as ``tags``.
         """
         found = Measured([], {})
         for index, (event, _) in enumerate(batch):
@@ -204,7 +205,7 @@ class MeasureReader:
                 try:
                     point = _point.decode(event.raw_payload)
                 except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                    pass  # what is wrong with it is told below
+                    pass  # reported below
                 else:
                     key = (point.type, point.metric, bytes(point.tags))
                     known = self._known.get(key)
@@ -214,7 +215,7 @@ class MeasureReader:
                         continue
             try:
                 for measure in measures(event):
-                    shaped, is_folded = self._shaped(measure)
+                    shaped, is_folded = self._apply_options(measure)
                     found.measures.append((index, shaped))
                     if key is not None and not is_folded and len(key[1]) + len(key[2]) <= _MAX_KEY:
                         if len(self._known) >= _MAX_KNOWN:
@@ -224,8 +225,8 @@ class MeasureReader:
                 found.rejected[index] = str(error)
         return found
 
-    def _shaped(self, measure: Measure) -> tuple[Measure, bool]:
-        """Give a measurement as the sink wants it, and whether a tag of it was folded."""
+    def _apply_options(self, measure: Measure) -> tuple[Measure, bool]:
+        """Return a measurement with the sink's prefix and tags, and whether a tag was replaced by ``__other__``."""
         tags = measure.tags
         if self._only is not None or self._drop:
             kept = tags.keys() - self._drop if self._only is None else (tags.keys() & self._only)
@@ -233,8 +234,8 @@ class MeasureReader:
         name = self._prefix + measure.name
         capped = self._cap.admit(name, tags)
         is_folded = capped is not tags
-        if is_folded and name not in self._said and len(self._said) < 100:
-            self._said.add(name)
+        if is_folded and name not in self._reported and len(self._reported) < 100:
+            self._reported.add(name)
             complain(f"{self._name}: the metric {name} has too many sets of tags; more of them become __other__")
         return measure._replace(name=name, tags={**capped, **self._constant}), is_folded
 
@@ -243,5 +244,5 @@ _EXACT = 2.0**53  # from here on floats skip integers
 
 
 def format_number(value: float) -> str:
-    """Write a finite number in the fewest characters that read back as the same: ``1461``, ``0.1``, ``1e-07``."""
+    """Return the shortest text of a finite number that reads back as the same: ``1461``, ``0.1``, ``1e-07``."""
     return str(int(value)) if -_EXACT < value < _EXACT and value == int(value) else repr(value)

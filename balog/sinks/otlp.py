@@ -1,6 +1,6 @@
-"""Events to OpenTelemetry: logs and metrics by OTLP over HTTP, as a Collector and many products take them.
+"""Events to OpenTelemetry: logs and metrics by OTLP over HTTP, for a Collector and many products.
 
-https://opentelemetry.io/docs/specs/otlp/#otlphttp says which answers ask for another try.
+Retryable answers: https://opentelemetry.io/docs/specs/otlp/#otlphttp
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.sinks.base import Delivery, SinkError
 from balog.sinks.headers import Headers, reveal_headers
 from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
-from balog.sinks.otlp_json import has_time, logs_request, metrics_request
-from balog.sinks.troubles import Halves, Troubles
+from balog.sinks.otlp_json import is_representable, logs_request, metrics_request
+from balog.sinks.request_errors import PartialDeliveries, RequestErrors
 
 __all__ = ["OtlpSink", "OtlpSinkConfig"]
 
 _RETRYABLE = frozenset({429, 502, 503, 504})
-# The specification has the client give up on these too. They find fault with the config, so the events are kept.
-_CONFIGS_FAULT = frozenset({401, 403, 404, 405, 407})
+# By the specification these are not retryable, either. They are caused by the config, so the events are kept.
+_CONFIG_ERRORS = frozenset({401, 403, 404, 405, 407})
 _FIELDS = {"logs": b"resourceLogs", "metrics": b"resourceMetrics"}
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
 
@@ -63,14 +63,14 @@ class OtlpSinkConfig(MeasureOptions, tag_field="type", tag="otlp", forbid_unknow
         return f"otlp {self.url}"
 
     def takes(self, event: Event) -> bool:
-        """See ``SinkOptions``."""
+        """Return whether the sink sends anything of an event; see ``SinkOptions``."""
         return "logs" in self.send or is_measure(event)
 
     def build(self) -> OtlpSink:
-        """Make the sink.
+        """Return the sink, unopened.
 
         Raises:
-            ConfigError: a URL of one signal, a credential in plain text, bounds that don't rise.
+            ConfigError: the URL is for one signal, a header has a credential as text, or the bounds don't ascend.
         """
         if urlsplit(self.url).path.rstrip("/").endswith(("/v1/logs", "/v1/metrics", "/v1/traces")):
             raise ConfigError("is of one signal only; give what comes before /v1/", path="url")
@@ -87,68 +87,68 @@ class OtlpSinkConfig(MeasureOptions, tag_field="type", tag="otlp", forbid_unknow
 
 
 class OtlpSink:
-    """See ``OtlpSinkConfig``. At least once: what a broken connection leaves in doubt is sent again."""
+    """See ``OtlpSinkConfig``. At least once: after a broken connection, the request is sent again."""
 
     def __init__(self, config: OtlpSinkConfig, client: HttpClient) -> None:
         self._config = config
         self._client = client
         self._reader = MeasureReader(config, config.name) if "metrics" in config.send else None
-        self._halves = Halves()
+        self._partial = PartialDeliveries()
         self._writer = uuid4()
 
     def open(self) -> None:
-        """Nothing to do: connections are made when they are needed."""
+        """Do nothing: connections are made when they are needed."""
 
     def probe(self) -> None:
-        """See whether the receiver takes requests of what is sent, see ``Sink``; they are empty."""
+        """Check with empty requests that the receiver accepts the signals that are sent; see ``Sink``."""
         for signal, name in _FIELDS.items():
             if signal in self._config.send:
                 try:
                     _partial_success(self._client.post(f"/v1/{signal}", b'{"%b":[]}' % name).body)
                 except HttpStatusError as error:
-                    if error.answer.status != 400:  # some refuse what is empty, once they have seen who asks
+                    if error.answer.status != 400:  # some receivers refuse empty requests
                         raise
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Send a batch as one request for its logs and one for its metrics."""
-        config, troubles = self._config, Troubles()
+        """Send a batch in one request for its logs and one for its metrics."""
+        config, errors = self._config, RequestErrors()
         taken: dict[str, Collection[int]] = {}
         measured: set[int] = set()
         unlogged: set[int] = set()
         if self._reader is not None:
             found = self._reader.read(batch)
-            unfit = {index: why for index, measure in found.measures if (why := _unfit(measure))}
-            troubles.reject({**found.rejected, **unfit})
+            unfit = {index: why for index, measure in found.measures if (why := _value_error(measure))}
+            errors.reject({**found.rejected, **unfit})
             measured = {index for index, _ in found.measures if index not in unfit}
             unlogged = {*measured, *unfit, *found.rejected}
-            sent = {index for index in measured if self._halves.lacks("metrics", batch[index].event)}
+            sent = {index for index in measured if self._partial.lacks("metrics", batch[index].event)}
             measures = [(batch[index].event, measure) for index, measure in found.measures if index in sent]
             taken["metrics"] = self._post(
                 "metrics",
                 sent,
                 lambda: metrics_request(measures, config.resource, config.buckets, self._writer),
-                troubles,
+                errors,
             )
         if "logs" in config.send:
             logged = [
                 index
                 for index, (event, _) in enumerate(batch)
                 if (index not in unlogged or (event.cls_type == "run" and index in measured))
-                and self._halves.lacks("logs", event)
+                and self._partial.lacks("logs", event)
             ]
             events = [batch[index].event for index in logged]
-            taken["logs"] = self._post("logs", logged, lambda: logs_request(events, config.resource), troubles)
-        self._halves.settle(batch, taken, troubles.remaining)
-        troubles.finish()
+            taken["logs"] = self._post("logs", logged, lambda: logs_request(events, config.resource), errors)
+        self._partial.settle(batch, taken, errors.remaining)
+        errors.finish()
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
     def _post(
-        self, signal: Signal, indexes: Collection[int], encode: Callable[[], bytes], troubles: Troubles
+        self, signal: Signal, indexes: Collection[int], encode: Callable[[], bytes], errors: RequestErrors
     ) -> Collection[int]:
-        """Send a request, unless it has nothing to say; give the events that were taken."""
+        """Send a request unless it is empty. Return the indexes of the events that were taken."""
         if not indexes:
             return ()
         try:
@@ -156,10 +156,10 @@ class OtlpSink:
             partial = _partial_success(answer)
         except HttpStatusError as error:
             status = error.answer.status
-            is_kept = status in _RETRYABLE or status in _CONFIGS_FAULT or 300 <= status < 400
-            troubles.keep(indexes, SinkError(str(error), retryable=is_kept, retry_after=error.retry_after))
+            is_kept = status in _RETRYABLE or status in _CONFIG_ERRORS or 300 <= status < 400
+            errors.keep(indexes, SinkError(str(error), retryable=is_kept, retry_after=error.retry_after))
         except SinkError as error:
-            troubles.keep(indexes, error)
+            errors.keep(indexes, error)
         else:
             if not partial.refused:
                 return indexes
@@ -167,25 +167,25 @@ class OtlpSink:
             reason = f"the receiver refused {partial.refused} {unit} of a batch of {len(indexes)} events"
             reason += f": {partial.message[:200]}" if partial.message else ""
             if partial.refused >= len(indexes) and signal == "logs":
-                troubles.reject(dict.fromkeys(indexes, reason))
+                errors.reject(dict.fromkeys(indexes, reason))
                 return ()
-            # The answer does not say which, and forbids to send any of them again: the others are delivered.
-            troubles.refuse_unnamed(min(partial.refused, len(indexes)), reason)
+            # The answer does not name them, and none may be sent again, so the others count as delivered.
+            errors.refuse_unnamed(min(partial.refused, len(indexes)), reason)
             return indexes
         return ()
 
 
-def _unfit(measure: Measure) -> str | None:
-    """Say why a measurement can be no point of OTLP's."""
+def _value_error(measure: Measure) -> str | None:
+    """Return why OTLP can't represent a measurement; None if it can."""
     if measure.kind == "counter" and measure.value < 0:
         return f"{measure.name[:100]}: a counter cannot go down, by {measure.value:g}"
-    if not has_time(measure.timestamp):
+    if not is_representable(measure.timestamp):
         return f"{measure.name[:100]}: OTLP has no time like {measure.timestamp.isoformat()}"
     return None
 
 
 class _Partial(Struct):
-    """The answer's ``partialSuccess``; protobuf's JSON has 64-bit integers as text, but numbers are allowed."""
+    """The answer's ``partialSuccess``. In protobuf's JSON, 64-bit integers are strings or numbers."""
 
     rejectedLogRecords: int = 0
     rejectedDataPoints: int = 0

@@ -1,7 +1,7 @@
-"""Events as OTLP's JSON: log records, and sums, gauges and histograms, by the resource that they are of.
+"""Events in OTLP's JSON: log records, sums, gauges and histograms, grouped by resource.
 
-The form is opentelemetry-proto's, in the JSON mapping of https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding:
-ids in hex, 64-bit integers as text, enums as numbers. Names of attributes are those of the semantic conventions.
+The form is that of opentelemetry-proto in the JSON mapping of https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding:
+ids in hex, 64-bit integers as strings, enums as numbers. Attribute names are those of the semantic conventions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from balog.payload import LogPayload, RunPayload, read
 from balog.sinks.measures import Measure
 from balog.sinks.summary import stack_trace, summarize
 
-__all__ = ["any_value", "has_time", "logs_request", "metrics_request"]
+__all__ = ["any_value", "is_representable", "logs_request", "metrics_request"]
 
 _LONGEST_NAME = 255
 
@@ -36,13 +36,13 @@ _IN_RESOURCE = {
 }
 _DELTA = 1
 _BEFORE = 1000  # nanoseconds from the start of a delta to its first measurement
-_MAX_DEPTH = 16  # protobuf's parsers stop at 100 messages in one another; a level of JSON takes three
+_MAX_DEPTH = 16  # protobuf's parsers allow 100 nested messages; a level of JSON takes three
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_./-]")
 
 
 def logs_request(events: Sequence[Event], resource: Mapping[str, str]) -> bytes:
-    """Give the body of a request to ``/v1/logs``: a record for each event."""
+    """Return the body of a request to ``/v1/logs``: a record per event."""
     now = str(time.time_ns())
     groups: dict[tuple[str, ...], list[Event]] = {}
     for event in events:
@@ -65,14 +65,14 @@ def logs_request(events: Sequence[Event], resource: Mapping[str, str]) -> bytes:
 def metrics_request(
     measures: Iterable[tuple[Event, Measure]], resource: Mapping[str, str], bounds: Sequence[float], writer: UUID
 ) -> bytes:
-    """Give the body of a request to ``/v1/metrics``.
+    """Return the body of a request to ``/v1/metrics``.
 
-    A series gets one point for each second in which it was measured: the sum of its deltas, the histogram of its
-    timers, or the gauge's last level.
+    A series gets one point per second in which it was measured: the sum of its deltas, the histogram of its timers, or
+    the last level of the gauge.
 
     Args:
-        writer: makes ``service.instance.id``, unless the resource has one. OpenTelemetry's data model wants one writer
-            for each series: receivers drop or replace overlapping deltas of several.
+        writer: the source of ``service.instance.id``, unless the resource has one. OpenTelemetry's data model requires
+            one writer per series: receivers drop or replace overlapping deltas of several writers.
     """
     groups: dict[tuple[str, ...], tuple[Event, dict[tuple[str, str], dict[Any, list[Measure]]]]] = {}
     for event, measure in measures:
@@ -104,7 +104,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _encoded_record(event: Event, now: str) -> Raw:
-    """Give a record as JSON: as objects, a request of them wakes the garbage collector and takes twice the time."""
+    """Return a record as JSON. Encoding records one by one takes half the time, because it creates less garbage."""
     return Raw(_encode(_record(event, now)))
 
 
@@ -132,14 +132,14 @@ def _record(event: Event, now: str) -> dict[str, Any]:
 
 
 def _describe(event: Event, attributes: dict[str, Any]) -> Any:
-    """Give a record's body: text for what is a line for people, else the payload; the rest goes to the attributes."""
+    """Return a record's body: a log's message, or the whole payload. A log's other fields become attributes."""
     try:
         payload = read(event)
         whole: Any = event.payload
     except EventError:
         try:
             return event.payload
-        except EventError:  # nested too deep to be data
+        except EventError:  # too deeply nested to decode
             return bytes(event.raw_payload).decode("utf-8", "replace")
     if isinstance(payload, RunPayload):
         attributes.update(
@@ -179,7 +179,7 @@ def _number(measures: Sequence[Measure], bounds: Sequence[float]) -> dict[str, A
 def _histogram(measures: Sequence[Measure], bounds: Sequence[float]) -> dict[str, Any]:
     counts = [0] * (len(bounds) + 1)
     for measure in measures:
-        counts[bisect.bisect_left(bounds, measure.value)] += 1  # a bound is the last value of its bucket
+        counts[bisect.bisect_left(bounds, measure.value)] += 1  # upper bounds are inclusive
     values = [measure.value for measure in measures]
     return {
         **_point(measures),
@@ -199,7 +199,7 @@ def _total(measures: Sequence[Measure]) -> float:
 
 
 def _point(measures: Sequence[Measure]) -> dict[str, Any]:
-    """Give what all points have. A delta is of the time before it, so it starts before the first."""
+    """Return the fields that all points have. A delta covers the time before it, so it starts before the first one."""
     times = [int(_nanoseconds(measure.timestamp)) for measure in measures]
     return {
         "attributes": _attributes(measures[0].tags),
@@ -226,8 +226,8 @@ def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def any_value(value: Any, depth: int = 0) -> dict[str, Any]:
-    """Give plain data as OTLP's AnyValue; what is nested deeper than 16 levels becomes its JSON text."""
-    kind = type(value)  # half the time that a match takes, and a log has a dozen of these
+    """Return decoded JSON as OTLP's AnyValue. Below 16 levels, values become JSON text."""
+    kind = type(value)  # twice as fast as match
     if kind is str:
         return {"stringValue": value}
     if kind is int:
@@ -246,13 +246,13 @@ def any_value(value: Any, depth: int = 0) -> dict[str, Any]:
     return {"arrayValue": {"values": [any_value(item, deeper) for item in value]}}
 
 
-def has_time(timestamp: datetime) -> bool:
-    """Tell whether OTLP's 64 bits have such a time, as a point must."""
+def is_representable(timestamp: datetime) -> bool:
+    """Return whether a point can have such a time in OTLP's 64 bits."""
     return int(_nanoseconds(timestamp)) > _BEFORE
 
 
 def _nanoseconds(timestamp: datetime) -> str:
-    """Give nanoseconds since 1970 as text; 0, which stands for unknown, when OTLP's 64 bits have no such time."""
+    """Return nanoseconds since 1970 as text; 0, which means unknown, if the time does not fit into 64 bits."""
     passed = timestamp - _EPOCH
     nanoseconds = (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1000
     return str(nanoseconds) if 0 < nanoseconds < 2**64 else "0"

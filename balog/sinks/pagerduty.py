@@ -1,7 +1,6 @@
 """Errors and failed runs as PagerDuty incidents, by the Events API v2; a run that succeeds resolves them.
 
-https://developer.pagerduty.com/docs/events-api-v2/trigger-events/ says what a request holds, and which answers ask for
-another try.
+Requests and retryable answers: https://developer.pagerduty.com/docs/events-api-v2/trigger-events/
 """
 
 from __future__ import annotations
@@ -81,16 +80,16 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
         return f"pagerduty {self.url}"
 
     def takes(self, event: Event) -> bool:
-        """See ``SinkOptions``."""
+        """Return whether the sink sends anything of an event; see ``SinkOptions``."""
         if event.cls_type == "run":
             return True
         return self.level is not None and event.level is not None and LEVELS[event.level] >= LEVELS[self.level]
 
     def build(self) -> PagerDutySink:
-        """Make the sink.
+        """Return the sink, unopened.
 
         Raises:
-            ConfigError: a key that is none, or a field whose value no later run has again.
+            ConfigError: the key is invalid, or a field has another value in each run.
         """
         fields = self.fields if self.fields is not None else [] if self.pipeline else ["application"]
         for number, field in enumerate(fields):
@@ -110,7 +109,7 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
 
 @dataclass
 class _Call:
-    """One request, and what it stands for: the batch's indexes of the events that it tells of."""
+    """One request, and the indexes in the batch of the events that it covers."""
 
     action: str
     key: str
@@ -122,8 +121,8 @@ class _Call:
 class PagerDutySink:
     """See ``PagerDutySinkConfig``. At least once; a repeated trigger or resolve changes nothing.
 
-    The deduplication key has nothing in it that changes from run to run. So the broker of a later run, which knows
-    nothing of this one, resolves what this one triggered; a resolve of what is not open is taken and does nothing.
+    The deduplication key is the same in each run. The broker of a later run, which knows nothing of this one, can
+    therefore resolve its incidents. PagerDuty accepts the resolve of an incident that is not open, and ignores it.
     """
 
     def __init__(
@@ -134,17 +133,17 @@ class PagerDutySink:
         self._threshold = threshold
         self._pipeline = pipeline
         self._fields = fields
-        self._failed: dict[str, set[str]] = {}  # by key the commands whose last run, of those seen here, failed
+        self._failed: dict[str, set[str]] = {}  # deduplication key -> the commands whose last run failed
 
     def open(self) -> None:
-        """Nothing to do: connections are made when they are needed."""
+        """Do nothing: connections are made when they are needed."""
 
     def probe(self) -> None:
-        """See whether the other side is there, see ``Sink``."""
+        """Check that the server is reachable; see ``Sink``."""
         self._client.probe()
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Trigger and resolve, in the events' order; triggers of one incident in a row go as one request."""
+        """Trigger and resolve incidents in the order of the events, with one request for consecutive triggers."""
         calls = self._plan(batch)
         rejected: dict[int, str] = {}
         for number, call in enumerate(calls):
@@ -172,13 +171,13 @@ class PagerDutySink:
             if action is None:
                 continue
             key = self._key(event)
-            if not self._is_news(action, key, event):
+            if not self._changes_incident(action, key, event):
                 continue
             severity = _severity(event)
             call = last.get(key)
             if call is not None and call.action == action:
                 call.indexes.append(index)
-                call.severity = min(call.severity, severity, key=_BY_WEIGHT.index)
+                call.severity = min(call.severity, severity, key=_BY_SEVERITY.index)
                 continue
             last[key] = call = _Call(action, key, event, severity, [index])
             calls.append(call)
@@ -192,8 +191,8 @@ class PagerDutySink:
             return None
         return "trigger"
 
-    def _is_news(self, action: str, key: str, event: Event) -> bool:
-        """Tell whether an incident changes by it: a success does not resolve what another command's failure began."""
+    def _changes_incident(self, action: str, key: str, event: Event) -> bool:
+        """Return whether an action changes an incident; a success does not resolve another command's failure."""
         run = _run(event)
         if run is None:
             return True
@@ -255,18 +254,18 @@ class PagerDutySink:
             if len(body) <= _MAX_BODY:
                 return body
         except (EventError, RecursionError):
-            pass  # nested too deep to be data, but its text can be read
+            pass  # too deeply nested to decode; its text is sent instead
         raw = bytes(event.raw_payload).decode("utf-8", "replace")
         payload["custom_details"] = {**details, "payload_shortened": cut(raw, _MAX_SHORTENED)}
         return msgspec.json.encode(request)
 
 
-_BY_WEIGHT = ("critical", "error", "warning", "info")
+_BY_SEVERITY = ("critical", "error", "warning", "info")
 
 
 def _severity(event: Event) -> str:
     severity = _SEVERITIES[event.level or "ERROR"]
-    return min(severity, "error", key=_BY_WEIGHT.index) if _run(event) else severity
+    return min(severity, "error", key=_BY_SEVERITY.index) if _run(event) else severity
 
 
 def _headline(event: Event, application: str) -> str:

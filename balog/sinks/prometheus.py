@@ -1,7 +1,6 @@
-"""Metrics into Prometheus: scraped from here, pushed to a pushgateway, or as a file for the node exporter.
+"""Metrics for Prometheus: scraped from here, pushed to a pushgateway, or in a file for the node exporter.
 
-Counters and histograms add up for as long as the broker runs and begin at zero with the next one, as Prometheus expects
-of a program that starts again.
+Counters and histograms add up while the broker runs and restart at zero with the next one, as Prometheus expects.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Pushgateway(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Where to push, and the group that is this broker's there."""
+    """The address of a pushgateway, and the group of this broker."""
 
     url: Url
     job: Annotated[str, Meta(min_length=1, max_length=200, description="The label job of what is pushed.")]
@@ -57,7 +56,7 @@ class Textfile(Struct, forbid_unknown_fields=True, kw_only=True):
 class PrometheusSinkConfig(
     MeasureOptions, tag_field="type", tag="prometheus", forbid_unknown_fields=True, kw_only=True
 ):
-    """Give counters, timers and gauges to a Prometheus in one of three ways."""
+    """Expose counters, timers and gauges to a Prometheus in one of three ways."""
 
     listen: Listen | None = None
     pushgateway: Pushgateway | None = None
@@ -66,7 +65,7 @@ class PrometheusSinkConfig(
         tuple[Annotated[float, Meta(gt=0, le=1e9)], ...],
         Meta(min_length=1, max_length=100, description="Upper bounds of the histograms of timers, seconds, ascending."),
     ] = BUCKETS
-    batch: Batching = Batching(age=1.0)  # each batch is a push of everything
+    batch: Batching = Batching(age=1.0)  # each batch pushes all metrics
 
     @property
     def name(self) -> str:
@@ -76,14 +75,14 @@ class PrometheusSinkConfig(
         return f"prometheus {self.pushgateway.url if self.pushgateway else self.textfile.path if self.textfile else ''}"
 
     def takes(self, event: Event) -> bool:
-        """See ``SinkOptions``."""
+        """Return whether the sink sends anything of an event; see ``SinkOptions``."""
         return is_measure(event)
 
     def build(self) -> PrometheusSink:
-        """Make the sink.
+        """Return the sink, unopened.
 
         Raises:
-            ConfigError: none or several of the three ways, buckets that don't ascend, or a part of the way is wrong.
+            ConfigError: not exactly one of the three ways is given, or an option is invalid.
             MissingExtraError: prometheus-client is not installed.
         """
         ways = [way for way in (self.listen, self.pushgateway, self.textfile) if way is not None]
@@ -92,29 +91,29 @@ class PrometheusSinkConfig(
         if any(one >= two for one, two in zip(self.buckets, self.buckets[1:])):
             raise ConfigError("want numbers that ascend", path="buckets")
         families = Families(self.buckets)
-        families.registry()  # says what is not installed
+        families.registry()  # raises if the package is not installed
         way = ways[0]
-        outlet: _Outlet
+        exporter: _Exporter
         if isinstance(way, Listen):
-            outlet = ScrapeServer(way, families)
+            exporter = ScrapeServer(way, families)
         elif isinstance(way, Pushgateway):
-            outlet = _Push(way, families)
+            exporter = _Push(way, families)
         else:
-            outlet = _File(way, families)
-        return PrometheusSink(MeasureReader(self, self.name), families, outlet)
+            exporter = _File(way, families)
+        return PrometheusSink(MeasureReader(self, self.name), families, exporter)
 
 
-class _Outlet(Protocol):
-    """One of the three ways to a Prometheus."""
+class _Exporter(Protocol):
+    """One of the three ways to give metrics to a Prometheus."""
 
     def open(self) -> None:
         """See ``Sink``."""
 
     def publish(self) -> None:
-        """Make what the families hold now known.
+        """Publish the current values of all families.
 
         Raises:
-            SinkError: it is not known; the batch will be taken back.
+            SinkError: they were not published; the batch is undone.
         """
 
     def close(self) -> None:
@@ -122,30 +121,30 @@ class _Outlet(Protocol):
 
 
 class PrometheusSink:
-    """See ``PrometheusSinkConfig``. What a batch adds is taken back when it can't be published, and comes again."""
+    """See ``PrometheusSinkConfig``. A batch that can't be published is undone and retried."""
 
-    def __init__(self, reader: MeasureReader, families: Families, outlet: _Outlet) -> None:
+    def __init__(self, reader: MeasureReader, families: Families, exporter: _Exporter) -> None:
         self._reader = reader
         self._families = families
-        self._outlet = outlet
+        self._exporter = exporter
 
     def open(self) -> None:
-        """Listen, or see whether the file can be written."""
-        self._outlet.open()
+        """Listen, or check that the file's folder exists."""
+        self._exporter.open()
 
     def probe(self) -> None:
-        """See whether a pushgateway is there, see ``Sink``."""
-        if isinstance(self._outlet, _Push):
-            self._outlet.probe()
+        """Check that a pushgateway is reachable; see ``Sink``."""
+        if isinstance(self._exporter, _Push):
+            self._exporter.probe()
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Add what a batch measures, and publish all; see ``Sink``."""
+        """Add the measurements of a batch and publish all families; see ``Sink``."""
         found = self._reader.read(batch)
         change = self._families.add([item for item in found.measures if item[0] not in found.rejected])
         rejected = {**found.rejected, **change.refused}
         if change.journal:
             try:
-                self._outlet.publish()
+                self._exporter.publish()
             except SinkError as error:
                 self._families.undo(change)
                 raise SinkError(
@@ -163,12 +162,12 @@ class PrometheusSink:
             )
 
     def close(self) -> None:
-        """Wait for a last scrape if that was asked for, and stop listening."""
-        self._outlet.close()
+        """Wait up to ``linger`` seconds for a last scrape, and stop listening."""
+        self._exporter.close()
 
 
 class _Push:
-    """Replaces this broker's group in a pushgateway, or with ``keep_others`` the metrics in it that it has."""
+    """Replaces this broker's group in a pushgateway, or with ``keep_others`` only the metrics that it has."""
 
     def __init__(self, config: Pushgateway, families: Families) -> None:
         self._families = families
@@ -194,10 +193,10 @@ class _Push:
         self._headers = headers
 
     def open(self) -> None:
-        """Nothing to do: the first push connects."""
+        """Do nothing: the first push connects."""
 
     def probe(self) -> None:
-        """See whether it answers."""
+        """Check that the pushgateway answers."""
         self._client.probe("/-/ready", "GET")
 
     def publish(self) -> None:
@@ -209,14 +208,14 @@ class _Push:
 
 
 def _segment(key: str, value: str) -> str:
-    """Give a label as two parts of a path, as the pushgateway's README has it: base64 for what a path can't hold."""
+    """Return a label as two segments of a path; in base64 if needed (see the pushgateway's README)."""
     if "/" in value or not value:
         return f"{key}@base64/{base64.urlsafe_b64encode(value.encode()).decode() or '='}"
     return f"{key}/{quote(value, safe='')}"
 
 
 class _File:
-    """Writes a file beside the one that is wanted, and puts it in its place."""
+    """Replaces a file atomically."""
 
     def __init__(self, config: Textfile, families: Families) -> None:
         self._path = Path(local_path(config.path, "textfile.path"))
@@ -231,7 +230,7 @@ class _File:
     def publish(self) -> None:
         data = self._families.render()
         try:
-            # The collector passes over a hidden name that does not end in .prom.
+            # The collector ignores the temporary file, since its name does not end in .prom.
             with replacing(self._path, syncs_folder=False) as file:
                 os.fchmod(file.fileno(), 0o644)
                 file.write(data)
@@ -239,4 +238,4 @@ class _File:
             raise SinkError(f"{self._path}: {error.strerror or error}") from None
 
     def close(self) -> None:
-        """Leave the file: it tells of this run until the next."""
+        """Keep the file; it shows this run until the next one."""

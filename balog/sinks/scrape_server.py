@@ -1,6 +1,6 @@
-"""The HTTP server behind ``scraping`` and an engine's health: bounded in clients and in patience, and silent.
+"""The HTTP server for scrapes and an engine's health, with limited clients and timeouts, and without logs.
 
-A module of its own, so that only a program that is asked imports a server.
+It is a module of its own so that only programs that serve import an HTTP server.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, NamedTuple
 
-__all__ = ["Answer", "HttpServer", "Page", "metrics_answer"]
+__all__ = ["Page", "PageAnswer", "PageServer", "metrics_answer"]
 
-_TIMEOUT = 10.0  # seconds for a client to say what it wants, and to take it
+_TIMEOUT = 10.0  # seconds for a client to send its request, and to read the answer
 _MAX_CLIENTS = 16
-_POLL = 0.1  # seconds until a server that is shut down ends
+_POLL = 0.1  # seconds until a server notices its shutdown
 
 
-class Answer(NamedTuple):
-    """What a client gets, and what to do once it has it."""
+class PageAnswer(NamedTuple):
+    """The answer to a client; ``taken`` is called after it was sent."""
 
     content_type: str
     body: bytes
@@ -30,27 +30,27 @@ class Answer(NamedTuple):
     status: int = 200
 
 
-Page = Callable[[str], Answer]
-"""Gives the answer to what a client accepts, the header ``Accept``."""
+Page = Callable[[str], PageAnswer]
+"""Returns the answer to a request, by its header ``Accept``."""
 
 
-def metrics_answer(registry: Any, accept: str, taken: Callable[[], object] = lambda: None) -> Answer:
-    """Give what a registry of prometheus-client holds, in the format that a client accepts."""
+def metrics_answer(registry: Any, accept: str, taken: Callable[[], object] = lambda: None) -> PageAnswer:
+    """Return the metrics of a prometheus-client registry in the format that a client accepts."""
     from prometheus_client.exposition import choose_encoder
 
     encode, content_type = choose_encoder(accept)
-    return Answer(content_type, encode(registry), taken)
+    return PageAnswer(content_type, encode(registry), taken)
 
 
-class HttpServer(socketserver.ThreadingMixIn, HTTPServer):
-    """Answers GET from threads of its own.
+class PageServer(socketserver.ThreadingMixIn, HTTPServer):
+    """Answers GET requests in threads of its own.
 
     Args:
-        family: of the address, AF_UNIX for a path, which only this user may then use.
-        pages: by path.
+        family: the address family; AF_UNIX for a path, which only this user may use.
+        pages: the pages by path.
 
     Raises:
-        OSError: the address is not to be had.
+        OSError: the server can't listen at the address.
     """
 
     daemon_threads = True
@@ -64,52 +64,52 @@ class HttpServer(socketserver.ThreadingMixIn, HTTPServer):
         threading.Thread(target=self.serve_forever, args=(_POLL,), name="balog scraping", daemon=True).start()
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self.shutdown()
         self.server_close()
 
     def server_bind(self) -> None:
-        """Bind without asking the DNS for the host's name, as ``HTTPServer`` would; a path is for this user alone."""
+        """Bind without a DNS request for the host's name, as ``HTTPServer`` makes; a path is for this user only."""
         socketserver.TCPServer.server_bind(self)
         if self.address_family == socket.AF_UNIX:
             os.chmod(self.server_address, 0o600)  # type: ignore[arg-type]
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Begin a thread for a client, or hang up on one too many."""
+        """Start a thread for a client, or close the connection if there are too many clients."""
         if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
-        except BaseException:  # no thread is to be had
+        except BaseException:  # no thread can be started
             self._places.release()
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a client, and make room for the next."""
+        """Serve a client, then make room for another one."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Keep silent: a client that goes away is nobody's trouble."""
+        """Ignore clients that disconnect."""
 
 
-_servers: weakref.WeakSet[HttpServer] = weakref.WeakSet()
+_servers: weakref.WeakSet[PageServer] = weakref.WeakSet()
 
 
-def _let_go() -> None:
-    """Close what a forked child inherited: nobody answers there, and the port would be taken as long as it lives."""
+def _close_inherited() -> None:
+    """Close the sockets that a forked child inherited; they would keep the port occupied."""
     for server in list(_servers):
         server.socket.close()
 
 
-os.register_at_fork(after_in_child=_let_go)
+os.register_at_fork(after_in_child=_close_inherited)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: HttpServer
+    server: PageServer
     timeout = _TIMEOUT
     server_version = "balog"
     sys_version = ""
@@ -132,4 +132,4 @@ class _Handler(BaseHTTPRequestHandler):
         answer.taken()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Keep silent: stderr is for people, and scrapes come every few seconds."""
+        """Log nothing: stderr is for people, and scrapes come every few seconds."""

@@ -1,4 +1,4 @@
-"""A place where a Prometheus scrapes: GET /metrics of a small HTTP server, on loopback unless told otherwise."""
+"""The scrape target of a Prometheus: GET /metrics of a small HTTP server, by default on loopback."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from balog.sinks.base import SinkError
 from balog.sinks.families import Families
 
 if TYPE_CHECKING:
-    from balog.sinks.scrape_server import Answer, HttpServer
+    from balog.sinks.scrape_server import PageAnswer, PageServer
 
 __all__ = ["Listen", "ScrapeServer"]
 
 
 class Listen(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Where to be scraped."""
+    """The address to be scraped at."""
 
     port: Annotated[int, Meta(ge=1, le=65535, description="TCP port.")]
     host: Annotated[str, Meta(min_length=1, max_length=253, description="Address to listen at.")] = "127.0.0.1"
@@ -35,15 +35,15 @@ class Listen(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class ScrapeServer:
-    """Listens from the start to the end of the broker, and then until a scrape has seen all, or ``linger``.
+    """Listens while the broker runs, and after its end until a scrape has seen all values, or for ``linger`` seconds.
 
-    What came is taken for delivered at once: who kills the broker loses what was not scraped.
+    Events count as delivered at once: killing the broker loses values that were not scraped.
     """
 
     def __init__(self, config: Listen, families: Families) -> None:
         self._config = config
         self._registry = families.registry()
-        self._server: HttpServer | None = None
+        self._server: PageServer | None = None
         self._published = 0
         self._seen = 0
         self._changed = threading.Condition()
@@ -52,27 +52,27 @@ class ScrapeServer:
         """Listen.
 
         Raises:
-            SinkError: the address is not to be had.
+            SinkError: the server can't listen at the address.
         """
-        from balog.sinks.scrape_server import HttpServer
+        from balog.sinks.scrape_server import PageServer
 
         if self._server is not None:
             return
         try:
             found = socket.getaddrinfo(self._config.host, self._config.port, type=socket.SOCK_STREAM)
             pages = {"/metrics": self._answer, "/": self._answer}
-            self._server = HttpServer(found[0][0], found[0][4], pages)
+            self._server = PageServer(found[0][0], found[0][4], pages)
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise SinkError(f"cannot listen at {self._config.place}: {reason}") from None
 
     def publish(self) -> None:
-        """Note that there is something new to be seen."""
+        """Note that there are new values."""
         with self._changed:
             self._published += 1
 
     def close(self) -> None:
-        """Wait for the scrape that sees all, and stop listening."""
+        """Wait for a scrape of all values, and stop listening."""
         if self._server is None:
             return
         end = time.monotonic() + self._config.linger
@@ -82,7 +82,7 @@ class ScrapeServer:
         self._server.stop()
         self._server = None
 
-    def _answer(self, accept: str) -> Answer:
+    def _answer(self, accept: str) -> PageAnswer:
         from balog.sinks.scrape_server import metrics_answer
 
         with self._changed:

@@ -1,6 +1,6 @@
-"""Events to an event service (``balog serve``), which answers for each of them.
+"""Events to an event service (``balog serve``), which reports a status per event.
 
-Also the wire form of that service from the side of its clients: what is posted, and what the answer says.
+Also the client side of the service's wire format: requests and answers.
 """
 
 from __future__ import annotations
@@ -21,28 +21,29 @@ _PATH = "/v1/events"
 _LINES = "application/x-ndjson"
 _MAX_REASON = 200
 _EACH_REFUSED = frozenset({403, 422, 429})
-"""Statuses of a whole answer that may only say what all of its items have in common."""
+"""Statuses of an answer as a whole that may only summarize the statuses of its items."""
 
 
 class Problem(Struct, frozen=True):
-    """What is wrong with an event, and where in it, as a JSONPath."""
+    """An error in an event, and its place as a JSONPath."""
 
     path: str
     reason: str
 
 
 class Item(Struct, frozen=True, omit_defaults=True):
-    """What became of one event.
+    """The status of one event.
 
     Attributes:
-        status: 202 taken, 422 refused for its ``problems``, 403 not for this token, 413 too large, 429 not now.
-        id: the event's, which the service gives to one that came without.
-        index: its place in the request, where only some items are told.
-        store: which store took it: ``topics``, or ``fallback`` while those fail.
-        duplicate: an event of this id was taken before, and this one is not stored again.
+        status: 202 accepted, 422 refused for its ``problems``, 403 not allowed for this token, 413 too large, 429 no
+            room now.
+        id: the event's id; the service assigns one to an event without.
+        index: its index in the request, if only some items are reported.
+        store: the store that took it: ``topics``, or ``fallback`` while the topics fail.
+        duplicate: whether an event of this id was accepted before; this one is not stored again.
         problems: why it was refused.
         retry_after: seconds after which its stream may have room.
-        stream: which stream has none.
+        stream: the stream without room.
     """
 
     status: int
@@ -56,13 +57,13 @@ class Item(Struct, frozen=True, omit_defaults=True):
 
     @property
     def reason(self) -> str:
-        """Say why it was not taken, in one line."""
-        said = "; ".join(f"{problem.path}: {problem.reason}" for problem in self.problems)
-        return " ".join(f"{self.status} {said}".split())[:_MAX_REASON]
+        """Return why it was not accepted, in one line."""
+        problems = "; ".join(f"{problem.path}: {problem.reason}" for problem in self.problems)
+        return " ".join(f"{self.status} {problems}".split())[:_MAX_REASON]
 
 
 class Answer(Struct, frozen=True):
-    """What the service says of a request: how many of its events it took, into which stores, and what of each."""
+    """The answer to a request: how many events were accepted, by which stores, and the status of each event."""
 
     accepted: int
     refused: int
@@ -77,8 +78,8 @@ class ServiceApi:
     """Posts events to a service.
 
     Args:
-        url: where the service is; its paths come behind.
-        token: the bearer token, if it wants one.
+        url: the service's base URL.
+        token: the bearer token, if the service requires one.
 
     Raises:
         ConfigError: see :class:`~balog.http.HttpClient`.
@@ -91,15 +92,15 @@ class ServiceApi:
     def post(
         self, bodies: Iterable[bytes], *, only_failed: bool, keep_failed: bool = True, timeout: float | None = None
     ) -> Answer:
-        """Post events, each a line; what is told of each of them is in the answer, also when none was taken.
+        """Post events, one per line. The answer has the status of each event, even if none was accepted.
 
         Args:
-            only_failed: ask only for the items that failed, which then have their ``index``.
-            keep_failed: what is refused for its faults is kept by the service, to be mended.
-            timeout: seconds, instead of those that it was made with.
+            only_failed: request only the items that failed; they have their ``index``.
+            keep_failed: whether the service keeps invalid events, so that they can be corrected.
+            timeout: seconds, instead of the default of this object.
 
         Raises:
-            SinkError: no answer, one that is no service's, or the request as a whole was refused.
+            SinkError: there is no answer, it is not that of an event service, or the whole request was refused.
         """
         asked = ["items=failed"] * only_failed + ["failed=drop"] * (not keep_failed)
         path = f"{_PATH}?{'&'.join(asked)}" if asked else _PATH
@@ -138,15 +139,15 @@ class ServiceSinkConfig(SinkOptions, tag_field="type", tag="service", forbid_unk
         return f"service {self.url}"
 
     def build(self) -> ServiceSink:
-        """Make the sink.
+        """Return the sink, unopened.
 
         Raises:
-            ConfigError: a URL that is none, or a token that is not there.
+            ConfigError: the URL is invalid, or the token is missing.
         """
         return ServiceSink(self.api())
 
     def api(self) -> ServiceApi:
-        """Give what posts there; see ``build``."""
+        """Return a client of the service; see ``build``."""
         token = None if self.token is None else self.token.reveal("token")
         return ServiceApi(self.url, token, self.timeout, self.ca_file, is_gzipped=self.gzip)
 
@@ -159,16 +160,16 @@ class ServiceSink:
         self._step = 1 << 30
 
     def open(self) -> None:
-        """Nothing to do: the first request connects."""
+        """Do nothing: the first request connects."""
 
     def probe(self) -> None:
-        """See whether the service is there, see ``Sink``."""
+        """Check that the service is ready; see ``Sink``."""
         self._api.client.probe("/ready", "GET")
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Post a batch; a request that is too large for the service goes in halves, and so do later ones.
+        """Post a batch. A request that is too large for the service is halved, and so are later ones.
 
-        What the service refuses is rejected, what its stream has no room for comes again.
+        Events that the service refuses are rejected; events whose stream has no room come again.
         """
         rejected: dict[int, str] = {}
         later: dict[int, Item] = {}

@@ -1,7 +1,7 @@
-"""Signatures as the specification of Standard Webhooks (standardwebhooks.com) says.
+"""Signatures by the specification of Standard Webhooks (standardwebhooks.com).
 
-``webhook-id`` stays the same when a message is sent again, ``webhook-timestamp`` is the try's own, and
-``webhook-signature`` has a ``v1`` signature for each key, so that a receiver may change to a new one in its own time.
+``webhook-id`` is the same in all attempts of a message, ``webhook-timestamp`` differs, and ``webhook-signature`` has a
+``v1`` signature per key, so that receivers can rotate keys at their own time.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MIN_KEY_BYTES = 24
 
 
 def sign(id: str, body: bytes, keys: Sequence[bytes]) -> dict[str, str]:
-    """Give the headers of one try; without a key it has no signature.
+    """Return the headers of one attempt; without keys there is no signature.
 
     Args:
-        id: of the message, the same in each try.
-        keys: each of them signs, in this order: the newest first.
+        id: the message's id, the same in each attempt.
+        keys: the keys to sign with, the newest first.
     """
     now = str(int(time.time()))
     headers = {"webhook-id": id, "webhook-timestamp": now}
@@ -37,24 +37,24 @@ def sign(id: str, body: bytes, keys: Sequence[bytes]) -> dict[str, str]:
 
 
 def batch_id(ids: Sequence[str]) -> str:
-    """Give the id of a message that is made of events: the same for the same events in the same order."""
+    """Return the id of a message of several events, the same for the same events in the same order."""
     return "batch_" + hashlib.sha256("\n".join(ids).encode()).hexdigest()[:40]
 
 
 def read_keys(secrets: Sequence[Secret], path: str = "secrets") -> list[bytes]:
-    """Give the keys that secrets hold.
+    """Return the keys in secrets.
 
     Raises:
-        ConfigError: a secret that is not there, or no key; ``path`` says which.
+        ConfigError: a secret is missing or not a key; ``path`` names it.
     """
     return [read_key(secret.reveal(f"{path}[{n}]"), f"{path}[{n}]") for n, secret in enumerate(secrets)]
 
 
 def read_key(text: str, path: str) -> bytes:
-    """Read ``whsec_`` and base64; no message has any of it.
+    """Decode ``whsec_`` and base64. Errors contain no part of the key.
 
     Raises:
-        ConfigError: at ``path``.
+        ConfigError: the text is not a key, or is too short; its path is ``path``.
     """
     encoded = text.strip().removeprefix("whsec_")
     try:

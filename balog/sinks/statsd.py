@@ -1,7 +1,7 @@
 """Metrics into statsd: lines over UDP or a Unix datagram socket, plain or with DogStatsD's tags.
 
-``name:value|c``, ``|g`` and ``|ms``, many to a datagram: statsd's docs/metric_types.md, and Datadog's page on the
-datagrams of DogStatsD. At most once: what has left the socket is taken for delivered, since nobody answers.
+Formats: statsd's docs/metric_types.md (``name:value|c``, ``|g`` and ``|ms``, several per datagram), and Datadog's page
+on the datagrams of DogStatsD. At most once: statsd does not answer, so sent datagrams count as delivered.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from balog.event import Event
 from balog.local_path import local_path
 from balog.sinks.base import Delivery, SinkError
 from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
-from balog.sinks.pacing import Pace
+from balog.sinks.rate_limit import RateLimit
 from balog.sinks.statsd_lines import dogstatsd, pack, plain
 
 __all__ = ["StatsdSink", "StatsdSinkConfig"]
 
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
-_PATIENCE = 5.0  # seconds that a socket whose reader hangs may block
-_ECHO = 0.05  # seconds in which a host on the network says that nobody listens
+_SEND_TIMEOUT = 5.0  # seconds, for a Unix socket whose reader hangs
+_ECHO = 0.05  # seconds until another host reports that nobody listens
 
 
 class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_unknown_fields=True, kw_only=True):
@@ -57,7 +57,7 @@ class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_un
         return f"statsd {self._place()}"
 
     def takes(self, event: Event) -> bool:
-        """See ``SinkOptions``."""
+        """Return whether the sink sends anything of an event; see ``SinkOptions``."""
         return is_measure(event)
 
     def _place(self) -> str:
@@ -65,10 +65,10 @@ class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_un
         return self.socket or f"{host}:{self.port}"
 
     def build(self) -> StatsdSink:
-        """Make the sink.
+        """Return the sink, unopened.
 
         Raises:
-            ConfigError: options that the format has no use for.
+            ConfigError: an option does not apply to the format.
         """
         if self.socket is not None:
             local_path(self.socket, "socket")
@@ -85,7 +85,7 @@ class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_un
 
 
 class StatsdSink:
-    """See ``StatsdSinkConfig``. A refusal that the other side's host reports makes the rest of a batch come again."""
+    """See ``StatsdSinkConfig``. If the receiving host reports a closed port, the rest of the batch comes again."""
 
     def __init__(self, config: StatsdSinkConfig) -> None:
         self._config = config
@@ -96,17 +96,17 @@ class StatsdSink:
         self._lines = plain(config.name_tags) if is_plain else dogstatsd()
         self._addresses: list[tuple[int, Any]] = []
         self._socket: socket.socket | None = None
-        self._is_doubtful = False
-        self._pace = Pace(config.rate)
+        self._is_suspect = False
+        self._rate_limit = RateLimit(config.rate)
 
     def open(self) -> None:
-        """Resolve the name, and connect to the first of its addresses that can be reached at all."""
+        """Resolve the name, and connect to the first of its addresses that is reachable."""
         self.close()
         self._addresses = self._resolved()
         refusal: OSError | None = None
         for address in self._addresses:
             try:
-                self._socket = _dial(*address)
+                self._socket = _connect(*address)
             except OSError as error:
                 refusal = error
             else:
@@ -115,9 +115,9 @@ class StatsdSink:
             raise SinkError(self._reason(refusal)) from None
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Send what a batch measures; see ``Sink``."""
+        """Send the measurements of a batch; see ``Sink``."""
         if not self._addresses:
-            self._addresses = self._resolved()  # after a failure: the name may be another host's by now
+            self._addresses = self._resolved()  # after a failure, because the name may have another address now
         found = self._reader.read(batch)
         lines: list[tuple[int, bytes]] = []
         rejected = found.rejected
@@ -151,29 +151,29 @@ class StatsdSink:
             self._socket = None
 
     def _send(self, data: bytes) -> None:
-        """Send a datagram; try every address that the name has.
+        """Send a datagram; try every address of the name.
 
         Raises:
-            OSError: it was not sent, or surely not received.
+            OSError: it was not sent, or certainly not received.
         """
-        self._pace.wait()
+        self._rate_limit.wait()
         refusal: OSError | None = None
         for _ in range(len(self._addresses)):
             try:
-                self._socket = self._socket or _dial(*self._addresses[0])
+                self._socket = self._socket or _connect(*self._addresses[0])
                 self._socket.send(data)
-                if self._is_doubtful:
+                if self._is_suspect:
                     time.sleep(_ECHO)
-                # This host's refusal is here at once; another's comes before one of the next datagrams.
+                # An error from this host is known at once; one from another host comes with a later datagram.
                 if code := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     raise OSError(code, os.strerror(code))
             except OSError as error:
                 refusal = error
                 self.close()
-                self._is_doubtful = True
+                self._is_suspect = True
                 self._addresses.append(self._addresses.pop(0))
             else:
-                self._is_doubtful = False
+                self._is_suspect = False
                 return
         if refusal is not None:
             raise refusal
@@ -192,18 +192,18 @@ class StatsdSink:
         if isinstance(error, ConnectionRefusedError):
             return f"{self._place}: nobody listens there"
         if isinstance(error, TimeoutError):
-            return f"{self._place}: takes nothing for {_PATIENCE:g} s"
+            return f"{self._place}: takes nothing for {_SEND_TIMEOUT:g} s"
         if error.errno == errno.EMSGSIZE:
             return f"{self._place}: a datagram is too long for the way there; lower max_datagram"
         return f"{self._place}: {error.strerror or error}"
 
 
-def _dial(family: int, address: Any) -> socket.socket:
-    dialled = socket.socket(family, socket.SOCK_DGRAM)
+def _connect(family: int, address: Any) -> socket.socket:
+    connected = socket.socket(family, socket.SOCK_DGRAM)
     try:
-        dialled.settimeout(_PATIENCE)
-        dialled.connect(address)
+        connected.settimeout(_SEND_TIMEOUT)
+        connected.connect(address)
     except BaseException:
-        dialled.close()
+        connected.close()
         raise
-    return dialled
+    return connected

@@ -1,4 +1,4 @@
-"""The lines that statsd reads, plain or with DogStatsD's tags, and datagrams of them."""
+"""Lines in statsd's format, plain or with DogStatsD's tags, and datagrams of them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MAX_KNOWN = 10_000
 _TYPES: dict[Kind, str] = {"counter": "c", "gauge": "g", "timer": "ms"}
 
 Frame = tuple[str, str]
-"""What of a line comes before the value, and what after."""
+"""The parts of a line before and after the value."""
 
 
 def plain(name_tags: Sequence[str]) -> Lines:
-    """Write lines as the first statsd had them; the values of some tags end the name."""
+    """Return a writer of plain lines; the values of ``name_tags`` are appended to the name."""
 
     def frame(kind: Kind, name: str, tags: Mapping[str, str]) -> Frame:
         parts = [clean_name(name), *(clean_name(tags[key]).replace(".", "_") for key in name_tags if tags.get(key))]
@@ -29,7 +29,7 @@ def plain(name_tags: Sequence[str]) -> Lines:
 
 
 def dogstatsd() -> Lines:
-    """Write lines as DogStatsD has them, with tags."""
+    """Return a writer of DogStatsD's lines, with tags."""
 
     def frame(kind: Kind, name: str, tags: Mapping[str, str]) -> Frame:
         joint = ",".join(f"{clean_key(key)}:{clean_tag(tag)}" for key, tag in tags.items())
@@ -39,12 +39,12 @@ def dogstatsd() -> Lines:
 
 
 class Lines:
-    """Writes lines. What is the same in all lines of a series is made once, as long as its tags are the same object.
+    """Writes lines. The constant parts of a series are cached by the identity of its tags.
 
     Args:
-        frame: gives what comes before and after the value.
-        is_sign_a_change: whether a gauge with a sign is added to what there is, so that one below zero is set to zero
-            before.
+        frame: returns the parts of a line before and after the value.
+        is_sign_a_change: whether a gauge with a sign changes the current value, so that a gauge below zero must be set
+            to zero first.
     """
 
     def __init__(self, frame: Callable[[Kind, str, Mapping[str, str]], Frame], *, is_sign_a_change: bool) -> None:
@@ -53,7 +53,7 @@ class Lines:
         self._known: dict[int, tuple[Mapping[str, str], Kind, str, Frame]] = {}
 
     def write(self, measure: Measure) -> bytes | None:
-        """Give a measurement's line, without a newline; None when its value is too large to be a number there."""
+        """Return the line of a measurement, without a newline; None if its value is too large."""
         kind, name, value, tags, _ = measure
         known = self._known.get(id(tags))
         if known is None or known[0] is not tags or known[1] != kind or known[2] != name:
@@ -71,7 +71,7 @@ class Lines:
 
 
 class Datagram(NamedTuple):
-    """Some lines, and the indexes of the events that they are of."""
+    """A datagram, and the indexes of its events."""
 
     data: bytes
     indexes: list[int]
@@ -100,17 +100,17 @@ _NOT_IN_TAGS = re.compile(r"[^\w./:-]+")
 
 @lru_cache(maxsize=4096)
 def clean_name(name: str) -> str:
-    """Give a name of letters, digits and ``. _ -``, with ``_`` in the place of anything else."""
+    """Return a name of ASCII characters and ``. _ -``, with ``_`` instead of others."""
     return _NOT_IN_NAMES.sub("_", name)
 
 
 @lru_cache(maxsize=4096)
 def clean_key(key: str) -> str:
-    """Give a tag's key: a name that may have letters of any script and ``/``."""
+    """Return a tag's key; unlike a name it may have word characters of any script and ``/``."""
     return _NOT_IN_KEYS.sub("_", key)
 
 
 @lru_cache(maxsize=4096)
 def clean_tag(tag: str) -> str:
-    """Give a tag's value: a key that may have ``:`` too."""
+    """Return a tag's value; unlike a key it may have ``:``."""
     return _NOT_IN_TAGS.sub("_", tag)

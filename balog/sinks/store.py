@@ -1,11 +1,11 @@
-"""Events into files: compressed JSON lines by topic and date, the archive that the report reads.
+"""Events into an archive of compressed JSON lines by topic and date, which the report reads.
 
 ``<path>/<topic>/date=YYYY-MM-DD/<id>.jsonl.gz``, by the UTC date of the event's timestamp, and for each file
-``<path>/<topic>/_manifest/<id>.json``. On disk a file that is being written is hidden and becomes visible whole; what a
-killed writer left is finished by the next one.
+``<path>/<topic>/_manifest/<id>.json``. On disk a file is hidden until it is finished. The next writer
+finishes the files that a killed writer left.
 
-An object store or an FTP server can't append: with ``url`` the files are made in a staging folder on disk, where each
-batch is safe (fsync), and uploaded whole.
+An object store or an FTP server can't append: with ``url`` the files are written to a staging folder on disk, where
+each batch is durable (fsync), and uploaded when they are finished.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["StoreSink", "StoreSinkConfig"]
 _MAX_OPEN_FILES = 16
 _DEFAULT_AGE = 300.0
 _SHORTEST_PAUSE = 0.5
-# Stricter than a topic's own rule: who reads an archive passes over names that begin with _ or a dot.
+# Stricter than the rule for topics: readers of archives skip names that begin with _ or a dot.
 _TOPIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -95,10 +95,10 @@ class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown
         return f"store {self.path or self.url}"
 
     def build(self) -> StoreSink:
-        """Make the sink.
+        """Return the sink, unopened.
 
         Raises:
-            ConfigError: a topic that is not a plain name, or a URL that can't be written to.
+            ConfigError: the topic is not a valid folder name, or the URL can't be written to.
             MissingExtraError: the packages for the URL or the compression are not installed.
         """
         if not _TOPIC.fullmatch(self.topic):
@@ -128,7 +128,7 @@ def _staging(folder: str | None) -> Path:
 
 
 def _place_name(url: str, options: dict[str, Any]) -> str:
-    """Name a folder for one destination: what waits for one must not be uploaded to another."""
+    """Return the name of a destination's staging folder, so that its files are not uploaded to another destination."""
     inner = options.get("client_kwargs")
     ends = [options.get(name) for name in ("endpoint_url", "host", "port")]
     ends += [inner.get("endpoint_url") if isinstance(inner, dict) else None]
@@ -139,7 +139,7 @@ def _place_name(url: str, options: dict[str, Any]) -> str:
 class StoreSink:
     """See ``StoreSinkConfig``. A batch is on disk (fsync) when ``write`` returns.
 
-    A thread of its own ends files that are old enough, and uploads.
+    A thread finishes files of ``max_age``, and uploads.
     """
 
     def __init__(self, config: StoreSinkConfig, folder: Path, uploader: Uploader | None) -> None:
@@ -159,7 +159,7 @@ class StoreSink:
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
-        """Finish what a writer that died has left there, and begin to upload it."""
+        """Finish the files that a killed writer left, and start to upload them."""
         try:
             mend(self._folder)
             if self._uploads:
@@ -171,10 +171,10 @@ class StoreSink:
             self._thread.start()
 
     def probe(self) -> None:
-        """See whether the folder on disk can be written to; at a URL, write an empty hidden file and remove it.
+        """Check that the folder on disk is writable. With a URL, write an empty hidden file and remove it.
 
         Raises:
-            SinkError: that can't be done.
+            SinkError: it is not writable.
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -199,7 +199,7 @@ class StoreSink:
         if self._uploads and self._staged >= self._max_staged_bytes:
             self._staged = self._uploads.staged_bytes()
             if self._staged >= self._max_staged_bytes:
-                raise SinkError(f"{self._staged} bytes wait in {self._folder} to be uploaded{self._uploads.trouble}")
+                raise SinkError(f"{self._staged} bytes wait in {self._folder} to be uploaded{self._uploads.error}")
         days: dict[str, list[int]] = {}
         for index, delivery in enumerate(batch):
             days.setdefault(delivery.event.header.timestamp.strftime("%Y-%m-%d"), []).append(index)
@@ -215,14 +215,14 @@ class StoreSink:
 
     def _append(self, day: str, deliveries: list[Delivery]) -> None:
         part = self._parts.pop(day, None) or self._begin(day)
-        self._parts[day] = part  # the last used comes last
+        self._parts[day] = part  # the most recently used one is last
         times = [delivery.event.header.timestamp for delivery in deliveries]
         before = part.size
         data = b"\n".join(delivery.body for delivery in deliveries) + b"\n"
         part.append(data, len(deliveries), min(times), max(times))
         self._staged += part.size - before
         if part.size >= self._max_file_bytes:
-            with suppress(OSError):  # the batch is safe; the next one tries to finish the file again
+            with suppress(OSError):  # the batch is durable; the next one tries again to finish the file
                 self._finish(day)
 
     def _begin(self, day: str) -> Part:
@@ -236,7 +236,7 @@ class StoreSink:
         self._woken.set()
 
     def _keep(self) -> None:
-        """End old files and upload finished ones, until the sink closes."""
+        """Finish old files and upload finished ones, until the sink closes."""
         while not self._closing.is_set():
             pause = self._finish_old()
             if self._uploads:
@@ -247,19 +247,19 @@ class StoreSink:
             self._woken.clear()
 
     def _finish_old(self) -> float:
-        """End the files that are old enough; give the seconds until the next may be."""
+        """Finish the files of ``max_age``. Return the seconds until the next one reaches it."""
         age = self._max_age or _DEFAULT_AGE
         with self._lock:
             now = time.monotonic()
             for day, part in list(self._parts.items()):
                 if now - part.began >= age:
-                    with suppress(OSError):  # it is tried again
+                    with suppress(OSError):  # tried again later
                         self._finish(day)
             left = [age - (now - part.began) for part in self._parts.values()]
         return max(_SHORTEST_PAUSE, min(left, default=age))
 
     def close(self) -> None:
-        """Finish and upload every file; what can't be now is safe on disk, and done by the next to open."""
+        """Finish and upload all files. If that fails, they stay on disk, and the next sink for this archive does it."""
         with self._lock:
             parts, self._parts = list(self._parts.values()), {}
         errors = []
@@ -267,7 +267,7 @@ class StoreSink:
             try:
                 part.finish()
             except OSError as error:
-                part.leave()
+                part.release()
                 errors.append(self._reason(error))
         self._closing.set()
         self._woken.set()
@@ -284,10 +284,10 @@ class StoreSink:
 
 
 class _Uploads:
-    """Tries to upload, later again when it fails, and says once that it does.
+    """Uploads with retries, and reports the first of several failures.
 
     Attributes:
-        trouble: the last failure as the end of a sentence, "" while it works.
+        error: the last failure as the end of a sentence; "" after a success.
     """
 
     def __init__(self, name: str, uploader: Uploader, retry: Retrying) -> None:
@@ -295,39 +295,43 @@ class _Uploads:
         self._uploader = uploader
         self._delays = BackoffSequence(retry.backoff())
         self._next = 0.0
-        self.trouble = ""
+        self.error = ""
 
     def open(self) -> int:
-        """Give the bytes that wait already."""
+        """Clean up the staging folder. Return the bytes that wait in it."""
         self._uploader.tidy()
         return self._uploader.staged_bytes()
 
     def staged_bytes(self) -> int:
-        """Give the bytes that wait."""
+        """Return the bytes that wait in the staging folder."""
         return self._uploader.staged_bytes()
 
     def run(self) -> float | None:
-        """Upload what waits, unless it failed just now; give the seconds after which to try again if it fails."""
+        """Upload the files that wait, unless it is too early for a retry.
+
+        Returns:
+            Seconds until the next attempt; None after a success.
+        """
         wait = self._next - time.monotonic()
         if wait > 0:
             return wait
         try:
             self._uploader.upload()
         except (StorageError, OSError) as error:
-            if not self.trouble:
+            if not self.error:
                 complain(f"{self._name}: {error}; what can't be uploaded waits in the staging folder, trying again")
-            self.trouble = f": {error}"
+            self.error = f": {error}"
             delay = self._delays.next()
             self._next = time.monotonic() + delay
             return delay
-        if self.trouble:
+        if self.error:
             complain(f"{self._name}: uploads again")
-        self.trouble = ""
+        self.error = ""
         self._delays.reset()
         return None
 
     def close(self) -> str:
-        """Try once more; give what is to be said of files that stay."""
+        """Upload once more. Return a line about files that remain; "" without any."""
         try:
             self._uploader.upload()
         except (StorageError, OSError) as error:

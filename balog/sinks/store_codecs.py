@@ -1,4 +1,4 @@
-"""How the files of a store are compressed: batch by batch, each readable once it is written."""
+"""Compression of archive files, in which each batch is readable after it was written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from balog.errors import MissingExtraError
 __all__ = ["CODECS", "Codec", "check_codec", "codec_of"]
 
 _READ = 1 << 20
-_ZSTD_READ = 1024  # a kilobyte of zstd holds 32 MiB at most
+_ZSTD_READ = 1024  # a kilobyte of zstd decompresses to 32 MiB at most
 _OUT = 1 << 24
 
 
@@ -20,25 +20,25 @@ class Codec(Protocol):
     """Compresses the batches of one file.
 
     Attributes:
-        name: what the config calls it.
-        ending: of the file's name.
+        name: its name in the config.
+        ending: the suffix of its files.
     """
 
     name: ClassVar[str]
     ending: ClassVar[str]
 
     def pack(self, data: bytes) -> bytes:
-        """Give what a batch adds to the file; it counts only after ``keep``, as writing it may fail."""
+        """Compress a batch. Call ``keep`` after its bytes were written, since writing may fail."""
 
     def keep(self) -> None:
-        """The last packed batch is in the file."""
+        """Note that the last packed batch was written."""
 
     def end(self) -> bytes:
-        """Give what ends the file; may be asked again."""
+        """Return the bytes that end the file. May be called several times."""
 
     @staticmethod
     def unpack(source: IO[bytes]) -> Iterator[bytes]:
-        """Give a file's bytes in blocks of some MiB at most, up to where it is cut off or damaged."""
+        """Yield the content of a file in blocks of a few MiB, up to where it is truncated or damaged."""
 
 
 class GzipCodec:
@@ -78,7 +78,7 @@ class GzipCodec:
 
 
 class ZstdCodec:
-    """One zstd frame for each batch: a frame under way can't be taken back when writing it fails."""
+    """One zstd frame per batch, because an unfinished frame can't be undone if writing it fails."""
 
     name: ClassVar[str] = "zstd"
     ending: ClassVar[str] = ".jsonl.zst"
@@ -121,16 +121,16 @@ CODECS: dict[str, type[Codec]] = {"gzip": GzipCodec, "zstd": ZstdCodec}
 
 
 def codec_of(file: Path) -> type[Codec]:
-    """Tell by a file's name, finished or under way, how it is compressed; gzip when it doesn't say."""
+    """Return the codec of a file, finished or not, by its name; gzip by default."""
     name = file.name.removesuffix(".part")
     return next((codec for codec in CODECS.values() if name.endswith(codec.ending)), GzipCodec)
 
 
 def check_codec(name: str) -> None:
-    """Refuse a compression whose package is not installed.
+    """Check that the package of a compression is installed.
 
     Raises:
-        MissingExtraError: it is not.
+        MissingExtraError: it is not installed.
     """
     try:
         CODECS[name]()

@@ -1,7 +1,7 @@
-"""One file of a store under way: hidden and locked while it is written, visible whole, its manifest beside it.
+"""One file of an archive: hidden and locked while it is written, then visible with a manifest.
 
-``date=YYYY-MM-DD/.<id>.jsonl.gz.part`` becomes ``date=YYYY-MM-DD/<id>.jsonl.gz`` with ``_manifest/<id>.json``. What a
-killed writer left is finished by the next.
+``date=YYYY-MM-DD/.<id>.jsonl.gz.part`` becomes ``date=YYYY-MM-DD/<id>.jsonl.gz`` with ``_manifest/<id>.json``. The
+next writer finishes the files that a killed writer left.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from balog.storage.local_files import create_locked, lock, sync, sync_folder
 __all__ = ["MANIFESTS", "Manifest", "Part", "describe", "manifest_of", "mend"]
 
 MANIFESTS = "_manifest"
-"""The folder of a topic that holds a manifest for each of its files; readers of events pass over it."""
+"""The folder in a topic's folder with a manifest per file; readers of events skip it."""
 
 
 class Manifest(Struct, kw_only=True):
-    """What is in a file: its path below the topic's folder, events and their times, compressed bytes and sha256."""
+    """The description of a file: its path in the topic's folder, events and their times, compressed bytes, sha256."""
 
     file: str
     events: int = 0
@@ -39,7 +39,7 @@ class Manifest(Struct, kw_only=True):
     max_timestamp: datetime | None = None
 
     def add(self, events: int, first: datetime | None, last: datetime | None) -> None:
-        """Count events whose times lie between these two."""
+        """Count events with timestamps between ``first`` and ``last``."""
         self.events += events
         if first is not None and last is not None:
             self.min_timestamp = min(first, self.min_timestamp or first)
@@ -47,7 +47,7 @@ class Manifest(Struct, kw_only=True):
 
 
 class Part:
-    """A file under way in the folder of a topic."""
+    """A file that is being written in the folder of a topic."""
 
     def __init__(self, topic: Path, day: str, name: str, compression: str, suffix: str = "part") -> None:
         self._codec = CODECS[compression]()
@@ -56,7 +56,7 @@ class Part:
         self.path = folder / f"{name}{self._codec.ending}"
         self._hidden = folder / f".{self.path.name}.{suffix}"
         self._manifest = topic / MANIFESTS / f"{name}.json"
-        # A process that mends the folder may take an empty file for that of a dead writer, and remove it.
+        # Another process may take an empty file for that of a killed writer, and remove it.
         descriptor = create_locked(self._hidden, os.O_WRONLY | os.O_TRUNC)
         self._file: IO[bytes] = open(descriptor, "wb", buffering=0)  # noqa: SIM115
         self._sha = hashlib.sha256()
@@ -65,7 +65,7 @@ class Part:
         self.began = time.monotonic()
 
     def append(self, data: bytes, events: int, first: datetime | None, last: datetime | None) -> None:
-        """Write and sync whole lines; after a failure the file is cut back to what was whole before."""
+        """Write and sync complete lines. After a failure the file is truncated to its previous size."""
         chunk = self._codec.pack(data)
         self._write(chunk)
         self._codec.keep()
@@ -74,7 +74,7 @@ class Part:
         self.size += len(chunk)
 
     def finish(self) -> None:
-        """End the file and make it visible; after a failure it can be tried again, or more appended."""
+        """Finish the file and make it visible. After a failure, more may be appended, or this be called again."""
         end = self._codec.end()
         self._write(end)
         try:
@@ -84,13 +84,13 @@ class Part:
             hidden = _write_hidden(self._manifest, self._counted)
             os.rename(self._hidden, self.path)
         except OSError:
-            self._cut_back()
+            self._truncate()
             raise
-        with suppress(OSError):  # the next to open makes it visible
+        with suppress(OSError):  # the next writer makes it visible
             os.rename(hidden, self._manifest)
             sync_folder(self._manifest.parent)
         self._file.close()
-        with suppress(OSError):  # it is there under its name, and nothing more can be done for it
+        with suppress(OSError):  # it already has its name
             sync_folder(self.path.parent)
 
     def _write(self, chunk: bytes) -> None:
@@ -98,30 +98,30 @@ class Part:
             _write_all(self._file, chunk)
             sync(self._file)
         except OSError:
-            self._cut_back()
+            self._truncate()
             raise
 
-    def _cut_back(self) -> None:
+    def _truncate(self) -> None:
         self._file.seek(self.size)
         self._file.truncate()
 
-    def leave(self) -> None:
-        """Leave the file to the next to come."""
+    def release(self) -> None:
+        """Close the file; the next writer finishes it."""
         self._file.close()
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Close and delete the file."""
         self._file.close()
         self._hidden.unlink()
 
 
 def manifest_of(file: Path) -> Path:
-    """Give the place of a finished file's manifest."""
+    """Return the path of a finished file's manifest."""
     return file.parent.parent / MANIFESTS / f"{file.name.partition('.')[0]}.json"
 
 
 def describe(file: Path) -> Path:
-    """Give a finished file's manifest, made from the file where there is none."""
+    """Return the path of a finished file's manifest, after creating it from the file if it is missing."""
     place = manifest_of(file)
     if place.exists():
         return place
@@ -139,7 +139,7 @@ def describe(file: Path) -> Path:
 
 
 def mend(topic: Path) -> None:
-    """Finish what dead writers left in a topic's folder; the files of live ones are let be."""
+    """Finish the files that killed writers left in a topic's folder, and no files of running writers."""
     for part in sorted(topic.glob("date=*/.*.part")):
         if codec_of(part) is not None:
             _finish_orphan(topic, part)
@@ -148,11 +148,11 @@ def mend(topic: Path) -> None:
 
 
 def _settle_manifest(topic: Path, hidden: Path) -> None:
-    """Make visible the manifest of a file that is; remove that of a file that will never be."""
+    """Make the manifest of a visible file visible; remove the manifest of a file that does not exist."""
     name = glob.escape(hidden.name[1:].removesuffix(".json"))
     if any(topic.glob(f"date=*/.{name}.*.part")):
-        return  # its writer is alive
-    with suppress(FileNotFoundError):  # another has just done it
+        return  # its writer is running
+    with suppress(FileNotFoundError):  # another process has just done so
         if any(topic.glob(f"date=*/{name}.*")):
             os.rename(hidden, hidden.with_name(hidden.name[1:]))
         else:
@@ -160,7 +160,7 @@ def _settle_manifest(topic: Path, hidden: Path) -> None:
 
 
 def _finish_orphan(topic: Path, hidden: Path) -> None:
-    """Make a file of the whole lines that a dead writer left; a live writer holds the lock."""
+    """Finish a killed writer's file with its complete lines; a running writer holds the lock."""
     try:
         source = open(hidden, "rb")  # noqa: SIM115
     except FileNotFoundError:
@@ -170,11 +170,11 @@ def _finish_orphan(topic: Path, hidden: Path) -> None:
             return
         final = hidden.with_name(hidden.name.removeprefix(".").removesuffix(".part"))
         if not hidden.exists() or final.exists():
-            hidden.unlink(missing_ok=True)  # finished, but its writer died before it could remove this
+            hidden.unlink(missing_ok=True)  # the file is finished, but its writer was killed before it removed this one
             return
         codec = codec_of(final)
         day = hidden.parent.name.removeprefix("date=")
-        # A half-mended file is begun anew by the next to come.
+        # If this is killed, too, the next process starts over.
         part = Part(topic, day, final.name.removesuffix(codec.ending), codec.name, suffix="mend")
         for lines in _whole_lines(codec.unpack(source)):
             part.append(lines, *_count(lines))
@@ -200,7 +200,7 @@ def _count(lines: bytes) -> tuple[int, datetime | None, datetime | None]:
     times = []
     found = lines.splitlines()
     for line in found:
-        with suppress(msgspec.DecodeError):  # a line that is no event is counted all the same
+        with suppress(msgspec.DecodeError):  # a line that is not an event counts, too
             times.append(_head.decode(line).header.timestamp)
     return len(found), min(times, default=None), max(times, default=None)
 

@@ -1,4 +1,4 @@
-"""Finished files on their way from a staging folder to a storage, each with its manifest, until they are there."""
+"""Upload of finished files and their manifests from a staging folder to a storage."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Uploader"]
 
 
 class Uploader:
-    """Uploads what is finished in a folder of a topic and then removes it there. Used by one thread at a time.
+    """Uploads the finished files of a topic's staging folder and deletes them. Not thread-safe.
 
-    A file keeps its name and its content: uploaded twice it is there once. It is locked on the way, so that of several
-    processes one does it.
+    A file keeps its name and content, so a second upload replaces the first. It is locked during the upload, so that
+    only one of several processes uploads it.
     """
 
     def __init__(self, folder: Path, storage: Storage) -> None:
@@ -24,11 +24,11 @@ class Uploader:
         self._storage = storage
 
     def waiting(self) -> list[Path]:
-        """Give the finished files, oldest first."""
+        """Return the finished files, oldest first."""
         return sorted(self._folder.glob("date=*/[!.]*"), key=lambda file: file.name)
 
     def staged_bytes(self) -> int:
-        """Add up all that is in the folder, finished or under way."""
+        """Return the bytes of all files in the folder, finished or not."""
         total = 0
         for file in self._folder.glob("date=*/*"):
             with suppress(FileNotFoundError):
@@ -36,10 +36,10 @@ class Uploader:
         return total
 
     def upload(self) -> None:
-        """Upload what is waiting.
+        """Upload the files that wait.
 
         Raises:
-            StorageError: the first file that could not be; it and the later ones wait.
+            StorageError: a file can't be uploaded; it and later ones still wait.
             OSError: a staged file can't be read.
         """
         for file in self.waiting():
@@ -49,7 +49,7 @@ class Uploader:
         with suppress(FileNotFoundError):  # another process has just uploaded it
             with open(file, "rb") as source:
                 if not lock(source, wait=False) or not is_at(file, source.fileno()):
-                    return  # another process uploads it, or has done so
+                    return  # another process is uploading it, or has done so
                 name = f"{file.parent.name}/{file.name}"
                 manifest = describe(file)
                 if self._storage.size(name) != file.stat().st_size:
@@ -59,7 +59,7 @@ class Uploader:
                 manifest.unlink(missing_ok=True)
 
     def tidy(self) -> None:
-        """Remove manifests whose files are gone, and folders that are empty."""
+        """Remove manifests of deleted files, and empty folders."""
         waiting = {manifest_of(file) for file in self.waiting()}
         for manifest in self._folder.glob(f"{MANIFESTS}/[!.]*.json"):
             if manifest not in waiting:

@@ -1,4 +1,4 @@
-"""Events into a topic, where consumers find them."""
+"""Events into a topic, for consumers."""
 
 from __future__ import annotations
 
@@ -45,60 +45,60 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
         return f"topic {self.topic}"
 
     def build(self) -> TopicSink:
-        """Make the sink; the URL is checked here.
+        """Return the sink, unopened; the URL is checked here.
 
         Raises:
-            ConfigError: no such kind of home, a name that no topic can have, or a key that is no expression.
-            MissingExtraError: the packages of that kind of home are not installed.
+            ConfigError: the backend, the topic's name or the expression of the key is invalid.
+            MissingExtraError: the backend's packages are not installed.
         """
         from balog.topics import open_topics
 
         key_of = key_reader(self.key, "key")
-        home = open_topics(self.url)
-        return TopicSink(home, home.topic(self.topic), key_of)
+        topics = open_topics(self.url)
+        return TopicSink(topics, topics.topic(self.topic), key_of)
 
 
 class TopicSink:
     """See ``TopicSinkConfig``."""
 
-    def __init__(self, home: Topics, topic: Topic, key_of: Callable[[Event], str | None]) -> None:
-        self._home = home
+    def __init__(self, topics: Topics, topic: Topic, key_of: Callable[[Event], str | None]) -> None:
+        self._topics = topics
         self._topic = topic
         self._key_of = key_of
 
     def open(self) -> None:
-        """Nothing to do: the topic is made by the first publish."""
+        """Do nothing: the first publish creates the topic."""
 
     def probe(self) -> None:
-        """See whether the home answers and, of one on this disk, the topic can be read or made; see ``Sink``."""
+        """Check that the backend answers and, on local disk, that the topic can be read or created; see ``Sink``."""
         from balog.topics.local import LocalTopics
 
         try:
             exists = self._topic.exists()
-            if not isinstance(self._home, LocalTopics):
+            if not isinstance(self._topics, LocalTopics):
                 return
             if exists:
                 self._topic.describe()
                 return
         except TopicError as error:
             raise SinkError(str(error)) from None
-        home = self._home.path.absolute()
-        folder = next(path for path in (home, *home.parents) if path.exists())
+        root = self._topics.path.absolute()
+        folder = next(path for path in (root, *root.parents) if path.exists())
         if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
             raise SinkError(f"{folder}: no topic can be made there by this user; give another url")
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Publish a batch: on this disk all or none of it, elsewhere what was stored may come again."""
+        """Publish a batch: atomically on local disk; elsewhere, events that were stored may come again."""
         from balog.topics import Message
 
         messages = [Message(event.header.id, body, self._key_of(event)) for event, body in batch]
         try:
             self._topic.publish(messages)
         except TopicError as error:
-            # Who is denied, or finds a file damaged, is heard when that is put right: no fault of the events.
+            # A missing permission or a damaged file can be corrected, so the events are kept.
             raise SinkError(str(error), retryable=not isinstance(error, MessageError)) from error
 
     def close(self) -> None:
-        """Close the home."""
+        """Close the topic and its backend."""
         self._topic.close()
-        self._home.close()
+        self._topics.close()

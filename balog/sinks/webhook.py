@@ -1,6 +1,6 @@
-"""Events to any HTTP endpoint, one a request or a batch a request, signed as Standard Webhooks says.
+"""Events to any HTTP endpoint, one or a batch per request, signed by Standard Webhooks (standardwebhooks.com).
 
-From the specification of Standard Webhooks (standardwebhooks.com) is also that an answer of 410 asks to be left alone.
+By that specification, an answer of 410 asks the sender to stop.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class WebhookSinkConfig(SinkOptions, tag_field="type", tag="webhook", forbid_unk
             return "webhook URL"
 
     def build(self) -> WebhookSink:
-        """Make the sink.
+        """Return the sink, unopened.
 
         Raises:
-            ConfigError: a URL or header that is none, or a secret that is not there or no key.
+            ConfigError: a URL, header or key is invalid, or a secret is missing.
         """
         headers = reveal_headers(self.headers, ours="webhook-")
         keys = read_keys(self.secrets)
@@ -78,18 +78,18 @@ class WebhookSink:
         self._per = per
         self._format = format
         self._step = 1 if per == "event" else sys.maxsize
-        self._farewell: str | None = None
+        self._stop_reason: str | None = None
 
     def open(self) -> None:
-        """Nothing to do: the first request connects."""
+        """Do nothing: the first request connects."""
 
     def probe(self) -> None:
-        """See whether the other side is there, see ``Sink``."""
+        """Check that the server is reachable; see ``Sink``."""
         self._client.probe()
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Post a batch; requests that are too large for the other side go in halves, and so do later ones."""
-        if self._farewell:
+        """Post a batch. A request that is too large for the server is halved, and so are later ones."""
+        if self._stop_reason:
             self._give_up(range(len(batch)), {})
         rejected: dict[int, str] = {}
         at = 0
@@ -101,12 +101,12 @@ class WebhookSink:
                 status = error.answer.status if isinstance(error, HttpStatusError) else 0
                 left = range(at, len(batch))
                 if status == 410:
-                    self._farewell = f"{error}; nothing more is sent there until the next start"
+                    self._stop_reason = f"{error}; nothing more is sent there until the next start"
                     self._give_up(left, rejected)
                 elif status == 413 and len(part) > 1:
                     self._step = len(part) // 2
                     continue
-                elif error.retryable or len(part) > 1:  # who calls looks for the events that are refused
+                elif error.retryable or len(part) > 1:  # the caller finds the events that are refused
                     raise SinkError(
                         str(error),
                         retryable=error.retryable,
@@ -122,7 +122,7 @@ class WebhookSink:
             raise SinkError(reason, retryable=False, rejected=rejected, remaining=())
 
     def _give_up(self, left: Sequence[int], rejected: dict[int, str]) -> NoReturn:
-        reason = self._farewell or ""
+        reason = self._stop_reason or ""
         raise SinkError(reason, retryable=False, rejected=rejected | dict.fromkeys(left, reason), remaining=())
 
     def _post(self, part: Sequence[Delivery]) -> None:

@@ -1,10 +1,10 @@
-"""Events into YTsaurus: a sorted dynamic table for each payload type, through the cluster's HTTP proxies.
+"""Events into YTsaurus: a sorted dynamic table per payload type, through the cluster's HTTP proxies.
 
-A row's key is the event's id, so an event that comes twice is one row. Tables have the same columns, whatever the type,
-since one that is mounted can't be altered: the payload is its JSON text. Limits are those of the pages "Dynamic tables"
+A row's key is the event's id, so an event that comes twice is one row. All tables have the same columns, because a
+mounted table can't be altered: the payload is JSON text. Limits are those of the pages "Dynamic tables"
 and "Data types" of YTsaurus' reference: 16 MiB a value, 100,000 rows a transaction (a batch has 10,000 at most).
 
-The client's own retries are off: what is not taken now comes again, see ``Retrying``.
+The client's own retries are off, because the sink's worker retries; see ``Retrying``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from balog.sinks.base import Delivery, SinkError, SinkOptions
 __all__ = ["COLUMNS", "MAX_VALUE", "UNTYPED", "YTsaurusSink", "YTsaurusSinkConfig", "yson_row"]
 
 UNTYPED = "untyped"
-"""The table of events without a type, or with one that is no table's name."""
+"""The table of events without a type, or with one that is not a table name."""
 
 MAX_VALUE = 16 << 20
-"""Bytes of one value; a larger payload is refused."""
+"""Bytes of one value at most; larger payloads are refused."""
 
 COLUMNS: list[dict[str, str]] = [
-    # Ids grow with time: without a hash in front of it, all that is new would go to the last tablet.
+    # Ids grow with time: without a hash before them, all new events would go to the last tablet.
     {"name": "hash", "type": "uint64", "expression": "farm_hash(id)", "sort_order": "ascending"},
     {"name": "id", "type": "string", "sort_order": "ascending"},
     {"name": "timestamp", "type": "int64"},  # microseconds since the epoch
@@ -45,7 +45,7 @@ COLUMNS: list[dict[str, str]] = [
 _TYPE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _ODD = re.compile(rb'["\\\x00-\x1f\x7f]')
-_MAX_SAID = 300
+_MAX_MESSAGE = 300
 
 
 class YTsaurusSinkConfig(SinkOptions, tag_field="type", tag="ytsaurus", forbid_unknown_fields=True, kw_only=True):
@@ -62,10 +62,10 @@ class YTsaurusSinkConfig(SinkOptions, tag_field="type", tag="ytsaurus", forbid_u
         return f"ytsaurus {self.proxy}{self.path}"
 
     def build(self) -> YTsaurusSink:
-        """Make the sink.
+        """Return the sink, unopened.
 
         Raises:
-            ConfigError: a proxy with credentials in it, a token that is not there.
+            ConfigError: the proxy's URL has credentials, or the token is missing.
             MissingExtraError: ytsaurus-client is not installed.
         """
         if "@" in self.proxy:
@@ -89,7 +89,7 @@ class YTsaurusSinkConfig(SinkOptions, tag_field="type", tag="ytsaurus", forbid_u
                     "heavy_request_timeout": milliseconds,
                 },
                 "dynamic_table_retries": off,
-                "apply_remote_patch_at_start": None,  # the cluster's wishes for clients would turn retries on
+                "apply_remote_patch_at_start": None,  # the cluster's config for clients would turn retries on
             },
         )
         return YTsaurusSink(client, self.proxy, self.path.rstrip("/"), token)
@@ -106,25 +106,25 @@ class YTsaurusSink:
         self._ready: set[str] = set()
 
     def open(self) -> None:
-        """Nothing to do: the first request connects."""
+        """Do nothing: the first request connects."""
 
     def probe(self) -> None:
-        """See whether the proxy answers and takes the token; see ``Sink``."""
+        """Check that the proxy answers and accepts the token; see ``Sink``."""
         self._ask(self._client.exists, self._path)
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Put a batch into its tables, a transaction for each; all of a table's events are there then, or none."""
+        """Insert a batch into its tables, with one transaction per table."""
         rejected: dict[int, str] = {}
         again: list[int] = []
-        trouble: SinkError | None = None
+        failure: SinkError | None = None
         for name, rows in self._by_table(batch, rejected).items():
             try:
                 self._insert(name, list(rows.values()))
             except SinkError as error:
                 again += rows
-                trouble = error
-        if trouble is not None:
-            raise SinkError(str(trouble), rejected=rejected, remaining=again)
+                failure = error
+        if failure is not None:
+            raise SinkError(str(failure), rejected=rejected, remaining=again)
         if rejected:
             reason = f"{self._proxy}: {len(rejected)} of {len(batch)} events are too large for a row"
             raise SinkError(reason, retryable=False, rejected=rejected, remaining=())
@@ -154,11 +154,11 @@ class YTsaurusSink:
         if name not in self._ready:
             attributes = {"dynamic": True, "schema": COLUMNS}
             self._ask(self._client.create, "table", path, recursive=True, ignore_existing=True, attributes=attributes)
-            self._ask(self._client.mount_table, path)  # one that is mounted stays as it is
+            self._ask(self._client.mount_table, path)  # no effect on a mounted table
         try:
             self._ask(self._client.insert_rows, path, b"".join(rows), format=yt.YsonFormat(format="text"), raw=True)
         except SinkError:
-            self._ready.discard(name)  # somebody may have removed or unmounted it
+            self._ready.discard(name)  # it may have been removed or unmounted
             raise
         self._ready.add(name)
 
@@ -166,20 +166,20 @@ class YTsaurusSink:
         """Run a command of the client.
 
         Raises:
-            SinkError: whatever comes of it; one line, without the token. All of it may pass: the cluster is out of
-                reach, the table is not mounted yet, the account is full, the user may not.
+            SinkError: any failure, in one line without the token. All failures are retryable: the cluster is not
+                reachable, the table is not mounted yet, the account's quota is used up, a permission is missing.
         """
         import yt.wrapper as yt
 
         try:
             command(*arguments, **options)
         except (yt.YtError, OSError) as error:
-            said = " ".join(_said(error).split()).replace(self._token, "…")
-            raise SinkError(f"{self._proxy}: {said[:_MAX_SAID]}") from None
+            message = " ".join(_message(error).split()).replace(self._token, "…")
+            raise SinkError(f"{self._proxy}: {message[:_MAX_MESSAGE]}") from None
 
 
 def yson_row(event: Event) -> bytes:
-    """Write an event as a row of YSON, in its text form, ended by ``;``."""
+    """Return an event as a row of YSON in text form, terminated by ``;``."""
     header = event.header
     context = header.context
     row: dict[str, str | int | bytes | None] = {
@@ -207,11 +207,11 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _said(error: BaseException) -> str:
-    """Give what a cluster said, the innermost reason too."""
-    said = str(getattr(error, "message", "")) or str(error)
+def _message(error: BaseException) -> str:
+    """Return the message of a cluster, including the innermost one."""
+    message = str(getattr(error, "message", "")) or str(error)
     inner = getattr(error, "inner_errors", None) or []
     while inner and isinstance(inner[0], dict):
-        said = f"{said}: {inner[0].get('message', '')}"
+        message = f"{message}: {inner[0].get('message', '')}"
         inner = inner[0].get("inner_errors") or []
-    return said
+    return message

@@ -118,7 +118,9 @@ class TestReplay:
         monkeypatch.setattr(replay, "IDLE_SECONDS", 0.3)
         place.leave()
         (backlog,) = replay.find_backlogs(place.spool)
-        (stats,) = replay.Replay(place.spool, [replay.Plan(backlog, place.config(), None)], place.said.append).run(None)
+        (stats,) = replay.SpoolReplay(place.spool, [replay.Plan(backlog, place.config(), None)], place.said.append).run(
+            None
+        )
         assert (stats.delivered, stats.spooled) == (0, 100)
 
     def test_a_filter_is_not_asked_again(self, place):

@@ -139,11 +139,11 @@ class TestSeriesThatCameBefore:
         }
 
     def test_there_are_bounds(self, monkeypatch):
-        monkeypatch.setattr(module, "_MAX_PLACES", 5)
+        monkeypatch.setattr(module, "_MAX_KNOWN", 5)
         families = Families()
         for number in range(50):
             add(families, of("gauge", "x", 1.0, n=str(number)))
-            assert len(families._places) <= 5
+            assert len(families._known_series) <= 5
         assert len(samples(families)) == 50
 
 

@@ -270,14 +270,14 @@ class TestTrouble:
         """Given a host that refuses after a moment, as over a network, then a retry is not taken for delivered."""
         with sink_to(receiver) as sink:
             answered = threading.Event()
-            sink._is_doubtful = True
+            sink._is_suspect = True
             monkeypatch.setattr("time.sleep", lambda seconds: (answered.set(), receiver.socket.close()))
             sink.write(deliveries(metric()))
             assert answered.is_set()
-            assert not sink._is_doubtful
+            assert not sink._is_suspect
             with pytest.raises(SinkError, match="nobody listens"):
                 sink.write(deliveries(metric()))
-            assert sink._is_doubtful
+            assert sink._is_suspect
 
     def test_a_name_that_cannot_be_resolved_is_said(self):
         with pytest.raises(SinkError, match=r"nothing\.invalid cannot be resolved") as refusal:
@@ -327,7 +327,7 @@ class TestUnixSocket:
         receiver.socket.close()
 
     def test_a_server_that_hangs_is_not_waited_for_for_ever(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("balog.sinks.statsd._PATIENCE", 0.05)
+        monkeypatch.setattr("balog.sinks.statsd._SEND_TIMEOUT", 0.05)
         receiver = Receiver(socket.AF_UNIX, str(tmp_path / "s"))
         with sink_to(socket=str(tmp_path / "s"), max_datagram=100) as sink:
             with pytest.raises(SinkError, match=r"takes nothing for 0\.05 s") as refusal:

@@ -1,23 +1,23 @@
-"""Not sending faster than the other side reads."""
+"""Rate limit for datagrams, which a slow receiver drops."""
 
 from __future__ import annotations
 
 import time
 
-__all__ = ["Pace"]
+__all__ = ["RateLimit"]
 
-_BURST = 0.01  # seconds of datagrams that may go at once
+_BURST = 0.01  # seconds
 
 
-class Pace:
-    """Holds back what comes faster than ``rate`` a second; a hundredth of a second's worth may come at once."""
+class RateLimit:
+    """Limits calls to ``rate`` a second, with bursts of a hundredth of a second."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
         self._next_at = 0.0
 
     def wait(self) -> None:
-        """Wait for the next one's turn."""
+        """Wait until the next call is allowed."""
         now = time.monotonic()
         self._next_at = max(self._next_at, now) + 1 / self._rate
         if self._next_at - now > _BURST:

@@ -1,6 +1,6 @@
 import pytest
 
-from balog.sinks import pacing
+from balog.sinks import rate_limit
 
 
 @pytest.fixture
@@ -17,36 +17,36 @@ def clock(monkeypatch):
             self.slept += seconds
 
     clock = Clock()
-    monkeypatch.setattr(pacing, "time", clock)
+    monkeypatch.setattr(rate_limit, "time", clock)
     return clock
 
 
 def test_what_comes_faster_is_held_back(clock):
-    pace = pacing.Pace(1000.0)
+    limit = rate_limit.RateLimit(1000.0)
     for _ in range(5000):
-        pace.wait()
+        limit.wait()
     assert clock.slept == pytest.approx(5.0, abs=0.02)
 
 
 def test_a_few_may_come_at_once(clock):
-    pace = pacing.Pace(1000.0)
+    limit = rate_limit.RateLimit(1000.0)
     for _ in range(9):
-        pace.wait()
+        limit.wait()
     assert clock.slept == 0
 
 
 def test_what_was_not_used_is_not_saved_up(clock):
-    pace = pacing.Pace(1000.0)
-    pace.wait()
+    limit = rate_limit.RateLimit(1000.0)
+    limit.wait()
     clock.now += 60
     for _ in range(1000):
-        pace.wait()
+        limit.wait()
     assert clock.slept == pytest.approx(1.0, abs=0.02)
 
 
 def test_what_comes_slowly_is_never_held_back(clock):
-    pace = pacing.Pace(1000.0)
+    limit = rate_limit.RateLimit(1000.0)
     for _ in range(100):
-        pace.wait()
+        limit.wait()
         clock.now += 0.002
     assert clock.slept == 0

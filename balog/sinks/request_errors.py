@@ -1,4 +1,4 @@
-"""What went wrong when one batch became several requests, as the one error that a sink raises."""
+"""Errors of a batch that was sent in several requests, combined into one ``SinkError``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from balog.event import Event
 from balog.sinks.base import Delivery, SinkError
 
-__all__ = ["Halves", "Troubles"]
+__all__ = ["PartialDeliveries", "RequestErrors"]
 
-_MOST_HALVES = 20_000
+_MAX_PARTIAL = 20_000
 
 
-class Troubles:
-    """Collects by events' indexes what requests failed, and raises it at the end.
+class RequestErrors:
+    """Collects the errors of requests by the indexes of their events, and raises them at the end.
 
-    An event that is in several requests is tried again when any of them is; see ``Halves``.
+    An event of several requests is retried if any of them is; see ``PartialDeliveries``.
     """
 
     def __init__(self) -> None:
@@ -25,28 +25,28 @@ class Troubles:
         self._unnamed: list[tuple[int, str]] = []
 
     def reject(self, reasons: Mapping[int, str]) -> None:
-        """Note events that will never be taken."""
+        """Record events that will never be taken."""
         self._rejected.update(reasons)
 
     def refuse_unnamed(self, count: int, reason: str) -> None:
-        """Note that so many events will never be taken where nobody knows which."""
+        """Record how many events will never be taken, if the server does not name them."""
         self._unnamed.append((count, reason))
 
     def keep(self, indexes: Iterable[int], error: SinkError) -> None:
-        """Note events that were not taken because of an error, retryable or not."""
+        """Record events that were not taken because of an error, retryable or not."""
         self._remaining.update(indexes)
         self._errors.append(error)
 
     @property
     def remaining(self) -> Collection[int]:
-        """The events that were not taken whole."""
+        """The indexes of events that were not taken completely."""
         return self._remaining
 
     def finish(self) -> None:
-        """Raise what was noted, if anything was.
+        """Raise the recorded errors as one, if there are any.
 
         Raises:
-            SinkError: retryable when any of the errors is; what was asked to wait for is the longest of them.
+            SinkError: retryable if any of the errors is; ``retry_after`` is the longest one.
         """
         errors = [error for error in self._errors if error.retryable] or self._errors
         rejected = {index: why for index, why in self._rejected.items() if index not in self._remaining}
@@ -64,27 +64,27 @@ class Troubles:
         )
 
 
-class Halves:
-    """Remembers events of which one request was taken and another one was not, so that only the other is sent again.
+class PartialDeliveries:
+    """Remembers events of which one request was taken and another was not, so that only the other is sent again.
 
-    Without it the counters in a run's event would be added anew with each try of its log.
+    Otherwise the counters of a run's event would be added again with each retry of its log.
     """
 
     def __init__(self) -> None:
-        self._taken: dict[str, set[str]] = {}  # by the event's id the requests
+        self._taken: dict[str, set[str]] = {}  # event id -> requests
 
     def lacks(self, request: str, event: Event) -> bool:
-        """Whether an event is still to be sent in such a request."""
+        """Return whether an event is still to be sent in such a request."""
         return not self._taken or request not in self._taken.get(event.header.id, ())
 
     def settle(
         self, batch: Sequence[Delivery], taken: Mapping[str, Collection[int]], remaining: Collection[int]
     ) -> None:
-        """Note how a batch ended.
+        """Record the outcome of a batch.
 
         Args:
-            taken: by request the indexes of the events that were taken in it.
-            remaining: indexes of the events that come again.
+            taken: the indexes of the events that were taken, by request.
+            remaining: the indexes of the events that come again.
         """
         if not remaining and not self._taken:
             return
@@ -94,5 +94,5 @@ class Halves:
                 self._taken.pop(name, None)
             elif requests := {request for request, indexes in taken.items() if index in indexes}:
                 self._taken[name] = self._taken.get(name, set()) | requests
-        while len(self._taken) > _MOST_HALVES:
+        while len(self._taken) > _MAX_PARTIAL:
             del self._taken[next(iter(self._taken))]
