@@ -64,12 +64,14 @@ def progress_bar(label: str, total: int | None) -> Iterator[Callable[[int, str],
         if not sys.stderr.isatty():
             raise ImportError
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
     except ImportError:
         yield lambda done, text: None
         return
     began = time.monotonic()
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"), TimeElapsedColumn())
+    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"), TimeElapsedColumn()]
+    if total is not None:
+        columns.insert(2, TaskProgressColumn())
     with Progress(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
         task = bar.add_task(label, total=total, visible=False, text="")
 
