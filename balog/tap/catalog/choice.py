@@ -9,7 +9,7 @@ from balog.errors import ConfigError
 from balog.suggestions import suggest
 from balog.tap.catalog.defaults import StreamDeclaration, Visitor
 from balog.tap.catalog.discovery import Discovered, discover
-from balog.tap.catalog.entry import Catalog, CatalogEntry, Method
+from balog.tap.catalog.entry import Catalog, CatalogEntry, Method, keys_of
 from balog.tap.catalog.nodes import properties_of
 from balog.tap.errors import TapConfigProblems
 
@@ -82,7 +82,7 @@ def choose(
             f"the schema has no {key!r}, which is a key of the stream; run --discover again", source, f"$.{name}"
         )
         for name in selected & own.keys()
-        for key in _keys(known[name])
+        for key in keys_of(known[name])
         if properties_of(own[name]) and key not in properties_of(own[name])
     ]
     if problems:
@@ -107,13 +107,9 @@ def _with_ancestors(known: dict[str, StreamDeclaration], selected: set[str]) -> 
         above: Any = known[name]
         while above is not None and above.name not in wanted:
             wanted.add(above.name)
-            parent = above.parent or getattr(above, "source_stream", None)
+            parent = above.parent or above.source_stream
             above = known.get(parent if isinstance(parent, str) else getattr(parent, "name", ""))
     return [name for name in known if name in wanted]
-
-
-def _keys(stream: StreamDeclaration) -> list[str]:
-    return [*stream.key_properties, *([stream.replication_key] if stream.replication_key else [])]
 
 
 def _entry(

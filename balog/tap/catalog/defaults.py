@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from balog.tap.catalog.entry import Breadcrumb, Metadata, Method
+from balog.tap.catalog.entry import Breadcrumb, Metadata, Method, keys_of
 from balog.tap.catalog.nodes import SchemaNode, nodes_of, properties_of
 from balog.tap.errors import TapError
 
@@ -47,7 +47,7 @@ def default_metadata(stream: StreamDeclaration, schema: dict[str, Any], visitors
     """
     properties = properties_of(schema)
     _refuse_unknown_keys(stream, schema, properties)
-    automatic = {*stream.key_properties, *([stream.replication_key] if stream.replication_key else [])}
+    automatic = keys_of(stream)
     metadata: Metadata = {}
     for node in nodes_of(stream.name, schema, metadata):
         is_automatic = node.level == 1 and node.name in automatic
@@ -81,8 +81,7 @@ def default_metadata(stream: StreamDeclaration, schema: dict[str, Any], visitors
 def _refuse_unknown_keys(stream: StreamDeclaration, schema: dict[str, Any], properties: dict[str, Any]) -> None:
     if not properties:  # an open schema, or one with its properties in another form
         return
-    keys = [*stream.key_properties, *([stream.replication_key] if stream.replication_key else [])]
-    missing = [key for key in keys if key not in properties]
+    missing = [key for key in keys_of(stream) if key not in properties]
     if missing:
         raise TapError(
             f"stream {stream.name!r}: {', '.join(map(repr, missing))} must be in its schema, because they are keys; "

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
-__all__ = ["Breadcrumb", "Catalog", "CatalogEntry", "Metadata", "Method"]
+__all__ = ["Breadcrumb", "Catalog", "CatalogEntry", "Metadata", "Method", "keys_of"]
 
 Method = Literal["FULL_TABLE", "INCREMENTAL", "LOG_BASED"]
 Breadcrumb = tuple[str, ...]
 """A path in a schema: ``()`` is the stream, ``("properties", "id")`` a property."""
 Metadata = dict[Breadcrumb, dict[str, Any]]
+
+
+class Keyed(Protocol):
+    """A stream or a catalog entry."""
+
+    key_properties: list[str]
+    replication_key: str | None
+
+
+def keys_of(stream: Keyed) -> list[str]:
+    """Return the key properties and the replication key, which are in every record."""
+    return [*stream.key_properties, *([stream.replication_key] if stream.replication_key else [])]
 
 
 class CatalogEntry(Struct, kw_only=True):

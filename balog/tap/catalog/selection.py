@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from balog.tap.catalog.entry import Breadcrumb, CatalogEntry
+from balog.tap.catalog.entry import Breadcrumb, CatalogEntry, keys_of
 from balog.tap.catalog.nodes import properties_of
 
 __all__ = ["PropertySelection", "selected_properties"]
@@ -27,7 +27,7 @@ class PropertySelection:
 
     def __init__(self, entry: CatalogEntry) -> None:
         self._metadata = entry.metadata
-        self._kept = {*entry.key_properties, *([entry.replication_key] if entry.replication_key else [])}
+        self._keys = set(keys_of(entry))
         self.schema: dict[str, Any] = self._part(entry.schema, ())
         self.names = list(properties_of(self.schema))
 
@@ -36,7 +36,7 @@ class PropertySelection:
 
     def is_selected(self, crumb: Breadcrumb) -> bool:
         """Return whether the property at a breadcrumb is selected, if those around it are."""
-        if len(crumb) == 2 and crumb[0] == "properties" and crumb[1] in self._kept:
+        if len(crumb) == 2 and crumb[0] == "properties" and crumb[1] in self._keys:
             return True
         metadata = self._metadata.get(crumb)
         if not metadata:
