@@ -8,14 +8,8 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = """
-import click
-
-@click.command()
-@click.option("--name", default="you")
-def hello(name):
-    click.echo(f"hello {name}")
-"""
+PAGE = (Path(__file__).parents[1] / "docs" / "plugins.md").read_text()
+COMMAND = PAGE.partition("```python\n")[2].partition("```")[0]
 
 Install = Callable[..., None]
 Balog = Callable[..., "subprocess.CompletedProcess[str]"]
