@@ -161,7 +161,7 @@ def _send(spool: Path, plans: Sequence[Plan], deadline: float | None, should_sto
         replay = SpoolReplay(spool, chosen, _report)
         with progress_bar("sending", total) as on_progress:
             left = None if until is None else max(0.0, until - time.monotonic())
-            found = replay.run(left, should_stop, lambda sent: on_progress(sent, ""))
+            found = replay.run(left, should_stop, lambda sent: on_progress(sent, f"{sent / max(total, 1):.0%}"))
         for item, stats in zip(chosen, found):
             code = _report_result(item, stats) or code
             sent += stats.delivered
