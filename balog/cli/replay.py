@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 import click
@@ -161,7 +162,7 @@ def _send(spool: Path, plans: Sequence[Plan], deadline: float | None, should_sto
         replay = SpoolReplay(spool, chosen, _report)
         with progress_bar("sending", total) as on_progress:
             left = None if until is None else max(0.0, until - time.monotonic())
-            found = replay.run(left, should_stop, lambda sent: on_progress(sent, f"{sent / max(total, 1):.0%}"))
+            found = replay.run(left, should_stop, partial(_show_share, on_progress, total))
         for item, stats in zip(chosen, found):
             code = _report_result(item, stats) or code
             sent += stats.delivered
@@ -169,6 +170,10 @@ def _send(spool: Path, plans: Sequence[Plan], deadline: float | None, should_sto
     if not plans or sent:
         _report(f"{sent} events were sent" if plans else "no events wait")
     return code
+
+
+def _show_share(show: Callable[[int, str], None], total: int, sent: int) -> None:
+    show(sent, f"{sent / max(total, 1):.0%}")
 
 
 def _report_result(item: Plan, stats: SinkStats) -> int:
