@@ -61,6 +61,7 @@ CHECKED: tuple[str, ...] = (
     "balog/tap/patterns",
     "balog/tap/relative_files.py",
     "balog/tap/reporter.py",
+    "balog/tap/records",
     "balog/tap/schema",
     "balog/tap/streams",
     "balog/tap/syncing",

@@ -22,7 +22,7 @@ import balog
 from balog.errors import ConfigError
 from balog.event import LEVELS, Event, decode
 from balog.logger import EventLogger, get_logger
-from balog.outputs import Output
+from balog.outputs import LogOutput
 from balog.payload import LogPayload, MetricPayload, read
 from balog.recording import configuration
 from balog.recording.configuration import configure
@@ -33,7 +33,7 @@ FACILITY = Draft202012Validator(
 )
 
 
-class Lines(Output):
+class Lines(LogOutput):
     """The other end of a logger: what was written, checked to be valid events, one a line."""
 
     def __init__(self) -> None:

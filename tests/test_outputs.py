@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from balog.event import Event, encode
-from balog.outputs import Output, console_line, default_output, open_output
+from balog.outputs import LogOutput, console_line, default_output, open_output
 from balog.outputs.stdio import ConsoleOutput, SingerOutput, StderrOutput, message_of
 from balog.singer import LogMessage, parse_log
 
@@ -298,5 +298,5 @@ def test_colour_is_left_out_where_nobody_wants_it(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("name", "kind"), [("singer", SingerOutput), ("stderr", StderrOutput), ("console", ConsoleOutput)]
 )
-def test_every_output_has_a_name_that_can_be_configured(name: str, kind: type[Output]) -> None:
+def test_every_output_has_a_name_that_can_be_configured(name: str, kind: type[LogOutput]) -> None:
     assert type(open_output(name)) is kind

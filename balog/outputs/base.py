@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-__all__ = ["Output"]
+__all__ = ["LogOutput"]
 
 
-class Output(ABC):
+class LogOutput(ABC):
     """A destination of the logger's events. It may raise; the logger does not pass the error to the application."""
 
     @abstractmethod

@@ -9,12 +9,12 @@ import threading
 import weakref
 
 from balog.local_path import local_path
-from balog.outputs.base import Output
+from balog.outputs.base import LogOutput
 
 __all__ = ["FileOutput"]
 
 
-class FileOutput(Output):
+class FileOutput(LogOutput):
     """JSON lines appended to a file that any number of threads and processes share.
 
     Each event is one write. Before the file exceeds ``max_bytes`` it becomes ``PATH.1``, ``PATH.1`` becomes ``PATH.2``,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from balog.errors import complain
 from balog.event import decode
-from balog.outputs.base import Output
+from balog.outputs.base import LogOutput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["QueuedOutput", "flush_all"]
 
 
-class QueuedOutput(Output):
+class QueuedOutput(LogOutput):
     """Passes events to the thread of a sink. If the queue is full, events go to the spool, or are dropped and counted.
 
     With a spool whose ``sync`` is 0, ``write`` returns when the event is on disk.

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from balog.outputs.base import Output
+from balog.outputs.base import LogOutput
 from balog.outputs.streams import keep_lines_whole, write_data_line, write_line
 
 __all__ = [
@@ -30,7 +30,7 @@ def singer_line(level: str, event: bytes) -> bytes:
     return b'{"type":"LOG","level":"%b","value":%b}\n' % (level.encode(), event)
 
 
-class SingerOutput(Output):
+class SingerOutput(LogOutput):
     """LOG messages on stdout, in order with the output of ``print`` and of a Singer library, from any thread.
 
     From now on, text for ``sys.stdout`` is written in whole lines; see ``keep_lines_whole``.
@@ -44,7 +44,7 @@ class SingerOutput(Output):
         write_data_line(singer_line(level, event))
 
 
-class StderrOutput(Output):
+class StderrOutput(LogOutput):
     """JSON on stderr, one event per line."""
 
     def write(self, level: str, event: bytes) -> None:
@@ -52,7 +52,7 @@ class StderrOutput(Output):
         write_line(sys.stderr, event + b"\n")
 
 
-class ConsoleOutput(Output):
+class ConsoleOutput(LogOutput):
     """Lines for people on stderr, in colour on a terminal (unless ``NO_COLOR`` is set)."""
 
     def write(self, level: str, event: bytes) -> None:

@@ -10,12 +10,12 @@ import msgspec
 
 from balog.errors import ConfigError, split_refusal
 from balog.local_path import local_path
-from balog.outputs.base import Output
+from balog.outputs.base import LogOutput
 from balog.outputs.stdio import ConsoleOutput, SingerOutput, StderrOutput
 
 __all__ = ["open_output"]
 
-_STREAMS: dict[str, type[Output]] = {"console": ConsoleOutput, "singer": SingerOutput, "stderr": StderrOutput}
+_STREAMS: dict[str, type[LogOutput]] = {"console": ConsoleOutput, "singer": SingerOutput, "stderr": StderrOutput}
 _FORMS = (
     "console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
     "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or "
@@ -27,7 +27,7 @@ _OF_A_SERVICE = ("token_env", "token_file", "ca_file", "spool", "sync")
 _DEFAULT_TOPIC = "events"
 
 
-def open_output(where: str | Mapping[str, Any]) -> Output:
+def open_output(where: str | Mapping[str, Any]) -> LogOutput:
     """Open an output.
 
     Args:
@@ -76,7 +76,7 @@ def open_output(where: str | Mapping[str, Any]) -> Output:
     return _open_sink({"type": "store", "url" if is_url(path) else "path": path, "topic": topic})
 
 
-def _open_service(where: str, url: str, options: Mapping[str, str]) -> Output:
+def _open_service(where: str, url: str, options: Mapping[str, str]) -> LogOutput:
     for name in options:
         if name not in _OF_A_SERVICE:
             raise ConfigError(f"output {_name(where)}: no option {name!r:.40}; there are {', '.join(_OF_A_SERVICE)}")
@@ -97,7 +97,7 @@ def _open_service(where: str, url: str, options: Mapping[str, str]) -> Output:
     return _open_sink(config, spool)
 
 
-def _open_sink(config: Mapping[str, Any], spool: Mapping[str, Any] | None = None) -> Output:
+def _open_sink(config: Mapping[str, Any], spool: Mapping[str, Any] | None = None) -> LogOutput:
     from balog.outbound.spool import SpoolConfig
     from balog.outputs.queued import QueuedOutput
     from balog.sinks import AnySinkConfig

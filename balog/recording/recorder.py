@@ -18,7 +18,7 @@ import msgspec
 from balog.errors import EventError, complain
 from balog.event import FACILITY_VERSION, LEVELS, MAX_CHANNEL_LENGTH, Event, Level, decode, encode, format_timestamp
 from balog.ids import new_id
-from balog.outputs import Output
+from balog.outputs import LogOutput
 from balog.recording.context import ProcessContext, bound_values, trace_context
 from balog.recording.encoding import encode_channel, encode_unchanged, encode_with_fallback
 
@@ -48,7 +48,7 @@ class OutputRoute:
     """
 
     def __init__(
-        self, name: str, output: Output, threshold: int = 0, where: Callable[[Event], bool] | None = None
+        self, name: str, output: LogOutput, threshold: int = 0, where: Callable[[Event], bool] | None = None
     ) -> None:
         self.name = name
         self.output = output
@@ -353,7 +353,7 @@ class Recorder:
             self.failed()
         return self.lost + self._each_output(lambda output, seconds: output.close(seconds), deadline)
 
-    def _each_output(self, act: Callable[[Output, float], int], deadline: float) -> int:
+    def _each_output(self, act: Callable[[LogOutput, float], int], deadline: float) -> int:
         until = time.monotonic() + deadline
         lost = 0
         for route in self.routes:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from balog.event import LEVELS, Event, decode, parse_level
-from balog.outputs import Output
+from balog.outputs import LogOutput
 from balog.recording import configuration
 from balog.recording.context import ProcessContext
 from balog.recording.recorder import OutputRoute, Recorder
@@ -152,7 +152,7 @@ def capture_events(*, strict: bool = True) -> Iterator[Events]:
         configuration.swap(before)
 
 
-class _Catch(Output):
+class _Catch(LogOutput):
     def __init__(self, events: Events) -> None:
         self._events = events
 

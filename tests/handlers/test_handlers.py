@@ -29,7 +29,7 @@ from balog import handlers
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode
 from balog.handlers import EventFormatter, EventHandler
-from balog.outputs import Output
+from balog.outputs import LogOutput
 from balog.payload import LogPayload, MetricPayload, read
 from balog.recording import configuration
 from balog.recording.context import ProcessContext
@@ -38,7 +38,7 @@ from balog.recording.recorder import OutputRoute, Recorder
 EVENT = Event.new("made.elsewhere", {"cls_type": "app.job", "rows": 3}, level="ERROR", context={"application": "other"})
 
 
-class Lines(Output):
+class Lines(LogOutput):
     """An output that keeps what it is given."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ from balog import metrics
 from balog.event import Event, decode
 from balog.metrics import Metric, Point, Status, Tag, meters
 from balog.metrics.ticker import Ticker
-from balog.outputs import Output
+from balog.outputs import LogOutput
 from balog.payload import MetricPayload, read
 from balog.recording import configuration
 from balog.recording.context import ProcessContext
@@ -39,7 +39,7 @@ METRIC = Draft202012Validator(
 )
 
 
-class Lines(Output):
+class Lines(LogOutput):
     """An output that keeps the events it is given."""
 
     def __init__(self) -> None:

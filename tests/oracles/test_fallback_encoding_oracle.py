@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import balog
-from balog.outputs import Output
+from balog.outputs import LogOutput
 from balog.recording import configuration
 from balog.recording.context import ProcessContext
 from balog.recording.recorder import OutputRoute, Recorder
@@ -103,7 +103,7 @@ def same(found: Any, expected: Any) -> bool:
     return type(found) is type(expected) and found == expected
 
 
-class Lines(Output):
+class Lines(LogOutput):
     def __init__(self) -> None:
         self.lines: list[bytes] = []
 

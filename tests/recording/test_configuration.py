@@ -11,7 +11,7 @@ import pytest
 from balog import bound, configure, flush, get_logger
 from balog.errors import ConfigError
 from balog.event import decode
-from balog.outputs import Output
+from balog.outputs import LogOutput
 from balog.recording import configuration
 from balog.recording.configuration import LoggerConfig
 
@@ -321,7 +321,7 @@ def test_a_secret_ends_with_its_block_also_when_blocks_overlap_and_the_logger_wa
         assert messages(tmp_path / name) == ["open sesame, [redacted]", "open sesame, shut sesame"]
 
 
-class Failing(Output):
+class Failing(LogOutput):
     def write(self, level: str, event: bytes) -> None:
         raise OSError("no room")
 

@@ -15,7 +15,7 @@ from balog.event import Event, decode, encode
 from balog.handlers import EventHandler
 from balog.logger import emit
 from balog.metrics import Counter
-from balog.outputs import Output
+from balog.outputs import LogOutput
 from balog.recording import configuration
 from balog.recording.context import ProcessContext
 from balog.recording.recorder import OutputRoute, Recorder
@@ -23,7 +23,7 @@ from balog.recording.volume import Volume
 from balog.redaction import Redactor
 
 
-class Kept(Output):
+class Kept(LogOutput):
     def __init__(self) -> None:
         self.events: list[Event] = []
 
@@ -35,7 +35,7 @@ class Kept(Output):
         return [event.header.channel for event in self.events]
 
 
-class Broken(Output):
+class Broken(LogOutput):
     def write(self, level: str, event: bytes) -> None:
         raise OSError("the disk is full")
 
