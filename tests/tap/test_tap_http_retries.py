@@ -189,7 +189,7 @@ def test_each_retry_is_an_event_and_a_count() -> None:
 )
 def test_lost_connections_of_any_library_are_known(error: Exception) -> None:
     assert is_lost(error)
-    assert Policy().wants(error)
+    assert Policy().is_retryable(error)
 
 
 @pytest.mark.parametrize(
@@ -207,17 +207,17 @@ def test_lost_connections_of_any_library_are_known(error: Exception) -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_other_failures_are_not_lost_connections(error: Exception) -> None:
-    assert not Policy().wants(error)
+    assert not Policy().is_retryable(error)
 
 
 def test_an_exception_s_status_counts_rather_than_its_type() -> None:
     gone = urllib.error.HTTPError("http://x", 503, "", {}, None)  # type: ignore[arg-type]
     bad = urllib.error.HTTPError("http://x", 400, "", {}, None)  # type: ignore[arg-type]
-    assert Policy().wants(gone)
-    assert not Policy().wants(bad)
+    assert Policy().is_retryable(gone)
+    assert not Policy().is_retryable(bad)
     response = requests.Response()
     response.status_code = 502
-    assert Policy().wants(requests.HTTPError(response=response))
+    assert Policy().is_retryable(requests.HTTPError(response=response))
 
 
 NOW = 1_800_000_000.0

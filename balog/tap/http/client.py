@@ -178,7 +178,7 @@ class Client:
         raise HttpError(
             f"{method} {endpoint} answered {fault_of(response)}{excerpt}",
             response,
-            retryable=self._policy.wants(response),
+            retryable=self._policy.is_retryable(response),
         )
 
     def _follow(

@@ -86,7 +86,7 @@ class _Sender:
                 status = status_of(response)
                 if not can_repeat or not (method in IDEMPOTENT or status in NOT_PROCESSED):
                     return response
-                if attempt.retries(response):
+                if attempt.should_retry(response):
                     continue
                 return response
         raise AssertionError  # the last attempt raises its error

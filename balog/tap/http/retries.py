@@ -82,7 +82,7 @@ class Policy:
         self.clock = clock
         self.chance = chance
 
-    def wants(self, outcome: Any) -> bool:
+    def is_retryable(self, outcome: Any) -> bool:
         """Return whether a response or an exception is retried."""
         status = status_of(outcome)
         if status is not None:
@@ -135,7 +135,7 @@ class Policy:
                         raise
                     tries.wait()
                     continue
-                if not self.wants(result) or not tries.should_retry(result):
+                if not self.is_retryable(result) or not tries.should_retry(result):
                     return result
                 _release(result)
                 tries.wait()
@@ -171,17 +171,17 @@ class Attempt:
         Raises:
             HttpError: the policy retries this status.
         """
-        if self._tries.policy.wants(response):
+        if self._tries.policy.is_retryable(response):
             _release(response)
             raise HttpError(f"the source answered {fault_of(response)}", response, retryable=True)
         return response
 
-    def retries(self, response: Any) -> bool:
+    def should_retry(self, response: Any) -> bool:
         """Return whether a response is retried, after the wait; then leave the block.
 
         Unlike ``check`` it leaves the last response to the caller.
         """
-        if not self._tries.policy.wants(response) or not self._tries.should_retry(response):
+        if not self._tries.policy.is_retryable(response) or not self._tries.should_retry(response):
             return False
         self.has_failed = True
         _release(response)
@@ -219,7 +219,7 @@ class _Tries:
         policy = self.policy
         self.failures += 1
         self.is_over = True
-        if not policy.wants(outcome) or self.failures >= policy.tries:
+        if not policy.is_retryable(outcome) or self.failures >= policy.tries:
             return False
         wait = policy.backoff.delay(self.failures, chance=policy.chance)
         asked = requested_wait(outcome)

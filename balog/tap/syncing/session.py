@@ -77,7 +77,7 @@ class Session:
         self._quarantines: dict[str, RecordQuarantine] = {}
         self._written: dict[str, Any] | None = None
 
-    def wants(self, stream: Stream) -> bool:
+    def needs(self, stream: Stream) -> bool:
         """Return whether a stream, or one below it, is selected."""
         return any((entry := self.catalog.get(each.name)) and entry.is_selected for each in with_descendants(stream))
 

@@ -102,12 +102,12 @@ class StreamSync:
         self.stats = self.pipeline.stats if self.pipeline else SyncStats()
         self._put = self.pipeline.put if self.pipeline else self.progress.see
         self.children = [
-            StreamSync(session, child, self, active=self.active) for child in stream.children if session.wants(child)
+            StreamSync(session, child, self, active=self.active) for child in stream.children if session.needs(child)
         ]
         self.emitted = [
             StreamSync(session, other, source=self, active=self.active)
             for other in stream.emitted_streams
-            if session.wants(other)
+            if session.needs(other)
         ]
         self._is_plain = self.is_selected and not (self.children or session.max_records)
 
