@@ -22,7 +22,8 @@ def test_its_config_is_one() -> None:
 
 def test_its_numbers_and_names_are_those_of_the_code() -> None:
     assert f"does not answer for {topic_writer.TIMEOUT:g} seconds" in PAGE
-    assert f"after {topic_writer._FIRST_RETRY} to {topic_writer._LONGEST_RETRY:g} seconds" in PAGE
+    limits = f"after at most {topic_writer._FIRST_RETRY} seconds, later at most {topic_writer._LONGEST_RETRY:g} seconds"
+    assert limits in PAGE
     assert f"after at most {drain._LEASE:g} seconds" in PAGE
     assert f"the last {RecentIds()._half:,} are known" in PAGE
     assert f"`{Fallback(MemoryTopics()).topic('TOPIC').name}`" in PAGE
