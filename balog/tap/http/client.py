@@ -14,6 +14,7 @@ import msgspec
 
 from balog import metrics
 from balog.errors import ConfigError
+from balog.http.urls import check_url
 from balog.tap.errors import SourceError
 from balog.tap.http.connections import Connections, Request
 from balog.tap.http.outcomes import HttpError, endpoint_of, fault_of, is_lost, origin_of
@@ -252,15 +253,11 @@ class Client:
 
 
 def _checked(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        is_good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except (ValueError, AttributeError, TypeError):
-        is_good = False
-    if not is_good or not all("!" <= char <= "~" for char in url):
+    if not isinstance(url, str):
         raise ConfigError("is not a URL; want https://HOST…", path="base_url")
-    if "@" in parts.netloc or parts.fragment or parts.query:
-        raise ConfigError("has credentials, a query or a fragment in it; pass those to the client", path="base_url")
+    check_url(url, "base_url")
+    if urlsplit(url).query:
+        raise ConfigError("has a query in it; pass that to the client", path="base_url")
     return url
 
 
