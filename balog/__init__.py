@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Event", "__version__", "bound", "configure", "declare", "emit", "flush", "get_logger"]
 
 # Imported when they are asked for: `balog broker` needs no structlog, whose import takes longer than all else.
-_HOMES = {
+_MODULES = {
     "Event": "balog.event",
     "bound": "balog.recording.context",
     "configure": "balog.recording.configuration",
@@ -29,7 +29,7 @@ _HOMES = {
 }
 
 
-_import = deferred(globals(), _HOMES)
+_import = deferred(globals(), _MODULES)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""A cap on the tags of metrics: each set of them is a time series that somebody stores."""
+"""Limit the number of tag sets of a metric, because each set is a stored time series."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from balog.errors import ConfigError
 __all__ = ["OTHER", "REST", "Cardinality"]
 
 REST = "…"
-"""The name under which is counted together what there was no room for."""
+"""The name for the total of everything beyond a limit."""
 
 OTHER = "__other__"
-"""The value of a tag whose own value would have been one too many."""
+"""The value that replaces a tag's value beyond the limit."""
 
 
 class _Metric:
@@ -30,19 +30,18 @@ class _Metric:
 
 
 class Cardinality:
-    """Caps how many different sets of tags a metric may have; each is a time series that somebody stores.
+    """Limits how many sets of tags a metric may have, because each is a stored time series. Thread-safe.
 
-    When a metric has ``limit`` sets, a new one gets the value ``__other__`` for the tag that has had the most values
-    (of two the first by name): that is the id or path which should not have been a tag, and the others go on telling.
-    Only if ``limit`` sets have come of that too, every tag of a further one is ``__other__``. Values are told apart by
-    their text, as a label's are, and kept as hashes, so that memory does not depend on their length. Threads share it.
+    Beyond ``limit`` sets, the tag with the most values (usually an id or a path that should not be a tag; of two, the
+    first by name) becomes ``__other__``. Beyond ``limit`` such folded sets, every tag becomes ``__other__``. Values are
+    compared by their text and kept as hashes, so that memory does not depend on their length.
 
     Args:
-        limit: sets of tags for each metric.
-        max_metrics: metrics that are told apart; of further ones every tag is ``__other__``.
+        limit: number of sets of tags for each metric.
+        max_metrics: number of metrics to track; every tag of further ones is ``__other__``.
 
     Raises:
-        ConfigError: a limit below 1.
+        ConfigError: the limit is below 1.
     """
 
     def __init__(self, limit: int = 1000, *, max_metrics: int = 1000) -> None:
@@ -59,7 +58,7 @@ class Cardinality:
         self._without_room = _Metric()
 
     def admit(self, metric: str, tags: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the tags that a metric's value may carry: the same object when they are fine."""
+        """Return the tags for a metric's value: the same object if they are within the limits."""
         if not tags:
             return tags
         known = self._metrics.get(metric)
@@ -71,7 +70,7 @@ class Cardinality:
 
     @property
     def folded(self) -> dict[str, int]:
-        """How many values had a tag replaced, by metric; ``…`` stands for metrics for which there was no room."""
+        """The number of values with a replaced tag by metric; ``…`` for metrics beyond the limit."""
         with self._lock:
             counts = {name: metric.folded for name, metric in self._metrics.items() if metric.folded}
             return counts | ({REST: self._without_room.folded} if self._without_room.folded else {})

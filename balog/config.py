@@ -1,4 +1,4 @@
-"""The one config loader: a JSON file into a msgspec struct, strictly, with errors that name the place."""
+"""Load a JSON config strictly into a msgspec struct, with the path of each error."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 
 def load(path: str | os.PathLike[str], type: type[T], max_bytes: int = MAX_CONFIG_BYTES) -> T:
-    """Read a config file of at most ``max_bytes``. ``$schema`` at its top is for editors, and left out.
+    """Load a config file of at most ``max_bytes``. A top-level ``$schema``, for editors, is ignored.
 
     Raises:
         ConfigError: the file cannot be read, or is not JSON (with line and column).
-        ConfigProblems: it has a key twice, or is not what ``type`` says (each with the path in the file).
+        ConfigProblems: it has duplicate keys, or does not match ``type`` (each with its path in the file).
     """
     document, found = read(path, max_bytes)
     if not found:
@@ -47,15 +47,15 @@ def read(
     max_bytes: int = MAX_CONFIG_BYTES,
     float_hook: Callable[[str], Any] | None = None,
 ) -> tuple[Any, list[ConfigError]]:
-    """Read a JSON file as plain data, without ``$schema`` at its top.
+    """Read a JSON file as plain data, without a top-level ``$schema``.
 
     Args:
         path: the file.
-        max_bytes: a larger file is refused.
-        float_hook: makes a number of the text of each number with a fraction or an exponent; None for floats.
+        max_bytes: the largest size of the file.
+        float_hook: converts the text of each number with a fraction or an exponent; None for floats.
 
     Returns:
-        The data, and a problem for each key that is there twice.
+        The data, and a problem for each duplicate key.
 
     Raises:
         ConfigError: the file cannot be read, is too large, or is not JSON (with line and column).
@@ -79,11 +79,12 @@ def read(
 
 
 def load_env(path: str | os.PathLike[str], names: Collection[str]) -> dict[str, str]:
-    """Read a file of lines ``NAME=value``; empty lines, ``#`` comments, ``export`` and quotes around a value are
-    allowed.
+    """Read a file of lines ``NAME=value``.
+
+    Empty lines, ``#`` comments, ``export`` and quotes around a value are allowed.
 
     Raises:
-        ConfigError: the file cannot be read, a line is of another form, or a name is not one of ``names``.
+        ConfigError: the file cannot be read, a line has another form, or a name is not one of ``names``.
     """
     found = {}
     for number, line in enumerate(_contents(path).decode("utf-8-sig", "replace").splitlines(), 1):
@@ -124,13 +125,13 @@ def _syntax(data: bytes, message: str) -> str:
 
 
 def _place(before: bytes) -> str:
-    """Return the line and column, both from 1, of what comes after these bytes."""
+    """Return the line and column, both from 1, of the byte after these."""
     text = before.decode("utf-8", "replace")
     return f", line {text.count(chr(10)) + 1} column {len(text) - text.rfind(chr(10))}"
 
 
 def write_schema(type: type[msgspec.Struct], id: str, title: str) -> bytes:
-    """Return the JSON Schema of a config struct as it is kept in ``schemas/config``."""
+    """Return the JSON Schema of a config struct, as stored in ``schemas/config``."""
     schema = msgspec.json.schema(type)
     tag = type.__struct_config__.tag_field
     top = schema["$defs"][type.__name__]
@@ -138,6 +139,6 @@ def write_schema(type: type[msgspec.Struct], id: str, title: str) -> bytes:
         top["properties"]["$schema"] = {"type": "string", "description": "The schema of this file, for editors."}
     required = top.get("required", [])
     if tag in required:
-        required.remove(tag)  # what the whole file is need not be said
+        required.remove(tag)  # the file need not declare its own type
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": id, "title": title}
     return msgspec.json.format(msgspec.json.encode(head | schema), indent=2) + b"\n"

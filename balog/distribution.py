@@ -1,4 +1,4 @@
-"""The distribution that brings this package. Its name on PyPI is not ``balog``: that one is another project."""
+"""The distribution of this package. Its name on PyPI is not ``balog``, which is another project."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ def installed_version() -> str:
     """Return the version of the installed distribution.
 
     Raises:
-        importlib.metadata.PackageNotFoundError: the package runs from a folder that was never installed.
+        importlib.metadata.PackageNotFoundError: the package is not installed.
     """
     from importlib.metadata import version
 
@@ -20,10 +20,10 @@ def installed_version() -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to the installation at hand, as it was installed.
+    """Return the command that adds an extra to the current installation.
 
-    An installation from a folder or a URL says so in its metadata (``direct_url.json``, PEP 610). Then the command
-    names that folder or URL, else the distribution.
+    It names the folder or URL of the installation from its metadata (``direct_url.json``, PEP 610), else the
+    distribution.
     """
     source = _direct_url()
     url, folder = source.get("url", ""), source.get("dir_info")
@@ -44,7 +44,7 @@ def install_command(extra: str) -> str:
 def _direct_url() -> dict[str, Any]:
     from importlib.metadata import distributions
 
-    # A checkout that was built has metadata of its own, without a source, beside that of the installation.
+    # A built checkout has its own metadata without a source, in addition to that of the installation.
     for found in distributions(name=DISTRIBUTION):
         try:
             source = json.loads(found.read_text("direct_url.json") or "{}")

@@ -1,7 +1,7 @@
 """Find keys that a JSON object has twice, however each of the two is spelled.
 
-Some readers take the first value of such a key (DuckDB, simdjson), others the last (Python, msgspec). So a document
-with one is refused where it enters.
+Some readers use the first value of such a key (DuckDB, simdjson), others the last (Python, msgspec). So a document
+with one is rejected at its entry.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class DuplicateKeyError(Exception):
 
 
 def has_duplicate_key(document: bytes | Raw) -> bool:
-    """Return whether any object of a JSON document has a key twice, compared as texts and not as they are spelled.
+    """Return whether any object of a JSON document has a duplicate key, even if the two are spelled differently.
 
     Raises:
-        RecursionError: nested too deep to be read.
+        RecursionError: the document is nested too deep.
     """
     try:
         decode_once(document)
@@ -52,22 +52,22 @@ def has_duplicate_key(document: bytes | Raw) -> bool:
 
 
 def decode_once(document: bytes | Raw) -> Any:
-    """Return the value of a JSON document in which no object has a key twice.
+    """Decode a JSON document without duplicate keys.
 
     Returns:
-        None also for a document that msgspec does not read.
+        The value; None also for a document that msgspec can't decode.
 
     Raises:
-        DuplicateKeyError: an object has.
-        RecursionError: nested too deep to be read.
+        DuplicateKeyError: an object has a duplicate key.
+        RecursionError: the document is nested too deep.
     """
     data = bytes(document)
     try:
         value = _decode(data)
         again = _encode(value)  # each key once
-    except _REFUSALS:  # what only Python's json reads, such as 1e999 or half a surrogate pair
+    except _REFUSALS:  # only Python's json reads it, such as 1e999 or half a surrogate pair
         value, again = None, b""
-    # A colon may be written as \u003a; else there are as many as keys and colons in texts.
+    # A colon may be written as \u003a; otherwise the colons of keys and texts add up.
     if again != data and (not again or b"\\u003" in data or data.count(b":") != again.count(b":")):
         path = find_duplicate_key(data)
         if path is not None:
@@ -76,10 +76,10 @@ def decode_once(document: bytes | Raw) -> Any:
 
 
 def has_duplicate_member(document: bytes) -> bool:
-    """Return whether a JSON object has a key twice at its top; what is inside of its values is not looked at.
+    """Return whether a JSON object has a duplicate key at its top level.
 
     Raises:
-        msgspec.DecodeError, UnicodeDecodeError, RecursionError: it is not an object, or cannot be read.
+        msgspec.DecodeError, UnicodeDecodeError, RecursionError: the document is not a readable object.
     """
     found = _members(document)
     if b"\\u003" not in document:
@@ -89,30 +89,30 @@ def has_duplicate_member(document: bytes) -> bool:
 
 
 def find_duplicate_key(document: bytes) -> str | None:
-    """Return the path of the first key that an object has twice (``$.payload.price``); None if there is none.
+    """Return the path of the first duplicate key (``$.payload.price``); None without one.
 
     Raises:
-        RecursionError: nested too deep to be read.
+        RecursionError: the document is nested too deep.
     """
     return next(find_duplicate_keys(document), None)
 
 
 def find_duplicate_keys(document: bytes) -> Iterator[str]:
-    """Yield the path of each key that comes again in its object, in the document's order.
+    """Yield the path of each repeated key, in the document's order.
 
     Raises:
-        RecursionError: nested too deep to be read.
+        RecursionError: the document is nested too deep.
     """
     try:
         text = document.decode("utf-8", "surrogateescape")
         read = json.loads(text, object_pairs_hook=_Pairs, **_NUMBERS)
-    except ValueError:  # not JSON, which is for others to say
+    except ValueError:  # not JSON, which the caller reports
         return
     yield from _find(read, "$")
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object's members in their order, none of them left out."""
+    """All members of an object, in order."""
 
 
 _NUMBERS: dict[str, Any] = {"parse_int": len, "parse_float": len}  # only skipped: some are too long for Python
@@ -143,5 +143,5 @@ def unused_key(key: str, *taken: Mapping[Any, Any]) -> str:
 
 
 def printable(key: str) -> str:
-    """Return at most 100 characters of a key; the replacement character stands for each that does not print."""
+    """Return at most 100 characters of a key, with the replacement character for unprintable ones."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in key[:100])

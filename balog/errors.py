@@ -134,7 +134,7 @@ class MissingExtraError(BalogError):
 
 
 def complain(problem: str) -> None:
-    """Write one line to stderr, where an exception would disturb the application."""
+    """Write one line to stderr instead of raising into the application."""
     try:
         sys.stderr.write(f"balog: {problem}\n")
         sys.stderr.flush()

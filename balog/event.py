@@ -1,4 +1,4 @@
-"""The event: a facility layer that logging machinery reads, and a payload that it passes on untouched."""
+"""The event: a facility layer for logging machinery, and a payload that it passes unchanged."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ FACILITY_VERSION = "1.0.0"
 KNOWN_VERSIONS = frozenset({"0.0.1", FACILITY_VERSION})
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
-"""A larger document is refused undecoded."""
+"""Largest size of an event; a larger document is rejected undecoded."""
 
 MAX_CHANNEL_LENGTH = 1000
-"""Characters of a channel's name."""
+"""Largest number of characters of a channel's name."""
 
 MAX_ID_LENGTH = 128
-"""Characters of an event's id."""
+"""Largest number of characters of an event's id."""
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 LEVELS: dict[str, int] = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40, "CRITICAL": 50}
-"""Level names with the numbers that the standard library's logging gives them."""
+"""Level names with their numbers in the standard library's logging."""
 
 _LEVEL_ALIASES: dict[str, Level] = {
     "DEBUG": "DEBUG",
@@ -66,14 +66,14 @@ _LEVEL_ALIASES: dict[str, Level] = {
 
 
 def parse_level(text: str) -> Level | None:
-    """Return the level that a name in any case stands for (``warn``, ``Fatal`` …), or None."""
+    """Return the level of a name in any case (``warn``, ``Fatal`` …); None for other names."""
     return _LEVEL_ALIASES.get(text.upper())
 
 
 class Header(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The facility layer: when, who, where, which route.
+    """The facility layer: id, time, origin and route.
 
-    ``level`` is unset in facility 0.0.1, which has none. ``context`` holds ``fqdn``, ``application``,
+    ``level`` is unset in facility 0.0.1, which has no levels. ``context`` holds ``fqdn``, ``application``,
     ``application_version``, ``process``, ``run_id``, ``trace_id``, ``span_id`` and any other key that was bound.
     """
 
@@ -86,7 +86,7 @@ class Header(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class _PayloadHead(Struct):
-    cls_type: Any = None  # an application may put anything there; only text is a name
+    cls_type: Any = None  # may be anything; only text is a name
     version: Any = None
 
 
@@ -97,7 +97,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class Event(Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """One event. The payload stays undecoded bytes until somebody asks for it."""
+    """One event. The payload stays undecoded until its first use."""
 
     schema: str
     header: Header
@@ -115,16 +115,16 @@ class Event(Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
         composition: bool = False,
         id: str = "",
     ) -> Event:
-        """Make an event of this facility version.
+        """Create an event of the current facility version.
 
         Args:
             channel: dotted name of the route, ``tap_stripe.sync.done``; 1 to 1000 characters.
-            payload: anything that encodes to a JSON object; ``Raw`` bytes are taken as they are.
-            timestamp: aware; now when omitted.
-            id: a fresh one when omitted.
+            payload: anything that encodes to a JSON object; ``Raw`` bytes are used unchanged.
+            timestamp: aware; by default now.
+            id: by default a new one.
 
         Raises:
-            EventError: the channel, the payload or the timestamp is not of that form.
+            EventError: the channel, the payload or the timestamp is invalid.
         """
         raw = payload if isinstance(payload, Raw) else Raw(_encoder.encode(payload))
         if not _is_object(raw):
@@ -143,7 +143,7 @@ class Event(Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
 
     @cached_property
     def payload(self) -> dict[str, Any]:
-        """The payload as plain Python data, decoded at the first use."""
+        """The payload as plain Python data, decoded at its first use."""
         return _read(self.raw_payload, "$.payload")  # type: ignore[no-any-return]
 
     @cached_property
@@ -155,19 +155,19 @@ class Event(Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
 
     @property
     def cls_type(self) -> str | None:
-        """The name of the payload's type; None when the payload does not say."""
+        """The name of the payload's type; None if the payload does not declare one."""
         name = self._head.cls_type
         return name if isinstance(name, str) else None
 
     @property
     def version(self) -> str | None:
-        """The version of the payload type's schema; None when the payload does not say."""
+        """The version of the payload type's schema; None if the payload does not declare one."""
         version = self._head.version
         return version if isinstance(version, str) else None
 
     @property
     def raw_version(self) -> Any:
-        """The payload's ``version`` as it is there, which may be anything; None if there is none."""
+        """The payload's original ``version``, which may be anything; None if it is missing."""
         return self._head.version
 
     @property
@@ -177,7 +177,7 @@ class Event(Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
 
     @property
     def unknown(self) -> dict[str, dict[str, Any]]:
-        """Keys of a later facility version that this one does not know: ``{"": {…}, "header": {…}}``."""
+        """Unknown keys of a later facility version: ``{"": {…}, "header": {…}}``."""
         kept: dict[str, dict[str, Raw]] = self.__dict__.get("_unknown", {})
         return {place: {key: _read(raw, "$") for key, raw in found.items()} for place, found in kept.items()}
 
@@ -200,7 +200,7 @@ def _is_known(version: str) -> bool:
     """Return True for a known facility version, False for a later one of a known major version.
 
     Raises:
-        EventError: another major version, or no version at all.
+        EventError: the major version is another one, or the text is not a version.
     """
     if version in KNOWN_VERSIONS:
         return True
@@ -213,30 +213,30 @@ def _is_known(version: str) -> bool:
 
 
 is_id = re.compile(f"[!-~]{{1,{MAX_ID_LENGTH}}}").fullmatch
-"""Match an id: 1 to 128 visible characters of ASCII. Balog's own are LG and 22 letters and digits, ordered by time."""
+"""Match an id: 1 to 128 visible ASCII characters. Balog's own are LG and 22 letters and digits, ordered by time."""
 
 
 def check_id(text: str, path: str = "$.header.id") -> None:
-    """Check that a text can be the id of an event.
+    """Check the id of an event.
 
     Raises:
-        EventError: at ``path``, it can't.
+        EventError: the id is invalid; the error has ``path``.
     """
     if not is_id(text):
         raise EventError(f"want 1 to {MAX_ID_LENGTH} visible characters of ASCII, without spaces", path)
 
 
 def check_keys(document: bytes | Raw, path: str = "$") -> Any:
-    """Check that no object of a JSON document has a key twice, however the two are spelled.
+    """Check that no object of a JSON document has a duplicate key, however the two are spelled.
 
     Args:
-        path: where the document itself is, for the error.
+        path: the path of the document itself, for the error.
 
     Returns:
-        The document's value; None where msgspec does not read it.
+        The document's value; None if msgspec can't decode it.
 
     Raises:
-        EventError: one has; or the document is nested too deep to be read.
+        EventError: a key is duplicate, or the document is nested too deep.
     """
     try:
         return decode_once(document)
@@ -247,18 +247,18 @@ def check_keys(document: bytes | Raw, path: str = "$") -> Any:
 
 
 def decode(data: bytes | bytearray | memoryview | str) -> Event:
-    """Read one event; the payload is checked to be a JSON object and left undecoded. The timestamp comes in UTC.
+    """Decode one event, except for its payload, which is checked to be a JSON object. The timestamp is in UTC.
 
-    A key that an object has twice is refused, in the payload too: readers would not agree on its value.
+    Duplicate keys are rejected, even in the payload, because readers would not agree on the value.
 
     Raises:
-        EventError: not an event; ``path`` says where.
+        EventError: the data is not a valid event; ``path`` is that of the problem.
     """
     try:
-        # Bytes that can change are copied: the payload stays a view of them.
+        # Mutable bytes are copied, because the payload stays a view of them.
         line = data.encode() if isinstance(data, str) else bytes(data)
         if not isinstance(data, str):
-            str(line, "utf-8")  # the payload stays undecoded, so nobody else would notice
+            str(line, "utf-8")  # the payload stays undecoded, so nothing else checks its UTF-8
     except UnicodeError as error:
         raise _not_json(error) from None
     event = _decode_line(line)
@@ -267,13 +267,14 @@ def decode(data: bytes | bytearray | memoryview | str) -> Event:
 
 
 def decode_checked(line: bytes, document: dict[str, Any]) -> Event:
-    """Read one event as ``decode`` does, of which ``check_keys`` has given the document; its payload is decoded then.
+    """Decode one event as ``decode`` does, with the document that ``check_keys`` has returned.
 
     Args:
         line: UTF-8.
+        document: the decoded line, whose payload becomes the event's.
 
     Raises:
-        EventError: not an event; ``path`` says where.
+        EventError: the data is not a valid event; ``path`` is that of the problem.
     """
     event = _decode_line(line)
     event.__dict__["payload"] = document["payload"]
@@ -324,7 +325,7 @@ def _in_utc(timestamp: datetime) -> datetime:
 
 
 def _decode_later_version(line: bytes, refusal: EventError) -> Event:
-    """Read an event of a later minor version and keep, as they came, the keys that this one does not know."""
+    """Decode an event of a later minor version, and keep its unknown keys encoded."""
     try:
         top = _members.decode(line)
         if _is_known(msgspec.json.decode(top["schema"], type=str)):
@@ -350,10 +351,10 @@ def _take_unknown(members: dict[str, Raw], known: frozenset[str]) -> dict[str, R
 
 
 def encode(event: Event) -> bytes:
-    """Write one event as compact JSON without a newline; unknown keys of a later version are written back.
+    """Encode one event as compact JSON without a newline, with the unknown keys of a later version.
 
     Raises:
-        EventError: a payload that is laid out over several lines is nested too deep to be joined.
+        EventError: a payload with line breaks is nested too deep to write on one line.
     """
     unknown: dict[str, dict[str, Raw]] | None = event.__dict__.get("_unknown")
     if unknown or not event.header.timestamp.microsecond:  # msgspec leaves out a fraction of zero
@@ -366,7 +367,7 @@ def encode(event: Event) -> bytes:
         line = _encoder.encode(document)
     else:
         line = _encoder.encode(event)
-    if 10 in line or 13 in line:  # a payload laid out for people; in JSON a raw newline is only white space
+    if 10 in line or 13 in line:  # an indented payload; in JSON, a raw newline is only white space
         try:
             return msgspec.json.format(line, indent=-1)
         except RecursionError:
@@ -379,7 +380,7 @@ _THREE_DIGITS = tuple(f"{number:03d}" for number in range(1000))  # half the tim
 
 
 def format_timestamp(nanoseconds: int) -> str:
-    """Write nanoseconds since the epoch as RFC 3339 in UTC with microseconds."""
+    """Format nanoseconds since the epoch as RFC 3339 in UTC with microseconds."""
     global _second
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
     known, text = _second

@@ -1,4 +1,4 @@
-"""Event ids: time-ordered, letters and digits only, unique across threads and forks."""
+"""Create event ids: ordered by time, letters and digits only, unique across threads and forks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _base62(number: int, width: int) -> str:
 class _IdSource:
     """Ids ``LG`` + 8 digits of milliseconds + 10 random digits + 4 digits that count, all base 62 in ASCII order.
 
-    131 bits in all. Within a process ids only grow, also when the clock steps back; the random part is drawn anew for
-    every millisecond and after every fork, so two processes meet only by a chance of 2^-59 in the same millisecond.
+    They have 131 bits. Ids of a process only grow, even if the clock steps back. The random part is new for every
+    millisecond and after every fork, so ids of two processes collide with a chance of 2^-59 in a millisecond.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class _IdSource:
             self._renew()
         prefix, counter = self._prefix_and_counter
         number = next(counter)
-        while number >= _COUNTER_LIMIT:  # 14 million ids in one millisecond: borrow from the next
+        while number >= _COUNTER_LIMIT:  # 14 million ids in one millisecond: use the next one
             self._renew(exhausted=counter)
             prefix, counter = self._prefix_and_counter
             number = next(counter)
@@ -62,17 +62,17 @@ class _IdSource:
 
 _ids = _IdSource()
 new_id = _ids.next
-"""Give a new event id: 24 characters, time-ordered, letters and digits only, unique across threads and forks."""
+"""Return a new event id: 24 letters and digits, ordered by time, unique across threads and forks."""
 
 
 class IdSeries:
-    """Ids that a later process can make again: those of one name, by number.
+    """A reproducible series of ids, by name and number.
 
     Args:
-        name: that of an earlier series, 18 letters and digits; a new one when omitted.
+        name: the name of an earlier series, 18 letters and digits; by default a new one.
 
     Raises:
-        ValueError: not the name of a series.
+        ValueError: the name is invalid.
     """
 
     def __init__(self, name: str = "") -> None:

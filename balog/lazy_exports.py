@@ -1,4 +1,4 @@
-"""Names of a package that are imported when somebody asks for them: nobody else pays for what they bring."""
+"""Import a package's names on first access, so that only their users pay for the import."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 __all__ = ["deferred"]
 
 
-def deferred(namespace: dict[str, Any], homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make a package's ``__getattr__`` (PEP 562).
+def deferred(namespace: dict[str, Any], modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a package's ``__getattr__`` (PEP 562).
 
     Args:
-        namespace: the package's ``globals()``, where a name stays once it was asked for.
-        homes: the module that each name comes from.
+        namespace: the package's ``globals()``, which caches imported names.
+        modules: the module of each name.
     """
 
     def get(name: str) -> Any:
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
-        value = namespace[name] = getattr(import_module(homes[name]), name)
+        value = namespace[name] = getattr(import_module(modules[name]), name)
         return value
 
     return get

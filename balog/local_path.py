@@ -1,4 +1,4 @@
-"""Paths on local disk, as configs, options and URLs of topics name them."""
+"""Check and expand paths on local disk from configs, options and URLs of topics."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ def local_path(text: str, field: str = "path") -> str:
     """Return a path on local disk, with a leading ``~`` expanded.
 
     Args:
-        text: the path as the user wrote it.
-        field: what the path is called in the config, for errors.
+        text: the original path.
+        field: its name in the config, for errors.
 
     Raises:
-        ConfigError: a URL, a variable that nothing expands, or ``~`` of a user without a home folder. A folder with
-            such a name would be made where nobody looks for it.
+        ConfigError: the path is a URL, has a variable, which nothing expands, or ``~`` of an unknown user.
     """
     if _URL.match(text):
         raise ConfigError("is a URL; give a path on local disk", path=field)
@@ -36,10 +35,10 @@ def local_path(text: str, field: str = "path") -> str:
 
 
 def check_variables(text: str, field: str = "path") -> None:
-    """Refuse ``${NAME}`` anywhere, and ``$NAME`` as the first folder: nothing expands them.
+    """Reject ``${NAME}`` anywhere and ``$NAME`` as the first folder, because variables are not expanded.
 
     Raises:
-        ConfigError: the text holds one.
+        ConfigError: the text has a variable.
     """
     if found := _VARIABLE.search(text):
         raise ConfigError(f"holds {found[0]:.60}, and variables are not expanded here; write the value", path=field)

@@ -1,4 +1,4 @@
-"""``get_logger(name).info("done", payload={…})``: structlog's binding, typed two-layer events out."""
+"""Log events through structlog: ``get_logger(name).info("done", payload={…})``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["EventLogger", "bound", "emit", "get_logger"]
 
 
 class _Channel:
-    """What structlog calls the wrapped logger: a name, and its channels by suffix."""
+    """The wrapped logger in structlog's terms: a name, and its channels by suffix."""
 
     __slots__ = ("_known", "name")
 
@@ -32,18 +32,18 @@ class _Channel:
         known = self._known.get(suffix)
         if known is None:
             known = f"{self.name}.{suffix}" if self.name and suffix else self.name or suffix
-            if len(self._known) < 256 and len(suffix) <= 256:  # suffixes are few; messages by mistake are not
+            if len(self._known) < 256 and len(suffix) <= 256:  # suffixes are few; messages by mistake are many
                 self._known[suffix] = known
         return known
 
 
 class EventLogger(structlog.BoundLoggerBase):
-    """A structlog logger whose only product is the event.
+    """A structlog logger that writes events.
 
     Each method takes ``event`` (with a payload: the suffix of the channel; without one: the message of a ``log``
-    payload) and what ``%`` or ``{}`` put into it, ``payload`` (a dict, dataclass, msgspec Struct, pydantic model …),
+    payload), arguments for its ``%`` or ``{}``, ``payload`` (a dict, dataclass, msgspec Struct, pydantic model …),
     ``channel`` (instead of the logger's own), ``exc_info`` and any further fields. ``bind``, ``unbind`` and ``new`` are
-    structlog's; what is bound goes to the header's context.
+    structlog's; bound values go to the header's context.
     """
 
     _logger: _Channel
@@ -89,14 +89,14 @@ class EventLogger(structlog.BoundLoggerBase):
     def log(
         self, level: int | str, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
     ) -> None:
-        """Log at a level given by name or by the standard library's number; one in between counts as the one below."""
+        """Log at a level given by name or by the standard library's number, rounded down."""
         recorder = configuration._current or configuration.current()
         name = level_of(level)
         if recorder.threshold <= LEVELS[name]:
             self._log(recorder, name, event, args, payload, channel, fields)
 
     def is_enabled_for(self, level: int | str) -> bool:
-        """Return whether events of a level are written; for what is costly to put together."""
+        """Return whether events of a level are written, to skip costly preparations."""
         return LEVELS[level_of(level)] >= configuration.current().threshold
 
     def _log(
@@ -115,7 +115,7 @@ class EventLogger(structlog.BoundLoggerBase):
             exc_info = None
             if fields:
                 exc_info = fields.pop("exc_info", None)
-                if not event and "event" in fields:  # named, as structlog allows it
+                if not event and "event" in fields:  # as a keyword, as structlog allows
                     event = message_text(fields.pop("event"), ())
             name = self._logger.under("" if payload is None else event) if channel is None else safe_str(channel)
             share = 1.0 if recorder.volume is None else recorder.share_of(name, level)
@@ -123,11 +123,11 @@ class EventLogger(structlog.BoundLoggerBase):
                 return
             context, problem = self._context, ""
             if recorder.processors:
-                given = _Given(event, name, level, payload, fields, context)
-                if not given.process(recorder, self._logger):
+                call = _Call(event, name, level, payload, fields, context)
+                if not call.process(recorder, self._logger):
                     return
-                event, payload, fields, context = given.event, given.payload, given.fields, dict(given.context)
-                name, problem = given.channel, given.problem
+                event, payload, fields, context = call.event, call.payload, call.fields, dict(call.context)
+                name, problem = call.channel, call.problem
                 encoded_context = recorder.encode_context(context)
             else:
                 encoded_context = self._encode_bound(recorder) if context else b""
@@ -176,22 +176,22 @@ class EventLogger(structlog.BoundLoggerBase):
         return made
 
     def new(self, **new_values: Any) -> EventLogger:
-        """Return a logger of the same name to which only these values are bound."""
+        """Return a logger of the same name with only these values bound."""
         return self.__class__(self._logger, self._processors, new_values)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_encoded"}
 
     def _encode_bound(self, recorder: Recorder) -> bytes:
-        """Encode what is bound once for each logger and configuration: a logger's context never changes in place."""
+        """Encode bound values once for each logger and configuration; a logger's context never changes in place."""
         encoded, key = self._encoded, recorder.encoding
         if encoded is None or encoded[0] is not key:
             encoded = self._encoded = key, recorder.encode_context(self._context)
         return encoded[1]
 
 
-class _Given:
-    """A call as structlog's processors see it: one dict."""
+class _Call:
+    """A call in the form of structlog's processors: one dict."""
 
     def __init__(
         self, event: str, channel: str, level: Level, payload: Any, fields: dict[str, Any], context: Mapping[str, Any]
@@ -205,10 +205,10 @@ class _Given:
         self.problem = ""
 
     def process(self, recorder: Recorder, logger: _Channel) -> bool:
-        """Run the processors; False when one of them drops the event.
+        """Run the processors. Return False if one drops the event.
 
-        They get ``event``, ``channel``, ``level``, ``payload`` (None without one) and ``context``, and the call's
-        fields beside these. One that raises is passed over, and the event says so.
+        Their dict has ``event``, ``channel``, ``level``, ``payload`` (None without one), ``context`` and the call's
+        fields. A processor that raises is skipped, and reported in the event's ``problem``.
         """
         data: dict[str, Any] = {
             **self.fields,
@@ -241,12 +241,12 @@ class _Given:
 
 
 def level_of(level: int | str) -> Level:
-    """Return the level meant by a name or by the standard library's number; INFO for what is neither."""
+    """Return the level of a name or of the standard library's number; INFO for other values."""
     try:
         if isinstance(level, str):
             return parse_level(level) or "INFO"
         return next((name for name, number in _FROM_THE_TOP if level >= number), "DEBUG")
-    except Exception:  # whatever it is, the event is worth more
+    except Exception:  # never lose an event because of its level
         return "INFO"
 
 
@@ -261,11 +261,11 @@ def emit(
     context: Mapping[str, Any] | None = None,
     nanoseconds: int | None = None,
 ) -> None:
-    """Write one event without a logger; what handlers and metrics are made of. Never raises, unless ``strict``.
+    """Write one event without a logger, for handlers and metrics. Never raises, unless ``strict``.
 
     Args:
-        context: keys beside those that are filled in by themselves.
-        nanoseconds: when, since the epoch; now when None.
+        context: keys in addition to those of the process.
+        nanoseconds: the time since the epoch; None for now.
     """
     recorder = configuration.current()
     level = level_of(level)
@@ -289,9 +289,8 @@ def emit(
 
 
 def get_logger(name: str) -> EventLogger:
-    """Return a logger whose channel is ``name``; cheap, and fine to call before anyone configures.
+    """Return a logger with the channel ``name``. Cheap, and safe to call before ``configure``.
 
-    A payload logged with ``logger.info("done", payload=…)`` goes to the channel ``<name>.done``; ``channel=``
-    overrides it whole.
+    ``logger.info("done", payload=…)`` logs to the channel ``<name>.done``; ``channel=`` replaces the whole channel.
     """
     return EventLogger(_Channel(name), [], {})

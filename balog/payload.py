@@ -1,4 +1,4 @@
-"""The payload types that the project itself writes and reads. Everybody else's types come from a registry."""
+"""The payload types that balog itself writes and reads. Other types come from a registry."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ __all__ = [
 
 _LARGEST = 1.7976931348623157e308
 Number = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
-"""A number that JSON can write: neither infinite nor "nan", also where it comes as a string."""
+"""A finite number, also as a string."""
 
 
 class Frame(Struct, omit_defaults=True, kw_only=True):
-    """One frame of a traceback; ``locals`` are texts, and there only if somebody asked for them."""
+    """One frame of a traceback; ``locals``, if configured, are texts."""
 
     file: str = ""
     line: int | None = None
@@ -56,9 +56,9 @@ class ExceptionInfo(Struct, omit_defaults=True, kw_only=True):
 
 
 class LogPayload(Struct, tag_field="cls_type", tag="log", omit_defaults=True, kw_only=True):
-    """A line for people, as it is read; ``log_payload`` writes one.
+    """A readable log line; ``log_payload`` makes one.
 
-    ``fields`` holds what was logged beside the message, ``exc_text`` a whole traceback.
+    ``fields`` has the call's other fields, ``exc_text`` the whole traceback.
     """
 
     message: str
@@ -79,7 +79,7 @@ class MetricValue(Struct, kw_only=True):
 
 
 class MetricsPayload(Struct, tag_field="cls_type", tag="metrics", kw_only=True):
-    """Several named numbers at once, as the first balog had them."""
+    """Several named numbers, in the form of the first balog."""
 
     values: list[MetricValue]
     version: str = "1.0.0"
@@ -100,10 +100,10 @@ _Seconds = Annotated[float, Meta(ge=0, le=_LARGEST)]
 
 
 class StreamCount(Struct, kw_only=True):
-    """What one stream carried in a run; ``bytes`` are those of its RECORD lines, newlines included.
+    """The counts of one stream in a run; ``bytes`` are those of its RECORD lines, including newlines.
 
-    A tap of balog's toolkit says more: how many records are ``new`` and how many were ``updated``, where it can tell;
-    how many broke the schema and were set aside (``quarantined``); and the ``problem`` of a stream that failed.
+    A tap of balog's toolkit adds the numbers of ``new`` and ``updated`` records, if known, of records that violated the
+    schema (``quarantined``), and the ``problem`` of a failed stream.
     """
 
     stream: str
@@ -118,19 +118,19 @@ class StreamCount(Struct, kw_only=True):
 class RunPayload(Struct, tag_field="cls_type", tag="run", kw_only=True):
     """The report of one pipeline run, written once at its end.
 
-    ``duration`` is in seconds of wall time. ``exit_code`` is the child's own; a child that a signal killed has
-    128 + the signal's number, as a shell gives it, and the signal's name in ``signal``. What nobody measured is unset;
-    where nobody looked at the stream ``records`` is 0, ``streams`` empty and ``bytes`` unset.
+    ``duration`` is in seconds of wall time. ``exit_code`` is the command's own; if a signal killed it, 128 + the
+    signal's number, as in a shell, with the signal's name in ``signal``. Values that were not measured are unset. If
+    the stream was not examined, ``records`` is 0, ``streams`` empty and ``bytes`` unset.
 
     Attributes:
         started: RFC 3339, as is ``ended``.
-        bytes: all that the child wrote to its stdout.
-        junk: lines among it that were no Singer messages, where somebody looked for them.
-        cpu_user: seconds of the child and of the descendants that it waited for, as is ``cpu_system``.
-        peak_memory: bytes resident at most, of whichever of those processes had most. On Linux never less than what
-            ``balog run`` itself had when it began the child, some 30 MB.
-        problem: why the run failed, where that was not the child's doing.
-        state: the value of the last STATE message, without what looks like a secret: to look at, not to go on from.
+        bytes: number of bytes that the command wrote to its stdout.
+        junk: number of its lines that are not Singer messages, if they were checked.
+        cpu_user: seconds of the command and of the descendants that it waited for, as is ``cpu_system``.
+        peak_memory: the largest resident size of one of these processes, in bytes. On Linux at least the size of
+            ``balog run`` at the command's start, about 30 MB.
+        problem: why the run failed, if not by the command itself.
+        state: the value of the last STATE message with secrets redacted, for information only.
     """
 
     outcome: Literal["succeeded", "failed"]
@@ -153,7 +153,7 @@ class RunPayload(Struct, tag_field="cls_type", tag="run", kw_only=True):
 
 
 class HeldBackChannel(Struct, kw_only=True):
-    """Events of one channel and level that did not pass."""
+    """The held-back events of one channel and level."""
 
     channel: str
     level: str
@@ -162,7 +162,7 @@ class HeldBackChannel(Struct, kw_only=True):
 
 
 class HeldBackPayload(Struct, tag_field="cls_type", tag="held_back", kw_only=True):
-    """What sampling and rate limits held back between two times."""
+    """The events that sampling and rate limits held back between two times."""
 
     since: str
     until: str
@@ -173,12 +173,12 @@ class HeldBackPayload(Struct, tag_field="cls_type", tag="held_back", kw_only=Tru
 
 
 class ConfigRollbackPayload(Struct, tag_field="cls_type", tag="config_rollback", kw_only=True):
-    """A service took a version of the document back by itself, because failures rose.
+    """A service rolled back a version of its document because failures rose.
 
     Attributes:
-        rolled_back: the version after which they rose.
-        restored: the version whose document counts again; 0 is the empty document.
-        number: the version that says so.
+        rolled_back: the version after which failures rose.
+        restored: the version whose document applies again; 0 is the empty document.
+        number: the new version that restores it.
     """
 
     service: str
@@ -190,19 +190,19 @@ class ConfigRollbackPayload(Struct, tag_field="cls_type", tag="config_rollback",
 
 
 class FailedEventProblem(Struct, kw_only=True):
-    """What is wrong with a refused event: where, as a JSONPath, and what."""
+    """A problem of a rejected event, with its JSONPath."""
 
     path: str
     reason: str
 
 
 class FailedEventPayload(Struct, tag_field="cls_type", tag="failed_event", kw_only=True):
-    """What an event service was sent and refused.
+    """An event that an event service rejected.
 
     Attributes:
         data: the original bytes, in base64.
-        event: the event's id, like ``type`` and ``type_version`` where it could be read.
-        sender: the name of the token that it was sent with.
+        event: the event's id, if readable, like ``type`` and ``type_version``.
+        sender: the name of the sender's token.
     """
 
     data: str
@@ -218,12 +218,12 @@ class FailedEventPayload(Struct, tag_field="cls_type", tag="failed_event", kw_on
 
 
 class ConsumerFailurePayload(Struct, tag_field="cls_type", tag="consumer_failure", kw_only=True):
-    """A consumer failed at an event, or a message was dead-lettered.
+    """A consumer failed on an event, or a message became a dead letter.
 
     Attributes:
-        event: the event's id; the message's when it is no event.
-        consumers: who failed, of a dead letter who gave it up.
-        attempt: which one failed; of a dead letter, how often it was delivered.
+        event: the event's id; that of the message if it is not an event.
+        consumers: the consumers that failed or, for a dead letter, that gave it up.
+        attempt: the number of the failed attempt; for a dead letter, its number of deliveries.
         delay: seconds until the next attempt.
     """
 
@@ -240,20 +240,20 @@ class ConsumerFailurePayload(Struct, tag_field="cls_type", tag="consumer_failure
 
 
 class StatePayload(Struct, tag_field="cls_type", tag="state", kw_only=True):
-    """A Singer STATE message that went on; ``value`` is the tap's own."""
+    """A Singer STATE message that passed; ``value`` belongs to the tap."""
 
     value: Any
     version: str = "1.0.0"
 
 
 class NullPayload(Struct, tag_field="cls_type", tag="null", omit_defaults=True):
-    """Nothing: the event itself is the message."""
+    """An empty payload: the event itself is the message."""
 
     version: str | None = None
 
 
 def log_payload(message: str, severity: str, **parts: Any) -> dict[str, Any]:
-    """Make a ``log`` payload; ``parts`` are fields of ``LogPayload``, of which empty ones are left out."""
+    """Return a ``log`` payload; ``parts`` are fields of ``LogPayload``, without empty ones."""
     payload: dict[str, Any] = {"cls_type": "log", "version": "1.0.0", "message": message, "severity": severity}
     for key, part in parts.items():
         if part:
@@ -289,13 +289,12 @@ _decoders: dict[str, msgspec.json.Decoder[Payload]] = {
 
 
 def read(event: Event) -> Payload | None:
-    """Read an event's payload as the type that it names; None when the type is not one of this module's.
+    """Decode an event's payload as its declared type; None if the type is not one of this module's.
 
-    Numeric strings are taken as numbers (facility 0.0.1 wrote them so). Keys that the type does not know are left
-    out; ``event.payload`` has them.
+    Numeric strings become numbers (facility 0.0.1 wrote them so). Unknown keys are omitted; ``event.payload`` has them.
 
     Raises:
-        EventError: the payload is not what its ``cls_type`` says.
+        EventError: the payload does not match its ``cls_type``.
     """
     decoder = _decoders.get(event.cls_type or "")
     if decoder is None:

@@ -1,4 +1,4 @@
-"""Secrets in a config: never the secret itself, only where it is."""
+"""References to secrets in a config, which never has the secrets themselves."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Secret(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         """Return the secret.
 
         Raises:
-            ConfigError: it is not there, is empty, or cannot be read; the message never has any of it. ``path`` is the
-                field of the config that asked.
+            ConfigError: the secret is missing, empty or unreadable; the message has no part of it. ``path`` is the
+                field of the config that names the secret.
         """
         if self.env is not None:
             text = os.environ.get(self.env, "")

@@ -1,4 +1,4 @@
-"""Versions in events, and conditions on them, as consumers and streams of the service write both."""
+"""Parse versions of events and conditions on them, for consumers and the event service."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parse_condition(text: str) -> SimpleSpec:
     Raises:
         ConfigError: the text is not a condition.
     """
-    from semantic_version import SimpleSpec  # its import takes longer than all of ours
+    from semantic_version import SimpleSpec  # this import takes longer than all of balog's
 
     try:
         return SimpleSpec(text)
@@ -34,7 +34,7 @@ def parse_condition(text: str) -> SimpleSpec:
 
 
 def version_text(value: object) -> str | None:
-    """Return the text of a version in an event, where it may also be a number; None where it is neither."""
+    """Return an event's version as text, also if it is a number; None for other values."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _LARGEST:
@@ -43,7 +43,7 @@ def version_text(value: object) -> str | None:
 
 
 def parse_version(text: str) -> Version | None:
-    """Return a version; parts that are missing count as 0, so ``1`` and ``1.0`` are 1.0.0. None where it is not one."""
+    """Parse a version; missing parts count as 0, so ``1`` and ``1.0`` are 1.0.0. Return None for other texts."""
     return _parse(text) if len(text) <= _LONGEST else None
 
 
