@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["GROUPS", "Group", "load", "names", "package_of"]
 
-Group = Literal["balog.commands"]
+Group = Literal["balog.commands", "balog.sinks"]
 
 GROUPS: dict[Group, str] = {
     "balog.commands": "click commands of `balog`",
+    "balog.sinks": "configs of sinks",
 }
 """Name of each entry-point group -> what its entry points load."""
 

@@ -3,12 +3,15 @@
 ``balog.outbound`` delivers events to them, with one thread per sink.
 """
 
+from typing import TYPE_CHECKING
+
 from balog.sinks.base import Batching, Delivery, Retrying, Sink, SinkConfig, SinkError, SinkOptions
 from balog.sinks.clickhouse import ClickHouseSinkConfig
 from balog.sinks.datadog import DatadogSinkConfig
 from balog.sinks.elastic import ElasticSinkConfig
 from balog.sinks.otlp import OtlpSinkConfig
 from balog.sinks.pagerduty import PagerDutySinkConfig
+from balog.sinks.plugin_configs import with_plugins
 from balog.sinks.prometheus import PrometheusSinkConfig
 from balog.sinks.service import ServiceSinkConfig
 from balog.sinks.statsd import StatsdSinkConfig
@@ -31,6 +34,8 @@ AnySinkConfig = (
     | WebhookSinkConfig
     | YTsaurusSinkConfig
 )
+if not TYPE_CHECKING:
+    AnySinkConfig = with_plugins(AnySinkConfig)
 
 __all__ = [
     "AnySinkConfig",

@@ -1,0 +1,97 @@
+"""Packages add sinks to balog by entry points."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.stand_ins.http_server import HttpStandIn
+
+PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()
+SINK = next(block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "SlackSinkConfig" in block)
+LOG = b'{"type": "LOG", "level": "ERROR", "value": {"message": "no rows"}}\n'
+
+Install = Callable[..., None]
+Balog = Callable[..., "subprocess.CompletedProcess[bytes]"]
+
+
+@pytest.fixture
+def install(tmp_path: Path) -> Install:
+    """Install a package with one module and one entry point into a folder of its own."""
+
+    def install(module: str, code: str, entry_point: str) -> None:
+        (tmp_path / f"{module}.py").write_text(code)
+        info = tmp_path / f"{module}-1.2.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.2\n")
+        (info / "entry_points.txt").write_text(f"[balog.sinks]\n{entry_point}\n")
+
+    return install
+
+
+@pytest.fixture
+def balog(tmp_path: Path) -> Balog:
+    def balog(*arguments: str, data: bytes = b"", **environment: str) -> "subprocess.CompletedProcess[bytes]":
+        path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+        return subprocess.run(
+            [sys.executable, "-m", "balog", *arguments],
+            env={**os.environ, "PYTHONPATH": path, **environment},
+            input=data,
+            capture_output=True,
+            timeout=60,
+        )
+
+    return balog
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    file = tmp_path / "broker.json"
+    file.write_text(json.dumps({"sinks": [{"type": "slack", "webhook": {"env": "SLACK_WEBHOOK"}}]}))
+    return str(file)
+
+
+def test_the_sink_of_the_page_gets_events(
+    install: Install, balog: Balog, config: str, http_server: HttpStandIn
+) -> None:
+    install("balog_slack", SINK, "slack = balog_slack:SlackSinkConfig")
+
+    assert balog("check", config, SLACK_WEBHOOK=http_server.url).returncode == 0
+    done = balog("broker", "--config", config, data=LOG, SLACK_WEBHOOK=http_server.url)
+
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(request.body) for request in http_server.requests] == [{"text": "ERROR: no rows"}]
+
+
+def test_without_the_package_the_type_is_unknown(balog: Balog, config: str) -> None:
+    done = balog("check", config)
+
+    assert done.returncode == 2
+    assert b"slack" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import nothing_there", "cannot be imported: ModuleNotFoundError"),
+        ("SlackSinkConfig = 1", "is not a SinkOptions with build()"),
+        (SINK.replace('tag="slack"', 'tag="other"'), 'must have tag_field="type" and tag="slack"'),
+    ],
+)
+def test_a_plug_in_that_is_no_sink_is_left_out_with_one_line(
+    install: Install, balog: Balog, tmp_path: Path, code: str, reason: str
+) -> None:
+    install("balog_slack", code, "slack = balog_slack:SlackSinkConfig")
+    file = tmp_path / "store.json"
+    file.write_text(json.dumps({"sinks": [{"type": "store", "path": str(tmp_path / "archive"), "topic": "t"}]}))
+
+    done = balog("check", str(file))
+
+    assert done.returncode == 0, done.stderr
+    assert reason in done.stderr.decode()
+    assert "balog_slack 1.2" in done.stderr.decode()
