@@ -178,28 +178,28 @@ def test_what_is_cut_refuses_nothing_that_was_valid(keyword: str) -> None:
     [
         (
             {"properties": {"a": {"$ref": "#/definitions/adress"}}, "definitions": {"address": {}}},
-            "$.properties.a['$ref']: '#/definitions/adress' leads nowhere: #/definitions has no 'adress'; it has "
+            "$.properties.a['$ref']: '#/definitions/adress' has no target: #/definitions has no 'adress'; it has "
             "address",
         ),
-        ({"items": {"$ref": "#nowhere"}}, "$.items['$ref']: '#nowhere' leads nowhere: there is no anchor 'nowhere'"),
-        ({"$ref": "#"}, "$['$ref']: '#' leads back to itself"),
-        ({"allOf": [{"$ref": "#"}]}, "$.allOf[0]['$ref']: '#' leads back to itself"),
+        ({"items": {"$ref": "#nowhere"}}, "$.items['$ref']: '#nowhere' has no target: there is no anchor 'nowhere'"),
+        ({"$ref": "#"}, "$['$ref']: '#' is circular"),
+        ({"allOf": [{"$ref": "#"}]}, "$.allOf[0]['$ref']: '#' is circular"),
         (
             {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "not": {"$ref": "#/$defs/a"}},
-            "$['$defs'].b['$ref']: '#/$defs/a' leads back to itself",
+            "$['$defs'].b['$ref']: '#/$defs/a' is circular",
         ),
         (
             {"$ref": "nothing.json"},
-            "$['$ref']: 'nothing.json' leads nowhere: nothing.json cannot be read: No such file or directory",
+            "$['$ref']: 'nothing.json' has no target: nothing.json cannot be read: No such file or directory",
         ),
         (
             {"$ref": "https://example.com/a.json"},
-            "$['$ref']: 'https://example.com/a.json' leads nowhere: https://example.com/a.json is not fetched; store "
+            "$['$ref']: 'https://example.com/a.json' has no target: https://example.com/a.json is not fetched; store "
             "a copy next to the schema, or set allow_remote=True",
         ),
         (
             {"$ref": "#/required", "required": ["a"]},
-            "$['$ref']: '#/required' leads to no schema: $: want a schema: an object, true or false; found [\"a\"]",
+            "$['$ref']: '#/required' is not a schema: $: want a schema: an object, true or false; found [\"a\"]",
         ),
         ({"$ref": 1}, "$['$ref']: want a text; found 1"),
     ],
@@ -212,7 +212,7 @@ def test_a_reference_that_leads_nowhere_is_one_line(schema: dict[str, Any], reas
 
 def test_the_error_names_the_file_that_the_reference_is_in(folder: Callable[..., str]) -> None:
     base = folder(b_json={"properties": {"x": {"$ref": "c.json"}}}, c_json=[1])
-    with pytest.raises(SchemaError, match=r"b\.json: \$\.properties\.x\['\$ref'\]: 'c\.json' leads to no schema"):
+    with pytest.raises(SchemaError, match=r"b\.json: \$\.properties\.x\['\$ref'\]: 'c\.json' is not a schema"):
         resolve({"$ref": "b.json"}, base)
 
 
@@ -356,7 +356,7 @@ def test_an_address_that_is_none_leads_nowhere(name: str) -> None:
         "properties": {"a": {name: "//["}, "b": {"$ref": "#/allOf/" + "9" * 5000}},
         "allOf": [{}],
     }
-    with pytest.raises(SchemaError, match="leads nowhere"):
+    with pytest.raises(SchemaError, match="has no target"):
         resolve(schema)
 
 

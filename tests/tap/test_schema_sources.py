@@ -86,10 +86,10 @@ def test_a_struct_s_optional_member_is_a_type_with_null() -> None:
         ),
         (
             {"properties": {"a": {"type": "strng"}}},
-            "schema of things: $.properties.a.type: \"strng\" is no type; did you mean 'string'?",
+            "schema of things: $.properties.a.type: \"strng\" is not a type; did you mean 'string'?",
         ),
         ({"type": []}, "schema of things: $.type: want at least one type"),
-        ({"type": ["object", "object"]}, "schema of things: $.type: a type is there twice"),
+        ({"type": ["object", "object"]}, "schema of things: $.type: a type occurs twice"),
         ({"required": "id"}, 'schema of things: $.required: want a list of names; found "id"'),
         ({"minLength": -1}, "schema of things: $.minLength: want a whole number, 0 or more; found -1"),
         ({"anyOf": []}, "schema of things: $.anyOf: want a list of schemas, not an empty one; found []"),
@@ -174,7 +174,7 @@ def test_generated_schemas_are_asked_for_once() -> None:
     assert source(lambda: "client", "b") == {"type": "object", "title": "B"}
     assert source(lambda: "client", "a") == {"type": "object"}
     assert asked == ["client"]
-    with pytest.raises(SchemaError, match="fields gives no schema of 'c'; it gives a, b"):
+    with pytest.raises(SchemaError, match="fields returns no schema for 'c'; it returns a, b"):
         source(lambda: "client", "c")
     assert generated(lambda: {"a": {}})(_no_client, "a") == {}
 

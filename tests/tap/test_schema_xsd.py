@@ -190,7 +190,7 @@ _A, _END = '<xs:element name="a" type="T"/><xs:complexType name="T">', "</xs:com
     [
         ('<xs:element name="a" type="b"/>', "a", "no complexType b is declared, line 1"),
         ('<xs:element name="a" type="xs:strin"/>', "a", "no complexType {http://www.w3.org/2001/XMLSchema}strin is"),
-        ('<xs:element name="a" type="t:b"/>', "a", "the prefix of 't:b' stands for nothing, line 1"),
+        ('<xs:element name="a" type="t:b"/>', "a", "the prefix of 't:b' is not declared, line 1"),
         ('<xs:element name="a"/>', "b", "there is no element 'b'; there are a"),
         ('<xs:element name="a" type="xs:int"/>', "a", "a has no inner elements; it is integer"),
         (
@@ -219,7 +219,7 @@ _A, _END = '<xs:element name="a" type="T"/><xs:complexType name="T">', "</xs:com
         (
             '<xs:simpleType name="T"><xs:restriction base="T"/></xs:simpleType><xs:element name="a" type="T"/>',
             "a",
-            "a simple type is made of itself, line 1",
+            "a simple type contains itself, line 1",
         ),
         (
             f'<xs:group name="G"><xs:all><xs:group ref="G"/></xs:all></xs:group>{_A}<xs:group ref="G"/>{_END}',
@@ -273,7 +273,7 @@ def test_types_that_double_with_each_step_are_refused(tmp_path: Path) -> None:
 )
 def test_groups_that_double_with_each_step_are_refused(tmp_path: Path, one: str, last: str) -> None:
     path = _written(tmp_path, "".join(one.format(n, n + 1) for n in range(30)) + last)
-    with pytest.raises(SchemaError, match="made of more than 100000 parts"):
+    with pytest.raises(SchemaError, match="has more than 100000 parts"):
         xsd(path, type="R")(None, "x")
 
 
@@ -445,7 +445,7 @@ def test_what_a_content_model_takes_is_a_valid_record(tmp_path_factory: pytest.T
     ],
 )
 def test_what_is_made_of_itself_or_is_no_place_is_one_line(tmp_path: Path, body: str) -> None:
-    with pytest.raises(SchemaError, match=r"is made of itself, line|includes 'http://\['"):
+    with pytest.raises(SchemaError, match=r"contains itself, line|includes 'http://\['"):
         xsd(_written(tmp_path, body), element="a")(None, "a")
 
 

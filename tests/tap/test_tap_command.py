@@ -353,7 +353,7 @@ class TestProcess:
             said = child.stderr.read()
             assert child.wait() == 1
         assert "Traceback" not in said
-        assert said.splitlines()[-1].startswith("tap-cool: stdout: nobody reads it any more")
+        assert said.splitlines()[-1].startswith("tap-cool: stdout: its reader has closed it")
 
     def test_a_signal_ends_it_with_the_last_state(self, program: list[str]) -> None:
         with subprocess.Popen(

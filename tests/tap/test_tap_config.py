@@ -105,7 +105,7 @@ class TestExamples:
             make_spec({"size": optional(int, default="x")})
 
     def test_what_is_no_example_is_refused(self) -> None:
-        with pytest.raises(TapError, match="no example of a setting"):
+        with pytest.raises(TapError, match="cannot be a setting"):
             make_spec({"size": object()})
 
 
@@ -166,7 +166,7 @@ class TestJsonSchema:
             make_spec({"type": "object", "properties": {"a": {"format": "iri"}}})
         with pytest.raises(TapError, match=r"\$\.properties\.a\.type: want one or more of"):
             make_spec({"type": "object", "properties": {"a": {"type": "text"}}})
-        with pytest.raises(TapError, match="leads nowhere"):
+        with pytest.raises(TapError, match="has no target"):
             make_spec({"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}})
 
     def test_what_is_said_of_unknown_settings_counts(self) -> None:
@@ -200,7 +200,7 @@ class TestJsonSchema:
         ]
 
     def test_a_reference_that_goes_round_is_refused(self) -> None:
-        with pytest.raises(TapError, match="does not lead to a place"):
+        with pytest.raises(TapError, match="is not a place"):
             make_spec({"type": "object", "$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}})
 
 

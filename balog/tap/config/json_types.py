@@ -75,12 +75,12 @@ def resolve_reference(schema: Any, root: Any) -> Any:
     while isinstance(schema, Mapping) and "$ref" in schema:
         reference = schema["$ref"]
         if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")) or reference in seen:
-            raise TapError(f"config schema: the $ref {reference!r} does not lead to a place in the schema")
+            raise TapError(f"config schema: the $ref {reference!r} is not a place in the schema")
         seen.add(reference)
         schema = root
         for part in reference[2:].split("/") if reference != "#" else ():
             name = part.replace("~1", "/").replace("~0", "~")
             if not isinstance(schema, Mapping) or name not in schema:
-                raise TapError(f"config schema: the $ref {reference!r} leads nowhere; there is no {name!r}")
+                raise TapError(f"config schema: the $ref {reference!r} has no target; there is no {name!r}")
             schema = schema[name]
     return schema

@@ -66,7 +66,7 @@ def schema_from_example(example: Any, path: str = "$") -> dict[str, Any]:
     try:
         found: dict[str, Any] = msgspec.json.schema(kind)
     except (TypeError, ValueError) as error:
-        raise TapError(f"config_spec: {path}: {example!r:.80} is no example of a setting: {error}") from None
+        raise TapError(f"config_spec: {path}: {example!r:.80} cannot be a setting: {error}") from None
     if "$defs" in found:
         raise TapError(
             f"config_spec: {path}: {kind!r:.80} has parts of its own; write them as a dict, or name it alone"
@@ -79,7 +79,7 @@ def _object(example: Mapping[str, Any], path: str) -> dict[str, Any]:
     required = []
     for name, setting in example.items():
         if not isinstance(name, str):
-            raise TapError(f"config_spec: {path}: {name!r:.80} is no name of a setting")
+            raise TapError(f"config_spec: {path}: {name!r:.80} cannot be the name of a setting")
         if isinstance(setting, Maybe):
             properties[name] = schema_from_example(setting.example, f"{path}.{name}")
             if setting.default is not msgspec.UNSET:

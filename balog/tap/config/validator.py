@@ -115,7 +115,7 @@ def _items(value: Any, expected: Any, schema: Any, root: Any, path: Any) -> Iter
 def _unique(value: Any, expected: Any, schema: Any, root: Any, path: Any) -> Iterator[ConfigMismatch]:
     if expected and isinstance(value, list):
         for number in repeated(value):
-            yield ConfigMismatch((*path, number), "the same is there before", "uniqueItems")
+            yield ConfigMismatch((*path, number), "it repeats an earlier item", "uniqueItems")
 
 
 def _required(value: Any, expected: Any, schema: Any, root: Any, path: Any) -> Iterator[ConfigMismatch]:

@@ -114,7 +114,7 @@ class Compiler:
             try:
                 found = found[int(name)] if isinstance(found, list) else found[name]
             except (KeyError, IndexError, ValueError, TypeError):
-                raise TapError(f"a schema refers to {reference[:100]!r}, and nothing is there") from None
+                raise TapError(f"a schema refers to {reference[:100]!r}, which does not exist") from None
         return found
 
     # -- one schema of several ----------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class Compiler:
             targets = [target for target in targets if target is not TO["string"]]
             wanted = wanted.replace("a string", f"a string of the format {schema['format']}")
             if schema["format"] == "date-time" and "integer" not in types and "number" not in types:
-                epoch, hint = self._epoch, "" if self._epoch else "; the stream's setting epoch says what numbers are"
+                epoch, hint = self._epoch, "" if self._epoch else "; the stream's setting epoch converts numbers"
 
         def make(value: Any) -> Any:
             maker = makers.get(type(value))

@@ -122,7 +122,7 @@ def _with_texts_as_names(value: dict[Any, Any]) -> dict[str, Any]:
         elif type(name) is int or type(name) is float:
             text = str(name)
         else:
-            raise MismatchError(f"has a name that is no text but of Python's type {type(name).__name__}")
+            raise MismatchError(f"has a name that is not a string but of Python's type {type(name).__name__}")
         if text in made:
             raise MismatchError("has a name twice, as a text and as a number")
         made[text] = item

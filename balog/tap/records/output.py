@@ -196,5 +196,5 @@ class Output:
 def why_unwritten(error: OSError) -> str:
     """Return why stdout could not be written, as a clause."""
     if error.errno == errno.EPIPE:
-        return "stdout: nobody reads it any more; the target has ended, and its own messages say why"
+        return "stdout: its reader has closed it; the messages of the target say why"
     return f"stdout: cannot be written: {error.strerror or error}"

@@ -128,7 +128,7 @@ class Transformer:
         if place in self._noted or len(self._noted) >= _MAX_NOTED:
             return
         self._noted.add(place)
-        more = "; no more of them are told of" if len(self._noted) == _MAX_NOTED else ""
+        more = "; further ones are not reported" if len(self._noted) == _MAX_NOTED else ""
         self._log.warning(
             f"{self.entry.stream}: {place} is left out: the schema does not have it, nor additionalProperties{more}"
         )

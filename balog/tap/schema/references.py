@@ -125,16 +125,16 @@ class _Resolver:
             raise fault(f"want a text; found {type(reference).__name__}", source, steps)
         target = self._documents.find(reference, at)
         if isinstance(target, str):
-            raise fault(f"{reference!r} leads nowhere: {target}", source, steps)
+            raise fault(f"{reference!r} has no target: {target}", source, steps)
         key = id(target.node)
         if key in chain:
-            raise fault(f"{reference!r} leads back to itself", source, steps)
+            raise fault(f"{reference!r} is circular", source, steps)
         if key not in self._checked:
             self._checked.add(key)
             try:
                 check(target.node, target.document.name)
             except SchemaError as error:
-                raise fault(f"{reference!r} leads to no schema: {error}", source, steps) from None
+                raise fault(f"{reference!r} is not a schema: {error}", source, steps) from None
         if self._open[key] > self._depth:
             self._cuts += 1
             kind = target.node.get("type") if isinstance(target.node, dict) else None

@@ -110,7 +110,7 @@ def generated(function: Callable[..., Mapping[str, Any]]) -> SchemaSource:
             found.update(function(client()) if takes_client else function())
         if stream not in found:
             raise SchemaError(
-                f"{function.__name__} gives no schema of {stream!r}; it gives {', '.join(found) or 'none'}"
+                f"{function.__name__} returns no schema for {stream!r}; it returns {', '.join(found) or 'none'}"
             )
         schema: dict[str, Any] = found[stream]
         return schema

@@ -146,9 +146,9 @@ def _check_type(value: Any, source: str, steps: Steps) -> None:
         raise fault("want at least one type", source, steps)
     for name in names:
         if not isinstance(name, str) or name not in _TYPES:
-            raise fault(f"{_quoted(name)} is no type{suggest(str(name), _TYPES)}", source, steps)
+            raise fault(f"{_quoted(name)} is not a type{suggest(str(name), _TYPES)}", source, steps)
     if len(set(names)) < len(names):
-        raise fault("a type is there twice", source, steps)
+        raise fault("a type occurs twice", source, steps)
 
 
 def _quoted(value: Any) -> str:

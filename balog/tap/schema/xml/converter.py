@@ -62,7 +62,7 @@ class XsdConverter:
         self._count()
         node = declared.node
         if chain > MAX_CHAIN:
-            raise SchemaError(f"an element is made of itself, line {node.line}")
+            raise SchemaError(f"an element contains itself, line {node.line}")
         if node.get("ref"):
             return self.element(self._definitions.find("element", declared.name(node.get("ref")), node.line), chain + 1)
         inner = [child for child in node if local(child.tag) in ("complexType", "simpleType")]
@@ -111,7 +111,7 @@ class XsdConverter:
     def _simple(self, declared: Declaration, chain: int = 0) -> dict[str, Any]:
         self._particles.step()
         if chain > MAX_CHAIN:
-            raise SchemaError(f"a simple type is made of itself, line {declared.node.line}")
+            raise SchemaError(f"a simple type contains itself, line {declared.node.line}")
         for node in declared.node:
             kind = local(node.tag)
             if kind == "restriction":
@@ -235,7 +235,7 @@ class XsdConverter:
         self._count()
         node = declared.node
         if chain > MAX_CHAIN:
-            raise SchemaError(f"an attribute is made of itself, line {node.line}")
+            raise SchemaError(f"an attribute contains itself, line {node.line}")
         if node.get("ref"):
             known = self._definitions.tables["attribute"].get(declared.name(node.get("ref")))
             made = self._attribute(known, chain + 1) if known else {"type": "string"}  # xml:lang, soapenc:arrayType

@@ -38,7 +38,7 @@ class Declaration(NamedTuple):
         """Return the qualified name, ``{namespace}name``, of a prefixed name such as ``tns:Order``."""
         prefix, _, name = prefixed.strip().rpartition(":")
         if prefix and prefix not in self.node.prefixes:
-            raise SchemaError(f"the prefix of {prefixed!r} stands for nothing, line {self.node.line}")
+            raise SchemaError(f"the prefix of {prefixed!r} is not declared, line {self.node.line}")
         # An included schema without a namespace has the namespace of the including one.
         space = self.node.prefixes.get(prefix) or ("" if prefix else self.namespace)
         return f"{{{space}}}{name}" if space else name

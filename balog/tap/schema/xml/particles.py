@@ -38,7 +38,7 @@ class Particles:
         """Count the work, because nested references to groups can double it at each level."""
         self._steps += 1
         if self._steps > _MAX_STEPS:
-            raise SchemaError(f"made of more than {_MAX_STEPS} parts; name an element or a type further in")
+            raise SchemaError(f"has more than {_MAX_STEPS} parts; name an element or a type further in")
 
     def members(self, declared: Declaration, chain: int = 0) -> ChildElements:
         """Return the elements of a group by name, with their total occurrences."""
