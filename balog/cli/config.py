@@ -280,7 +280,7 @@ def _errors(status: ServiceStatus, newest: int) -> list[str]:
         found.append(_line(status.reason))
     elif status.number < newest:
         found.append(f"behind by {newest - status.number}" + (f": {_line(status.reason)}" if status.reason else ""))
-    found += [f"{job.kind} {_line(job.name)}: {_line(job.trouble)}" for job in status.jobs if job.trouble]
+    found += [f"{job.kind} {_line(job.name)}: {_line(job.error)}" for job in status.jobs if job.error]
     return found
 
 

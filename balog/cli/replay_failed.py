@@ -47,7 +47,7 @@ def replay_failed(
     """
     from balog.delivery.api.failed_events import FAILED_EVENTS
     from balog.delivery.client import Client
-    from balog.delivery.replay import Replay
+    from balog.delivery.replay import FailedEventReplay
 
     if service is None and not dry_run:
         raise ConfigError("--failed needs --service, the URL of the service to send the events to")
@@ -70,18 +70,18 @@ def replay_failed(
         Client(service or "http://localhost", token=_token(token_file)) as client,
         StopSignals() as stop,
     ):
-        replaying = Replay(topics.topic(FAILED_EVENTS), client, changes, condition, show, complain)
-        counts = replaying.dry_run(limit or _DRY_RUN) if dry_run else replaying.run(limit, stop.came)
+        replay = FailedEventReplay(topics.topic(FAILED_EVENTS), client, changes, condition, show, complain)
+        counts = replay.dry_run(limit or _DRY_RUN) if dry_run else replay.run(limit, stop.came)
     if reported > _MAX_LINES:
         _report(f"and {reported - _MAX_LINES} more")
     verb = "would be sent" if dry_run else f"were sent in {time.monotonic() - began:.1f} s"
     _report(
         f"{counts.sent} events {verb}; {counts.left} stay: {counts.refused} rejected again, "
-        f"{counts.unmended} not valid events, {counts.unwanted} not selected"
+        f"{counts.invalid} not valid events, {counts.filtered} not selected"
     )
     if stop.number is not None:
         sys.exit(128 + stop.number)
-    if counts.refused or counts.unmended:
+    if counts.refused or counts.invalid:
         sys.exit(1)
 
 

@@ -28,7 +28,7 @@ _MAX_REQUEST_EVENTS = 1000
 _MAX_REQUEST_BYTES = 4 << 20
 _CLOSE_SECONDS = 10.0
 _POLL_SECONDS = 0.02
-_SHORTEST = 0.05  # seconds for an answer, when the time is all but over
+_SHORTEST_TIMEOUT = 0.05  # seconds for an answer, when the time is all but over
 
 
 class DeliveryError(BalogError):
@@ -121,7 +121,7 @@ class Client:
         return self._opened
 
     def publish(self, item: Event | Mapping[str, Any]) -> str:
-        """Queue an event, or a payload with its ``cls_type``, and give the event's id.
+        """Queue an event, or a payload with its ``cls_type`` and return the event's id.
 
         Raises:
             ConfigError: a payload without a ``cls_type``.
@@ -131,23 +131,23 @@ class Client:
         return event.header.id
 
     def flush(self, timeout: float = _CLOSE_SECONDS) -> int:
-        """Wait until the service has all that was published; give the number of events that it has not.
+        """Wait until the service has all that was published and return the number of events that it has not.
 
-        Those wait on, in memory or in the spool. What it refused is not waited for; see ``figures``.
+        Those wait on, in memory or in the spool. What it refused is not waited for; see ``stats``.
 
         Args:
             timeout: seconds.
         """
         until = time.monotonic() + timeout
         while True:
-            figures = self.figures
-            left = figures.put + figures.adopted - figures.delivered - figures.dead - figures.dropped
-            if left <= 0 or time.monotonic() >= until:
-                return max(0, left)
+            stats = self.stats
+            pending = stats.put + stats.adopted - stats.delivered - stats.dead - stats.dropped
+            if pending <= 0 or time.monotonic() >= until:
+                return max(0, pending)
             time.sleep(_POLL_SECONDS)
 
     @property
-    def figures(self) -> SinkStats:
+    def stats(self) -> SinkStats:
         """What became of the events that were published, in numbers."""
         return self._parts.queue.stats().get(self._config.name, SinkStats())
 
@@ -174,36 +174,36 @@ class Client:
         delays = BackoffSequence(Backoff(0.1, 5.0))
         until = time.monotonic() + timeout
         acks: dict[int, Item] = {}
-        left = list(range(len(events)))
-        trouble = ""
-        while left:
+        pending = list(range(len(events)))
+        reason = ""
+        while pending:
             try:
-                asked = self._send_once(bodies, left, acks, keep_failed, until)
-                trouble = "" if asked is None else "it has no room"
+                asked = self._send_once(bodies, pending, acks, keep_failed, until)
+                reason = "" if asked is None else "it has no room"
             except SinkError as error:
-                asked, trouble = error.retry_after, str(error)
+                asked, reason = error.retry_after, str(error)
                 if not error.retryable:
-                    unsent = [events[number] for number in left if number not in acks]
-                    raise DeliveryError(trouble, acks, unsent, retryable=False) from None
-            left = [number for number in left if number not in acks]
+                    unsent = [events[number] for number in pending if number not in acks]
+                    raise DeliveryError(reason, acks, unsent, retryable=False) from None
+            pending = [number for number in pending if number not in acks]
             wait = delays.next(asked)
-            if left and time.monotonic() + wait > until:
+            if pending and time.monotonic() + wait > until:
                 raise DeliveryError(
-                    f"{self._parts.api.client.place}: {len(left)} of {len(events)} events not acked in {timeout:g} "
-                    f"seconds: {trouble}",
+                    f"{self._parts.api.client.place}: {len(pending)} of {len(events)} events not acked in {timeout:g} "
+                    f"seconds: {reason}",
                     acks,
-                    [events[number] for number in left],
+                    [events[number] for number in pending],
                 )
-            if left:
+            if pending:
                 time.sleep(wait)
         return [acks[number] for number in range(len(events))]
 
     def _send_once(
-        self, bodies: Sequence[bytes], left: Sequence[int], acks: dict[int, Item], keep_failed: bool, until: float
+        self, bodies: Sequence[bytes], pending: Sequence[int], acks: dict[int, Item], keep_failed: bool, until: float
     ) -> float | None:
-        """Send what is left, note what is known now; give the seconds that the service asked to wait, if it did."""
+        """Send what is left, note what is known now and return the seconds that the service asked to wait, if it did."""
         asked: float | None = None
-        parts = _cut(bodies, left)
+        parts = _split(bodies, pending)
         while parts:
             part = parts.pop(0)
             try:
@@ -211,7 +211,7 @@ class Client:
                     [bodies[number] for number in part],
                     only_failed=False,
                     keep_failed=keep_failed,
-                    timeout=min(self._config.timeout, max(until - time.monotonic(), _SHORTEST)),
+                    timeout=min(self._config.timeout, max(until - time.monotonic(), _SHORTEST_TIMEOUT)),
                 )
             except HttpStatusError as error:
                 if error.answer.status != 413:
@@ -231,10 +231,10 @@ class Client:
         return asked
 
     def close(self, timeout: float = _CLOSE_SECONDS) -> int:
-        """Send what is queued, for at most ``timeout`` seconds, spool the rest; give the number of lost events."""
-        figures = self._parts.queue.close(timeout)
+        """Send what is queued, for at most ``timeout`` seconds, spool the rest and return the number of lost events."""
+        stats = self._parts.queue.close(timeout)
         self._parts.api.close()
-        return sum(found.lost for found in figures.values())
+        return sum(found.lost for found in stats.values())
 
     def __enter__(self) -> Client:
         return self
@@ -252,11 +252,11 @@ def _event_of(item: Event | Mapping[str, Any]) -> Event:
     return Event.new(name, dict(item))
 
 
-def _cut(bodies: Sequence[bytes], left: Sequence[int]) -> list[list[int]]:
+def _split(bodies: Sequence[bytes], pending: Sequence[int]) -> list[list[int]]:
     """Cut what is left into requests."""
     parts: list[list[int]] = []
     size = 0
-    for number in left:
+    for number in pending:
         size += len(bodies[number])
         if not parts or len(parts[-1]) == _MAX_REQUEST_EVENTS or size > _MAX_REQUEST_BYTES:
             parts.append([])

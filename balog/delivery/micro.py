@@ -26,7 +26,7 @@ from balog.topics import Topics, open_topics
 
 __all__ = ["FailedEvent", "Micro"]
 
-_MOST = 100_000
+_MAX_EVENTS = 100_000
 
 
 class FailedEvent(Struct):
@@ -39,9 +39,9 @@ class FailedEvent(Struct):
     sender: str = ""
 
     def __str__(self) -> str:
-        said = "; ".join(f"{problem.path}: {problem.reason}" for problem in self.problems)
+        reasons = "; ".join(f"{problem.path}: {problem.reason}" for problem in self.problems)
         name = " ".join(part for part in (self.type, self.type_version) if part) or "no type"
-        return _printable(f"{name}: {said}: {self.data[:200].decode('utf-8', 'replace')}")
+        return _printable(f"{name}: {reasons}: {self.data[:200].decode('utf-8', 'replace')}")
 
 
 class Micro:
@@ -124,7 +124,7 @@ class Micro:
             self._clean()
 
     def events(self, cls_type: str | None = None, *, topic: str | None = None) -> list[Event]:
-        """Give the events that were taken, in the order of their topics' names, then of their coming.
+        """Return the events that were taken, in the order of their topics' names, then of their coming.
 
         Args:
             cls_type: only those of this type.
@@ -143,7 +143,7 @@ class Micro:
         return counts
 
     def failed(self) -> list[FailedEvent]:
-        """Give what was refused."""
+        """Return what was refused."""
         return [msgspec.convert(event.payload, FailedEvent) for event in self._read(FAILED_EVENTS)]
 
     def reset(self) -> None:
@@ -165,7 +165,7 @@ class Micro:
         topic = self.topics.topic(name)
         if not topic.exists():
             return
-        for received in topic.peek(_MOST):
+        for received in topic.peek(_MAX_EVENTS):
             try:
                 event = decode(received.body)
             except EventError:  # somebody published it past the service

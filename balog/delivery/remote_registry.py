@@ -70,7 +70,7 @@ class RemoteStore:
     def listing(self) -> Listing:
         """See ``Store``."""
         try:
-            entries = msgspec.json.decode(self._ask("GET", "", None), type=list[TypeEntry])
+            entries = msgspec.json.decode(self._request("GET", "", None), type=list[TypeEntry])
         except msgspec.DecodeError:
             raise StorageError(f"{self.place} does not answer as an event service does; is the URL right?") from None
         found: Listing = {}
@@ -85,7 +85,7 @@ class RemoteStore:
     def read(self, type: str, kept: StoredVersion) -> bytes | None:
         """See ``Store``."""
         try:
-            return self._ask("GET", f"/{quote(type)}/{quote(kept.name.version)}", None)
+            return self._request("GET", f"/{quote(type)}/{quote(kept.name.version)}", None)
         except StorageError as error:
             if isinstance(error.__cause__, HttpStatusError) and error.__cause__.answer.status == 404:
                 return None
@@ -101,10 +101,10 @@ class RemoteStore:
         query = {"mode": mode} | ({"message": schema.message} if schema.message else {})
         path = f"/{quote(schema.type)}/{quote(schema.version)}?{urlencode(query)}"
         try:
-            answer = self._ask("POST", path, schema.source, FORMS[schema.form])
+            answer = self._request("POST", path, schema.source, FORMS[schema.form])
         except StorageError as error:
             if isinstance(error.__cause__, HttpStatusError):
-                self._refuse(schema, error.__cause__.answer.body)
+                self._raise_rejection(schema, error.__cause__.answer.body)
             raise
         return msgspec.json.decode(answer, type=CompatibilityReport)
 
@@ -112,19 +112,19 @@ class RemoteStore:
         """See ``Store``."""
         self._client.close()
 
-    def _refuse(self, schema: Schema, body: bytes) -> None:
+    def _raise_rejection(self, schema: Schema, body: bytes) -> None:
         try:
-            said = msgspec.json.decode(body, type=SchemaRejection)
+            rejection = msgspec.json.decode(body, type=SchemaRejection)
         except msgspec.DecodeError:
             return
-        if said.kind == "taken":
+        if rejection.kind == "taken":
             raise VersionTakenError(schema)
-        if said.kind == "incompatible" and said.verdict is not None:
-            raise IncompatibleError(said.problem, said.verdict)
-        if said.kind in ("schema", "name"):
-            raise InvalidSchemaError(said.problem, f"{schema.type}/{schema.version}", said.path)
+        if rejection.kind == "incompatible" and rejection.verdict is not None:
+            raise IncompatibleError(rejection.problem, rejection.verdict)
+        if rejection.kind in ("schema", "name"):
+            raise InvalidSchemaError(rejection.problem, f"{schema.type}/{schema.version}", rejection.path)
 
-    def _ask(self, method: str, path: str, body: bytes | None, kind: str = "application/json") -> bytes:
+    def _request(self, method: str, path: str, body: bytes | None, kind: str = "application/json") -> bytes:
         headers = {**self._headers, "User-Agent": "balog", **({} if body is None else {"Content-Type": kind})}
         try:
             return self._client.request(method, _PATH + path, body, headers).body

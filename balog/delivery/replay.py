@@ -19,7 +19,7 @@ from balog.sinks.service import Item, Problem
 from balog.topics import Received, Topic
 from balog.topics.redrive import Patch
 
-__all__ = ["Replay", "ReplayStats", "repair"]
+__all__ = ["FailedEventReplay", "ReplayStats", "repair"]
 
 GROUP = "replay"
 _LEASE = 3600.0
@@ -36,22 +36,22 @@ class _Failed(Struct):
 class ReplayStats(Struct):
     """What a replay did, in failed events.
 
-    ``sent`` were taken this time and are done, ``refused`` were refused again and stay, ``unwanted`` did not meet the
-    condition and stay, ``unmended`` are no events even with the patch and stay.
+    ``sent`` were taken this time and are done, ``refused`` were refused again and stay, ``filtered`` did not meet the
+    condition and stay, ``invalid`` are no events even with the patch and stay.
     """
 
     sent: int = 0
     refused: int = 0
-    unwanted: int = 0
-    unmended: int = 0
+    filtered: int = 0
+    invalid: int = 0
 
     @property
     def left(self) -> int:
         """How many stay."""
-        return self.refused + self.unwanted + self.unmended
+        return self.refused + self.filtered + self.invalid
 
 
-class Replay(Struct):
+class FailedEventReplay(Struct):
     """Sends what a service refused to it again.
 
     A failed event is done once the service has taken what was made of it; all others stay for the next replay. Events
@@ -70,14 +70,14 @@ class Replay(Struct):
     client: Client
     patch: Patch
     where: Expression | None
-    tell: Callable[[Event], object]
-    complain: Callable[[str, str], object]
+    report: Callable[[Event], object]
+    report_failure: Callable[[str, str], object]
 
     def dry_run(self, limit: int) -> ReplayStats:
         """Tell what would be sent, of so many failed events at most, and send nothing."""
         counts = ReplayStats()
-        for _, event in self._mended(self.topic.peek(limit), counts):
-            self.tell(event)
+        for _, event in self._repaired(self.topic.peek(limit), counts):
+            self.report(event)
             counts.sent += 1
         return counts
 
@@ -99,7 +99,7 @@ class Replay(Struct):
                     break
                 left -= len(received)
                 kept += [structs.replace(one, body=b"") for one in received]  # until it is known to be taken
-                taken = self._send(list(self._mended(received, counts)), counts)
+                taken = self._send(list(self._repaired(received, counts)), counts)
                 self.topic.ack(GROUP, taken)
                 done = {one.receipt for one in taken}
                 kept = [one for one in kept if one.receipt not in done]
@@ -107,29 +107,29 @@ class Replay(Struct):
             self.topic.release(GROUP, kept, attempted=False)
         return counts
 
-    def _mended(self, received: Sequence[Received], counts: ReplayStats) -> Iterator[tuple[Received, Event]]:
+    def _repaired(self, received: Sequence[Received], counts: ReplayStats) -> Iterator[tuple[Received, Event]]:
         for one in received:
             try:
                 failed = decode(one.body)
                 if self.where is not None and not self.where.matches(failed):
-                    counts.unwanted += 1
+                    counts.filtered += 1
                     continue
                 yield one, repair(failed, self.patch)
             except EventError as error:
-                counts.unmended += 1
-                self.complain(one.id, str(error))
+                counts.invalid += 1
+                self.report_failure(one.id, str(error))
 
-    def _send(self, mended: Sequence[tuple[Received, Event]], counts: ReplayStats) -> list[Received]:
-        acks: Sequence[Item] = self.client.send([event for _, event in mended], keep_failed=False)
+    def _send(self, repaired: Sequence[tuple[Received, Event]], counts: ReplayStats) -> list[Received]:
+        acks: Sequence[Item] = self.client.send([event for _, event in repaired], keep_failed=False)
         taken = []
-        for (received, event), ack in zip(mended, acks):
+        for (received, event), ack in zip(repaired, acks):
             if ack.status == 202:
                 counts.sent += 1
                 taken.append(received)
-                self.tell(event)
+                self.report(event)
             else:
                 counts.refused += 1
-                self.complain(received.id, ack.reason)
+                self.report_failure(received.id, ack.reason)
         return taken
 
 
@@ -152,11 +152,11 @@ def repair(failed: Event, patch: Patch) -> Event:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise EventError(f"what was sent is no JSON object: {split_refusal(error)[0]}", "$.payload.data") from None
     if "cls_type" in members:
-        data = _wrapped(failed, found, data, members)
+        data = _wrap(failed, found, data, members)
     return decode(patch.apply(data))
 
 
-def _wrapped(failed: Event, found: _Failed, data: bytes, members: dict[str, Any]) -> bytes:
+def _wrap(failed: Event, found: _Failed, data: bytes, members: dict[str, Any]) -> bytes:
     name = msgspec.json.decode(members["cls_type"])
     channel = name if isinstance(name, str) and name else FAILED_EVENTS
     event = Event.new(channel, Raw(data.strip()), timestamp=failed.header.timestamp)

@@ -14,12 +14,12 @@ from balog.delivery.settings import ServiceConfig
 from balog.errors import BalogError
 from balog.signals import join
 
-__all__ = ["HttpServer"]
+__all__ = ["ServiceServer"]
 
 _CLOSE_SECONDS = 1.0  # for clients to receive their last answer
 
 
-class HttpServer:
+class ServiceServer:
     """Serves an ASGI application until it is stopped.
 
     Args:

@@ -30,7 +30,7 @@ from balog.delivery.jobs.access import document_problems
 from balog.delivery.jobs.factory import job_factory
 from balog.delivery.jobs.sources import source_problems
 from balog.delivery.remote_registry import open_any_registry
-from balog.delivery.server import HttpServer
+from balog.delivery.server import ServiceServer
 from balog.delivery.settings import ServiceConfig
 from balog.delivery.validation import service_problems
 from balog.errors import BalogError, MissingExtraError, complain
@@ -40,9 +40,9 @@ from balog.topics import Topics, open_topics
 
 __all__ = ["Service"]
 
-_REFRESH = 5.0  # seconds between two looks at the registry
-_READERS = 8  # threads that wait for the registry, or for a validation that takes long
-_PUBLISH = 10.0  # seconds for an event of the service's own to become durable
+_REFRESH_SECONDS = 5.0  # seconds between two looks at the registry
+_READER_THREADS = 8  # threads that wait for the registry, or for a validation that takes long
+_PUBLISH_SECONDS = 10.0  # seconds for an event of the service's own to become durable
 
 
 class Service:
@@ -93,7 +93,7 @@ class Service:
             self.registry.is_shared = True
             self.topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))
             # Looking opens and closes all topics there are, so it has a home of its own.
-            looked_at = topics if topics is not None else stack.enter_context(open_topics(config.topics))
+            inspected_topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))
             self._fallback = open_fallback(config.fallback, config.topics) if config.fallback is not None else None
             if self._fallback is not None:
                 stack.callback(self._fallback.close)
@@ -110,7 +110,7 @@ class Service:
         self.failed = FailedEvents(self.name)
         self.request_budget = ByteBudget(config.limits.in_flight_bytes)
         self.metrics = ServiceMetrics(self._gauges)
-        self.inspector = TopicInspector(looked_at)
+        self.inspector = TopicInspector(inspected_topics)
         self.applier = Applier(
             self.control,
             self.name,
@@ -124,15 +124,15 @@ class Service:
             publish=self._publish,
             say=say,
             drain=config.drain,
-            kept=open_version_cache(config.control, config.fallback, config.topics)
+            cache=open_version_cache(config.control, config.fallback, config.topics)
             if config.control is not None
             else None,
         )
-        self.readers = DaemonExecutor(_READERS, "reading")
+        self.readers = DaemonExecutor(_READER_THREADS, "reading")
         self._refreshers = DaemonExecutor(1, "registry")
         self.url = ""
         self.lost: list[str] = []
-        self._server: HttpServer | None = None
+        self._server: ServiceServer | None = None
 
     @property
     def document(self) -> ControlDocument:
@@ -147,17 +147,17 @@ class Service:
     @property
     def is_ready(self) -> bool:
         """Whether events are taken now, if not those of each topic."""
-        return self._loop is not None and not self.is_stopping and self.intake.takes_events
+        return self._loop is not None and not self.is_stopping and self.intake.accepts_events
 
     @property
     def _loop(self) -> asyncio.AbstractEventLoop | None:
         return self._server.loop if self._server is not None else None
 
     def problems(self) -> list[str]:
-        """Give what is wrong with taking events now, each in one line."""
+        """Return what is wrong with taking events now, each in one line."""
         if self._loop is None or self.is_stopping:
             return ["the service is stopping" if self.is_stopping else "the service has not begun"]
-        return [self.intake.trouble] if self.intake.trouble else []
+        return [self.intake.error] if self.intake.error else []
 
     # -- its life ---------------------------------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ class Service:
             with signals_for_main_thread():
                 self.registry.refresh()
                 self.applier.start()
-                self._server = HttpServer(
+                self._server = ServiceServer(
                     self.config,
                     app,
                     listener,
@@ -243,17 +243,17 @@ class Service:
 
     async def _refresh(self) -> None:
         """Look at the registry again and again, away from whom it would hold up."""
-        trouble = ""
+        reported = ""
         while True:
-            await asyncio.sleep(_REFRESH)
+            await asyncio.sleep(_REFRESH_SECONDS)
             try:
-                await self._refreshers.run(self.registry.refresh).future
+                await self._refreshers.submit(self.registry.refresh).future
                 found = ""
             except Exception as error:  # a look that ends would leave the registry as it is for ever
                 found = str(error) if isinstance(error, BalogError) else f"{type(error).__name__}"
-                if found != trouble:
+                if found != reported:
                     self.say(f"registry: {found}; goes on with what is known of it")
-            trouble = found
+            reported = found
             self.reader.forget()
 
     # -- what its parts ask for -------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ class Service:
                 done += count
             elif status in ("413", "422", "503"):
                 failed += count
-        return OutcomeCount(done, failed, self.intake.trouble)
+        return OutcomeCount(done, failed, self.intake.error)
 
     def _publish(self, event: Event) -> None:
         """Take an event of the service's own.
@@ -278,7 +278,7 @@ class Service:
             raise BalogError("the service does not run")
         future = asyncio.run_coroutine_threadsafe(self.intake.put([AcceptedEvent(event, encode(event))]), loop)
         try:
-            placed = future.result(_PUBLISH)[0]
+            placed = future.result(_PUBLISH_SECONDS)[0]
         except FutureTimeoutError:
             raise BalogError("no store took it in time") from None
         if placed.status != 202:

@@ -47,23 +47,27 @@ def service_problems(config: ServiceConfig) -> Iterator[ConfigError]:
     for name in ("registry", "control"):
         if getattr(config, f"{name}_options") and getattr(config, name) is None:
             yield ConfigError(f"are for a store; give {name}", path=f"$.{name}_options")
-    yield from _at("$.topics", lambda: open_topics(config.topics).close())
+    yield from _problems_of_opening("$.topics", lambda: open_topics(config.topics).close())
     if (fallback := config.fallback) is not None:
-        yield from _at("$.fallback", lambda: open_fallback(fallback, config.topics).close())
+        yield from _problems_of_opening("$.fallback", lambda: open_fallback(fallback, config.topics).close())
     if (registry := config.registry) is not None:
-        yield from _at("$.registry", lambda: open_any_registry(registry, config.registry_options).close())
+        yield from _problems_of_opening(
+            "$.registry", lambda: open_any_registry(registry, config.registry_options).close()
+        )
     if (control := config.control) is not None:
-        yield from _at("$.control", lambda: open_version_store(control, config.control_options).close())
+        yield from _problems_of_opening(
+            "$.control", lambda: open_version_store(control, config.control_options).close()
+        )
     if (tokens := config.tokens) is not None:
-        yield from _at("$.tokens", lambda: Tokens(tokens))
-    yield from _at("$.listen", lambda: _check_reach(config))
+        yield from _problems_of_opening("$.tokens", lambda: Tokens(tokens))
+    yield from _problems_of_opening("$.listen", lambda: _check_listen_address(config))
     yield from access_problems(config.document_access)
     yield from _check_tls(config)
     if config.limits.event_bytes > config.limits.in_flight_bytes:
         yield ConfigError("an event may be larger than all that may be in flight", path="$.limits.event_bytes")
 
 
-def _check_reach(config: ServiceConfig) -> None:
+def _check_listen_address(config: ServiceConfig) -> None:
     host, _ = check_listen(config.listen)
     if config.tokens is None and not is_loopback(host):
         raise ConfigError(
@@ -84,9 +88,9 @@ def _check_tls(config: ServiceConfig) -> Iterator[ConfigError]:
             yield ConfigError(f"the certificate can't be used with its key: {reason}", path="$.tls_cert")
 
 
-def _at(path: str, open_it: Callable[[], object]) -> Iterator[ConfigError]:
+def _problems_of_opening(path: str, open_part: Callable[[], object]) -> Iterator[ConfigError]:
     try:
-        open_it()
+        open_part()
     except ConfigError as error:
         inside = path
         if error.path.startswith("options"):

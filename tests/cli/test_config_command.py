@@ -151,7 +151,7 @@ def status_of(**more):
         ({"when": timedelta(minutes=5)}, "silent for "),
         ({"when": timedelta(minutes=5), "state": "stopped"}, None),
         (
-            {"jobs": [JobStatus(name="crm", kind="callback", state="running", trouble="answered 500")]},
+            {"jobs": [JobStatus(name="crm", kind="callback", state="running", error="answered 500")]},
             "callback crm: answered 500",
         ),
     ],

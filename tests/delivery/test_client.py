@@ -208,4 +208,4 @@ class TestPublish:
         client.publish(event)
 
         assert client.flush() == 0
-        assert client.figures.dead == 1
+        assert client.stats.dead == 1

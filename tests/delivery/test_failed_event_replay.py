@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from balog.cli import main
 from balog.delivery import Client
-from balog.delivery.replay import Replay, repair
+from balog.delivery.replay import FailedEventReplay, repair
 from balog.errors import EventError
 from balog.event import Event, decode, encode
 from balog.expressions import Expression
@@ -118,7 +118,7 @@ class TestReplay:
     ) -> tuple[Any, list[tuple[str, str]]]:
         told: list[tuple[str, str]] = []
         with open_topics(url) as home:
-            replaying = Replay(
+            replaying = FailedEventReplay(
                 home.topic("failed_events"),
                 client,
                 patch or Patch(),
@@ -140,11 +140,11 @@ class TestReplay:
 
         with Client(server.url) as client:
             counts, told = self.replay(url, client, Patch(compute=TO_NUMBER))
-            assert (counts.sent, counts.refused, counts.unmended) == (1, 1, 1)
+            assert (counts.sent, counts.refused, counts.invalid) == (1, 1, 1)
             assert [reason.split(":")[0] for _, reason in told] == ["$.payload.data", "422 $.payload.price"]
 
             counts, _ = self.replay(url, client, Patch(["payload.price=0"]))
-            assert (counts.sent, counts.refused, counts.unmended) == (1, 0, 1)
+            assert (counts.sent, counts.refused, counts.invalid) == (1, 0, 1)
 
         assert sorted(decode(body).payload["price"] for body in service.events.values()) == [0, 1.5]
 
@@ -155,7 +155,7 @@ class TestReplay:
         with Client(server.url) as client:
             counts, _ = self.replay(url, client, where="payload.type = 'refund'")
 
-        assert (counts.sent, counts.unwanted) == (1, 1)
+        assert (counts.sent, counts.filtered) == (1, 1)
         assert [decode(body).payload["price"] for body in service.events.values()] == [2]
 
     def test_more_than_a_batch_ends(self, service: ServiceStandIn, server: HttpStandIn, tmp_path: Path) -> None:

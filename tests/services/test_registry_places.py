@@ -72,7 +72,7 @@ def test_a_service_stands_on_s3(server: MotoServer, tmp_path: Path) -> None:
         control = open_control(service.url)
         control.push(document, who="", message="")
         control.close()
-        assert service.applier.pick_up(1, patience=30.0).number == 1
+        assert service.applier.await_version(1, timeout=30.0).number == 1
         assert [job.state for job in service.applier.status().jobs] == ["running"]
 
 

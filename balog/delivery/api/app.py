@@ -33,13 +33,13 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _EVENTS = "/v1/events"
 _JSON = (b"content-type", b"application/json")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_FAULT = ApiError(500, "a fault of the service, which has told its operator")
-_TOLD_AGAIN = 60.0  # seconds
+_INTERNAL_ERROR = ApiError(500, "a fault of the service, which has told its operator")
+_REPORT_SECONDS = 60.0  # seconds
 _PROBES = frozenset({"/health", "/ready"})
 
 
 def make_app(service: ServiceContext) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
-    """Give the application of a service."""
+    """Return the application of a service."""
     events = EventsApi(service)
     routes = [
         Route("/health", _health, methods=["GET"]),
@@ -62,13 +62,13 @@ def make_app(service: ServiceContext) -> Callable[[Scope, Receive, Send], Awaita
                 for method in route.methods or ()
             }
             headers["Allow"] = ", ".join(sorted(allowed))
-        refusal = ApiError(error.status_code, problem.get(error.status_code, str(error.detail)), headers=headers)
-        return _refused(request, refusal)
+        error = ApiError(error.status_code, problem.get(error.status_code, str(error.detail)), headers=headers)
+        return _error_response(request, error)
 
     async def failed(request: Request, error: Any) -> Response:
-        return _refused(request, _FAULT)
+        return _error_response(request, _INTERNAL_ERROR)
 
-    handlers: Any = {ApiError: _refused, HTTPException: http_error, Exception: failed}
+    handlers: Any = {ApiError: _error_response, HTTPException: http_error, Exception: failed}
     inner = Starlette(routes=routes, exception_handlers=handlers)
 
     async def post(scope: Scope, receive: Receive, send: Send) -> int:
@@ -86,24 +86,24 @@ def make_app(service: ServiceContext) -> Callable[[Scope, Receive, Send], Awaita
     async def rest(scope: Scope, receive: Receive, send: Send) -> int:
         status = 500
 
-        async def noted(message: MutableMapping[str, Any]) -> None:
+        async def send_and_record(message: MutableMapping[str, Any]) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
 
-        await inner(scope, receive, noted)
+        await inner(scope, receive, send_and_record)
         return status
 
-    told: dict[str, float] = {}
+    reported: dict[str, float] = {}
 
-    def fault(scope: Scope, error: Exception) -> None:
+    def report_error(scope: Scope, error: Exception) -> None:
         """Tell people where it was, never what was sent; the same once a minute."""
         path = paths.get(scope.get("endpoint", app), _EVENTS)
         frame = traceback.extract_tb(error.__traceback__)[-1]
         line = f"{scope['method']} {path}: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
         now = time.monotonic()
-        if now - told.get(line, -_TOLD_AGAIN) >= _TOLD_AGAIN:
-            told[line] = now
+        if now - reported.get(line, -_REPORT_SECONDS) >= _REPORT_SECONDS:
+            reported[line] = now
             service.say(f"{line}, answered with 500; this is a fault of the service")
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,15 +121,15 @@ def make_app(service: ServiceContext) -> Callable[[Scope, Receive, Send], Awaita
             status = await (post if is_events else rest)(scope, receive, answer)
         except ClientDisconnected:
             status = 0
-        except ApiError as refusal:
-            status = refusal.status
-            await _refused(Request(scope), refusal)(scope, receive, answer)
+        except ApiError as error:
+            status = error.status
+            await _error_response(Request(scope), error)(scope, receive, answer)
         except Exception as error:
             status = 500
-            fault(scope, error)
+            report_error(scope, error)
             if is_events:  # Starlette has answered of all others
-                await _refused(Request(scope), _FAULT)(scope, receive, answer)
-        service.metrics.requested(_EVENTS if is_events else paths.get(scope.get("endpoint", app), "other"), status)
+                await _error_response(Request(scope), _INTERNAL_ERROR)(scope, receive, answer)
+        service.metrics.count_request(_EVENTS if is_events else paths.get(scope.get("endpoint", app), "other"), status)
 
     return app
 
@@ -159,8 +159,8 @@ def _check_is_local(scope: Scope) -> None:
         raise ApiError(403, "a service without tokens takes nothing from other sites' pages")
 
 
-def _refused(request: Request, refusal: Any) -> Response:
-    return Response(refusal.body(), refusal.status, refusal.headers, media_type="application/json")
+def _error_response(request: Request, error: Any) -> Response:
+    return Response(error.body(), error.status, error.headers, media_type="application/json")
 
 
 def _json(content: Any, status: int = 200) -> Response:
@@ -188,7 +188,7 @@ def _metrics(service: ServiceContext) -> Callable[[Request], Awaitable[Response]
 
     async def metrics(request: Request) -> Response:
         tokens = service.tokens
-        caller = ANONYMOUS if tokens is None else tokens.caller(request.headers.get("authorization", ""))
+        caller = ANONYMOUS if tokens is None else tokens.principal(request.headers.get("authorization", ""))
         caller.check("read")
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})

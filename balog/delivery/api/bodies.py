@@ -61,7 +61,7 @@ class ByteBudget:
         self.limit = limit
         self.used = 0
 
-    def take(self, size: int) -> None:
+    def acquire(self, size: int) -> None:
         """Count bytes.
 
         Raises:
@@ -71,7 +71,7 @@ class ByteBudget:
             raise ApiError(503, "the service has its hands full with other requests", retry_after=1)
         self.used += size
 
-    def give(self, size: int) -> None:
+    def release(self, size: int) -> None:
         """Count bytes no more."""
         self.used -= size
 
@@ -93,8 +93,8 @@ def content_form(content_type: str) -> Form:
     return form
 
 
-async def read_body(receive: Receive, headers: Mapping[str, str], limits: RequestLimits, room: ByteBudget) -> bytes:
-    """Read a request's body as it was sent. Its bytes count in ``room`` from then on; the caller gives them back.
+async def read_body(receive: Receive, headers: Mapping[str, str], limits: RequestLimits, budget: ByteBudget) -> bytes:
+    """Read a request's body as it was sent. Its bytes count in ``budget`` from then on; the caller gives them back.
 
     Args:
         headers: with names in lower case.
@@ -103,8 +103,8 @@ async def read_body(receive: Receive, headers: Mapping[str, str], limits: Reques
         ApiError: 413 too many bytes, 408 too slow, 503 no room.
         ClientDisconnected: the client went away.
     """
-    said = headers.get("content-length", "")
-    if said.isdigit() and int(said[:20]) > limits.body_bytes:
+    declared = headers.get("content-length", "")
+    if declared.isdigit() and int(declared[:20]) > limits.body_bytes:
         raise _too_large(limits.body_bytes)
     parts: list[bytes] = []
     size = 0
@@ -121,7 +121,7 @@ async def read_body(receive: Receive, headers: Mapping[str, str], limits: Reques
                     if part:
                         if size + len(part) > limits.body_bytes:
                             raise _too_large(limits.body_bytes)
-                        room.take(len(part))
+                        budget.acquire(len(part))
                         size += len(part)
                         parts.append(part)
         except asyncio.TimeoutError:
@@ -131,7 +131,7 @@ async def read_body(receive: Receive, headers: Mapping[str, str], limits: Reques
                 headers={"Connection": "close"},
             ) from None
     except BaseException:
-        room.give(size)
+        budget.release(size)
         raise
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -205,13 +205,13 @@ _raws = msgspec.json.Decoder(list[Raw])
 _SPACE = b" \t\r\n"
 
 
-def split(body: bytes, form: Form, most: int) -> Items:
+def split(body: bytes, form: Form, limit: int) -> Items:
     """Split a body into its items, each of them undecoded.
 
     Of lines, one that is not JSON is an item like others: it is for the reader to refuse it alone.
 
     Raises:
-        ApiError: 400 no JSON at all, or nothing in it; 413 more than ``most`` items.
+        ApiError: 400 no JSON at all, or nothing in it; 413 more than ``limit`` items.
     """
     if form == "protobuf":
         return Items([body], True)
@@ -222,8 +222,8 @@ def split(body: bytes, form: Form, most: int) -> Items:
                 lines.append(line)
         if not lines:
             raise ApiError(400, "the body holds no events")
-        if len(lines) > most:
-            raise _too_many(most)
+        if len(lines) > limit:
+            raise _too_many(limit)
         return Items(lines, False)
     begin = body.lstrip(_SPACE)[:1]
     if not begin:
@@ -238,8 +238,8 @@ def split(body: bytes, form: Form, most: int) -> Items:
         raise _not_json(error, body, begin) from None
     if not found:
         raise ApiError(400, "the body holds no events")
-    if len(found) > most:
-        raise _too_many(most)
+    if len(found) > limit:
+        raise _too_many(limit)
     return Items([bytes(raw) for raw in found], False)
 
 
@@ -254,11 +254,11 @@ def _not_json(error: Exception, body: bytes, begin: bytes) -> ApiError:
     return ApiError(400, f"the body is not JSON: {split_refusal(error)[0]}{hint}")
 
 
-def _too_many(most: int) -> ApiError:
-    return ApiError(413, f"the body holds more than {most} events; send fewer at once")
+def _too_many(limit: int) -> ApiError:
+    return ApiError(413, f"the body holds more than {limit} events; send fewer at once")
 
 
-async def read_whole(request: Request, most: int, what: str) -> bytes:
+async def read_whole(request: Request, limit: int, what: str) -> bytes:
     """Read the body of a request that is no event: a document, a schema.
 
     Args:
@@ -274,8 +274,8 @@ async def read_whole(request: Request, most: int, what: str) -> bytes:
     try:
         async for chunk in request.stream():
             data += chunk
-            if len(data) > most:
-                raise ApiError(413, f"a {what} has at most {most} bytes")
+            if len(data) > limit:
+                raise ApiError(413, f"a {what} has at most {limit} bytes")
     except ClientDisconnect:
         raise ApiError(400, "the request ended before its body") from None
     return bytes(data)

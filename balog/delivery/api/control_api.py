@@ -34,34 +34,34 @@ _MAX_MESSAGE = 2000
 
 
 def routes(service: ServiceContext) -> list[Route]:
-    """Give the routes of a service.
+    """Return the routes of a service.
 
     Args:
         service: has ``tokens`` and ``control`` (None where there are none), ``applier``, ``inspector``, ``intake``,
             ``meters``, and ``started`` by the monotonic clock.
     """
-    desk = StatusReporter(service)
+    reporter = StatusReporter(service)
 
     async def front(request: Request) -> Response:
         content, headers = page()
         return Response(content, headers=headers)
 
     async def status(request: Request) -> Response:
-        _allow(service, request, "read")
-        return _json(await run_in_threadpool(desk.status))
+        _authorize(service, request, "read")
+        return _json(await run_in_threadpool(reporter.status))
 
     async def newest(request: Request) -> Response:
-        _allow(service, request, "read")
+        _authorize(service, request, "read")
 
         def find(control: FolderControl) -> dict[str, Any]:
             head = control.head()
             document = control.document(head) if head else b"{}"
             return {"number": head.number if head else 0, "document": msgspec.Raw(document)}
 
-        return _json(await _at(service, find))
+        return _json(await _call(service, find))
 
     async def push(request: Request) -> Response:
-        caller = _allow(service, request, "configure")
+        caller = _authorize(service, request, "configure")
         message, base = _text(request, "message"), _number(request, "base")
         data = await read_whole(request, _MAX_DOCUMENT, "document")
         _, problems = await run_in_threadpool(read_document, data)
@@ -69,33 +69,33 @@ def routes(service: ServiceContext) -> list[Route]:
             found = [{"path": one.path or "$", "reason": one.reason} for one in problems]
             return _json({"problem": f"{len(found)} problems", "path": found[0]["path"], "problems": found}, 422)
         who = caller.name or "somebody on this machine"
-        entry = await _at(service, lambda control: control.push(data, who=who, message=message, base=base))
+        entry = await _call(service, lambda control: control.push(data, who=who, message=message, base=base))
         return await _applied(service, entry)
 
     async def rollback(request: Request) -> Response:
-        caller = _allow(service, request, "configure")
+        caller = _authorize(service, request, "configure")
         message, base, number = _text(request, "message"), _number(request, "base"), _number(request, "number")
         who = caller.name or "somebody on this machine"
-        entry = await _at(service, lambda control: control.rollback(number, who=who, message=message, base=base))
+        entry = await _call(service, lambda control: control.rollback(number, who=who, message=message, base=base))
         return await _applied(service, entry)
 
     async def history(request: Request) -> Response:
-        _allow(service, request, "read")
+        _authorize(service, request, "read")
         limit = _number(request, "limit", least=1, most=_MAX_ENTRIES)
-        return _json(await _at(service, lambda control: control.entries(100 if limit is None else limit)))
+        return _json(await _call(service, lambda control: control.entries(100 if limit is None else limit)))
 
     async def entry(request: Request) -> Response:
-        _allow(service, request, "read")
+        _authorize(service, request, "read")
         number = int(request.path_params["number"])
-        return _json(await _at(service, lambda control: control.entry(number)))
+        return _json(await _call(service, lambda control: control.entry(number)))
 
     async def document(request: Request) -> Response:
-        _allow(service, request, "read")
+        _authorize(service, request, "read")
         sha = request.path_params["sha"]
-        return _json(msgspec.Raw(await _at(service, lambda control: control.named(sha))))
+        return _json(msgspec.Raw(await _call(service, lambda control: control.named(sha))))
 
     async def difference(request: Request) -> Response:
-        _allow(service, request, "read")
+        _authorize(service, request, "read")
         old, new = _number(request, "old"), _number(request, "new")
 
         def compare(control: FolderControl) -> Any:
@@ -106,44 +106,44 @@ def routes(service: ServiceContext) -> list[Route]:
             before, after = (control.document(control.entry(one)) if one else b"{}" for one in (first, last))
             return {"old": first, "new": last, "changes": diff(before, after)}
 
-        return _json(await _at(service, compare))
+        return _json(await _call(service, compare))
 
     async def services(request: Request) -> Response:
-        _allow(service, request, "read")
-        return _json(await _at(service, lambda control: control.services()))
+        _authorize(service, request, "read")
+        return _json(await _call(service, lambda control: control.services()))
 
     async def forget(request: Request) -> Response:
-        _allow(service, request, "configure")
+        _authorize(service, request, "configure")
         name = _text(request, "service")
-        await _at(service, lambda control: control.forget(name))
+        await _call(service, lambda control: control.forget(name))
         return _json({"forgotten": name})
 
     return [
         Route("/", front, methods=["GET"]),
-        Route("/v1/status", _told(status), methods=["GET"]),
-        Route("/v1/config", _told(newest), methods=["GET"]),
-        Route("/v1/config", _told(push), methods=["POST"]),
-        Route("/v1/config/rollback", _told(rollback), methods=["POST"]),
-        Route("/v1/config/history", _told(history), methods=["GET"]),
-        Route("/v1/config/history/{number:int}", _told(entry), methods=["GET"]),
-        Route("/v1/config/documents/{sha}", _told(document), methods=["GET"]),
-        Route("/v1/config/diff", _told(difference), methods=["GET"]),
-        Route("/v1/config/services", _told(services), methods=["GET"]),
-        Route("/v1/config/services", _told(forget), methods=["DELETE"]),
+        Route("/v1/status", _with_errors(status), methods=["GET"]),
+        Route("/v1/config", _with_errors(newest), methods=["GET"]),
+        Route("/v1/config", _with_errors(push), methods=["POST"]),
+        Route("/v1/config/rollback", _with_errors(rollback), methods=["POST"]),
+        Route("/v1/config/history", _with_errors(history), methods=["GET"]),
+        Route("/v1/config/history/{number:int}", _with_errors(entry), methods=["GET"]),
+        Route("/v1/config/documents/{sha}", _with_errors(document), methods=["GET"]),
+        Route("/v1/config/diff", _with_errors(difference), methods=["GET"]),
+        Route("/v1/config/services", _with_errors(services), methods=["GET"]),
+        Route("/v1/config/services", _with_errors(forget), methods=["DELETE"]),
     ]
 
 
-def _told(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Give an endpoint whose errors are answers in the service's one form."""
+def _with_errors(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint whose errors are answers in the service's one form."""
 
     async def endpoint(request: Request) -> Response:
         try:
             return await answer(request)
-        except ApiError as refusal:
-            return Response(refusal.body(), refusal.status, refusal.headers, media_type="application/json")
+        except ApiError as error:
+            return Response(error.body(), error.status, error.headers, media_type="application/json")
         except VersionConflict as error:
-            said = {"problem": str(error), "path": "$", "head": error.head, "base": error.base}
-            return _json(said, 409)
+            body = {"problem": str(error), "path": "$", "head": error.head, "base": error.base}
+            return _json(body, 409)
         except ControlError as error:
             return _json({"problem": str(error), "path": "$"}, 404)
         except BalogError as error:
@@ -152,7 +152,7 @@ def _told(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request
     return endpoint
 
 
-async def _at(service: ServiceContext, ask: Callable[[FolderControl], T]) -> T:
+async def _call(service: ServiceContext, ask: Callable[[FolderControl], T]) -> T:
     control: FolderControl | None = service.control
     if control is None:
         raise ApiError(404, "this service has no place of versions; give it one: control, in its config")
@@ -160,14 +160,14 @@ async def _at(service: ServiceContext, ask: Callable[[FolderControl], T]) -> T:
 
 
 async def _applied(service: ServiceContext, entry: DocumentVersion) -> Response:
-    status = await run_in_threadpool(service.applier.pick_up, entry.number)
+    status = await run_in_threadpool(service.applier.await_version, entry.number)
     applied = Applied(number=status.number, state=status.state, reason=status.reason)
     return _json({**msgspec.to_builtins(entry), "applied": applied}, 201)
 
 
-def _allow(service: ServiceContext, request: Request, right: Right) -> Principal:
+def _authorize(service: ServiceContext, request: Request, right: Right) -> Principal:
     tokens = service.tokens
-    caller: Principal = ANONYMOUS if tokens is None else tokens.caller(request.headers.get("authorization", ""))
+    caller: Principal = ANONYMOUS if tokens is None else tokens.principal(request.headers.get("authorization", ""))
     if not (right == "read" and caller.may("configure")):  # who may change the document may see it, and what it does
         caller.check(right)
     return caller

@@ -39,5 +39,5 @@ class ApiError(Exception):
             self.headers["Retry-After"] = str(math.ceil(retry_after))
 
     def body(self) -> bytes:
-        """Give the answer: ``{"problem": …, "path": …}``."""
+        """Return the answer: ``{"problem": …, "path": …}``."""
         return msgspec.json.encode({"problem": self.problem, "path": self.path}) + b"\n"

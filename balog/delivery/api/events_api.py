@@ -73,7 +73,7 @@ class EventsApi:
         begin = time.perf_counter()
         service = self._service
         tokens = service.tokens
-        caller = ANONYMOUS if tokens is None else tokens.caller(headers.get("authorization", ""))
+        caller = ANONYMOUS if tokens is None else tokens.principal(headers.get("authorization", ""))
         caller.check("send")
         if service.is_stopping:
             raise _stopping()
@@ -91,33 +91,33 @@ class EventsApi:
                 raise ApiError(
                     400, "want HTTP/1.1 and no Upgrade, which loses the body", headers={"Connection": "close"}
                 )
-            wire = _wire(options, caller) if form == "protobuf" else None
+            protobuf = _protobuf_parameters(options, caller) if form == "protobuf" else None
             if encoding or size > _IN_LOOP_BYTES:
-                items, found, size = await self._read_apart(body, encoding, form, caller, key or "", wire)
+                items, found, size = await self._read_in_thread(body, encoding, form, caller, key or "", protobuf)
             else:
                 items = split(body, form, self._limits.events)
                 caller.spend(len(items.bodies))
                 try:
-                    found = service.reader.read(items.bodies, caller, key or "", wire, may_wait=False)
+                    found = service.reader.read(items.bodies, caller, key or "", protobuf, may_wait=False)
                 except SchemaNotCached:
-                    found = await self._read_slowly(items, caller, key or "", wire)
+                    found = await self._read_slowly(items, caller, key or "", protobuf)
             if service.is_stopping:
                 raise _stopping()
-            answer = await self._place(items, found, form, caller, wire, options.get("failed") != "drop")
+            answer = await self._store(items, found, form, caller, protobuf, options.get("failed") != "drop")
         finally:
-            self._budget.give(size)
-        service.metrics.took(time.perf_counter() - begin)
+            self._budget.release(size)
+        service.metrics.observe_request(time.perf_counter() - begin)
         return Reply(answer, options.get("items") == "failed")
 
-    async def _read_apart(
-        self, body: bytes, encoding: str, form: Form, caller: Principal, key: str, wire: ProtobufParameters | None
+    async def _read_in_thread(
+        self, body: bytes, encoding: str, form: Form, caller: Principal, key: str, protobuf: ProtobufParameters | None
     ) -> tuple[Items, list[AcceptedEvent | RejectedItem], int]:
         """Inflate, split and read a body in a thread; give also the bytes that it now counts in ``room``."""
         limits, reader = self._limits, self._service.reader
         inflated = await asyncio.to_thread(inflate, body, encoding, limits.inflated_bytes)
         size = len(body)
         if inflated is not body:
-            self._budget.take(len(inflated))
+            self._budget.acquire(len(inflated))
             size += len(inflated)
         try:
 
@@ -125,75 +125,75 @@ class EventsApi:
                 items = split(inflated, form, limits.events)
                 caller.spend(len(items.bodies))
                 try:
-                    return items, reader.read(items.bodies, caller, key, wire, may_wait=False)
+                    return items, reader.read(items.bodies, caller, key, protobuf, may_wait=False)
                 except SchemaNotCached:
                     return items, None
 
             items, found = await asyncio.to_thread(read)
             if found is None:
-                found = await self._read_slowly(items, caller, key, wire)
+                found = await self._read_slowly(items, caller, key, protobuf)
         except BaseException:
-            self._budget.give(size - len(body))
+            self._budget.release(size - len(body))
             raise
         return items, found, size
 
     async def _read_slowly(
-        self, items: Items, caller: Principal, key: str, wire: ProtobufParameters | None
+        self, items: Items, caller: Principal, key: str, protobuf: ProtobufParameters | None
     ) -> list[AcceptedEvent | RejectedItem]:
         """Read items whose schemas are not here yet, where nobody else waits for the registry."""
-        read = partial(self._service.reader.read, items.bodies, caller, key, wire, may_wait=True)
-        return await self._service.readers.run(read).future
+        read = partial(self._service.reader.read, items.bodies, caller, key, protobuf, may_wait=True)
+        return await self._service.readers.submit(read).future
 
-    async def _place(
+    async def _store(
         self,
         items: Items,
         found: Sequence[AcceptedEvent | RejectedItem],
         form: Form,
         caller: Principal,
-        wire: ProtobufParameters | None,
+        protobuf: ProtobufParameters | None,
         keeps_failed: bool,
     ) -> Answer:
         """Make durable what may be taken, and keep what may not, unless who sends has it."""
         service = self._service
-        channel = wire.channel if wire is not None else None
+        channel = protobuf.channel if protobuf is not None else None
         wanted: list[AcceptedEvent] = []
         places: list[int | None] = []  # of each item in `wanted`
-        unkept = 0
+        dropped = 0
         for item, one in zip(items.bodies, found):
             made: AcceptedEvent | None = one if isinstance(one, AcceptedEvent) else None
             if keeps_failed and isinstance(one, RejectedItem) and one.status == 422:
                 made = service.failed.make(item, one, form, caller.name, channel)
-                unkept += made is None
+                dropped += made is None
             places.append(None if made is None else len(wanted))
             if made is not None:
                 wanted.append(made)
         placed = await service.intake.put(wanted) if wanted else []
-        told: list[Item] = []
+        acks: list[Item] = []
         counts: Counter[tuple[str, int, str]] = Counter()
         stores: Counter[str] = Counter()
         stored = duplicates = 0
         for one, at in zip(found, places):
             if isinstance(one, RejectedItem):
                 wait = 1.0 if one.status == 503 else None
-                told.append(Item(status=one.status, id=one.id, problems=one.problems, retry_after=wait))
-                unkept += at is not None and placed[at].status != 202
+                acks.append(Item(status=one.status, id=one.id, problems=one.problems, retry_after=wait))
+                dropped += at is not None and placed[at].status != 202
                 # Names that somebody makes up would be series without end.
                 stream = service.intake.stream_of(one.type, one.version) if one.is_known else ""
                 counts[(stream, one.status, "")] += 1
             elif at is not None:
                 place = placed[at]
-                told.append(_item(one.event.header.id, place))
+                acks.append(_item(one.event.header.id, place))
                 counts[(place.stream, place.status, place.store)] += 1
                 if place.status == 202:
                     stores[place.store] += 1
                     stored += len(one.body)
                     duplicates += place.duplicate
-        service.metrics.add("failed_unkept", unkept)
-        service.metrics.placed(counts)
+        service.metrics.add("failed_unkept", dropped)
+        service.metrics.count_events(counts)
         service.metrics.add("event_bytes", stored)
         service.metrics.add("duplicates", duplicates)
         accepted = sum(stores.values())
-        return Answer(accepted, len(told) - accepted, dict(stores), tuple(told))
+        return Answer(accepted, len(acks) - accepted, dict(stores), tuple(acks))
 
 
 def _item(id: str, place: IntakeResult) -> Item:
@@ -229,7 +229,7 @@ def _options(query: bytes, form: Form) -> dict[str, str]:
     return found
 
 
-def _wire(options: Mapping[str, str], caller: Principal) -> ProtobufParameters:
+def _protobuf_parameters(options: Mapping[str, str], caller: Principal) -> ProtobufParameters:
     type = options.get("type", "")
     if not type:
         raise ApiError(400, "protobuf wants the parameter type, and version: /v1/events?type=NAME&version=1.0.0")

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from balog.delivery.api.item_reader import RejectedItem
 from balog.delivery.durable.results import AcceptedEvent
-from balog.delivery.durable.router import FAILED as FAILED_EVENTS
+from balog.delivery.durable.router import FAILED_EVENTS_TOPIC as FAILED_EVENTS
 from balog.event import Event, encode
 
 __all__ = ["FAILED_EVENTS", "FailedEvents"]
@@ -40,22 +40,22 @@ class FailedEvents:
         self._bytes = _BYTES_PER_SECOND * _BURST
 
     def make(
-        self, item: bytes, refused: RejectedItem, form: str, sender: str, channel: str | None = None
+        self, item: bytes, rejected: RejectedItem, form: str, sender: str, channel: str | None = None
     ) -> AcceptedEvent | None:
-        """Give the event that keeps an item, or None when there have been too many."""
-        if not self._take(len(item)):
+        """Return the event that keeps an item, or None when there have been too many."""
+        if not self._admit(len(item)):
             return None
         payload: dict[str, Any] = {
             "cls_type": "failed_event",
             "version": "1.0.0",
             "data": base64.b64encode(item).decode(),
             "form": "protobuf" if form == "protobuf" else "json",
-            "problems": refused.problems,
+            "problems": rejected.problems,
         }
         named = {
-            "event": refused.id,
-            "type": refused.type,
-            "type_version": refused.version,
+            "event": rejected.id,
+            "type": rejected.type,
+            "type_version": rejected.version,
             "channel": channel,
             "sender": sender,
             "service": self._service,
@@ -64,7 +64,7 @@ class FailedEvents:
         event = Event.new(FAILED_EVENTS, Raw(msgspec.json.encode(payload)), level="WARNING")
         return AcceptedEvent(event, encode(event), FAILED_EVENTS)
 
-    def _take(self, size: int) -> bool:
+    def _admit(self, size: int) -> bool:
         now = self._clock()
         passed, self._filled_at = now - self._filled_at, now
         self._events = min(self._events + passed * _PER_SECOND, _PER_SECOND * _BURST)

@@ -26,9 +26,9 @@ __all__ = ["ItemReader", "ProtobufParameters", "RejectedItem", "SchemaNotCached"
 
 _MAX_TYPE = 200
 _MAX_PROBLEMS = 20
-_MOST_SLOW = 3  # events of a request whose validation takes too long; what comes after them is not read
-_DENSE_BYTES = 64 << 10
-_DENSE_SECONDS = 0.2
+_MAX_SLOW = 3  # events of a request whose validation takes too long; what comes after them is not read
+_SAMPLE_BYTES = 64 << 10
+_SAMPLE_SECONDS = 0.2
 """Payloads of which 64 KiB could take so long are not validated by the event loop."""
 
 
@@ -73,7 +73,7 @@ _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _TOO_MANY_DIGITS = b"0" * 309
 """An integer that no double can hold has so many digits."""
 
-_tops = msgspec.json.Decoder(_Top)
+_top_decoder = msgspec.json.Decoder(_Top)
 _members = msgspec.json.Decoder(dict[str, Raw])
 
 
@@ -83,7 +83,7 @@ class ItemReader:
     def __init__(self, registry: Registry, config: ServiceConfig) -> None:
         self._registry = registry
         self._limits = config.limits
-        self._takes_unknown = config.unknown_types == "accept"
+        self._accepts_unknown = config.unknown_types == "accept"
         self._validators: dict[tuple[str, str | None], PayloadValidator | None] = {}
         self._latest: dict[str, str] = {}
         self._is_stopping = False
@@ -98,7 +98,13 @@ class ItemReader:
         self._validators, self._latest = {}, {}
 
     def read(
-        self, items: Sequence[bytes], caller: Principal, key: str, wire: ProtobufParameters | None, *, may_wait: bool
+        self,
+        items: Sequence[bytes],
+        caller: Principal,
+        key: str,
+        protobuf: ProtobufParameters | None,
+        *,
+        may_wait: bool,
     ) -> list[AcceptedEvent | RejectedItem]:
         """Read items.
 
@@ -114,20 +120,22 @@ class ItemReader:
         found: list[AcceptedEvent | RejectedItem] = []
         slow = 0
         for index, item in enumerate(items):
-            if slow >= _MOST_SLOW or self._is_stopping:
+            if slow >= _MAX_SLOW or self._is_stopping:
                 found.append(_NOT_READ)
                 continue
             fresh_id = _derived_id(f"{caller.name}\0{key}\0{index}", item) if key else ""
             try:
                 found.append(
                     self._read(item, caller, fresh_id, may_wait)
-                    if wire is None
-                    else self._read_wire(item, wire, caller, fresh_id, may_wait)
+                    if protobuf is None
+                    else self._read_protobuf(item, protobuf, caller, fresh_id, may_wait)
                 )
             except EventError as error:
-                found.append(RejectedItem(422, (Problem(error.path, error.reason),), type=wire.type if wire else ""))
-            except _Refuse as refuse:
-                found.append(refuse.refused)
+                found.append(
+                    RejectedItem(422, (Problem(error.path, error.reason),), type=protobuf.type if protobuf else "")
+                )
+            except _Rejected as reject:
+                found.append(reject.rejected)
             last = found[-1]
             slow += isinstance(last, RejectedItem) and any(one.reason == TOO_LONG for one in last.problems)
         return found
@@ -143,13 +151,13 @@ class ItemReader:
         if len(item) >= len(_TOO_MANY_DIGITS) and _TOO_MANY_DIGITS in item.translate(_AS_ZEROS):
             _check_integers(found)
         if not isinstance(found, dict):
-            found = _head_of(item)
+            found = _read_members(item)
         if "cls_type" in found:
             return self._wrap(item, found, caller, fresh_id, may_wait)
         if "schema" not in found:
             raise EventError("want an event, with schema, header and payload, or a payload with cls_type")
         event = decode_checked(item, found) if "payload" in found else decode(item)
-        return self._judge(event, caller, "$.payload", may_wait)
+        return self._validate(event, caller, "$.payload", may_wait)
 
     def _wrap(
         self, item: bytes, found: dict[str, Any], caller: Principal, fresh_id: str, may_wait: bool
@@ -164,25 +172,25 @@ class ItemReader:
         event = Event.new(_channel(type), payload)
         if fresh_id:
             event.header.id = fresh_id
-        return self._judge(event, caller, "$", may_wait)
+        return self._validate(event, caller, "$", may_wait)
 
-    def _read_wire(
-        self, item: bytes, wire: ProtobufParameters, caller: Principal, fresh_id: str, may_wait: bool
+    def _read_protobuf(
+        self, item: bytes, protobuf: ProtobufParameters, caller: Principal, fresh_id: str, may_wait: bool
     ) -> AcceptedEvent | RejectedItem:
         if len(item) > self._limits.event_bytes:
             return RejectedItem(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
         if not may_wait:
             raise SchemaNotCached
-        schema = self._schema(wire, caller)
+        schema = self._schema(protobuf, caller)
         if schema.form != "protobuf":
             raise EventError(f"{schema.type} {schema.version} is described by JSON Schema; send JSON")
         from balog.registry.protobuf import compile_proto
 
         try:
             kind = compile_proto(schema.source, schema.message, f"{schema.type}/{schema.version}")
-            inner, faults = kind.read(item)
+            inner, violations = kind.read(item)
         except (MissingExtraError, InvalidSchemaError, WorkBusyError) as error:
-            raise _Refuse(RejectedItem(503, (Problem("$", str(error)),), type=wire.type)) from None
+            raise _Rejected(RejectedItem(503, (Problem("$", str(error)),), type=protobuf.type)) from None
         if len(inner) > self._limits.event_bytes:  # a byte on the wire may be many in JSON
             problem = Problem("$", f"{len(inner)} bytes as JSON; the limit is {self._limits.event_bytes}")
             return RejectedItem(413, (problem,), type=schema.type, version=schema.version)
@@ -191,58 +199,65 @@ class ItemReader:
         check_keys(inner)
         fields = _members.decode(inner)
         members = {"cls_type": schema.type, "version": schema.version, **fields}
-        event = Event.new(wire.channel or _channel(schema.type), Raw(msgspec.json.encode(members)))
+        event = Event.new(protobuf.channel or _channel(schema.type), Raw(msgspec.json.encode(members)))
         if fresh_id:
             event.header.id = fresh_id
         if "cls_type" in fields or "version" in fields:  # then it may say that it is of another type
-            return self._judge(event, caller, "$", may_wait)
-        return self._judge(event, caller, "$", may_wait, faults)
+            return self._validate(event, caller, "$", may_wait)
+        return self._validate(event, caller, "$", may_wait, violations)
 
-    def _judge(
+    def _validate(
         self,
         event: Event,
         caller: Principal,
         path: str,
         may_wait: bool,
-        faults: Sequence[SchemaViolation] | None = None,
+        violations: Sequence[SchemaViolation] | None = None,
     ) -> AcceptedEvent | RejectedItem:
-        """Hold an event against its type; ``faults`` are those of its payload where they are known already."""
+        """Hold an event against its type; ``violations`` are those of its payload where they are known already."""
         try:
             payload = event.payload  # so that whoever reads it later can
         except EventError as error:
             raise EventError(error.reason, path) from None
         type, version = payload.get("cls_type"), payload.get("version")
-        said_type = type if isinstance(type, str) else ""
-        said_version = version if isinstance(version, str) else ""
+        declared_type = type if isinstance(type, str) else ""
+        declared_version = version if isinstance(version, str) else ""
 
-        def refuse(status: int, *problems: Problem) -> RejectedItem:
-            return RejectedItem(status, problems, event.header.id, said_type[:_MAX_TYPE], said_version[:_MAX_TYPE])
+        def reject(status: int, *problems: Problem) -> RejectedItem:
+            return RejectedItem(
+                status, problems, event.header.id, declared_type[:_MAX_TYPE], declared_version[:_MAX_TYPE]
+            )
 
-        if type is not None and not said_type:
-            return refuse(422, Problem(f"{path}.cls_type", "want a text that names a type"))
-        if len(said_type) > _MAX_TYPE:
-            return refuse(422, Problem(f"{path}.cls_type", f"more than {_MAX_TYPE} characters"))
-        if not caller.is_for(said_type):
-            return refuse(403, Problem(f"{path}.cls_type", "the token is not for this type"))
-        if not said_type and not self._takes_unknown:
-            return refuse(422, Problem(f"{path}.cls_type", "missing; want the name of a type that is registered"))
-        if version is not None and not said_version:
-            return refuse(422, Problem(f"{path}.version", "want a text, such as 1.0.0"))
+        if type is not None and not declared_type:
+            return reject(422, Problem(f"{path}.cls_type", "want a text that names a type"))
+        if len(declared_type) > _MAX_TYPE:
+            return reject(422, Problem(f"{path}.cls_type", f"more than {_MAX_TYPE} characters"))
+        if not caller.is_for(declared_type):
+            return reject(403, Problem(f"{path}.cls_type", "the token is not for this type"))
+        if not declared_type and not self._accepts_unknown:
+            return reject(422, Problem(f"{path}.cls_type", "missing; want the name of a type that is registered"))
+        if version is not None and not declared_version:
+            return reject(422, Problem(f"{path}.version", "want a text, such as 1.0.0"))
         try:
-            if faults is None:
-                validator = self._validator(said_type, said_version or None, may_wait) if said_type else None
-                faults = () if validator is None else self._check(validator, bytes(event.raw_payload), may_wait)
+            if violations is None:
+                validator = (
+                    self._validator(declared_type, declared_version or None, may_wait) if declared_type else None
+                )
+                violations = () if validator is None else self._check(validator, bytes(event.raw_payload), may_wait)
         except UnknownTypeError as error:
-            return refuse(422, Problem(f"{path}.cls_type", _unknown(error, caller)))
+            return reject(422, Problem(f"{path}.cls_type", _unknown(error, caller)))
         except UnknownVersionError as error:
-            return refuse(422, Problem(f"{path}.version", str(error)))
+            return reject(422, Problem(f"{path}.version", str(error)))
         except WorkBusyError as error:
-            return refuse(503, Problem(path, str(error)))
+            return reject(503, Problem(path, str(error)))
         except BalogError as error:
-            return refuse(503, Problem(path, f"the registry has no answer now: {error}"))
-        if faults:
-            told = (Problem(path + fault.path.removeprefix("$"), fault.reason) for fault in faults[:_MAX_PROBLEMS])
-            return refuse(422, *told)._replace(is_known=True)
+            return reject(503, Problem(path, f"the registry has no answer now: {error}"))
+        if violations:
+            problems_found = (
+                Problem(path + violation.path.removeprefix("$"), violation.reason)
+                for violation in violations[:_MAX_PROBLEMS]
+            )
+            return reject(422, *problems_found)._replace(is_known=True)
         return AcceptedEvent(event, encode(event))
 
     @staticmethod
@@ -253,12 +268,12 @@ class ItemReader:
             SchemaNotCached: a request of such payloads could take long, and ``may_wait`` is false.
             WorkBusyError: too many others take long now.
         """
-        if not may_wait and validator.worst_seconds(payload) * (_DENSE_BYTES / max(len(payload), 1)) > _DENSE_SECONDS:
+        if not may_wait and validator.worst_seconds(payload) * (_SAMPLE_BYTES / max(len(payload), 1)) > _SAMPLE_SECONDS:
             raise SchemaNotCached
         return validator.check(payload)
 
     def _validator(self, type: str, version: str | None, may_wait: bool) -> PayloadValidator | None:
-        """Give the validator of a version, or None where an unknown one is taken as it is."""
+        """Return the validator of a version, or None where an unknown one is taken as it is."""
         key = (type, version)
         known = self._validators  # `forget` may put another one there meanwhile
         found = known.get(key, UNSET)
@@ -269,7 +284,7 @@ class ItemReader:
         try:
             validator: PayloadValidator | None = self._registry.validator(type, version)
         except (UnknownTypeError, UnknownVersionError):
-            if not self._takes_unknown:
+            if not self._accepts_unknown:
                 raise
             validator = None
             if len(known) > 10_000:  # names that somebody makes up
@@ -288,22 +303,22 @@ class ItemReader:
                 return None
         return latest
 
-    def _schema(self, wire: ProtobufParameters, caller: Principal) -> Schema:
+    def _schema(self, protobuf: ProtobufParameters, caller: Principal) -> Schema:
         try:
-            return self._registry.get(wire.type, wire.version)
+            return self._registry.get(protobuf.type, protobuf.version)
         except UnknownTypeError as error:
             raise EventError(_unknown(error, caller)) from None
         except UnknownVersionError as error:
             raise EventError(str(error)) from None
         except BalogError as error:
             problem = Problem("$", f"the registry has no answer now: {error}")
-            raise _Refuse(RejectedItem(503, (problem,), type=wire.type)) from None
+            raise _Rejected(RejectedItem(503, (problem,), type=protobuf.type)) from None
 
 
-class _Refuse(Exception):
-    def __init__(self, refused: RejectedItem) -> None:
+class _Rejected(Exception):
+    def __init__(self, rejected: RejectedItem) -> None:
         super().__init__()
-        self.refused = refused
+        self.rejected = rejected
 
 
 def _unknown(error: UnknownTypeError, caller: Principal) -> str:
@@ -311,14 +326,14 @@ def _unknown(error: UnknownTypeError, caller: Principal) -> str:
     return str(UnknownTypeError(error.type, [type for type in error.known if caller.is_for(type)]))
 
 
-def _head_of(item: bytes) -> dict[str, Any]:
+def _read_members(item: bytes) -> dict[str, Any]:
     """Return what says of which form an item is, where its other values cannot all be read.
 
     Raises:
         EventError: not JSON, or not an object.
     """
     try:
-        head: dict[str, Any] = msgspec.structs.asdict(_tops.decode(item))
+        head: dict[str, Any] = msgspec.structs.asdict(_top_decoder.decode(item))
     except msgspec.ValidationError:
         raise EventError("want a JSON object") from None
     except (msgspec.DecodeError, RecursionError) as error:

@@ -14,7 +14,7 @@ _BACKLOG = 2048
 
 
 def check_listen(listen: str) -> tuple[str, int]:
-    """Give host and port of ``HOST:PORT``; ``:PORT`` is this machine alone.
+    """Return host and port of ``HOST:PORT``; ``:PORT`` is this machine alone.
 
     Raises:
         ConfigError: it is no such address.
@@ -27,7 +27,7 @@ def check_listen(listen: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether nobody but this machine can connect to a host's address; False where it has none."""
+    """Return whether nobody but this machine can connect to a host's address; False where it has none."""
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
         return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
@@ -62,7 +62,7 @@ def open_socket(listen: str) -> socket.socket:
 
 
 def url_of(listener: socket.socket, *, is_tls: bool) -> str:
-    """Give the URL under which this machine finds what listens."""
+    """Return the URL under which this machine finds what listens."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     return f"http{'s' * is_tls}://{f'[{host}]' if ':' in host else host}:{port}"

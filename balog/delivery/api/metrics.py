@@ -41,19 +41,19 @@ class ServiceMetrics:
         self._times = [0] * (len(BUCKETS) + 1)
         self._seconds = 0.0
 
-    def requested(self, path: str, status: int) -> None:
+    def count_request(self, path: str, status: int) -> None:
         """Count a request; ``path`` is one of the API's own, never what a client made up."""
         with self._lock:
             key = (path, str(status))
             self._requests[key] = self._requests.get(key, 0) + 1
 
-    def took(self, seconds: float) -> None:
+    def observe_request(self, seconds: float) -> None:
         """Count how long a request for events took."""
         with self._lock:
             self._times[bisect_left(BUCKETS, seconds)] += 1
             self._seconds += seconds
 
-    def placed(self, counts: Mapping[tuple[str, int, str], int]) -> None:
+    def count_events(self, counts: Mapping[tuple[str, int, str], int]) -> None:
         """Count events by stream, status and store."""
         with self._lock:
             for (stream, status, store), count in counts.items():
@@ -68,12 +68,12 @@ class ServiceMetrics:
                 self._plain[name] += count
 
     def outcomes(self) -> dict[tuple[str, str, str], int]:
-        """Give the events so far by stream, status and store."""
+        """Return the events so far by stream, status and store."""
         with self._lock:
             return dict(self._events)
 
     def registry(self) -> Any:
-        """Give a registry of prometheus-client with these metrics alone.
+        """Return a registry of prometheus-client with these metrics alone.
 
         Raises:
             MissingExtraError: prometheus-client is not installed.
@@ -81,11 +81,11 @@ class ServiceMetrics:
         return registry_of(self, "metrics of a service")
 
     def describe(self) -> list[Any]:
-        """Give nothing: prometheus-client asks this first."""
+        """Return nothing: prometheus-client asks this first."""
         return []
 
     def collect(self) -> Iterator[Any]:
-        """Give the families of prometheus-client."""
+        """Yield the families of prometheus-client."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         with self._lock:

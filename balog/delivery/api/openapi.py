@@ -10,5 +10,5 @@ __all__ = ["document"]
 
 @lru_cache(maxsize=1)
 def document() -> bytes:
-    """Give the document, ``balog/delivery/api/openapi.json``."""
+    """Return the document, ``balog/delivery/api/openapi.json``."""
     return resources.files("balog.delivery.api").joinpath("openapi.json").read_bytes()

@@ -41,26 +41,26 @@ class _Protocol(HttpToolsProtocol):
     _full: asyncio.TimerHandle | None = None
     _head = 0
     _read = 0
-    _is_over = False
+    _is_rejected = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.silent[self] = self.loop.time()
-        if len(self.connections) - len(self.reserve) > self.limits.connections and not self._take_place():
+        if len(self.connections) - len(self.reserve) > self.limits.connections and not self._close_idle_connection():
             self.reserve[self] = None
             if len(self.reserve) > _RESERVE:
                 oldest = next(iter(self.reserve))
                 del self.reserve[oldest]
-                oldest._refuse(_FULL)
+                oldest._reject(_FULL)
         self._begin_timer()
 
-    def _take_place(self) -> bool:
+    def _close_idle_connection(self) -> bool:
         """Close the connection that is longest without a request, if it has been so for a while; tell whether."""
         oldest, since = next(iter(self.silent.items()))
         if oldest is self or oldest in self.reserve or self.loop.time() - since < _IDLE_SECONDS:
             return False
         del self.silent[oldest]
-        oldest._refuse(_FULL)
+        oldest._reject(_FULL)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -81,13 +81,13 @@ class _Protocol(HttpToolsProtocol):
             self._full = None
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing() or self._is_over:
+        if self.transport.is_closing() or self._is_rejected:
             return
         self._head += len(data)
         self._read += len(data)
         super().data_received(data)
         if self._head > _MAX_HEAD:
-            self._refuse(ApiError(431, f"the request's head has more than {_MAX_HEAD} bytes"))
+            self._reject(ApiError(431, f"the request's head has more than {_MAX_HEAD} bytes"))
         elif self._read > 2 * self.limits.body_bytes + _MAX_HEAD:  # somebody goes on with what was refused long ago
             self.transport.close()
 
@@ -110,17 +110,17 @@ class _Protocol(HttpToolsProtocol):
             super().on_headers_complete()
             self.cycle.keep_alive = False
         else:
-            self._is_over = True
-            self._refuse(_FULL)
+            self._is_rejected = True
+            self._reject(_FULL)
 
     def on_body(self, body: bytes) -> None:
-        if not self._is_over:
+        if not self._is_rejected:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._head = 0
         self._end_timer()
-        if self._is_over:
+        if self._is_rejected:
             return
         super().on_message_complete()
 
@@ -128,39 +128,39 @@ class _Protocol(HttpToolsProtocol):
         """Refuse what is no HTTP, in the service's one form; who was here before it still gets his answer."""
         if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
             self.cycle.keep_alive = False
-            self._is_over = True
+            self._is_rejected = True
             return
-        self._refuse(ApiError(400, "this is no HTTP request"))
+        self._reject(ApiError(400, "this is no HTTP request"))
 
     def _begin_timer(self) -> None:
         self._end_timer()
         seconds = _RESERVE_SECONDS if self in self.reserve else self.limits.seconds + _GRACE
-        self._timer = self.loop.call_later(seconds, self._too_slow)
+        self._timer = self.loop.call_later(seconds, self._expire)
 
     def _end_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _too_slow(self) -> None:
+    def _expire(self) -> None:
         self._timer = None
         if self.cycle is None or self.cycle.response_complete:  # its head is not here yet, or it was refused long ago
             late = ApiError(408, f"the request was not here within {self.limits.seconds:g} seconds")
-            self._refuse(_FULL if self in self.reserve else late)
+            self._reject(_FULL if self in self.reserve else late)
         else:
             self.transport.close()
 
-    def _refuse(self, refusal: ApiError) -> None:
+    def _reject(self, error: ApiError) -> None:
         if self.transport.is_closing():
             return
-        body = refusal.body()
+        body = error.body()
         headers = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
-        lines = [f"{name}: {value}\r\n" for name, value in (headers | refusal.headers).items()]
+        lines = [f"{name}: {value}\r\n" for name, value in (headers | error.headers).items()]
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
-            self.transport.write(STATUS_LINE[refusal.status] + "".join(lines).encode("latin-1") + b"\r\n" + body)
+            self.transport.write(STATUS_LINE[error.status] + "".join(lines).encode("latin-1") + b"\r\n" + body)
         self.transport.close()
 
 
 def make_protocol(bounds: RequestLimits) -> Any:
-    """Give the class of the connections of a service with these limits."""
+    """Return the class of the connections of a service with these limits."""
     return type("Protocol", (_Protocol,), {"limits": bounds, "silent": {}, "reserve": {}})

@@ -44,7 +44,7 @@ _MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 def routes(service: ServiceContext) -> list[Route]:
-    """Give the routes of a service.
+    """Return the routes of a service.
 
     ``GET`` lists types and versions, gives the latest version of a type, or a version, as it was registered; its number
     is in ``ETag`` and ``Balog-Version``. ``POST /v1/schemas/TYPE/VERSION?mode=…`` registers: 201 with the verdict, 409
@@ -55,13 +55,13 @@ def routes(service: ServiceContext) -> list[Route]:
     """
 
     async def types(request: Request) -> Response:
-        caller = _allow(service, request, "read")
+        caller = _authorize(service, request, "read")
         entries = await run_in_threadpool(_entries, service.registry)
         return _json([entry for entry in entries if caller.is_for(entry.type)])
 
     async def one(request: Request) -> Response:
         type, version = request.path_params["type"], request.path_params.get("version")
-        _allow(service, request, "read", type)
+        _authorize(service, request, "read", type)
         schema = await run_in_threadpool(service.registry.original, type, version)
         headers = {"ETag": f'"{schema.version}"', "Balog-Version": schema.version}
         if schema.message:
@@ -70,7 +70,7 @@ def routes(service: ServiceContext) -> list[Route]:
 
     async def register(request: Request) -> Response:
         type, version = request.path_params["type"], request.path_params["version"]
-        _allow(service, request, "register", type)
+        _authorize(service, request, "register", type)
         wanted, message = request.query_params.get("mode", "backward"), request.query_params.get("message", "")
         mode = next((mode for mode in _MODES if mode == wanted), None)
         if mode is None:
@@ -83,10 +83,10 @@ def routes(service: ServiceContext) -> list[Route]:
         return _json(verdict, 201)
 
     return [
-        Route("/v1/schemas", _told(types), methods=["GET"]),
-        Route("/v1/schemas/{type}", _told(one), methods=["GET"]),
-        Route("/v1/schemas/{type}/{version}", _told(one), methods=["GET"]),
-        Route("/v1/schemas/{type}/{version}", _told(register), methods=["POST"]),
+        Route("/v1/schemas", _with_errors(types), methods=["GET"]),
+        Route("/v1/schemas/{type}", _with_errors(one), methods=["GET"]),
+        Route("/v1/schemas/{type}/{version}", _with_errors(one), methods=["GET"]),
+        Route("/v1/schemas/{type}/{version}", _with_errors(register), methods=["POST"]),
     ]
 
 
@@ -97,14 +97,14 @@ def _entries(registry: Registry) -> list[TypeEntry]:
     ]
 
 
-def _told(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Give an endpoint whose errors are answers."""
+def _with_errors(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint whose errors are answers."""
 
     async def endpoint(request: Request) -> Response:
         try:
             return await answer(request)
-        except ApiError as refusal:
-            return Response(refusal.body(), refusal.status, refusal.headers, media_type=_JSON)
+        except ApiError as error:
+            return Response(error.body(), error.status, error.headers, media_type=_JSON)
         except (UnknownTypeError, UnknownVersionError) as error:
             return _json(SchemaRejection(str(error), kind="unknown"), 404)
         except VersionTakenError as error:
@@ -121,9 +121,9 @@ def _told(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request
     return endpoint
 
 
-def _allow(service: ServiceContext, request: Request, right: Right, type: str | None = None) -> Principal:
+def _authorize(service: ServiceContext, request: Request, right: Right, type: str | None = None) -> Principal:
     tokens = service.tokens
-    caller: Principal = ANONYMOUS if tokens is None else tokens.caller(request.headers.get("authorization", ""))
+    caller: Principal = ANONYMOUS if tokens is None else tokens.principal(request.headers.get("authorization", ""))
     caller.check(right, type)
     return caller
 

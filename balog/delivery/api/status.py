@@ -17,7 +17,7 @@ from balog.errors import BalogError
 __all__ = ["EventCount", "StatusReport", "StatusReporter"]
 
 _ENTRIES = 10
-_LOOK = 2.0  # seconds
+_REFRESH_SECONDS = 2.0  # seconds
 
 
 class EventCount(Struct, frozen=True):
@@ -29,14 +29,19 @@ class EventCount(Struct, frozen=True):
     count: int
 
 
-class StatusReport(Struct, frozen=True, kw_only=True):
+class StatusReport(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    rename={"topics_error": "topics_trouble", "control_error": "control_trouble"},
+):
     """All of it. Counters grow from the service's start; who asks twice has rates.
 
     Attributes:
         service: its name; ``uptime`` in seconds; ``time`` in seconds since the epoch.
         events: what became of events.
         intake: the durable path.
-        topics: those of the home, as they were a moment ago; ``topics_trouble`` when they can't be listed.
+        topics: those of the home, as they were a moment ago; ``topics_error`` when they can't be listed.
         document: the version that is applied, and how that went; None without a place of versions.
         services: what every service at the same versions reported last.
         history: the newest versions, the newest first.
@@ -49,12 +54,12 @@ class StatusReport(Struct, frozen=True, kw_only=True):
     events: list[EventCount]
     intake: IntakeState
     topics: list[TopicView]
-    topics_trouble: str
+    topics_error: str
     jobs: list[JobStatus]
     document: ServiceStatus | None
     services: list[ServiceStatus]
     history: list[DocumentVersion]
-    control_trouble: str
+    control_error: str
 
 
 class StatusReporter:
@@ -63,16 +68,16 @@ class StatusReporter:
     def __init__(self, service: ServiceContext) -> None:
         self._service = service
         self._lock = threading.Lock()
-        self._asked = float("-inf")
+        self._refreshed = float("-inf")
         self._services: list[ServiceStatus] = []
         self._history: list[DocumentVersion] = []
-        self._trouble = ""
+        self._error = ""
 
     def status(self) -> StatusReport:
         """Ask the parts of the service; this may read from the place of versions."""
         service = self._service
         if service.control is not None:
-            self._look(service.control)
+            self._refresh(service.control)
         own = service.applier.status()
         outcomes = sorted(service.metrics.outcomes().items())
         return StatusReport(
@@ -82,22 +87,22 @@ class StatusReporter:
             events=[EventCount(stream, status, store, count) for (stream, status, store), count in outcomes],
             intake=service.intake.state(),
             topics=service.inspector.topics(),
-            topics_trouble=service.inspector.trouble,
+            topics_error=service.inspector.error,
             jobs=own.jobs,
             document=own if service.control is not None else None,
             services=self._services,
             history=self._history,
-            control_trouble=self._trouble,
+            control_error=self._error,
         )
 
-    def _look(self, control: Control) -> None:
-        if time.monotonic() - self._asked < _LOOK or not self._lock.acquire(blocking=False):
+    def _refresh(self, control: Control) -> None:
+        if time.monotonic() - self._refreshed < _REFRESH_SECONDS or not self._lock.acquire(blocking=False):
             return  # while one waits for a slow place, the others are told what was known
         try:
             self._services, self._history = control.services(), control.entries(_ENTRIES)
-            self._trouble = ""
+            self._error = ""
         except BalogError as error:
-            self._trouble = str(error)
+            self._error = str(error)
         finally:
-            self._asked = time.monotonic()
+            self._refreshed = time.monotonic()
             self._lock.release()

@@ -47,7 +47,7 @@ RIGHTS: tuple[Right, ...] = ("send", "read", "configure", "register")
 
 _PREFIX = "balog_"
 _MAX_TOKEN = 200
-_LOOK = 1.0  # seconds between looks at the file
+_REFRESH_SECONDS = 1.0  # seconds between looks at the file
 
 TokenName = Annotated[
     str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}$", description="Who has it: 1 to 100 letters, digits, '.', '_' or '-'.")
@@ -115,11 +115,11 @@ class Principal:
         self._matches = lru_cache(maxsize=1000)(lambda name: any(match(name) for match in globs))
 
     def may(self, right: Right) -> bool:
-        """Tell whether it has the right."""
+        """Return whether it has the right."""
         return right in self._may
 
     def is_for(self, type: str) -> bool:
-        """Tell whether its rights are for events of that type."""
+        """Return whether its rights are for events of that type."""
         return self._is_for_all or self._matches(type)
 
     def spend(self, events: int) -> None:
@@ -140,8 +140,8 @@ class Principal:
                 self._left -= events
                 return
             wait = (1.0 - self._left) / rate
-        said = f"{quota.events} events in {quota.seconds:g} seconds"
-        raise ApiError(429, f"the token {self.name} has used its quota of {said}", retry_after=wait)
+        limit_text = f"{quota.events} events in {quota.seconds:g} seconds"
+        raise ApiError(429, f"the token {self.name} has used its quota of {limit_text}", retry_after=wait)
 
     def check(self, right: Right, type: str | None = None) -> None:
         """See that it has a right, and for that type where one is given.
@@ -176,12 +176,12 @@ class Tokens:
         self.problem = ""
         self._say = say
         self._lock = threading.Lock()
-        self._looked = time.monotonic()
+        self._refreshed = time.monotonic()
         self._stamp = self._stat()
-        self._callers = _callers(configs.load(self.path, TokenFile))
+        self._principals = _principals(configs.load(self.path, TokenFile))
 
-    def caller(self, authorization: str) -> Principal:
-        """Give whose token it is.
+    def principal(self, authorization: str) -> Principal:
+        """Return whose token it is.
 
         Args:
             authorization: the header of that name, "" where there is none.
@@ -193,9 +193,9 @@ class Tokens:
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             raise _unauthorized("want the header Authorization: Bearer TOKEN", "")
-        self._look()
+        self._refresh()
         digest = _digest(token) if len(token) <= _MAX_TOKEN else ""
-        found = self._callers.get(digest)
+        found = self._principals.get(digest)
         # What is looked up is a hash: how long that takes tells nothing of a token. The comparison is exact again.
         if found is None or not hmac.compare_digest(found[0], digest):
             raise _unauthorized("the token is not known", ' error="invalid_token"')
@@ -210,17 +210,17 @@ class Tokens:
             return (0, 0, 0)
         return (found.st_mtime_ns, found.st_size, found.st_ino)
 
-    def _look(self) -> None:
-        if time.monotonic() - self._looked < _LOOK or not self._lock.acquire(blocking=False):
+    def _refresh(self) -> None:
+        if time.monotonic() - self._refreshed < _REFRESH_SECONDS or not self._lock.acquire(blocking=False):
             return
         try:
-            self._looked = time.monotonic()
+            self._refreshed = time.monotonic()
             stamp = self._stat()
             if stamp == self._stamp:
                 return
             self._stamp = stamp
             try:
-                self._callers = _callers(configs.load(self.path, TokenFile), self._callers)
+                self._principals = _principals(configs.load(self.path, TokenFile), self._principals)
                 self.problem = ""
             except ConfigError as error:
                 self.problem = f"the tokens stay as they were: {error}"
@@ -229,19 +229,19 @@ class Tokens:
             self._lock.release()
 
 
-_Callers = dict[str, tuple[str, Principal, TokenEntry]]
+_Principals = dict[str, tuple[str, Principal, TokenEntry]]
 
 
-def _callers(file: TokenFile, before: _Callers | None = None) -> _Callers:
+def _principals(file: TokenFile, before: _Principals | None = None) -> _Principals:
     """Return the callers by the hash of their token; those whose entry is the same go on with what they have used."""
-    found: _Callers = {}
+    found: _Principals = {}
     for entry in file.tokens:
         known = (before or {}).get(entry.hash)
         if known is not None and known[2] == entry:
             found[entry.hash] = known
         else:
-            caller = Principal(entry.name, entry.may, entry.types, entry.expires, entry.quota)
-            found[entry.hash] = (entry.hash, caller, entry)
+            principal = Principal(entry.name, entry.may, entry.types, entry.expires, entry.quota)
+            found[entry.hash] = (entry.hash, principal, entry)
     return found
 
 

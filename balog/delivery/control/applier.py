@@ -23,8 +23,8 @@ from balog.payload import ConfigRollbackPayload
 __all__ = ["Applier"]
 
 REPORT_SECONDS = 10.0
-_LOOK_SECONDS = 1.0
-_MAX_TRIED = 20
+_WATCH_SECONDS = 1.0
+_MAX_ATTEMPTS = 20
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
 """Seconds until a version that could not be applied is tried again: a secret may come, a server be back."""
 
@@ -62,7 +62,7 @@ class Applier:
         say: Callable[[str], None] = lambda line: None,
         poll: float = 2.0,
         drain: float = 20.0,
-        kept: VersionCache | None = None,
+        cache: VersionCache | None = None,
     ) -> None:
         self.service = service
         self.document = ControlDocument()
@@ -74,22 +74,22 @@ class Applier:
         self._publish = publish
         self._say = say
         self._poll = poll
-        self._kept = kept
+        self._cache = cache
         self.jobs = JobSet(make_job, say, drain)
-        self._watcher = FailureMonitor()
-        self._proven = 0
-        self._seen: DocumentVersion | None = None
+        self._monitor = FailureMonitor()
+        self._last_good = 0
+        self._head: DocumentVersion | None = None
         self._delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
         self._again_at = float("-inf")
         self._state: State = "applied"
         self._reason = ""
-        self._trouble = ""
+        self._error = ""
         self._applied: datetime | None = None
         self._report_due = 0.0
-        self._turn = threading.Condition()
-        self._is_asked = False
-        self._is_over = False
-        self._looks = 0
+        self._condition = threading.Condition()
+        self._is_poll_requested = False
+        self._is_stopping = False
+        self._polls = 0
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -105,33 +105,33 @@ class Applier:
         try:
             self._apply_newest(self._control)
         except BalogError as error:
-            kept = self._kept.read() if self._kept is not None else None
-            if kept is None or not self._apply(*kept):
+            cache = self._cache.read() if self._cache is not None else None
+            if cache is None or not self._apply(*cache):
                 raise
-            self._seen = self.entry
-            self._say(f"control: {_line(error)}; begins with version {kept[0].number}, which was applied here last")
-        self._proven = self.entry.number if self.entry else 0
-        self._watcher.end()
+            self._head = self.entry
+            self._say(f"control: {_line(error)}; begins with version {cache[0].number}, which was applied here last")
+        self._last_good = self.entry.number if self.entry else 0
+        self._monitor.end()
         self._thread = threading.Thread(target=self._run, name="balog control", daemon=True)
         self._thread.start()
 
     def _apply_newest(self, control: FolderControl) -> None:
         """Apply the newest version that can be, else the empty document."""
-        self._seen = head = control.head()
+        self._head = head = control.head()
         for number in range(head.number if head else 0, 0, -1):
             entry = head if head and number == head.number else control.entry(number)
-            if self._apply(entry, again=number < (head.number if head else 0)):
+            if self._apply(entry, is_fallback=number < (head.number if head else 0)):
                 break
-            if head and head.number - number >= _MAX_TRIED:
+            if head and head.number - number >= _MAX_ATTEMPTS:
                 break
         if self.entry is None:
             self._apply_document(self.document)
 
     def stop(self) -> None:
         """End the thread, then the jobs."""
-        with self._turn:
-            self._is_over = True
-            self._turn.notify_all()
+        with self._condition:
+            self._is_stopping = True
+            self._condition.notify_all()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)  # a place that does not answer holds up no stop
         self.jobs.stop()
@@ -139,28 +139,28 @@ class Applier:
             self._state = "stopped"
             self._report()
 
-    def pick_up(self, number: int, patience: float = 10.0) -> ServiceStatus:
-        """Look at the store now, and tell how it went with a version; waits ``patience`` seconds at most."""
-        deadline = time.monotonic() + patience
-        with self._turn:
-            looks = self._looks
-            self._is_asked = True
-            self._turn.notify_all()
-            while not self._is_over and (self._seen is None or self._seen.number < number or self._looks == looks):
-                if not self._turn.wait(deadline - time.monotonic()) or time.monotonic() >= deadline:
+    def await_version(self, number: int, timeout: float = 10.0) -> ServiceStatus:
+        """Look at the store now, and tell how it went with a version; waits ``timeout`` seconds at most."""
+        deadline = time.monotonic() + timeout
+        with self._condition:
+            polls = self._polls
+            self._is_poll_requested = True
+            self._condition.notify_all()
+            while not self._is_stopping and (self._head is None or self._head.number < number or self._polls == polls):
+                if not self._condition.wait(deadline - time.monotonic()) or time.monotonic() >= deadline:
                     break
         return self.status()
 
     def status(self) -> ServiceStatus:
         """Tell what is applied and how it goes."""
-        rate, errors = self._watcher.rates()
+        rate, errors = self._monitor.rates()
         return ServiceStatus(
             service=self.service,
             number=self.entry.number if self.entry else 0,
             sha=self.entry.sha if self.entry else "",
-            head=self._seen.number if self._seen else 0,
+            head=self._head.number if self._head else 0,
             state=self._state,
-            reason=self._reason or self._trouble,
+            reason=self._reason or self._error,
             when=datetime.now(timezone.utc),
             applied=self._applied,
             every=REPORT_SECONDS,
@@ -173,41 +173,41 @@ class Applier:
         poll_due = time.monotonic()
         while True:
             now = time.monotonic()
-            with self._turn:
-                if self._is_over:
+            with self._condition:
+                if self._is_stopping:
                     return
-                is_asked, self._is_asked = self._is_asked, False
-            if is_asked or now >= poll_due:
-                self._attempt(self._pick_up)
+                is_poll_requested, self._is_poll_requested = self._is_poll_requested, False
+            if is_poll_requested or now >= poll_due:
+                self._attempt(self._poll_store)
                 poll_due = time.monotonic() + self._poll * random.uniform(0.75, 1.25)
-                with self._turn:
-                    self._looks += 1
-                    self._turn.notify_all()
+                with self._condition:
+                    self._polls += 1
+                    self._condition.notify_all()
             self._attempt(self._watch)
             if time.monotonic() >= self._report_due:
                 self._report()
-            with self._turn:
-                if not self._is_asked and not self._is_over:
-                    self._turn.wait(max(min(_LOOK_SECONDS, poll_due - time.monotonic()), 0.01))
+            with self._condition:
+                if not self._is_poll_requested and not self._is_stopping:
+                    self._condition.wait(max(min(_WATCH_SECONDS, poll_due - time.monotonic()), 0.01))
 
     def _attempt(self, step: Callable[[], None]) -> None:
         """Go on with what is applied when a step fails, whatever it is: the next look tries it again."""
         try:
             step()
         except Exception as error:
-            trouble = _line(error)
-            if trouble != self._trouble:
-                self._say(f"control: {trouble}; goes on with version {self.entry.number if self.entry else 0}")
-            self._trouble = trouble
+            reason = _line(error)
+            if reason != self._error:
+                self._say(f"control: {reason}; goes on with version {self.entry.number if self.entry else 0}")
+            self._error = reason
 
-    def _pick_up(self) -> None:
+    def _poll_store(self) -> None:
         if self._control is None:
             return
         head = self._control.head()
-        self._trouble = ""
+        self._error = ""
         if head is None:
             return
-        is_new = self._seen is None or head.number > self._seen.number
+        is_new = self._head is None or head.number > self._head.number
         if not is_new and (self._state != "refused" or time.monotonic() < self._again_at):
             return
         if is_new:
@@ -215,12 +215,12 @@ class Applier:
         try:
             self._apply(head)
         except Exception as error:
-            self._refuse(head, _line(error))
+            self._reject(head, _line(error))
         self._again_at = time.monotonic() + self._delays.next()
-        self._seen = head
+        self._head = head
         self._report()
 
-    def _apply(self, entry: DocumentVersion, data: bytes | None = None, *, again: bool = False) -> bool:
+    def _apply(self, entry: DocumentVersion, data: bytes | None = None, *, is_fallback: bool = False) -> bool:
         """Apply a version; tell whether it could be.
 
         Args:
@@ -240,88 +240,88 @@ class Applier:
                 problems += self._check(document)
             if document is None or problems:
                 more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-                self._refuse(entry, f"{problems[0]}{more}", again)
+                self._reject(entry, f"{problems[0]}{more}", is_fallback)
                 return False
             started = self.jobs.change(document, lambda: self._apply_document(document))
         except Exception as error:
             if getattr(error, "retryable", False):
                 raise
-            self._refuse(entry, _line(error), again)
+            self._reject(entry, _line(error), is_fallback)
             return False
         counts = self._counts()
         if document.watch.enabled and entry.action != "automatic rollback":
             fresh = {name: OutcomeCount(0, 0) for name in started}
-            self._watcher.begin(time.monotonic(), {**counts, **fresh}, document.watch)
+            self._monitor.begin(time.monotonic(), {**counts, **fresh}, document.watch)
         else:
-            self._watcher.end()
-        if not self._watcher.is_watching:
-            self._proven = entry.number
+            self._monitor.end()
+        if not self._monitor.is_watching:
+            self._last_good = entry.number
         self.document, self.entry, self._applied = document, entry, datetime.now(timezone.utc)
-        if not again:
+        if not is_fallback:
             self._state = "rolled back" if entry.action == "automatic rollback" else "applied"
             self._reason = entry.message if entry.action == "automatic rollback" else ""
         self._say(f"control: version {entry.number} applied")
-        self._keep(entry, data)
+        self._cache_version(entry, data)
         return True
 
-    def _keep(self, entry: DocumentVersion, data: bytes) -> None:
+    def _cache_version(self, entry: DocumentVersion, data: bytes) -> None:
         try:
-            if self._kept is not None:
-                self._kept.write(entry, data)
+            if self._cache is not None:
+                self._cache.write(entry, data)
         except BalogError as error:
             self._say(f"control: {_line(error)}; version {entry.number} is not kept for a start without its place")
 
-    def _refuse(self, entry: DocumentVersion, reason: str, again: bool = False) -> None:
-        told = f"version {entry.number}: {reason}"[:_MAX_REASON]
-        if told != self._reason:
+    def _reject(self, entry: DocumentVersion, reason: str, is_fallback: bool = False) -> None:
+        text = f"version {entry.number}: {reason}"[:_MAX_REASON]
+        if text != self._reason:
             self._say(f"control: version {entry.number} can't be applied: {reason}")
-        if not again:
-            self._state, self._reason = "refused", told
+        if not is_fallback:
+            self._state, self._reason = "refused", text
 
     def _counts(self) -> Mapping[str, OutcomeCount]:
         return {"intake": self._count(), **counts_of(self.jobs.statuses())}
 
     def _watch(self) -> None:
         now = time.monotonic()
-        self._watcher.look(now, self._counts())
-        if not self._watcher.is_watching or self.entry is None:
+        self._monitor.sample(now, self._counts())
+        if not self._monitor.is_watching or self.entry is None:
             return
-        if reason := self._watcher.verdict(now):
-            self._take_back(self.entry, reason)
-        elif self._watcher.is_over(now):
-            self._watcher.end()
-            self._proven = self.entry.number
+        if reason := self._monitor.find_failure(now):
+            self._roll_back(self.entry, reason)
+        elif self._monitor.is_over(now):
+            self._monitor.end()
+            self._last_good = self.entry.number
 
-    def _take_back(self, bad: DocumentVersion, reason: str) -> None:
+    def _roll_back(self, bad: DocumentVersion, reason: str) -> None:
         control = self._control
         if control is None:
             return
         message = f"version {bad.number}: {reason}"[:_MAX_REASON]
         try:
-            entry = control.take_back(
-                self._proven,
+            entry = control.roll_back(
+                self._last_good,
                 who=f"service {self.service}",
                 message=message,
                 base=bad.number,
                 action="automatic rollback",
             )
         except VersionConflict:
-            self._attempt(self._pick_up)  # another service was first, or a person
+            self._attempt(self._poll_store)  # another service was first, or a person
             return
         if entry.number == bad.number:  # the same document as then: there is nothing to go back to
-            self._watcher.end()
-            self._proven = bad.number
+            self._monitor.end()
+            self._last_good = bad.number
             self._say(f"control: {message}; what counted before is the same")
             return
-        self._say(f"control: {message}; version {self._proven} counts again, as version {entry.number}")
+        self._say(f"control: {message}; version {self._last_good} counts again, as version {entry.number}")
         payload = ConfigRollbackPayload(
             service=self.service,
             rolled_back=bad.number,
-            restored=self._proven,
+            restored=self._last_good,
             number=entry.number,
             reason=reason,
         )
-        self._attempt(self._pick_up)
+        self._attempt(self._poll_store)
         self._attempt(lambda: self._publish(Event.new("config_rollback", payload, level="ERROR")))
 
     def _report(self) -> None:
@@ -331,7 +331,7 @@ class Applier:
         try:
             self._control.report(self.status())
         except BalogError as error:
-            self._trouble = _line(error)
+            self._error = _line(error)
 
 
 def _line(error: Exception) -> str:

@@ -46,7 +46,7 @@ def _changes(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Itera
 
 
 def _by_name(document: Any) -> dict[str, Any]:
-    """Give the parts of a document by their names instead of their places; a section that is not there is empty."""
+    """Return the parts of a document by their names instead of their places; a section that is not there is empty."""
     sections: dict[str, Any] = {"streams": [], "filters": [], "tables": [], "callbacks": [], **document}
     return {
         name: {str(part["name"]): {key: value for key, value in part.items() if key != "name"} for part in section}

@@ -53,7 +53,7 @@ class FolderControl:
         """See ``Control``."""
         with self._lock:
             if self._known == 0:
-                self._known = self._listed()
+                self._known = self._list_highest()
             entry = self._read(self._known) if self._known else None
             while (following := self._read(self._known + 1)) is not None:
                 entry, self._known = following, self._known + 1
@@ -83,7 +83,7 @@ class FolderControl:
         return self.named(entry.sha)
 
     def named(self, sha: str) -> bytes:
-        """Give the document of that name.
+        """Return the document of that name.
 
         Raises:
             ControlError: it is not there, or not what its name says.
@@ -114,9 +114,9 @@ class FolderControl:
         self, number: int | None = None, *, who: str, message: str, base: int | None = None
     ) -> DocumentVersion:
         """See ``Control``."""
-        return self.take_back(number, who=who, message=message, base=base, action="rollback")
+        return self.roll_back(number, who=who, message=message, base=base, action="rollback")
 
-    def take_back(
+    def roll_back(
         self, number: int | None, *, who: str, message: str, base: int | None, action: Action
     ) -> DocumentVersion:
         """Do what ``rollback`` does, and say who does it: a person, or a service by itself."""
@@ -129,7 +129,7 @@ class FolderControl:
             with self._lock:
                 self._storage.write(_EMPTY, f"documents/{sha}.json")
         else:
-            older = self._before(head) if number is None else self.entry(number)
+            older = self._previous(head) if number is None else self.entry(number)
             origin, sha = older.number, older.sha
             self.document(older)
         if sha == head.sha:
@@ -190,7 +190,7 @@ class FolderControl:
                     raise VersionConflict(head.number if head else entry.number, base)
         return entry
 
-    def _before(self, head: DocumentVersion) -> DocumentVersion:
+    def _previous(self, head: DocumentVersion) -> DocumentVersion:
         for number in range(head.number - 1, 0, -1):
             entry = self.entry(number)
             if entry.sha != head.sha:
@@ -212,8 +212,8 @@ class FolderControl:
         self._entries[number] = entry
         return entry
 
-    def _listed(self) -> int:
-        """Give the highest number in the listing; the first look at a place is the only one that lists."""
+    def _list_highest(self) -> int:
+        """Return the highest number in the listing; the first look at a place is the only one that lists."""
         numbers = (name.removeprefix("log/").removesuffix(".json") for name in self._names("log"))
         return max((int(number) for number in numbers if number.isdigit()), default=0)
 

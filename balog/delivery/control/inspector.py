@@ -57,12 +57,12 @@ class GroupView(Struct, frozen=True, kw_only=True):
     rate: float | None = None
 
 
-class TopicView(Struct, frozen=True, kw_only=True):
+class TopicView(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
     """A topic as it was ``age`` seconds ago.
 
     ``rate`` is in messages a second, between two looks; None before the second one, and when messages went away in
     between. ``types`` are of the newest ``sampled`` messages, the most frequent first; a queue, where to look is to
-    receive, is not sampled. ``trouble`` is why the last look failed, "" when it did not.
+    receive, is not sampled. ``error`` is why the last look failed, "" when it did not.
     """
 
     name: str
@@ -74,7 +74,7 @@ class TopicView(Struct, frozen=True, kw_only=True):
     sampled: int = 0
     types: list[TypeCount] = []
     age: float = 0.0
-    trouble: str = ""
+    error: str = ""
 
 
 class TopicInspector:
@@ -86,31 +86,31 @@ class TopicInspector:
         clock: seconds that only grow.
     """
 
-    def __init__(self, home: Topics, clock: Callable[[], float] = time.monotonic) -> None:
-        self._home = home
+    def __init__(self, topics: Topics, clock: Callable[[], float] = time.monotonic) -> None:
+        self._backend = topics
         self._clock = clock
         self._lock = threading.Condition()
-        self._looks: dict[str, _Look] = {}
-        self._trouble = ""
-        self._asked = float("-inf")
+        self._inspections: dict[str, _TopicInspection] = {}
+        self._error = ""
+        self._requested = float("-inf")
         self._thread: threading.Thread | None = None
         self._over = threading.Event()
 
     def topics(self) -> list[TopicView]:
-        """Give what is known, by name, at once; the first time nothing is, as the looking only begins."""
+        """Return what is known, by name, at once; the first time nothing is, as the looking only begins."""
         with self._lock:
-            self._asked = self._clock()
+            self._requested = self._clock()
             if self._thread is None and not self._over.is_set():
                 self._thread = threading.Thread(target=self._run, name="balog inspection", daemon=True)
                 self._thread.start()
             self._lock.notify_all()
-            now, looks = self._clock(), list(self._looks.values())
-        return [look.view(now) for look in looks]
+            now, inspections = self._clock(), list(self._inspections.values())
+        return [inspection.view(now) for inspection in inspections]
 
     @property
-    def trouble(self) -> str:
+    def error(self) -> str:
         """Why the topics can't be listed, "" when they can."""
-        return self._trouble
+        return self._error
 
     def close(self) -> None:
         """Look no more."""
@@ -125,40 +125,42 @@ class TopicInspector:
         names_due = float("-inf")
         while True:
             with self._lock:
-                while not self._over.is_set() and self._clock() - self._asked > IDLE:
+                while not self._over.is_set() and self._clock() - self._requested > IDLE:
                     self._lock.wait(EVERY)
                 if self._over.is_set():
                     return
             if self._clock() >= names_due:
                 names_due = self._list() + NAMES_EVERY
-            for number, look in enumerate(list(self._looks.values())):
+            for number, inspection in enumerate(list(self._inspections.values())):
                 if self._over.is_set():
                     return
-                if self._clock() >= look.due:
-                    look.again()
+                if self._clock() >= inspection.due:
+                    inspection.inspect()
                     if number >= MAX_OPEN:
-                        look.close()
+                        inspection.close()
             with self._lock:
                 if not self._over.is_set():
                     self._lock.wait(EVERY / 4)
 
     def _list(self) -> float:
         try:
-            names = self._home.names()[:MAX_TOPICS]
-            self._trouble = ""
+            names = self._backend.names()[:MAX_TOPICS]
+            self._error = ""
         except BalogError as error:
-            self._trouble = str(error)
+            self._error = str(error)
             return self._clock()
-        looks = {}
+        inspections = {}
         for name in names:
             with suppress(BalogError):  # a name that only others use
-                looks[name] = self._looks.get(name) or _Look(self._home.topic(name), self._clock)
+                inspections[name] = self._inspections.get(name) or _TopicInspection(
+                    self._backend.topic(name), self._clock
+                )
         with self._lock:
-            self._looks = looks
+            self._inspections = inspections
         return self._clock()
 
 
-class _Look:
+class _TopicInspection:
     """What is known of one topic."""
 
     def __init__(self, topic: Topic, clock: Callable[[], float]) -> None:
@@ -174,17 +176,17 @@ class _Look:
     def view(self, now: float) -> TopicView:
         return replace(self._view, age=round(max(now - self._at, 0.0), 1))
 
-    def again(self) -> None:
+    def inspect(self) -> None:
         begun = self._clock()
         try:
             state = self._topic.describe()
             described = self._clock()
             if self._topic.keeps_groups and begun >= self._sample_due:
-                self._types = _mix(self._topic.peek(SAMPLE, newest=True))
+                self._types = _count_types(self._topic.peek(SAMPLE, newest=True))
                 self._sample_due = begun + max(SAMPLE_EVERY, _PART * (self._clock() - described))
-            self._tell(state, begun)
+            self._update(state, begun)
         except BalogError as error:
-            self._view = TopicView(name=self._topic.name, trouble=str(error))
+            self._view = TopicView(name=self._topic.name, error=str(error))
             self._state = None
             described = self._clock()
         self.due = self._clock() + max(EVERY, _PART * (described - begun))
@@ -193,7 +195,7 @@ class _Look:
         with suppress(BalogError):
             self._topic.close()
 
-    def _tell(self, state: TopicState, now: float) -> None:
+    def _update(self, state: TopicState, now: float) -> None:
         before, seconds = self._state, now - self._at
         came = state.messages - before.messages if before is not None else -1
         is_known = before is not None and seconds > 0 and came >= 0
@@ -226,7 +228,7 @@ class _Look:
         self._state, self._at = state, now
 
 
-def _mix(messages: Sequence[Received]) -> tuple[int, list[TypeCount]]:
+def _count_types(messages: Sequence[Received]) -> tuple[int, list[TypeCount]]:
     counts = Counter(_kind(message.body) for message in messages)
     return len(messages), [TypeCount(*kind, count) for kind, count in counts.most_common(MAX_TYPES)]
 

@@ -21,7 +21,7 @@ _Key = tuple[Kind, str]
 
 
 def wanted_jobs(document: ControlDocument) -> dict[_Key, Any]:
-    """Give the configs of what a service itself runs; what Spark runs is not among them."""
+    """Return the configs of what a service itself runs; what Spark runs is not among them."""
     return {
         **{("filter", one.name): one for one in document.filters if one.engine == "service"},
         **{("table", one.name): one for one in document.tables if not isinstance(one, LoadedTable)},
@@ -59,30 +59,30 @@ class JobSet:
         """
         wanted = wanted_jobs(document)
         running = self._running
-        fresh = {
-            key: (config, self._made(key, config))
+        new = {
+            key: (config, self._create(key, config))
             for key, config in wanted.items()
             if key not in running or running[key][0] != config
         }
-        replaced = {key: running[key] for key in fresh if key in running}
-        begun: list[Job] = []
+        replaced = {key: running[key] for key in new if key in running}
+        started: list[Job] = []
         try:
             self._stop(job for _, job in replaced.values())
-            for _, job in fresh.values():
-                begun.append(job)
+            for _, job in new.values():
+                started.append(job)
                 job.start()
             then()
         except BaseException:
-            self._stop(begun)
+            self._stop(started)
             self._running = {
                 **running,
-                **{key: (config, self._revive(key, config)) for key, (config, _) in replaced.items()},
+                **{key: (config, self._restart(key, config)) for key, (config, _) in replaced.items()},
             }
             raise
-        gone = [job for key, (_, job) in running.items() if key not in wanted]
-        self._running = {key: fresh[key] if key in fresh else running[key] for key in wanted}
-        self._stop(gone)
-        return {f"{kind} {name}" for kind, name in fresh}
+        removed = [job for key, (_, job) in running.items() if key not in wanted]
+        self._running = {key: new[key] if key in new else running[key] for key in wanted}
+        self._stop(removed)
+        return {f"{kind} {name}" for kind, name in new}
 
     def statuses(self) -> list[JobStatus]:
         """Tell how each job is."""
@@ -92,12 +92,12 @@ class JobSet:
         """End all, each within ``drain`` seconds, at the same time."""
         self._stop(job for _, job in self._running.values())
 
-    def _made(self, key: _Key, config: Any) -> Job:
+    def _create(self, key: _Key, config: Any) -> Job:
         job = self._make(key[0], config)
         job.check()  # before the one that it replaces ends
         return job
 
-    def _revive(self, key: _Key, config: Any) -> Job:
+    def _restart(self, key: _Key, config: Any) -> Job:
         job = self._make(key[0], config)
         try:
             job.start()
@@ -120,12 +120,12 @@ class JobSet:
 
 
 def counts_of(statuses: Iterable[JobStatus]) -> dict[str, OutcomeCount]:
-    """Give what is counted of each job; one that ended by itself is in trouble."""
+    """Return what is counted of each job; one that ended by itself is in trouble."""
     return {
         f"{one.kind} {one.name}": OutcomeCount(
             one.done,
             one.failed + one.dead,
-            one.trouble or ("it ended by itself" if one.state == "stopped" else ""),
+            one.error or ("it ended by itself" if one.state == "stopped" else ""),
         )
         for one in statuses
         if one.state != "disabled"

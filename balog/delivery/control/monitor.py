@@ -27,10 +27,10 @@ class OutcomeCount(NamedTuple):
 
     done: int
     failed: int
-    trouble: str = ""
+    error: str = ""
 
 
-class _Look(NamedTuple):
+class _Sample(NamedTuple):
     at: float
     counts: Mapping[str, OutcomeCount]
 
@@ -44,24 +44,24 @@ class FailureMonitor:
 
     def __init__(self, window: float = 60.0) -> None:
         self._window = window
-        self._looks: deque[_Look] = deque()
+        self._samples: deque[_Sample] = deque()
         self._before: Mapping[str, OutcomeCount] | None = None
-        self._since: _Look | None = None
+        self._since: _Sample | None = None
         self._watch = RollbackPolicy()
-        self._troubled: dict[str, int] = {}
-        self._late_looks = 0
-        self._had_trouble: frozenset[str] = frozenset()
+        self._failing: dict[str, int] = {}
+        self._late_samples = 0
+        self._had_error: frozenset[str] = frozenset()
 
-    def look(self, now: float, counts: Mapping[str, OutcomeCount]) -> None:
+    def sample(self, now: float, counts: Mapping[str, OutcomeCount]) -> None:
         """Note the counts as they are, every second or so."""
-        self._looks.append(_Look(now, counts))
-        while len(self._looks) > 1 and now - self._looks[1].at >= self._window:
-            self._looks.popleft()
+        self._samples.append(_Sample(now, counts))
+        while len(self._samples) > 1 and now - self._samples[1].at >= self._window:
+            self._samples.popleft()
         if self._since is not None and now - self._since.at >= self._watch.window / 2:
-            self._late_looks += 1
+            self._late_samples += 1
             for name, count in counts.items():
-                if count.trouble:
-                    self._troubled[name] = self._troubled.get(name, 0) + 1
+                if count.error:
+                    self._failing[name] = self._failing.get(name, 0) + 1
 
     def begin(self, now: float, counts: Mapping[str, OutcomeCount], watch: RollbackPolicy) -> None:
         """Watch a version that was applied just now; one that is watched already is judged by what was before it.
@@ -70,15 +70,17 @@ class FailureMonitor:
             counts: from which it is counted. Of a job that was started anew, OutcomeCount(0, 0).
         """
         if self._since is None:
-            first, last = (self._looks[0], self._looks[-1]) if self._looks else (_Look(now, {}), _Look(now, {}))
-            self._before = {name: _less(count, first.counts.get(name)) for name, count in last.counts.items()}
-            self._had_trouble = frozenset(
-                name for look in self._looks for name, count in look.counts.items() if count.trouble
+            first, last = (
+                (self._samples[0], self._samples[-1]) if self._samples else (_Sample(now, {}), _Sample(now, {}))
             )
-        self._since, self._watch, self._window = _Look(now, counts), watch, watch.window
-        self._troubled, self._late_looks = {}, 0
-        self._looks.clear()
-        self._looks.append(self._since)
+            self._before = {name: _difference(count, first.counts.get(name)) for name, count in last.counts.items()}
+            self._had_error = frozenset(
+                name for sample in self._samples for name, count in sample.counts.items() if count.error
+            )
+        self._since, self._watch, self._window = _Sample(now, counts), watch, watch.window
+        self._failing, self._late_samples = {}, 0
+        self._samples.clear()
+        self._samples.append(self._since)
 
     def end(self) -> None:
         """Watch no longer: the version is good, or gone."""
@@ -91,31 +93,31 @@ class FailureMonitor:
 
     def is_over(self, now: float) -> bool:
         """Whether the version was watched for its whole window, and looked at in its second half."""
-        return self._since is not None and now - self._since.at >= self._watch.window and self._late_looks >= _LATE
+        return self._since is not None and now - self._since.at >= self._watch.window and self._late_samples >= _LATE
 
-    def verdict(self, now: float) -> str:
+    def find_failure(self, now: float) -> str:
         """Say what rose since the version, as a clause; "" when nothing did surely."""
-        if self._since is None or self._before is None or not self._looks:
+        if self._since is None or self._before is None or not self._samples:
             return ""
-        for name, count in sorted(self._looks[-1].counts.items()):
-            if found := self._judge(name, _less(count, self._since.counts.get(name))):
+        for name, count in sorted(self._samples[-1].counts.items()):
+            if found := self._find_rise(name, _difference(count, self._since.counts.get(name))):
                 return found
         if self.is_over(now):
-            for name, times in sorted(self._troubled.items()):
-                if times == self._late_looks and name not in self._had_trouble:
-                    return f"{name} is in trouble: {self._looks[-1].counts[name].trouble}"
+            for name, times in sorted(self._failing.items()):
+                if times == self._late_samples and name not in self._had_error:
+                    return f"{name} is failing: {self._samples[-1].counts[name].error}"
         return ""
 
     def rates(self) -> tuple[float, float]:
-        """Give events a second, and the share of failures, of all that came in in the window."""
-        if len(self._looks) < 2:
+        """Return events a second, and the share of failures, of all that came in in the window."""
+        if len(self._samples) < 2:
             return 0.0, 0.0
-        first, last = self._looks[0], self._looks[-1]
-        count = _less(last.counts.get("intake", OutcomeCount(0, 0)), first.counts.get("intake"))
+        first, last = self._samples[0], self._samples[-1]
+        count = _difference(last.counts.get("intake", OutcomeCount(0, 0)), first.counts.get("intake"))
         total = count.done + count.failed
         return total / max(last.at - first.at, 1e-9), count.failed / total if total else 0.0
 
-    def _judge(self, name: str, after: OutcomeCount) -> str:
+    def _find_rise(self, name: str, after: OutcomeCount) -> str:
         total = after.done + after.failed
         if total < self._watch.events or not after.failed:
             return ""
@@ -125,13 +127,13 @@ class FailureMonitor:
         low = wilson_interval(after.failed, total)[0]
         if low < high + self._watch.rise:
             return ""
-        trouble = self._looks[-1].counts[name].trouble
+        error = self._samples[-1].counts[name].error
         earlier = f"{before.failed} of {was}" if was else "none"
-        return f"{name}: {after.failed} of {total} failed since, {earlier} before" + (f"; {trouble}" if trouble else "")
+        return f"{name}: {after.failed} of {total} failed since, {earlier} before" + (f"; {error}" if error else "")
 
 
 def wilson_interval(failed: int, total: int, z: float = _Z) -> tuple[float, float]:
-    """Give Wilson's score interval of a share; (0, 1) where nothing was seen."""
+    """Return Wilson's score interval of a share; (0, 1) where nothing was seen."""
     if total <= 0:
         return 0.0, 1.0
     share, square = failed / total, z * z
@@ -141,8 +143,8 @@ def wilson_interval(failed: int, total: int, z: float = _Z) -> tuple[float, floa
     return max(0.0, (middle - reach) / scale), min(1.0, (middle + reach) / scale)
 
 
-def _less(count: OutcomeCount, earlier: OutcomeCount | None) -> OutcomeCount:
-    """Give what was counted between two looks; counters that began anew count from nothing."""
+def _difference(count: OutcomeCount, earlier: OutcomeCount | None) -> OutcomeCount:
+    """Return what was counted between two looks; counters that began anew count from nothing."""
     if earlier is None or count.done < earlier.done or count.failed < earlier.failed:
         return count
-    return OutcomeCount(count.done - earlier.done, count.failed - earlier.failed, count.trouble)
+    return OutcomeCount(count.done - earlier.done, count.failed - earlier.failed, count.error)

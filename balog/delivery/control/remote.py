@@ -56,42 +56,42 @@ class RemoteControl:
 
     def forget(self, service: str) -> None:
         """See ``Control``."""
-        self._ask("DELETE", f"/services?{urlencode({'service': service})}", None, msgspec.Raw)
+        self._request("DELETE", f"/services?{urlencode({'service': service})}", None, msgspec.Raw)
 
     def close(self) -> None:
         """See ``Control``."""
         self._client.close()
 
     def _get(self, path: str, type: type[T]) -> T:
-        return self._ask("GET", path, None, type)
+        return self._request("GET", path, None, type)
 
     def _post(self, path: str, body: bytes, options: dict[str, Any]) -> Pushed:
         query = urlencode({name: value for name, value in options.items() if value is not None})
-        return self._ask("POST", f"{path}?{query}", body, Pushed)
+        return self._request("POST", f"{path}?{query}", body, Pushed)
 
-    def _ask(self, method: str, path: str, body: bytes | None, type: type[T]) -> T:
+    def _request(self, method: str, path: str, body: bytes | None, type: type[T]) -> T:
         headers = {**self._headers, "User-Agent": "balog", "Content-Type": "application/json"}
         try:
             answer = self._client.request(method, _PATH + path, body, headers)
         except HttpStatusError as error:
-            raise self._told(error) from None
+            raise self._translate(error) from None
         try:
             return msgspec.json.decode(answer.body, type=type)
         except msgspec.DecodeError as error:
             raise ControlError(f"{self.place}{_PATH}: answered what is no answer of a balog service: {error}") from None
 
-    def _told(self, error: HttpStatusError) -> Exception:
+    def _translate(self, error: HttpStatusError) -> Exception:
         """Say what the service says, as the place itself would."""
         try:
-            said: Any = msgspec.json.decode(error.answer.body)
-            if error.answer.status == 409 and "head" in said:
-                return VersionConflict(int(said["head"]), int(said["base"]))
-            if error.answer.status == 422 and said.get("problems"):
-                first = said["problems"][0]
-                more = f" (and {len(said['problems']) - 1} more)" if len(said["problems"]) > 1 else ""
+            content: Any = msgspec.json.decode(error.answer.body)
+            if error.answer.status == 409 and "head" in content:
+                return VersionConflict(int(content["head"]), int(content["base"]))
+            if error.answer.status == 422 and content.get("problems"):
+                first = content["problems"][0]
+                more = f" (and {len(content['problems']) - 1} more)" if len(content["problems"]) > 1 else ""
                 return ConfigError(f"{first['reason']}{more}", self.place, str(first["path"]))
-            if "problem" in said:
-                return ControlError(f"{self.place}: {error.answer.status}: {said['problem']}")
+            if "problem" in content:
+                return ControlError(f"{self.place}: {error.answer.status}: {content['problem']}")
         except (msgspec.DecodeError, AttributeError, TypeError, KeyError, ValueError):
             pass
         return error

@@ -122,20 +122,20 @@ class Control(Protocol):
     place: str
 
     def head(self) -> DocumentVersion | None:
-        """Give the newest entry; None before the first."""
+        """Return the newest entry; None before the first."""
 
     def entry(self, number: int) -> DocumentVersion:
-        """Give one entry.
+        """Return one entry.
 
         Raises:
             ControlError: there is none of that number.
         """
 
     def entries(self, limit: int = 100) -> list[DocumentVersion]:
-        """Give entries, the newest first."""
+        """Return entries, the newest first."""
 
     def document(self, entry: DocumentVersion) -> bytes:
-        """Give an entry's document, canonical.
+        """Return an entry's document, canonical.
 
         Raises:
             ControlError: it is not there, or not what the entry says.
@@ -166,7 +166,7 @@ class Control(Protocol):
         """
 
     def services(self) -> list[ServiceStatus]:
-        """Give what each service reported last, of the last day, by name."""
+        """Return what each service reported last, of the last day, by name."""
 
     def forget(self, service: str) -> None:
         """Drop what a service reported, as it is gone for good; one that lives reports again.
@@ -180,7 +180,7 @@ class Control(Protocol):
 
 
 def canonical(data: bytes) -> bytes:
-    """Give a JSON document's canonical form: sorted keys, no spaces. Defaults that are not written stay so.
+    """Return a JSON document's canonical form: sorted keys, no spaces. Defaults that are not written stay so.
 
     Raises:
         msgspec.DecodeError: it is not JSON.
@@ -190,5 +190,5 @@ def canonical(data: bytes) -> bytes:
 
 
 def sha_of(data: bytes) -> str:
-    """Give the name of a canonical document."""
+    """Return the name of a canonical document."""
     return hashlib.sha256(data).hexdigest()

@@ -18,7 +18,7 @@ __all__ = ["VersionCache", "open_version_cache"]
 _MAX_BYTES = 8 << 20
 
 
-class _Kept(Struct, frozen=True):
+class _CachedVersion(Struct, frozen=True):
     entry: DocumentVersion
     document: Raw
 
@@ -35,13 +35,13 @@ class VersionCache:
         self._name = path.name
 
     def read(self) -> tuple[DocumentVersion, bytes] | None:
-        """Give the version and its document; None where there is none that can be read."""
+        """Return the version and its document; None where there is none that can be read."""
         try:
             data = self._storage.read(self._name, _MAX_BYTES)
-            kept = msgspec.json.decode(data or b"", type=_Kept)
+            cached = msgspec.json.decode(data or b"", type=_CachedVersion)
         except (StorageError, msgspec.DecodeError):
             return None
-        return kept.entry, bytes(kept.document)
+        return cached.entry, bytes(cached.document)
 
     def write(self, entry: DocumentVersion, document: bytes) -> None:
         """Keep a version instead of the one before.
@@ -49,17 +49,17 @@ class VersionCache:
         Raises:
             StorageError: it can't be written.
         """
-        self._storage.write(msgspec.json.encode(_Kept(entry, Raw(document))), self._name)
+        self._storage.write(msgspec.json.encode(_CachedVersion(entry, Raw(document))), self._name)
 
 
-def open_version_cache(control: str, *homes: str | None) -> VersionCache | None:
-    """Give where a place's version is kept: in the first of the homes of topics that is on this disk, hidden.
+def open_version_cache(control: str, *topics_urls: str | None) -> VersionCache | None:
+    """Return where a place's version is kept: in the first of the homes of topics that is on this disk, hidden.
 
     Services that share the home and the place share it, too. None where no home is on this disk.
     """
-    for home in homes:
+    for url in topics_urls:
         try:
-            folder = local_folder(home or "")
+            folder = local_folder(url or "")
             if folder is not None:
                 name = hashlib.sha256(control.encode()).hexdigest()[:16]
                 return VersionCache(folder / ".control" / f"version-{name}.json")

@@ -27,7 +27,7 @@ class PendingBatch:
         trouble: why they could not be stored.
     """
 
-    __slots__ = ("_settled", "_waiters", "duplicates", "is_settled", "messages", "refused", "size", "store", "trouble")
+    __slots__ = ("_settled", "_waiters", "duplicates", "error", "is_settled", "messages", "refused", "size", "store")
 
     def __init__(self, messages: Sequence[Message], size: int, settled: Callable[[PendingBatch], object]) -> None:
         self.messages = messages
@@ -35,7 +35,7 @@ class PendingBatch:
         self.store: Store | None = None
         self.refused: dict[str, str] = {}
         self.duplicates: set[int] = set()
-        self.trouble = ""
+        self.error = ""
         self.is_settled = False
         self._settled = settled
         self._waiters: list[asyncio.Future[None]] = []
@@ -56,14 +56,14 @@ class PendingBatch:
                     written.new.discard(message.id)
                 else:
                     self.duplicates.add(place)
-        self._tell()
+        self._notify()
 
-    def fail(self, trouble: str) -> None:
-        """Give up: none of them is known to be stored."""
-        self.trouble = trouble
-        self._tell()
+    def fail(self, error: str) -> None:
+        """Return up: none of them is known to be stored."""
+        self.error = error
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self.is_settled = True
         self._settled(self)
         for waiter in self._waiters:

@@ -77,7 +77,7 @@ class Drain:
 
 
 def _forget_acked(source: Topic) -> None:
-    """Give the room of what was moved back, where the home would keep it."""
+    """Return the room of what was moved back, where the home would keep it."""
     from balog.topics.local import LocalTopic
 
     if isinstance(source, LocalTopic):

@@ -21,8 +21,8 @@ class PendingCall(Generic[T]):
         self.future = future
         self._call = [call]  # whoever takes it out decides
 
-    def withdraw(self) -> bool:
-        """Tell whether the call had not begun; then it never will."""
+    def cancel(self) -> bool:
+        """Return whether the call had not begun; then it never will."""
         try:
             self._call.pop()
         except IndexError:
@@ -30,7 +30,7 @@ class PendingCall(Generic[T]):
         self.future.cancel()
         return True
 
-    def _do(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _execute(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             call = self._call.pop()
         except IndexError:
@@ -38,11 +38,11 @@ class PendingCall(Generic[T]):
         try:
             result = call()
         except BaseException as error:
-            tell: tuple[Any, ...] = (self._fail, error)
+            callback: tuple[Any, ...] = (self._fail, error)
         else:
-            tell = (self._succeed, result)
+            callback = (self._succeed, result)
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(*tell)
+            loop.call_soon_threadsafe(*callback)
 
     def _succeed(self, result: T) -> None:
         if not self.future.done():
@@ -67,7 +67,7 @@ class DaemonExecutor:
         self._idle = 0
         self._lock = threading.Lock()
 
-    def run(self, call: Callable[[], T]) -> PendingCall[T]:
+    def submit(self, call: Callable[[], T]) -> PendingCall[T]:
         """Have a call done; for the running event loop."""
         loop = asyncio.get_running_loop()
         work = PendingCall(call, loop.create_future())
@@ -75,7 +75,7 @@ class DaemonExecutor:
             if self._idle <= 0 and self._threads < self._count:
                 self._threads += 1
                 name = f"balog-{self._name}-{self._threads}"
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
+                threading.Thread(target=self._work, name=name, daemon=True).start()
             else:
                 self._idle -= 1  # below 0: so many calls wait for a thread
         self._calls.put((work, loop))
@@ -88,9 +88,9 @@ class DaemonExecutor:
         for _ in range(threads):
             self._calls.put(None)
 
-    def _serve(self) -> None:
+    def _work(self) -> None:
         while (item := self._calls.get()) is not None:
-            item[0]._do(item[1])
+            item[0]._execute(item[1])
             del item
             with self._lock:
                 self._idle += 1

@@ -24,8 +24,8 @@ class Fallback:
         home: may hold other topics besides; a second service must have another one, see ``claim``.
     """
 
-    def __init__(self, home: Topics) -> None:
-        self.home = home
+    def __init__(self, backend: Topics) -> None:
+        self.backend = backend
         self._lock = -1
 
     def claim(self) -> None:
@@ -36,18 +36,18 @@ class Fallback:
         """
         from balog.topics.local import LocalTopics
 
-        if not isinstance(self.home, LocalTopics):
+        if not isinstance(self.backend, LocalTopics):
             return
         try:
-            self.home.path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.home.path / ".service.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self.backend.path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.backend.path / ".service.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             is_ours = lock(self._lock, wait=False)
         except OSError as error:
             self._unlock()
-            raise BalogError(f"the fallback {self.home.url} can't be used: {error.strerror or error}") from None
+            raise BalogError(f"the fallback {self.backend.url} can't be used: {error.strerror or error}") from None
         if not is_ours:
             self._unlock()
-            raise BalogError(f"another running service uses the fallback {self.home.url}; give each service its own")
+            raise BalogError(f"another running service uses the fallback {self.backend.url}; give each service its own")
 
     def _unlock(self) -> None:
         descriptor, self._lock = self._lock, -1
@@ -55,32 +55,32 @@ class Fallback:
             os.close(descriptor)
 
     def topic(self, name: str) -> Topic:
-        """Give what stands for a topic.
+        """Return what stands for a topic.
 
         Raises:
             ConfigError: the name is too long for this home, or has characters that it does not take.
         """
-        return self.home.topic(_PREFIX + name)
+        return self.backend.topic(_PREFIX + name)
 
     def waiting(self) -> dict[str, int]:
-        """Give the topics for which something waits here, and how many events.
+        """Return the topics for which something waits here, and how many events.
 
         Raises:
             TopicError: the home can't be read.
         """
         from balog.topics.local import LocalTopics
 
-        if isinstance(self.home, LocalTopics) and not self.home.path.exists():
+        if isinstance(self.backend, LocalTopics) and not self.backend.path.exists():
             return {}
         found = {}
-        for name in self.home.names():
-            if name.startswith(_PREFIX) and (pending := self.home.topic(name).group_state(GROUP).pending):
+        for name in self.backend.names():
+            if name.startswith(_PREFIX) and (pending := self.backend.topic(name).group_state(GROUP).pending):
                 found[name.removeprefix(_PREFIX)] = pending
         return found
 
     def close(self) -> None:
         """Close the home, and let others have it."""
-        self.home.close()
+        self.backend.close()
         self._unlock()
 
 

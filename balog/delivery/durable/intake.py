@@ -24,17 +24,17 @@ from balog.topics import Message, Topics
 
 __all__ = ["EventIntake", "IntakeState"]
 
-_OPEN_LANES = 100
-_LIST_AGAIN = 5.0  # seconds
-_REFUSED = 10.0  # seconds
-_HURRY = 0.75  # the part of a stop after which nothing waits for the topics any more
+_MAX_OPEN_WRITERS = 100
+_BACKLOG_RETRY_SECONDS = 5.0  # seconds
+_RECENT_SECONDS = 10.0  # seconds
+_TOPICS_SHARE = 0.75  # the part of a stop after which nothing waits for the topics any more
 
 
-class IntakeState(Struct, frozen=True, kw_only=True):
+class IntakeState(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
     """How the durable path is, now.
 
     ``in_flight`` and ``in_flight_bytes`` are of events that are not durable yet; ``stored`` counts those that became
-    durable, by store, since the start; ``backlog`` those that wait in the fallback. ``trouble`` is one line, "" when
+    durable, by store, since the start; ``backlog`` those that wait in the fallback. ``error`` is one line, "" when
     nothing is wrong.
     """
 
@@ -45,20 +45,20 @@ class IntakeState(Struct, frozen=True, kw_only=True):
     backlog: int
     streams: dict[str, StreamState]
     topics: dict[str, TopicWriterState]
-    trouble: str = ""
+    error: str = ""
 
 
 class _Part:
     """The events of one request that go the same way: what was decided of each at once, and what is waited for."""
 
-    __slots__ = ("group", "indices", "messages", "others", "sizes")
+    __slots__ = ("duplicates_of", "group", "indices", "messages", "sizes")
 
     def __init__(self) -> None:
         self.indices: list[int] = []
         self.messages: list[Message] = []
         self.sizes: list[int] = []
         self.group: PendingBatch | None = None
-        self.others: list[tuple[int, PendingBatch | None]] = []
+        self.duplicates_of: list[tuple[int, PendingBatch | None]] = []
         """Places of events that another group is making durable just now; None: this part's own."""
 
 
@@ -87,21 +87,21 @@ class EventIntake:
         *,
         fallback: Fallback | None = None,
         in_flight_bytes: int = 64 << 20,
-        patience: float = TIMEOUT,
+        timeout: float = TIMEOUT,
     ) -> None:
         self._topics = topics
         self._fallback = fallback
-        self._patience = patience
+        self._timeout = timeout
         self._flow = FlowControl(in_flight_bytes)
-        self._lanes: dict[str, TopicWriter] = {}
+        self._writers: dict[str, TopicWriter] = {}
         self._recent = RecentIds()
-        self._flying: dict[tuple[str, str], PendingBatch] = {}
+        self._in_flight: dict[tuple[str, str], PendingBatch] = {}
         self._stored: dict[Store, int] = {"topics": 0, "fallback": 0}
         self._duplicates = 0
         self._stopping = False
         self._lost: list[str] = []
-        self._listing = ""
-        self._lister: asyncio.Task[None] | None = None
+        self._backlog_error = ""
+        self._backlog_task: asyncio.Task[None] | None = None
         self._dots = not topics.url.startswith("sqs:")
         self.apply(document or ControlDocument())
 
@@ -121,27 +121,27 @@ class EventIntake:
 
     async def start(self) -> None:
         """Begin, and go on with what is in the fallback from before."""
-        self._stores = Stores(self._topics, self._fallback, self._patience)
-        if self._fallback is not None and not await self._list(self._fallback):
-            self._lister = asyncio.get_running_loop().create_task(self._list_again(self._fallback))
+        self._stores = Stores(self._topics, self._fallback, self._timeout)
+        if self._fallback is not None and not await self._read_backlog(self._fallback):
+            self._backlog_task = asyncio.get_running_loop().create_task(self._retry_backlog(self._fallback))
 
-    async def _list(self, fallback: Fallback) -> bool:
-        work = self._stores.drainers.run(fallback.waiting)
+    async def _read_backlog(self, fallback: Fallback) -> bool:
+        call = self._stores.drainers.submit(fallback.waiting)
         try:
-            found = await self._stores.answer(work, "the fallback")
+            found = await self._stores.answer(call, "the fallback")
         except TopicError as error:
-            work.withdraw()
-            self._listing = f"the fallback can't be read: {error}"
+            call.cancel()
+            self._backlog_error = f"the fallback can't be read: {error}"
             return False
         for topic, backlog in found.items():
-            lane = self._lanes.get(topic) or self._open(topic)
-            lane.divert_for(backlog, fallback)
-        self._listing = ""
+            writer = self._writers.get(topic) or self._open(topic)
+            writer.divert_for(backlog, fallback)
+        self._backlog_error = ""
         return True
 
-    async def _list_again(self, fallback: Fallback) -> None:
-        while not await self._list(fallback):
-            await asyncio.sleep(_LIST_AGAIN)
+    async def _retry_backlog(self, fallback: Fallback) -> None:
+        while not await self._read_backlog(fallback):
+            await asyncio.sleep(_BACKLOG_RETRY_SECONDS)
 
     # -- taking -----------------------------------------------------------------------------------------------------
 
@@ -167,35 +167,35 @@ class EventIntake:
             part.indices.append(index)
             part.messages.append(Message(event.header.id, body, key))
             part.sizes.append(len(body))
-        placed: list[IntakeResult | None] = [None] * len(accepted)
+        results: list[IntakeResult | None] = [None] * len(accepted)
         # Each begins to wait before the first is waited for, and all are accounted for even when the client goes away.
         for (stream, name), part in parts.items():
-            self._begin(stream, name, part, placed)
+            self._enqueue(stream, name, part, results)
         for (stream, name), part in parts.items():
             if part.group is not None:
                 await part.group.wait()
-                self._place(stream, name, part.group, part.indices, placed)
-            for index, other in part.others:
+                self._record_result(stream, name, part.group, part.indices, results)
+            for index, other in part.duplicates_of:
                 if group := other or part.group:
                     await group.wait()
-                    self._place(stream, name, group, [index], placed, accepted[index].event.header.id)
-        return [one for one in placed if one is not None]
+                    self._record_result(stream, name, group, [index], results, accepted[index].event.header.id)
+        return [one for one in results if one is not None]
 
-    def _begin(self, stream: str, topic: str, part: _Part, placed: list[IntakeResult | None]) -> None:
+    def _enqueue(self, stream: str, topic: str, part: _Part, results: list[IntakeResult | None]) -> None:
         """Admit what may come in and give it to its lane; place the rest."""
         count, retry_after = self._flow.admit(stream, part.sizes)
         if count < len(part.indices):
             reason = f"stream {stream} has too much waiting"
-            late = IntakeResult(status=429, stream=stream, topic=topic, retry_after=retry_after, reason=reason)
+            stored_late = IntakeResult(status=429, stream=stream, topic=topic, retry_after=retry_after, reason=reason)
             for index in part.indices[count:]:
-                placed[index] = late
+                results[index] = stored_late
             part.indices, part.messages = part.indices[:count], part.messages[:count]
             part.sizes = part.sizes[:count]
             if not count:
                 return
-        lane = self._lanes.get(topic) or self._open(topic)
-        if not lane.keeps_ids:
-            self._take_out_known(stream, topic, part, placed)
+        writer = self._writers.get(topic) or self._open(topic)
+        if not writer.keeps_ids:
+            self._remove_known(stream, topic, part, results)
         messages, size = part.messages, sum(part.sizes)
         if not messages:
             return
@@ -207,18 +207,18 @@ class EventIntake:
                 self._duplicates += len(group.duplicates)
             elif self._stopping:
                 self._lost += [message.id for message in messages]
-            if not lane.keeps_ids:
+            if not writer.keeps_ids:
                 for message in messages:
-                    self._flying.pop((topic, message.id), None)
+                    self._in_flight.pop((topic, message.id), None)
                 if group.store is not None:
                     self._recent.add(topic, group.store, [one.id for one in messages if one.id not in group.refused])
 
         part.group = PendingBatch(messages, size, settled)
-        if not lane.keeps_ids:
-            self._flying.update(((topic, message.id), part.group) for message in messages)
-        lane.add(part.group)
+        if not writer.keeps_ids:
+            self._in_flight.update(((topic, message.id), part.group) for message in messages)
+        writer.add(part.group)
 
-    def _take_out_known(self, stream: str, topic: str, part: _Part, placed: list[IntakeResult | None]) -> None:
+    def _remove_known(self, stream: str, topic: str, part: _Part, results: list[IntakeResult | None]) -> None:
         """Place events whose ids are known, and let those wait that are on their way; where the topic keeps no ids."""
         seen: set[str] = set()
         indices, messages, sizes = [], [], []
@@ -226,12 +226,12 @@ class EventIntake:
         for index, message, size in zip(part.indices, part.messages, part.sizes):
             id = message.id
             if store := self._recent.store_of(topic, id):
-                placed[index] = IntakeResult(status=202, store=store, stream=stream, topic=topic, duplicate=True)
+                results[index] = IntakeResult(status=202, store=store, stream=stream, topic=topic, duplicate=True)
                 self._duplicates += 1
-            elif group := self._flying.get((topic, id)):
-                part.others.append((index, group))
+            elif group := self._in_flight.get((topic, id)):
+                part.duplicates_of.append((index, group))
             elif id in seen:
-                part.others.append((index, None))
+                part.duplicates_of.append((index, None))
             else:
                 seen.add(id)
                 indices.append(index)
@@ -244,55 +244,55 @@ class EventIntake:
         part.indices, part.messages, part.sizes = indices, messages, sizes
 
     def _open(self, topic: str) -> TopicWriter:
-        if len(self._lanes) >= _OPEN_LANES:
+        if len(self._writers) >= _MAX_OPEN_WRITERS:
             self._close_idle()
 
-        def late(store: Store, ids: list[str]) -> None:
-            if not lane.keeps_ids:
+        def stored_late(store: Store, ids: list[str]) -> None:
+            if not writer.keeps_ids:
                 self._recent.add(topic, store, ids)
 
-        lane = self._lanes[topic] = TopicWriter(topic, self._stores, late)
-        return lane
+        writer = self._writers[topic] = TopicWriter(topic, self._stores, stored_late)
+        return writer
 
     def _close_idle(self) -> None:
-        """Give files of the lanes that rested longest back: types may be many, and a process has few."""
-        idle = sorted((lane for lane in self._lanes.values() if lane.is_idle), key=lambda lane: lane.used)
-        for lane in idle[: len(self._lanes) // 2]:
-            del self._lanes[lane.topic]
-            if lane.keeps_ids:  # a server's connections are for all its topics
-                self._stores.writers.run(partial(self._close_topic, lane.topic))
+        """Return files of the lanes that rested longest back: types may be many, and a process has few."""
+        idle = sorted((writer for writer in self._writers.values() if writer.is_idle), key=lambda writer: writer.used)
+        for writer in idle[: len(self._writers) // 2]:
+            del self._writers[writer.topic]
+            if writer.keeps_ids:  # a server's connections are for all its topics
+                self._stores.writers.submit(partial(self._close_topic, writer.topic))
 
     def _close_topic(self, topic: str) -> None:
         with suppress(BalogError):
             self._topics.topic(topic).close()
 
-    def _place(
+    def _record_result(
         self,
         stream: str,
         topic: str,
         group: PendingBatch,
         indices: Sequence[int],
-        placed: list[IntakeResult | None],
+        results: list[IntakeResult | None],
         repeated: str = "",
     ) -> None:
         """Say what became of a group's events, or of one that has the id of one of them."""
         if group.store is None:
-            lane = self._lanes.get(topic)
-            wait = max(1.0, lane.retry_after if lane is not None else 0.0)
-            reason = f"no store takes it now: {group.trouble}"
+            writer = self._writers.get(topic)
+            wait = max(1.0, writer.retry_after if writer is not None else 0.0)
+            reason = f"no store takes it now: {group.error}"
             one = IntakeResult(status=503, stream=stream, topic=topic, retry_after=round(wait, 3), reason=reason)
         else:
             one = IntakeResult(status=202, store=group.store, stream=stream, topic=topic, duplicate=bool(repeated))
         for index in indices:
-            placed[index] = one
+            results[index] = one
         if not repeated:
             for place in group.duplicates:
-                placed[indices[place]] = replace(one, duplicate=True)
+                results[indices[place]] = replace(one, duplicate=True)
         if group.refused:
             ids = [repeated] if repeated else [message.id for message in group.messages]
             for index, id in zip(indices, ids):
                 if id in group.refused:
-                    placed[index] = IntakeResult(status=413, stream=stream, topic=topic, reason=group.refused[id])
+                    results[index] = IntakeResult(status=413, stream=stream, topic=topic, reason=group.refused[id])
 
     # -- ending, and looking ----------------------------------------------------------------------------------------
 
@@ -309,16 +309,16 @@ class EventIntake:
         """
         self._stopping = True
         end = time.monotonic() + deadline
-        if self._lister is not None:
-            self._lister.cancel()
-        steps = [step for lane in self._lanes.values() if (step := lane.stop_draining()) is not None]
-        await self._settled_until(end - deadline * (1 - _HURRY))
-        if not self._stores.hurry.done():
-            self._stores.hurry.set_result(None)
+        if self._backlog_task is not None:
+            self._backlog_task.cancel()
+        steps = [step for writer in self._writers.values() if (step := writer.stop_draining()) is not None]
+        await self._settled_until(end - deadline * (1 - _TOPICS_SHARE))
+        if not self._stores.deadline_passed.done():
+            self._stores.deadline_passed.set_result(None)
         await self._settled_until(end)
-        busy = [lane.busy for lane in self._lanes.values() if lane.busy is not None]
-        for lane in self._lanes.values():
-            lane.stop()
+        busy = [writer.busy for writer in self._writers.values() if writer.busy is not None]
+        for writer in self._writers.values():
+            writer.stop()
         await asyncio.gather(*busy, return_exceptions=True)
         if steps:  # whoever closes the homes next finds nobody at work in them
             await asyncio.wait(steps, timeout=max(end - time.monotonic(), 0.0))
@@ -326,13 +326,13 @@ class EventIntake:
         return self._lost
 
     async def _settled_until(self, end: float) -> None:
-        while busy := [lane.busy for lane in self._lanes.values() if lane.busy is not None]:
+        while busy := [writer.busy for writer in self._writers.values() if writer.busy is not None]:
             left = end - time.monotonic()
             if left <= 0 or not (await asyncio.wait(busy, timeout=left))[0]:
                 return
 
     @property
-    def trouble(self) -> str:
+    def error(self) -> str:
         """What is wrong, in one line; "" when nothing is known to be. Any thread may ask.
 
         What a topic refused counts until it takes an event, and for some seconds: only a new one could tell whether it
@@ -340,32 +340,32 @@ class EventIntake:
         """
         if self._stopping:
             return "the service is stopping"
-        return next((refusal for refusal in self._asked_lately() if refusal), self._listing)
+        return next((refusal for refusal in self._recent_refusals() if refusal), self._backlog_error)
 
     @property
-    def takes_events(self) -> bool:
-        """Tell whether there is a topic, or the fallback, that may take an event. Any thread may ask.
+    def accepts_events(self) -> bool:
+        """Return whether there is a topic, or the fallback, that may take an event. Any thread may ask.
 
         While one topic refuses and another one takes events, it does.
         """
-        refusals = self._asked_lately()
+        refusals = self._recent_refusals()
         return not self._stopping and not (refusals and all(refusals))
 
-    def _asked_lately(self) -> list[str]:
-        """Give of each topic that had events lately why it refused the last ones; "" where it took them."""
-        since = time.monotonic() - _REFUSED
-        return [lane.refusal for _, lane in sorted(self._lanes.copy().items()) if lane.asked_at > since]
+    def _recent_refusals(self) -> list[str]:
+        """Return of each topic that had events lately why it refused the last ones; "" where it took them."""
+        since = time.monotonic() - _RECENT_SECONDS
+        return [writer.refusal for _, writer in sorted(self._writers.copy().items()) if writer.written_at > since]
 
     def state(self) -> IntakeState:
         """Tell how it is; any thread may ask."""
-        lanes = dict(self._lanes)
+        writers = dict(self._writers)
         return IntakeState(
             in_flight=self._flow.waiting,
             in_flight_bytes=self._flow.bytes,
             stored=dict(self._stored),
             duplicates=self._duplicates,
-            backlog=sum(lane.backlog for lane in lanes.values()),
+            backlog=sum(writer.backlog for writer in writers.values()),
             streams=self._flow.states(),
-            topics={name: lane.state() for name, lane in sorted(lanes.items())},
-            trouble=self.trouble,
+            topics={name: writer.state() for name, writer in sorted(writers.items())},
+            error=self.error,
         )

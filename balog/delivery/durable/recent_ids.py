@@ -18,7 +18,7 @@ class RecentIds:
         self._old: dict[str, tuple[str, Store]] = {}
 
     def store_of(self, topic: str, id: str) -> Store | None:
-        """Give the store that took an id for a topic; None where that is not known."""
+        """Return the store that took an id for a topic; None where that is not known."""
         place = self._young.get(id) or self._old.get(id)
         return place[1] if place is not None and place[0] == topic else None
 

@@ -16,12 +16,12 @@ from balog.versions import parse_condition, parse_version, version_text
 if TYPE_CHECKING:
     from balog.delivery.document import ControlDocument, EventStream
 
-__all__ = ["FAILED", "UNTYPED", "Route", "StreamRouter", "route_problems", "topic_for_type"]
+__all__ = ["FAILED_EVENTS_TOPIC", "UNTYPED_TOPIC", "Route", "StreamRouter", "route_problems", "topic_for_type"]
 
-UNTYPED = "events"
+UNTYPED_TOPIC = "events"
 """The topic of events whose payload names no type."""
 
-FAILED = "failed_events"
+FAILED_EVENTS_TOPIC = "failed_events"
 """The topic of what was refused; no type's and no stream's."""
 
 _REMEMBERED = 4096
@@ -41,7 +41,7 @@ class Route(NamedTuple):
 
 
 def topic_for_type(cls_type: str | None, *, dots: bool = True) -> str:
-    """Give the topic of a type that no stream takes: its name, where a topic can have it.
+    """Return the topic of a type that no stream takes: its name, where a topic can have it.
 
     Of any other text, and of a name that means something else here, it is what can be read of it and a digest: two
     types have one topic only when 128 bits of SHA-256 are the same. No type's topic is ``events`` or
@@ -51,11 +51,11 @@ def topic_for_type(cls_type: str | None, *, dots: bool = True) -> str:
         dots: False for a home whose names have none, as queues of SQS.
     """
     if cls_type is None:
-        return UNTYPED
+        return UNTYPED_TOPIC
     if (
         _PLAIN.fullmatch(cls_type)
         and (dots or "." not in cls_type)
-        and cls_type not in (UNTYPED, FAILED)
+        and cls_type not in (UNTYPED_TOPIC, FAILED_EVENTS_TOPIC)
         and not _ESCAPED.fullmatch(cls_type)
     ):
         return cls_type
@@ -63,7 +63,7 @@ def topic_for_type(cls_type: str | None, *, dots: bool = True) -> str:
     return f"{_OTHER.sub('_', cls_type[:200])[:34].strip('_')}--{digest}"
 
 
-class _Way(NamedTuple):
+class _Target(NamedTuple):
     """One stream, compiled. ``matches`` is None where it takes every event of its types and versions."""
 
     stream: str
@@ -87,16 +87,16 @@ class StreamRouter:
         self._dots = dots
         self._streams = [_compiled(stream, number) for number, stream in enumerate(document.streams)]
         self._key = key_reader(RUN, "$")
-        self._ways: dict[tuple[str | None, str | None], tuple[_Way, ...]] = {}
+        self._targets: dict[tuple[str | None, str | None], tuple[_Target, ...]] = {}
         self.rates = {stream.name: stream.rate for stream in document.streams if stream.rate is not None}
 
     def route(self, event: Event) -> Route:
-        """Give where an event goes. What a type's events have in common is looked up once."""
+        """Return where an event goes. What a type's events have in common is looked up once."""
         kind = event.cls_type, version_text(event.raw_version)
-        ways = self._ways.get(kind)
-        if ways is None:
-            ways = self._find(kind)
-        for stream, topic, matches, key in ways:
+        targets = self._targets.get(kind)
+        if targets is None:
+            targets = self._find(kind)
+        for stream, topic, matches, key in targets:
             if matches is None or matches(event):
                 return Route(stream, topic, key(event))
         raise AssertionError("the last way takes every event")
@@ -104,27 +104,27 @@ class StreamRouter:
     def stream_of(self, type: str, version: str) -> str:
         """Return the first stream that may take events of a type and version, by name; see ``Route``."""
         kind = type or None, version or None
-        return (self._ways.get(kind) or self._find(kind))[0].stream
+        return (self._targets.get(kind) or self._find(kind))[0].stream
 
-    def _find(self, kind: tuple[str | None, str | None]) -> tuple[_Way, ...]:
-        ways = []
-        for way, takes in self._streams:
+    def _find(self, kind: tuple[str | None, str | None]) -> tuple[_Target, ...]:
+        targets = []
+        for target, takes in self._streams:
             if takes(*kind):
-                ways.append(way)
-                if way.matches is None:
+                targets.append(target)
+                if target.matches is None:
                     break
         else:
             topic = topic_for_type(kind[0], dots=self._dots)
-            ways.append(_Way(topic, topic, None, self._key))
-        found = tuple(ways)
+            targets.append(_Target(topic, topic, None, self._key))
+        found = tuple(targets)
         if sum(len(text or "") for text in kind) <= _LONGEST:
-            if len(self._ways) >= _REMEMBERED:
-                self._ways.clear()  # types or versions without end: begin again
-            self._ways[kind] = found
+            if len(self._targets) >= _REMEMBERED:
+                self._targets.clear()  # types or versions without end: begin again
+            self._targets[kind] = found
         return found
 
 
-def _compiled(stream: EventStream, number: int) -> tuple[_Way, Callable[[str | None, str | None], bool]]:
+def _compiled(stream: EventStream, number: int) -> tuple[_Target, Callable[[str | None, str | None], bool]]:
     path = f"$.streams[{number}]"
     matches = None
     if stream.where is not None:
@@ -148,11 +148,11 @@ def _compiled(stream: EventStream, number: int) -> tuple[_Way, Callable[[str | N
         found = parse_version(version) if version is not None else None
         return found is not None and bool(spec.match(found))
 
-    return _Way(stream.name, stream.topic or stream.name, matches, key), takes
+    return _Target(stream.name, stream.topic or stream.name, matches, key), takes
 
 
 def _covers(glob: str, cls_type: str | None) -> bool:
-    """Tell whether a glob takes a type; an event without one is taken by ``*`` alone."""
+    """Return whether a glob takes a type; an event without one is taken by ``*`` alone."""
     if glob == "*":
         return True
     return cls_type is not None and fnmatchcase(cls_type, glob)
@@ -176,10 +176,12 @@ def route_problems(document: ControlDocument) -> Iterator[ConfigError]:
                 f"the name {stream.name!r} is that of streams[{seen[stream.name]}], too", path=f"{path}.name"
             )
         seen.setdefault(stream.name, number)
-        if (stream.topic or stream.name) == FAILED:
-            yield ConfigError(f"{FAILED} is the topic of what was refused; name another", path=f"{path}.topic")
+        if (stream.topic or stream.name) == FAILED_EVENTS_TOPIC:
+            yield ConfigError(
+                f"{FAILED_EVENTS_TOPIC} is the topic of what was refused; name another", path=f"{path}.topic"
+            )
         for earlier in document.streams[:number]:
-            if _takes_all_of(earlier, stream):
+            if _covers_stream(earlier, stream):
                 yield ConfigError(
                     f"no event can reach stream {stream.name!r}: stream {earlier.name!r} before it takes them all;"
                     " put it in front, or give the other one a where",
@@ -188,8 +190,8 @@ def route_problems(document: ControlDocument) -> Iterator[ConfigError]:
                 break
 
 
-def _takes_all_of(earlier: EventStream, later: EventStream) -> bool:
-    """Tell whether an earlier stream takes whatever a later one could; what can't be told of globs counts as no."""
+def _covers_stream(earlier: EventStream, later: EventStream) -> bool:
+    """Return whether an earlier stream takes whatever a later one could; what can't be told of globs counts as no."""
     if earlier.where is not None or earlier.versions not in (None, later.versions):
         return False
     return all(any(_is_within(glob, wider) for wider in earlier.types) for glob in later.types)

@@ -11,12 +11,12 @@ __all__ = ["Job", "JobStatus", "Kind"]
 Kind = Literal["filter", "table", "callback"]
 
 
-class JobStatus(Struct, frozen=True, kw_only=True):
+class JobStatus(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
     """How a job is, now.
 
     ``taken`` counts the events that it received, ``done`` those that it finished (written, posted, or not wanted),
     ``failed`` the failed attempts, ``dead`` the dead letters. ``lag`` is what its group has not received yet, None
-    where that is not known. ``trouble`` is one line on what is wrong now, "" when nothing is.
+    where that is not known. ``error`` is one line on what is wrong now, "" when nothing is.
     """
 
     name: str
@@ -27,7 +27,7 @@ class JobStatus(Struct, frozen=True, kw_only=True):
     failed: int = 0
     dead: int = 0
     lag: int | None = None
-    trouble: str = ""
+    error: str = ""
 
 
 class Job(Protocol):

@@ -48,7 +48,7 @@ class EngineJob(ABC):
         self,
         kind: Kind,
         name: str,
-        home_url: str,
+        topics_url: str,
         say: Callable[[str], None],
         *,
         batch: int = 1000,
@@ -57,20 +57,20 @@ class EngineJob(ABC):
         self.kind: Kind = kind
         self.name = name
         self.group = f"{kind}.{name}"
-        self._url = home_url
+        self._url = topics_url
         self._say = say
         self._batch = batch
         self._lease = lease
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._engine: Engine | None = None
         self._consumers: Sequence[SinkConsumer] = ()
         self._lag: Lag | None = None
         self._topics = 0
-        self._behind: int | None = None
-        self._before = EngineStats()
-        self._trouble = ""
+        self._lag_total: int | None = None
+        self._earlier = EngineStats()
+        self._error = ""
 
     @abstractmethod
     def consumers(self) -> Sequence[SinkConsumer]:
@@ -89,7 +89,7 @@ class EngineJob(ABC):
     def stop(self, deadline: float) -> None:
         """Begin nothing more and wait at most ``deadline`` seconds for batches in hand; the rest is given back."""
         with self._lock:
-            self._over.set()
+            self._stopping.set()
             if self._engine is not None:
                 self._engine.stop(deadline)
         if self._thread is not None:
@@ -102,54 +102,54 @@ class EngineJob(ABC):
         if lag is not None:
             states = lag.states()
             if len(states) == self._topics:  # else they are being asked, or can't be reached
-                self._behind = sum(state.lag for state in states.values() if state is not None)
-        troubles = [one.adapter.error for one in self._consumers]
+                self._lag_total = sum(state.lag for state in states.values() if state is not None)
+        errors = [one.adapter.error for one in self._consumers]
         if engine is not None:
-            troubles += engine.state.errors.values()
+            errors += engine.state.errors.values()
         is_alive = self._thread is not None and self._thread.is_alive()
         return JobStatus(
             name=self.name,
             kind=self.kind,
-            state="running" if is_alive and not self._over.is_set() else "stopped",
+            state="running" if is_alive and not self._stopping.is_set() else "stopped",
             taken=counts.received,
             done=counts.succeeded + counts.unwanted + counts.duplicates,
             failed=counts.failed,
             dead=counts.dead,
-            lag=self._behind,
-            trouble=self._trouble or next(filter(None, troubles), ""),
+            lag=self._lag_total,
+            error=self._error or next(filter(None, errors), ""),
         )
 
-    def tell(self, line: str) -> None:
+    def report(self, line: str) -> None:
         """Say one line, with the job's name."""
         self._say(f"{self.kind} {self.name}: {line}")
 
     def _counts(self) -> EngineStats:
         now = self._engine.counts if self._engine is not None else EngineStats()
         return EngineStats(
-            *(a + b for a, b in zip(msgspec.structs.astuple(self._before), msgspec.structs.astuple(now)))
+            *(a + b for a, b in zip(msgspec.structs.astuple(self._earlier), msgspec.structs.astuple(now)))
         )
 
     def _work(self) -> None:
         delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
-        while not self._over.is_set():
-            received, has_failed = self._before.received, False
+        while not self._stopping.is_set():
+            received, has_failed = self._earlier.received, False
             try:
                 self._run()
             except Exception as error:
-                self._trouble = " ".join(str(error).split()) or type(error).__name__
+                self._error = " ".join(str(error).split()) or type(error).__name__
                 if not isinstance(error, BalogError):
-                    self._trouble = f"{type(error).__name__}: {self._trouble}"
+                    self._error = f"{type(error).__name__}: {self._error}"
                 has_failed = True
-            if self._before.received > received:
+            if self._earlier.received > received:
                 delays.reset()
             delay = delays.next()
             if has_failed:
-                self.tell(f"{self._trouble}; begins again in {delay:g} s")
-            self._over.wait(delay)
+                self.report(f"{self._error}; begins again in {delay:g} s")
+            self._stopping.wait(delay)
 
     def _run(self) -> None:
         with ExitStack() as stack:
-            home = stack.enter_context(open_topics(self._url))
+            topics = stack.enter_context(open_topics(self._url))
             consumers = self._consumers = self.consumers()
             stack.callback(_close, consumers)
             hub = ConsumerHub()
@@ -157,7 +157,7 @@ class EngineJob(ABC):
                 hub.add(consumer)
             engine = Engine(
                 hub,
-                home,
+                topics,
                 group=self.group,
                 concurrency=len(consumers),  # so that no topic waits for another
                 batch=self._batch,
@@ -165,17 +165,17 @@ class EngineJob(ABC):
                 max_attempts=MAX_ATTEMPTS,
             )
             with self._lock:
-                if self._over.is_set():
+                if self._stopping.is_set():
                     return
                 self._engine = engine
-                topics = {consumer.topic for consumer in consumers}
-                self._lag, self._topics = lag, _ = Lag(home, topics, self.group, LAG_AGE, timeout=0.0), len(topics)
-                self._trouble = ""
+                names = {consumer.topic for consumer in consumers}
+                self._lag, self._topics = lag, _ = Lag(topics, names, self.group, LAG_AGE, timeout=0.0), len(names)
+                self._error = ""
             try:
                 engine.run()
             finally:
                 with self._lock:
-                    self._before, self._engine, self._lag = self._counts(), None, None
+                    self._earlier, self._engine, self._lag = self._counts(), None, None
                 lag.close()
 
 

@@ -13,7 +13,7 @@ __all__ = ["job_factory"]
 
 
 def job_factory(config: ServiceConfig, say: Callable[[str], None]) -> Callable[[Kind, Any], Job]:
-    """Give what makes the jobs of a service.
+    """Return a function that makes the jobs of a service.
 
     Args:
         say: takes one line for people.

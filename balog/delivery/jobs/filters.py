@@ -21,7 +21,7 @@ BATCH = Batching(events=1000, age=0.05)
 
 
 def make_selection(config: Filter) -> EventFilter:
-    """Give what a filter takes and makes.
+    """Return what a filter takes and makes.
 
     Raises:
         ConfigError: an expression that is none, or members that don't fit together; ``path`` says which.
@@ -47,26 +47,26 @@ class FilterJob(EngineJob):
     """
 
     def __init__(
-        self, config: Filter, home_url: str, say: Callable[[str], None], *, lease: float = DEFAULT_LEASE
+        self, config: Filter, topics_url: str, say: Callable[[str], None], *, lease: float = DEFAULT_LEASE
     ) -> None:
-        super().__init__("filter", config.name, home_url, say, batch=BATCH.events, lease=lease)
+        super().__init__("filter", config.name, topics_url, say, batch=BATCH.events, lease=lease)
         if config.to in config.sources:
             raise ConfigError("is a topic that the filter reads; its events would go round without end", path="to")
         self._config = config
         self._selection = make_selection(config)
 
     def consumers(self) -> Sequence[SinkConsumer]:
-        """Give one of each source, called as the source."""
-        return [_Source(self._config, self._selection, topic, self._url, self.tell) for topic in self._config.sources]
+        """Return one of each source, called as the source."""
+        return [_Source(self._config, self._selection, topic, self._url, self.report) for topic in self._config.sources]
 
 
 class _Source(SinkConsumer):
     """Takes batches of one source and publishes what becomes of them."""
 
     def __init__(
-        self, config: Filter, selection: EventFilter, topic: str, home_url: str, say: Callable[[str], None]
+        self, config: Filter, selection: EventFilter, topic: str, topics_url: str, say: Callable[[str], None]
     ) -> None:
-        sink = TopicSinkConfig(url=home_url, topic=config.to, where=config.where, batch=BATCH)
+        sink = TopicSinkConfig(url=topics_url, topic=config.to, where=config.where, batch=BATCH)
         super().__init__(sink, topic, topic, say)
         self._selection = selection
 
@@ -90,15 +90,15 @@ class _Edge:
 
 
 def check_filters(document: ControlDocument) -> list[ConfigError]:
-    """Give all that is wrong with a document's filters, each with its path in the document.
+    """Return all that is wrong with a document's filters, each with its path in the document.
 
     Names that are there twice, expressions that are none, a topic named twice as a source, and filters whose events
     would come back to where they came from, by one filter or through several, whoever runs them.
     """
-    return list(_faults(document.filters))
+    return list(_problems(document.filters))
 
 
-def _faults(filters: Sequence[Filter]) -> Iterator[ConfigError]:
+def _problems(filters: Sequence[Filter]) -> Iterator[ConfigError]:
     names: set[str] = set()
     for number, config in enumerate(filters):
         place = f"$.filters[{number}]"
@@ -113,26 +113,26 @@ def _faults(filters: Sequence[Filter]) -> Iterator[ConfigError]:
         except ConfigError as error:
             yield ConfigError(error.reason, path=f"{place}.{error.path}")
     edges = [_Edge(source, config.to, number) for number, config in enumerate(filters) for source in config.sources]
-    told: set[int] = set()
+    reported: set[int] = set()
     for edge in edges:
-        way = _way_back(edge, edges)
-        if way is None or edge.number in told:
+        path = _find_cycle(edge, edges)
+        if path is None or edge.number in reported:
             continue
-        told |= {step.number for step in way}  # a circle is told of once, at the first filter in it
-        shown = " → ".join([way[0].source, *(step.to for step in way)])
+        reported |= {step.number for step in path}  # a circle is told of once, at the first filter in it
+        shown = " → ".join([path[0].source, *(step.to for step in path)])
         yield ConfigError(f"its events would go round without end: {shown}", path=f"$.filters[{edge.number}].to")
 
 
-def _way_back(first: _Edge, edges: Sequence[_Edge]) -> list[_Edge] | None:
-    """Give a shortest way that begins with an edge and ends where that begins; None when there is none."""
-    ways = [[first]]
+def _find_cycle(first: _Edge, edges: Sequence[_Edge]) -> list[_Edge] | None:
+    """Return a shortest way that begins with an edge and ends where that begins; None when there is none."""
+    paths = [[first]]
     seen = {first.to}
-    while ways:
-        way = ways.pop(0)
-        if way[-1].to == first.source:
-            return way
+    while paths:
+        path = paths.pop(0)
+        if path[-1].to == first.source:
+            return path
         for edge in edges:
-            if edge.source == way[-1].to and edge.to not in seen:
+            if edge.source == path[-1].to and edge.to not in seen:
                 seen.add(edge.to)
-                ways.append([*way, edge])
+                paths.append([*path, edge])
     return None

@@ -24,7 +24,7 @@ __all__ = ["TableJob", "check_table", "make_table_sink"]
 def make_table_sink(
     config: ClickHouseTable | YTsaurusTable, registry: str | None = None, options: Mapping[str, Any] | None = None
 ) -> SinkConfig:
-    """Give the sink that writes a table's events.
+    """Return the sink that writes a table's events.
 
     Args:
         registry: the place of the schemas that ClickHouse's columns are made of; balog's own types if none.
@@ -102,16 +102,16 @@ class TableJob(EngineJob):
     def __init__(
         self,
         config: ClickHouseTable | YTsaurusTable,
-        home_url: str,
+        topics_url: str,
         say: Callable[[str], None],
         registry: str | None = None,
         registry_options: Mapping[str, Any] | None = None,
         networks: Networks = ANYWHERE,
     ) -> None:
         self._sink = _guarded(make_table_sink(config, registry, registry_options), networks)
-        super().__init__("table", config.name, home_url, say, batch=self._sink.batch.events)
+        super().__init__("table", config.name, topics_url, say, batch=self._sink.batch.events)
         self._sources = config.sources
 
     def consumers(self) -> list[SinkConsumer]:
-        """Give one of each topic, called as its topic."""
-        return [SinkConsumer(self._sink, topic, topic, self.tell) for topic in self._sources]
+        """Return one of each topic, called as its topic."""
+        return [SinkConsumer(self._sink, topic, topic, self.report) for topic in self._sources]

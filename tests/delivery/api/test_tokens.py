@@ -30,7 +30,7 @@ def test_a_token_is_known_by_its_hash_alone(tmp_path: Path):
     token = made(tmp_path / "tokens.json", "ci")
 
     assert token.encode() not in (tmp_path / "tokens.json").read_bytes()
-    assert Tokens(tmp_path / "tokens.json").caller(f"Bearer {token}").name == "ci"
+    assert Tokens(tmp_path / "tokens.json").principal(f"Bearer {token}").name == "ci"
 
 
 def test_a_new_file_is_for_its_user_alone_and_an_old_one_keeps_its_mode(tmp_path: Path):
@@ -52,7 +52,7 @@ def test_what_is_no_token_is_refused(tmp_path: Path, header):
     made(tmp_path / "tokens.json", "ci")
 
     with pytest.raises(ApiError) as refused:
-        Tokens(tmp_path / "tokens.json").caller(header)
+        Tokens(tmp_path / "tokens.json").principal(header)
 
     assert status_of(refused) == 401
     assert "WWW-Authenticate" in refused.value.headers
@@ -60,7 +60,7 @@ def test_what_is_no_token_is_refused(tmp_path: Path, header):
 
 def test_rights_are_by_deed_and_by_type(tmp_path: Path):
     token = made(tmp_path / "tokens.json", "ci", "send", "read", types=("order*", "log"))
-    caller = Tokens(tmp_path / "tokens.json").caller(f"bearer {token}")
+    caller = Tokens(tmp_path / "tokens.json").principal(f"bearer {token}")
 
     assert [caller.is_for(name) for name in ("order", "order.paid", "log", "logs", "Order", "")] == [
         *(True, True, True),
@@ -74,19 +74,19 @@ def test_rights_are_by_deed_and_by_type(tmp_path: Path):
 
 
 def test_a_file_is_read_again_when_it_changed_and_a_bad_one_changes_nothing(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(tokens_module, "_LOOK", 0.0)
+    monkeypatch.setattr(tokens_module, "_REFRESH_SECONDS", 0.0)
     path, said = tmp_path / "tokens.json", []
     first = made(path, "first")
     tokens = Tokens(path, said.append)
     second = made(path, "second")
-    assert tokens.caller(f"Bearer {second}").name == "second"
+    assert tokens.principal(f"Bearer {second}").name == "second"
 
     path.write_text("{")
-    assert tokens.caller(f"Bearer {first}").name == "first"
+    assert tokens.principal(f"Bearer {first}").name == "first"
     assert (tokens.problem, len(said)) == (said[0], 1)
     path.write_text('{"tokens": []}')
     with pytest.raises(ApiError):
-        tokens.caller(f"Bearer {first}")
+        tokens.principal(f"Bearer {first}")
     assert tokens.problem == ""
 
 
@@ -132,15 +132,15 @@ def test_a_token_is_refused_from_the_moment_on_that_it_expires(tmp_path: Path, m
     add_token(path, entry)
     tokens = Tokens(path)
     monkeypatch.setattr(time, "time", lambda: now.timestamp() + 86_399)
-    assert tokens.caller(f"Bearer {token}").name == "ci"
+    assert tokens.principal(f"Bearer {token}").name == "ci"
     monkeypatch.setattr(time, "time", lambda: now.timestamp() + 86_400)
     with pytest.raises(ApiError, match="expired") as refused:
-        tokens.caller(f"Bearer {token}")
+        tokens.principal(f"Bearer {token}")
     assert status_of(refused) == 401
 
 
 def test_a_quota_is_spent_by_events_refilled_by_time_and_kept_when_the_file_changes(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(tokens_module, "_LOOK", 0.0)
+    monkeypatch.setattr(tokens_module, "_REFRESH_SECONDS", 0.0)
     clock = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     path = tmp_path / "tokens.json"
@@ -150,7 +150,7 @@ def test_a_quota_is_spent_by_events_refilled_by_time_and_kept_when_the_file_chan
 
     def spend(events: int) -> None:
         clock[0] += 0.001
-        tokens.caller(f"Bearer {token}").spend(events)
+        tokens.principal(f"Bearer {token}").spend(events)
 
     spend(9)
     spend(3)  # whole, since something was left

@@ -38,7 +38,7 @@ class FakeJob:
 
     def status(self):
         done, failed, trouble = self.bench.counts.get(self.name, (0, 0, ""))
-        return JobStatus(name=self.name, kind=self.kind, state=self.state, done=done, failed=failed, trouble=trouble)
+        return JobStatus(name=self.name, kind=self.kind, state=self.state, done=done, failed=failed, error=trouble)
 
 
 class Bench:
@@ -77,7 +77,7 @@ class Bench:
             say=self.said.append,
             poll=poll,
             drain=1.0,
-            kept=self.kept,
+            cache=self.kept,
         )
         applier.start()
         try:
@@ -137,7 +137,7 @@ def test_what_is_pushed_is_picked_up_without_a_restart(bench):
 def test_who_asks_waits_for_no_poll(bench):
     with bench.service(poll=600.0) as applier:
         bench.push({"streams": [{"name": "orders"}]})
-        assert applier.pick_up(1).number == 1
+        assert applier.await_version(1).number == 1
 
 
 def test_only_what_changed_is_stopped_and_what_is_gone_ends_last(bench):
@@ -428,13 +428,13 @@ def test_two_versions_that_came_close_are_both_taken_back(bench):
 def test_a_person_who_pushes_in_between_is_not_overruled(bench):
     bench.push(callbacks("a") | WATCHED)
     control = open_control(bench.place)
-    take_back = control.take_back
+    take_back = control.roll_back
 
     def late(*args, **options):
         bench.push(callbacks("mended") | WATCHED)
         return take_back(*args, **options)
 
-    control.take_back = late
+    control.roll_back = late
     with bench.service(control=control) as applier:
         bench.push(callbacks("b") | WATCHED)
         until(lambda: applier.status().number == 2)

@@ -95,8 +95,8 @@ class TestAddresses:
             assert state == ("applied" if is_name else "refused")
             if is_name:
                 desk.send_orders(1)
-                until(lambda: any("this machine" in job.trouble for job in desk.jobs))
-                reason = next(job.trouble for job in desk.jobs)
+                until(lambda: any("this machine" in job.error for job in desk.jobs))
+                reason = next(job.error for job in desk.jobs)
             assert "document_access.networks" in reason
             assert list(server.requests) == []
 
@@ -106,7 +106,7 @@ class TestAddresses:
             url = server.url.replace("127.0.0.1", "localhost")
             assert push(api, callbacks=[{**CALLBACK, "url": url, "private": True}])[0] == "applied"
             desk.send_orders(1)
-            until(lambda: any("document_access.networks" in job.trouble for job in desk.jobs))
+            until(lambda: any("document_access.networks" in job.error for job in desk.jobs))
             assert list(server.requests) == []
 
     def test_a_cluster_that_is_not_listed_is_not_applied(self, start):

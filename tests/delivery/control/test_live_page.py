@@ -117,7 +117,7 @@ def test_hostile_text_is_only_text(desk, api, open_page, monkeypatch):
     desk.topics.topic("orders").publish([Message("1", encode(event))])
     api("POST", "/v1/config", {"watch": {"events": 7}})
     monkeypatch.setattr(desk.applier, "service", HOSTILE)
-    desk.metrics.placed({(HOSTILE, 202, "topics"): 3, (HOSTILE, 422, ""): 1})
+    desk.metrics.count_events({(HOSTILE, 202, "topics"): 3, (HOSTILE, 422, ""): 1})
     hostile = {"service": HOSTILE, "reason": HOSTILE, "state": "refused"}
     desk.control.report(msgspec.structs.replace(desk.applier.status(), **hostile))
     desk.control.push(b'{"watch": {"events": 9}}', who=HOSTILE, message=HOSTILE)

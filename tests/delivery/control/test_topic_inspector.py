@@ -95,11 +95,11 @@ def test_a_topic_that_can_not_be_read_hides_no_other(home, inspector, until, tmp
     (file,) = (path for path in (tmp_path / "topics").iterdir() if path.stem == "good" and "-" not in path.suffix)
     file.with_stem("bad").write_bytes(b"no database at all" * 500)
     bad, good = until(
-        lambda: (views := inspector.topics()) and all(one.trouble or one.messages for one in views) and views
+        lambda: (views := inspector.topics()) and all(one.error or one.messages for one in views) and views
     )
 
-    assert "bad" in bad.trouble
-    assert (good.messages, good.trouble) == (3, "")
+    assert "bad" in bad.error
+    assert (good.messages, good.error) == (3, "")
 
 
 def test_a_home_that_can_not_be_listed_is_told(home, inspector, until, monkeypatch):
@@ -108,7 +108,7 @@ def test_a_home_that_can_not_be_listed_is_told(home, inspector, until, monkeypat
 
     monkeypatch.setattr(home, "names", fail)
     inspector.topics()
-    until(lambda: inspector.trouble == "no answer")
+    until(lambda: inspector.error == "no answer")
     assert inspector.topics() == []
 
 

@@ -65,7 +65,7 @@ def test_with_no_room_anywhere_events_are_refused_and_with_room_taken_again(tmp_
         let_grow(spare, 40)
         acked = ids(first) + await fill(intake)
         assert set(stored(topic)) | set(stored(spare)) == set(acked)
-        assert "the disk takes no more" in intake.trouble
+        assert "the disk takes no more" in intake.error
         let_grow(topic, None)
         let_grow(spare, None)
         while (await intake.put(more := batch(1)))[0].status != 202:

@@ -11,9 +11,9 @@ from balog.delivery.durable.executor import DaemonExecutor
 def test_a_call_gives_or_raises_what_it_gives_or_raises() -> None:
     async def test() -> None:
         workers = DaemonExecutor(2, "test")
-        assert await workers.run(lambda: 7).future == 7
+        assert await workers.submit(lambda: 7).future == 7
         with pytest.raises(ZeroDivisionError):
-            await workers.run(lambda: 1 // 0).future
+            await workers.submit(lambda: 1 // 0).future
         workers.close()
 
     asyncio.run(test())
@@ -23,9 +23,9 @@ def test_calls_are_done_beside_each_other_by_so_many_threads() -> None:
     async def test() -> None:
         workers = DaemonExecutor(3, "test")
         together = threading.Barrier(3)
-        names = [workers.run(lambda: (together.wait(10), threading.current_thread().name)[1]) for _ in range(3)]
+        names = [workers.submit(lambda: (together.wait(10), threading.current_thread().name)[1]) for _ in range(3)]
         assert len({await work.future for work in names}) == 3
-        many = [workers.run(lambda: threading.current_thread().name) for _ in range(50)]
+        many = [workers.submit(lambda: threading.current_thread().name) for _ in range(50)]
         assert len({await work.future for work in many}) <= 3
         workers.close()
 
@@ -37,13 +37,13 @@ def test_a_call_that_has_not_begun_can_be_withdrawn_and_never_begins() -> None:
         workers = DaemonExecutor(1, "test")
         done: list[str] = []
         gate = threading.Event()
-        first = workers.run(lambda: (gate.wait(10), done.append("first")))
-        second = workers.run(lambda: done.append("second"))
-        assert second.withdraw()
+        first = workers.submit(lambda: (gate.wait(10), done.append("first")))
+        second = workers.submit(lambda: done.append("second"))
+        assert second.cancel()
         gate.set()
         await first.future
-        assert not first.withdraw()
-        await workers.run(lambda: done.append("third")).future
+        assert not first.cancel()
+        await workers.submit(lambda: done.append("third")).future
         assert done == ["first", "third"]
         workers.close()
 
@@ -56,9 +56,9 @@ def test_an_answer_that_nobody_waits_for_harms_nobody() -> None:
 
     async def test() -> None:
         workers = DaemonExecutor(1, "test")
-        left = workers.run(lambda: gate.wait(10))
+        left = workers.submit(lambda: gate.wait(10))
         left.future.cancel()
-        workers.run(lambda: (gate.wait(10), ended.set()))
+        workers.submit(lambda: (gate.wait(10), ended.set()))
         workers.close()
 
     asyncio.run(test())

@@ -122,7 +122,7 @@ def test_an_id_that_comes_again_while_it_is_stored_has_the_same_fate() -> None:
             home.may_go_on.set()
             assert [placed.status for (placed,) in await asyncio.gather(*puts)] == [503] * 3
             home.down = ""
-            await until(lambda: not intake._lanes["order"].retry_after)
+            await until(lambda: not intake._writers["order"].retry_after)
             assert (await intake.put([one])) == [
                 IntakeResult(status=202, store="topics", stream="order", topic="order")
             ]
@@ -142,14 +142,14 @@ def test_while_the_topics_fail_events_are_in_the_fallback_and_go_back_in_order(k
                 assert {one.store for one in await intake.put(events[n : n + 10])} == {"fallback"}
             assert stored(spare, "fallback--order") == ids(events[10:50])
             assert intake.state().topics["order"].backlog == 40
-            assert "on fire" in intake.state().topics["order"].trouble
-            assert not intake.trouble
+            assert "on fire" in intake.state().topics["order"].error
+            assert not intake.error
             home.down = ""
             await intake.put(events[50:])
             await until(lambda: intake.state().topics["order"].store == "topics")
             assert home.stored == ids(events)
             assert {one.key for one in home.topic("order").peek(100)} == {"r"}
-            assert (intake.state().backlog, intake.state().topics["order"].trouble) == (0, "")
+            assert (intake.state().backlog, intake.state().topics["order"].error) == (0, "")
             assert [one.store for one in await intake.put([accepted()])] == ["topics"]
 
     run(test())
@@ -201,14 +201,14 @@ def test_when_no_store_takes_it_nothing_is_kept_and_it_goes_on_afterwards(with_f
             assert {(one.status, one.store) for one in placed} == {(503, "")}
             assert "the disk takes no more" in placed[0].reason
             assert placed[0].retry_after >= 1
-            assert "the disk takes no more" in intake.trouble
+            assert "the disk takes no more" in intake.error
             assert intake.state().in_flight_bytes == 0
             home.down = spare.down = ""
             while (await intake.put(events))[0].status != 202:
                 await asyncio.sleep(0.02)
             await until(lambda: intake.state().topics["order"].store == "topics")
             assert home.stored == ids(events)
-            assert not intake.trouble
+            assert not intake.error
 
     run(test())
 
@@ -236,7 +236,7 @@ def test_with_no_room_in_the_fallback_the_topics_take_events_again_past_its_back
 def test_topics_that_hang_slow_one_batch_and_no_event_is_there_twice(keeps_ids: bool) -> None:
     async def test() -> None:
         home, spare = FailingTopics(keeps_ids), FailingTopics()
-        async with running(home, spare, patience=0.1) as intake:
+        async with running(home, spare, timeout=0.1) as intake:
             home.may_go_on.clear()
             events = [accepted(n) for n in range(5)]
             for one in events:
@@ -402,7 +402,7 @@ def test_what_the_topics_do_not_take_before_the_end_goes_to_the_fallback_and_bac
     async def test() -> None:
         home, spare = FailingTopics(), FailingTopics()
         events = [accepted(n) for n in range(9)]
-        async with running(home, spare, patience=30) as intake:
+        async with running(home, spare, timeout=30) as intake:
             home.may_go_on.clear()
             puts = [asyncio.ensure_future(intake.put([one])) for one in events]
             await until(lambda: intake.state().in_flight == 9)
@@ -421,7 +421,7 @@ def test_a_stop_tells_which_events_nobody_was_told_are_durable() -> None:
     async def test() -> None:
         home = FailingTopics()
         events = [accepted(n) for n in range(6)]
-        async with running(home, patience=30) as intake:
+        async with running(home, timeout=30) as intake:
             home.may_go_on.clear()
             puts = [asyncio.ensure_future(intake.put(events[:3]))]
             await until(lambda: intake.state().in_flight == 3)
@@ -439,7 +439,7 @@ def test_a_stop_is_over_in_time_also_when_both_homes_hang() -> None:
     async def test() -> None:
         home, spare = FailingTopics(), FailingTopics()
         events = [accepted(n) for n in range(6)]
-        async with running(home, spare, patience=30) as intake:
+        async with running(home, spare, timeout=30) as intake:
             home.may_go_on.clear()
             spare.may_go_on.clear()
             put = asyncio.ensure_future(intake.put(events))
@@ -471,7 +471,7 @@ def test_what_another_had_in_hand_when_it_was_killed_is_waited_for() -> None:
 
 
 def test_a_fallback_that_cannot_be_read_at_the_start_is_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("balog.delivery.durable.intake._LIST_AGAIN", 0.01)
+    monkeypatch.setattr("balog.delivery.durable.intake._BACKLOG_RETRY_SECONDS", 0.01)
 
     async def test() -> None:
         home, spare = FailingTopics(), FailingTopics()
@@ -484,11 +484,11 @@ def test_a_fallback_that_cannot_be_read_at_the_start_is_read_later(monkeypatch: 
 
         spare.names = fail  # type: ignore[method-assign]
         async with running(home, spare) as intake:
-            assert "fallback can't be read" in intake.trouble
+            assert "fallback can't be read" in intake.error
             assert (await intake.put([accepted(1)]))[0].store == "topics"
             spare.names = names  # type: ignore[method-assign]
             await until(lambda: early.event.header.id in stored(home))
-            assert not intake.trouble
+            assert not intake.error
 
     run(test())
 
@@ -501,9 +501,9 @@ def test_a_refusal_is_no_trouble_for_ever(monkeypatch: pytest.MonkeyPatch) -> No
         async with running(home) as intake:
             home.down = "on fire"
             await intake.put([accepted()])
-            assert intake.trouble == "on fire"
-            monkeypatch.setattr("balog.delivery.durable.intake._REFUSED", 0.0)
-            assert intake.trouble == ""
+            assert intake.error == "on fire"
+            monkeypatch.setattr("balog.delivery.durable.intake._RECENT_SECONDS", 0.0)
+            assert intake.error == ""
 
     run(test())
 
@@ -523,7 +523,7 @@ def test_types_without_end_keep_few_topics_open() -> None:
 def test_what_a_topic_took_after_it_was_given_up_is_a_duplicate_when_it_comes_again() -> None:
     async def test() -> None:
         home = FailingTopics(keeps_ids=False)
-        async with running(home, patience=0.05) as intake:
+        async with running(home, timeout=0.05) as intake:
             one = accepted()
             home.may_go_on.clear()
             assert [placed.status for placed in await intake.put([one])] == [503]
@@ -540,7 +540,7 @@ def test_what_a_topic_took_after_it_was_given_up_is_a_duplicate_when_it_comes_ag
 def test_what_the_fallback_took_after_it_was_given_up_is_moved_and_there_once() -> None:
     async def test() -> None:
         home, spare = FailingTopics(keeps_ids=False), FailingTopics()
-        async with running(home, spare, patience=0.05) as intake:
+        async with running(home, spare, timeout=0.05) as intake:
             one = accepted()
             home.down = "down"
             spare.may_go_on.clear()
@@ -558,7 +558,7 @@ def test_what_the_fallback_took_after_it_was_given_up_is_moved_and_there_once() 
 def test_what_a_topic_refused_after_it_was_given_up_is_a_dead_letter() -> None:
     async def test() -> None:
         home, spare = FailingTopics(keeps_ids=False), FailingTopics()
-        async with running(home, spare, patience=0.05) as intake:
+        async with running(home, spare, timeout=0.05) as intake:
             one, other = accepted(), accepted(1)
             home.refused = {one.event.header.id}
             home.may_go_on.clear()
@@ -583,7 +583,7 @@ def test_a_fallback_that_hands_nothing_out_yet_is_not_asked_without_a_pause(monk
             return receive(*given, **named) if len(asked) > 5 else []
 
         monkeypatch.setattr(waiting, "receive", nothing_yet)
-        monkeypatch.setattr("balog.delivery.durable.topic_writer._NOTHING_YET", 0.1)
+        monkeypatch.setattr("balog.delivery.durable.topic_writer._EMPTY_PAUSE", 0.1)
         async with running(home, spare) as intake:
             await asyncio.sleep(0.25)
             assert len(asked) <= 4

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.delivery.document import ControlDocument, EventStream
-from balog.delivery.durable.router import FAILED, UNTYPED, Route, StreamRouter, route_problems, topic_for_type
+from balog.delivery.durable.router import (
+    FAILED_EVENTS_TOPIC,
+    UNTYPED_TOPIC,
+    Route,
+    StreamRouter,
+    route_problems,
+    topic_for_type,
+)
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.topics.base import check_name
@@ -29,8 +36,8 @@ def test_without_streams_each_type_has_a_topic_of_its_own() -> None:
 
 
 def test_what_names_no_type_goes_to_events() -> None:
-    assert StreamRouter(ControlDocument()).route(event(None, None)).topic == UNTYPED
-    assert StreamRouter(ControlDocument()).route(event(17)).topic == UNTYPED
+    assert StreamRouter(ControlDocument()).route(event(None, None)).topic == UNTYPED_TOPIC
+    assert StreamRouter(ControlDocument()).route(event(17)).topic == UNTYPED_TOPIC
 
 
 def test_the_first_stream_that_takes_an_event_has_it() -> None:
@@ -83,7 +90,9 @@ def test_types_without_end_are_not_all_remembered() -> None:
 
 
 TYPES = (
-    st.text() | st.text(alphabet=string.ascii_letters + "._-") | st.sampled_from([UNTYPED, FAILED, ".", "a.b", "a_b"])
+    st.text()
+    | st.text(alphabet=string.ascii_letters + "._-")
+    | st.sampled_from([UNTYPED_TOPIC, FAILED_EVENTS_TOPIC, ".", "a.b", "a_b"])
 )
 
 
@@ -101,7 +110,7 @@ def test_the_name_of_an_escaped_topic_is_no_way_into_it() -> None:
     escaped = topic_for_type("a b")
     assert escaped.startswith("a_b--")
     assert topic_for_type(escaped) != escaped
-    assert FAILED not in {topic_for_type(FAILED), topic_for_type(UNTYPED)}
+    assert FAILED_EVENTS_TOPIC not in {topic_for_type(FAILED_EVENTS_TOPIC), topic_for_type(UNTYPED_TOPIC)}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +119,7 @@ def test_the_name_of_an_escaped_topic_is_no_way_into_it() -> None:
         (EventStream(name="a", where="payload.x ="), "$.streams[0].where"),
         (EventStream(name="a", key="("), "$.streams[0].key"),
         (EventStream(name="a", versions="one"), "$.streams[0].versions"),
-        (EventStream(name="a", topic=FAILED), "$.streams[0].topic"),
+        (EventStream(name="a", topic=FAILED_EVENTS_TOPIC), "$.streams[0].topic"),
     ],
 )
 def test_what_is_wrong_with_a_stream_is_told_with_its_place(stream: EventStream, path: str) -> None:

@@ -94,10 +94,10 @@ class TestJob:
         server.stop()
         publish(home, "orders", {"cls_type": "order", "n": 1})
         job = start(table(server))
-        wait_until(lambda: "cannot connect" in job.status().trouble)
+        wait_until(lambda: "cannot connect" in job.status().error)
         server.start()
         wait_until(lambda: job.status().done == 1)
-        assert (job.status().trouble, job.status().dead) == ("", 0)
+        assert (job.status().error, job.status().dead) == ("", 0)
 
     def test_rows_go_to_ytsaurus(self, home, start, monkeypatch):
         monkeypatch.setenv("BALOG_TEST_TOKEN", TOKEN)
@@ -125,12 +125,12 @@ class TestJob:
         monkeypatch.setattr(engine_jobs, "FIRST_PAUSE", 0.05)
         (tmp_path / "orders.sqlite").write_bytes(b"no database" * 1000)
         job = start(table(server))
-        wait_until(lambda: "orders" in job.status().trouble)
+        wait_until(lambda: "orders" in job.status().error)
         assert job.status().state == "running"
         (tmp_path / "orders.sqlite").unlink()
         publish(home, "orders", {"cls_type": "order", "n": 1})
         wait_until(lambda: job.status().done == 1)
-        assert job.status().trouble == ""
+        assert job.status().error == ""
 
     def test_a_stopped_job_counts_what_it_did(self, home, server, start):
         publish(home, "orders", {"cls_type": "order", "n": 1})

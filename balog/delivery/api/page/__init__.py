@@ -15,7 +15,7 @@ __all__ = ["page"]
 
 @lru_cache(maxsize=1)
 def page() -> tuple[bytes, dict[str, str]]:
-    """Give the page, and the headers of its answer: a policy under which only its own script runs."""
+    """Return the page, and the headers of its answer: a policy under which only its own script runs."""
     parts = {name: _text(name) for name in ("index.html", "style.css", "script.js")}
     text = parts["index.html"].replace("/*style*/", parts["style.css"]).replace("/*script*/", parts["script.js"])
     policy = (

@@ -119,7 +119,7 @@ class CallbackJob:
             failed=loop.failed,
             dead=loop.dead,
             lag=loop.lag,
-            trouble=error,
+            error=error,
         )
 
     def _run(self) -> None:

@@ -43,7 +43,7 @@ def test_nothing_more_is_posted_and_its_events_wait(house, receiver):
     assert len(receiver.requests) == 1
     assert (house.group().pending, house.dead()) == (20, [])
     reason = f"{receiver.url[7:]} answered 410, so it is disabled; see to it, then: balog callbacks enable partner"
-    assert job.status().trouble == reason
+    assert job.status().error == reason
     assert house.said == [f"callback partner: {reason}"]
 
 
@@ -52,7 +52,7 @@ def test_it_stays_so_over_a_restart(house, receiver):
     disable(house, receiver).stop(5)
     again = house.start(receiver.url, concurrency=1)
     wait_for(lambda: again.status().state == "disabled")
-    assert "answered 410" in again.status().trouble
+    assert "answered 410" in again.status().error
     again.stop(5)
     assert len(receiver.requests) == 1
 

@@ -44,7 +44,7 @@ class TestRequests:
         all_done(house, job, 100)
         assert sorted(posted(receiver)) == sorted(ids)
         status = job.status()
-        assert (status.state, status.taken, status.failed, status.dead, status.trouble) == ("running", 100, 0, 0, "")
+        assert (status.state, status.taken, status.failed, status.dead, status.error) == ("running", 100, 0, 0, "")
 
     def test_with_one_request_at_once_they_keep_the_order_of_the_topic(self, house, receiver):
         ids = house.numbered(100)
@@ -157,7 +157,7 @@ class TestSignatures:
         new.write_text(KEYS[1])
         wait_for(lambda: verifies(KEYS[1]))
         new.write_text("no key")
-        wait_for(lambda: "secrets[0]: is not a key" in job.status().trouble)
+        wait_for(lambda: "secrets[0]: is not a key" in job.status().error)
         assert verifies(KEYS[1])
 
 
@@ -279,12 +279,12 @@ class TestBreaker:
         wait_for(lambda: job._loop.breaker.is_open)
         wait_for(lambda: job.status().failed >= breaker.THRESHOLD + 2)
         status = job.status()
-        assert status.trouble == f"{receiver.url[7:]}: cannot connect: Connection refused"
+        assert status.error == f"{receiver.url[7:]}: cannot connect: Connection refused"
         assert status.failed < 50
         receiver.start()
         all_done(house, job, 300)
         assert sorted(set(posted(receiver))) == sorted(ids)
-        assert job.status().trouble == ""
+        assert job.status().error == ""
         assert house.said[0].endswith("Connection refused; trying again, its events stay in the topic")
         assert "callback partner: takes events again" in house.said
 
@@ -327,9 +327,9 @@ class TestTrouble:
         with monkeypatch.context() as broken:
             broken.setattr(job._loop.in_flight, "receive", fail)
             house.numbered(10)
-            wait_for(lambda: job.status().trouble == "the disk is away")
+            wait_for(lambda: job.status().error == "the disk is away")
         all_done(house, job, 10)
-        assert job.status().trouble == ""
+        assert job.status().error == ""
         assert house.said == ["callback partner: the disk is away; trying again"]
 
     def test_a_mistake_of_its_own_ends_nothing(self, house, receiver, monkeypatch):
