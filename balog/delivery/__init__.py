@@ -1,4 +1,4 @@
-"""The event service: takes typed events over HTTP, keeps them, routes, filters and calls back; and its client."""
+"""The event service, which accepts events over HTTP, stores, routes, filters and delivers them; and its client."""
 
 from balog.delivery.client import Client, DeliveryError
 

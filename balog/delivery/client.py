@@ -1,4 +1,4 @@
-"""Sending events to an event service from Python."""
+"""The client that sends events to an event service."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _SHORTEST_TIMEOUT = 0.05  # seconds for an answer, when the time is all but over
 
 
 class DeliveryError(BalogError):
-    """The service did not say of every event what became of it.
+    """The service did not acknowledge every event.
 
     Attributes:
-        acks: what it said, by the place of the event in what was sent.
-        unsent: the events that it said nothing of. It may have taken some of them: sent again, with their ids, they
+        acks: the answers received, by the index of the event.
+        unsent: the events without an answer. The service may have stored some of them. Sent again with their ids, they
             are stored once.
-        retryable: whether sending them again can help.
+        retryable: whether a retry can help.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class DeliveryError(BalogError):
 
 
 class _Parts(NamedTuple):
-    """``parent`` is kept as it is: whatever it does at its end would be done to the parent's files, too."""
+    """The connection and queue of one process. ``parent`` is never closed: that would change the parent's files."""
 
     pid: int
     api: ServiceApi
@@ -60,8 +60,9 @@ class _Parts(NamedTuple):
 
 
 class Client:
-    """Sends events to ``balog serve``. Any thread may call, and a child of a fork, which sends for itself. Use it as
-    a context, or ``close`` it.
+    """Sends events to ``balog serve``. Thread-safe; a forked child opens its own connections.
+
+    Use it as a context manager, or ``close`` it.
 
     ::
 
@@ -69,20 +70,20 @@ class Client:
             client.publish({"cls_type": "order", "version": "1.0.0", "price": 12})
             [ack] = client.send([{"cls_type": "order", "version": "1.0.0", "price": 12}])
 
-    ``publish`` puts into a queue and never waits; ``send`` waits until the service has said of each event what became
-    of it. A payload becomes an event here, with an id, so that it is stored once however often it has to be sent.
+    ``publish`` queues an event and returns at once; ``send`` waits until the service has answered for each event. The
+    client turns a payload into an event with an id, so that retries store it once.
 
     Args:
-        url: where the service is.
-        token: its bearer token.
-        spool: a folder where published events wait while the service is away, also for the next process. Without one
-            at most 16 MiB wait in memory, and more are dropped and counted.
-        gzip: compress what is sent.
-        timeout: seconds for connecting, and for each wait for an answer.
-        ca_file: PEM file of the authorities to trust instead of the system's.
+        url: URL of the service.
+        token: bearer token.
+        spool: folder that holds published events while the service is unreachable, also across processes. Without a
+            spool, at most 16 MiB wait in memory; further events are dropped and counted.
+        gzip: compress requests.
+        timeout: seconds to connect, and to wait for each answer.
+        ca_file: PEM file of the trusted authorities, instead of the system's.
 
     Raises:
-        ConfigError: a URL that is none, a token that is not there, a spool that can't be used.
+        ConfigError: not a URL, a missing token, or an unusable spool.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class Client:
 
     @property
     def _parts(self) -> _Parts:
-        """What sends. A child of a fork has neither the threads of its parent, nor may it use its connections."""
+        """The parts of this process. A forked child has no threads of its parent, and must not use its connections."""
         if self._opened.pid != os.getpid():
             with self._lock:
                 if self._opened.pid != os.getpid():
@@ -121,19 +122,19 @@ class Client:
         return self._opened
 
     def publish(self, item: Event | Mapping[str, Any]) -> str:
-        """Queue an event, or a payload with its ``cls_type`` and return the event's id.
+        """Queue an event, or a payload with its ``cls_type``, and return the event's id.
 
         Raises:
-            ConfigError: a payload without a ``cls_type``.
+            ConfigError: the payload has no ``cls_type``.
         """
         event = _event_of(item)
         self._parts.queue.put(Delivery(event, encode(event)))
         return event.header.id
 
     def flush(self, timeout: float = _CLOSE_SECONDS) -> int:
-        """Wait until the service has all that was published and return the number of events that it has not.
+        """Wait until the service has stored all published events, and return the number of those that it has not.
 
-        Those wait on, in memory or in the spool. What it refused is not waited for; see ``stats``.
+        The remaining events stay in memory or in the spool. Rejected events do not count; see ``stats``.
 
         Args:
             timeout: seconds.
@@ -148,26 +149,26 @@ class Client:
 
     @property
     def stats(self) -> SinkStats:
-        """What became of the events that were published, in numbers."""
+        """The counters of published events."""
         return self._parts.queue.stats().get(self._config.name, SinkStats())
 
     def send(
         self, items: Iterable[Event | Mapping[str, Any]], timeout: float = 30.0, *, keep_failed: bool = True
     ) -> list[Item]:
-        """Send events, or payloads with their ``cls_type``, and wait until the service has said what became of each.
+        """Send events, or payloads with their ``cls_type``, and wait for the service's answer to each.
 
-        What it has no room for, and what finds no service, is sent again, with backoff or after the time that the
-        service asks for, until ``timeout`` seconds have passed.
+        Events that the service has no room for are retried, also while it is unreachable: with backoff, or after the
+        time that the service requests, for up to ``timeout`` seconds.
 
         Args:
-            keep_failed: the service keeps what it refuses, in the topic ``failed_events``.
+            keep_failed: the service stores rejected events in the topic ``failed_events``.
 
         Returns:
-            an ``Item`` for each, in their order: 202 is taken and durable, anything else refused, with its reason.
+            An ``Item`` for each event, in order. Status 202 means stored; any other status is a rejection.
 
         Raises:
-            DeliveryError: of some events nothing is known yet.
-            ConfigError: a payload without a ``cls_type``.
+            DeliveryError: there is no answer for some events.
+            ConfigError: a payload has no ``cls_type``.
         """
         events = [_event_of(item) for item in items]
         bodies = [encode(event) for event in events]
@@ -201,7 +202,7 @@ class Client:
     def _send_once(
         self, bodies: Sequence[bytes], pending: Sequence[int], acks: dict[int, Item], keep_failed: bool, until: float
     ) -> float | None:
-        """Send what is left, note what is known now and return the seconds that the service asked to wait, if it did."""
+        """Send the pending events and record the answers. Return the seconds that the service asks to wait."""
         asked: float | None = None
         parts = _split(bodies, pending)
         while parts:
@@ -231,7 +232,7 @@ class Client:
         return asked
 
     def close(self, timeout: float = _CLOSE_SECONDS) -> int:
-        """Send what is queued, for at most ``timeout`` seconds, spool the rest and return the number of lost events."""
+        """Send queued events for at most ``timeout`` seconds and spool the rest. Return the number of lost events."""
         stats = self._parts.queue.close(timeout)
         self._parts.api.close()
         return sum(found.lost for found in stats.values())
@@ -253,7 +254,7 @@ def _event_of(item: Event | Mapping[str, Any]) -> Event:
 
 
 def _split(bodies: Sequence[bytes], pending: Sequence[int]) -> list[list[int]]:
-    """Cut what is left into requests."""
+    """Split pending events into requests."""
     parts: list[list[int]] = []
     size = 0
     for number in pending:

@@ -1,4 +1,4 @@
-"""The document that says what a service does: streams, filters, tables and callbacks, versioned as one."""
+"""The control document: the streams, filters, tables and callbacks of a service, versioned as one document."""
 
 from __future__ import annotations
 
@@ -32,32 +32,31 @@ Name = Annotated[
         description="1 to 100 letters, digits, '.', '_' or '-', no dot in front.",
     ),
 ]
-_Where = Annotated[str, Meta(min_length=1, description="Takes only events for which this expression is true.")]
+_Where = Annotated[str, Meta(min_length=1, description="Only events for which this expression is true.")]
 
 
 class EventStream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Which events go to which topic. An event goes to the first stream that takes it.
+    """Routes events to a topic. An event goes to the first stream that matches it.
 
-    What no stream takes goes to the topic that is named after its ``cls_type``, so that a new type needs no ticket.
+    An event without a matching stream goes to the topic named after its ``cls_type``, so new types need no config.
     """
 
     name: Name
     types: Annotated[
-        tuple[str, ...], Meta(min_length=1, description="cls_type of the events that it takes; globs with * and ?.")
+        tuple[str, ...], Meta(min_length=1, description="cls_type of the matching events; globs with * and ?.")
     ] = ("*",)
     where: _Where | None = None
-    topic: Annotated[Name, Meta(description="The topic; the stream's own name if none.")] | None = None
-    versions: Annotated[str, Meta(description="Versions of the types that are taken, such as '>=1.0,<2'.")] | None = (
-        None
-    )
+    topic: Annotated[Name, Meta(description="The topic; the stream's name if omitted.")] | None = None
+    versions: Annotated[str, Meta(description="Matching versions of the types, such as '>=1.0,<2'.")] | None = None
     key: (
-        Annotated[str, Meta(min_length=1, description="An expression: events of one value keep their order.")] | None
+        Annotated[str, Meta(min_length=1, description="An expression: events with the same value keep their order.")]
+        | None
     ) = None
     rate: Annotated[float, Meta(gt=0, description="Events per second at most; 429 above it.")] | None = None
 
 
 class Filter(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """A topic made of others: merged, those that meet a condition, as they are or only parts of them."""
+    """Derives a topic from others: merges them, selects events, and optionally changes their payloads."""
 
     name: Name
     sources: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100, description="The topics that it reads.")]
@@ -66,7 +65,7 @@ class Filter(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     select: (
         Annotated[
             dict[str, str],
-            Meta(min_length=1, description="The new payload: each field with the expression that gives it."),
+            Meta(min_length=1, description="The new payload: an expression for each field."),
         ]
         | None
     ) = None
@@ -74,7 +73,7 @@ class Filter(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     version: Annotated[str, Meta(min_length=1, description="Its version; with select.")] | None = None
     engine: Annotated[
         Literal["service", "spark"],
-        Meta(description="Who runs it: the service, or `balog filter --config` with Spark."),
+        Meta(description="What runs it: the service, or `balog filter --config` with Spark."),
     ] = "service"
 
 
@@ -84,15 +83,16 @@ class _Tables(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag
 
 
 class LoadedTable(_Tables, tag="load", frozen=True, kw_only=True):
-    """Tables that ``balog load`` makes of topics, with Spark: Hive layout, Iceberg, Delta."""
+    """Tables that ``balog load`` writes from topics, with Spark: Hive layout, Iceberg, Delta."""
 
     to: Annotated[
-        str, Meta(min_length=1, description="What `balog load --tables` takes: a folder, hive:…, iceberg:…, delta:….")
+        str,
+        Meta(min_length=1, description="The argument of `balog load --tables`: a folder, hive:…, iceberg:…, delta:…."),
     ]
 
 
 class ClickHouseTable(_Tables, tag="clickhouse", frozen=True, kw_only=True):
-    """Tables in ClickHouse, one a type, written by the service."""
+    """Tables in ClickHouse, one for each type, written by the service."""
 
     where: _Where | None = None
     url: Url
@@ -106,7 +106,7 @@ class ClickHouseTable(_Tables, tag="clickhouse", frozen=True, kw_only=True):
 
 
 class YTsaurusTable(_Tables, tag="ytsaurus", frozen=True, kw_only=True):
-    """Tables in YTsaurus, one a type, written by the service; needs the extra ``ytsaurus``."""
+    """Tables in YTsaurus, one for each type, written by the service; needs the extra ``ytsaurus``."""
 
     where: _Where | None = None
     proxy: Annotated[str, Meta(min_length=1, description="The cluster's proxy.")]
@@ -120,47 +120,46 @@ AnyTable = LoadedTable | ClickHouseTable | YTsaurusTable
 
 
 class Callback(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Events of a topic, posted to an endpoint as Standard Webhooks says."""
+    """Posts the events of a topic to an endpoint, as Standard Webhooks."""
 
     name: Name
     source: Annotated[Name, Meta(description="The topic that it reads.")]
     url: Url | Secret
     where: _Where | None = None
     secrets: Annotated[
-        tuple[Secret, ...], Meta(max_length=5, description="Keys that sign; the first is the newest, all are used.")
+        tuple[Secret, ...],
+        Meta(max_length=5, description="Signing keys, the newest first; each request is signed with all."),
     ] = ()
     headers: Headers = msgspec.field(default_factory=dict)
-    per: Annotated[Literal["event", "batch"], Meta(description="What a request carries.")] = "event"
+    per: Annotated[Literal["event", "batch"], Meta(description="The content of a request.")] = "event"
     concurrency: Annotated[
-        int, Meta(ge=1, le=64, description="Requests at once; with 1 events go in the topic's order, but for retries.")
+        int, Meta(ge=1, le=64, description="Concurrent requests; 1 keeps the topic's order, except for retries.")
     ] = 4
     batch: Batching = Batching(events=100, age=1.0)
     retry: Retrying = Retrying(first=5.0, longest=3600.0)
     give_up: Annotated[
-        float, Meta(gt=0, le=30 * 86_400, description="Seconds after an event came until it becomes a dead letter.")
+        float, Meta(gt=0, le=30 * 86_400, description="Seconds after its arrival until an event becomes a dead letter.")
     ] = 3 * 86_400.0
     timeout: Timeout = 15.0
     ca_file: CaFile | None = None
     private: Annotated[bool, Meta(description="Allow addresses of private networks and of this machine.")] = False
-    disabled: Annotated[bool, Meta(description="Keep its place in the topic, and send nothing.")] = False
+    disabled: Annotated[bool, Meta(description="Keep the position in the topic, and send nothing.")] = False
 
 
 class RollbackPolicy(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """When a service takes a new version back by itself: failures rose clearly, of what came in or of a job."""
+    """When a service rolls a new version back by itself: the failures of the intake or of a job rose significantly."""
 
-    enabled: Annotated[bool, Meta(description="Whether it does so at all.")] = True
+    enabled: Annotated[bool, Meta(description="Roll back automatically.")] = True
     window: Annotated[
         float,
-        Meta(ge=1, le=3600, description="Seconds that a new version is watched, and compared with as many before."),
+        Meta(ge=1, le=3600, description="Seconds to watch a new version, compared with as many before."),
     ] = 60.0
-    events: Annotated[int, Meta(ge=1, description="Nothing is judged by fewer events than this.")] = 50
-    rise: Annotated[
-        float, Meta(gt=0, le=1, description="By how much the share of failures has risen at least: 0.1 is 10 of 100.")
-    ] = 0.1
+    events: Annotated[int, Meta(ge=1, description="The least number of events for a decision.")] = 50
+    rise: Annotated[float, Meta(gt=0, le=1, description="The least rise of the failure rate: 0.1 is 10 of 100.")] = 0.1
 
 
 class ControlDocument(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """All that a service does at run time. The empty document is valid: each type has a topic of its own."""
+    """The control document of a service. The empty document is valid: each type has a topic of its own."""
 
     streams: tuple[EventStream, ...] = ()
     filters: tuple[Filter, ...] = ()

@@ -1,4 +1,4 @@
-"""The whole service in one process, for a laptop, a test or a CI job: all that it stands on is in one folder."""
+"""The whole service in one process, for a laptop, a test or a CI job. All its data is in one folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAX_EVENTS = 100_000
 
 
 class FailedEvent(Struct):
-    """What was refused: its type and version, where they could be read, each fault, and the bytes that were sent."""
+    """A rejected event: its type and version if they could be read, each problem, and the bytes that were sent."""
 
     problems: tuple[Problem, ...]
     data: bytes
@@ -45,7 +45,7 @@ class FailedEvent(Struct):
 
 
 class Micro:
-    """A service with everything it stands on, in one folder. Use it as a context.
+    """A service with all its data in one folder. Use it as a context manager.
 
     ::
 
@@ -55,19 +55,18 @@ class Micro:
             [order] = micro.events("order")
 
     Args:
-        registry: folder or URL of the schemas. Without one, events of types that nobody has described are taken.
-        document: what the service does, as a struct, or the file that has it; each type has a topic of its own when
-            omitted.
-        data: where topics and versions of the document are kept; a folder that goes away at the end when omitted.
-        listen: HOST:PORT; a free port of this machine when omitted.
+        registry: folder or URL of the schemas. Without a registry, events of unknown types are accepted.
+        document: the control document as a struct or a file. If omitted, each type has a topic of its own.
+        data: folder of the topics and the document's versions; a temporary folder if omitted.
+        listen: HOST:PORT; a free port of this machine if omitted.
 
     Attributes:
-        url: where it listens.
-        client: sends events there.
-        topics: the home of its topics.
+        url: URL of the service.
+        client: a client of the service.
+        topics: the topics of the service.
 
     Raises:
-        ConfigError: a document or an address that can't be.
+        ConfigError: the document or the address is not valid.
         MissingExtraError: packages of the extra ``serve`` are not installed.
     """
 
@@ -124,18 +123,18 @@ class Micro:
             self._clean()
 
     def events(self, cls_type: str | None = None, *, topic: str | None = None) -> list[Event]:
-        """Return the events that were taken, in the order of their topics' names, then of their coming.
+        """Return the accepted events, ordered by topic and arrival.
 
         Args:
-            cls_type: only those of this type.
-            topic: only those of this topic.
+            cls_type: only events of this type.
+            topic: only events of this topic.
         """
         names = [name for name in self.topics.names() if name != FAILED_EVENTS] if topic is None else [topic]
         found = (event for name in names for event in self._read(name))
         return [event for event in found if cls_type is None or event.cls_type == cls_type]
 
     def taken(self) -> Counter[str]:
-        """Count what was taken since it started, by stream."""
+        """Return the number of accepted events by stream, since the start."""
         counts: Counter[str] = Counter()
         for (stream, status, _), count in self._service.metrics.outcomes().items():
             if status == "202":
@@ -143,19 +142,19 @@ class Micro:
         return counts
 
     def failed(self) -> list[FailedEvent]:
-        """Return what was refused."""
+        """Return the rejected events."""
         return [msgspec.convert(event.payload, FailedEvent) for event in self._read(FAILED_EVENTS)]
 
     def reset(self) -> None:
-        """Forget all events: from now on, only those that come later are given."""
+        """Forget all events: from now on, only later ones are returned."""
         for name in self.topics.names():
             self._seen.update(event.header.id for event in self._read(name))
 
     def assert_no_failed_events(self) -> None:
-        """Fail when an event was refused, with the faults of each.
+        """Fail if an event was rejected, with the problems of each.
 
         Raises:
-            AssertionError: at least one was.
+            AssertionError: at least one event was rejected.
         """
         lines = [str(failed) for failed in self.failed()]
         if lines:
@@ -168,7 +167,7 @@ class Micro:
         for received in topic.peek(_MAX_EVENTS):
             try:
                 event = decode(received.body)
-            except EventError:  # somebody published it past the service
+            except EventError:  # published directly into the topic
                 continue
             if event.header.id not in self._seen:
                 yield event
@@ -186,16 +185,16 @@ class Micro:
 
 
 def _printable(text: str) -> str:
-    """Return a text as one line that no terminal takes for a command: what is not printable is escaped."""
+    """Return a text in one line, with unprintable characters escaped."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def _read(document: ControlDocument | str | Path) -> tuple[bytes, ControlDocument]:
-    """Return a document, given as such or as the file that has it, as JSON and as a struct.
+    """Return a document from a struct or a file, as JSON and as a struct.
 
     Raises:
         ConfigError: the file cannot be read.
-        ConfigProblems: the document has problems; all of them are in it.
+        ConfigProblems: the document has problems; the error lists all of them.
     """
     if isinstance(document, ControlDocument):
         data, source = msgspec.json.encode(document), ""

@@ -1,4 +1,4 @@
-"""The registry behind a service's API: what it has is read once, and it decides what is registered."""
+"""The registry behind a service's API. The service decides which versions are registered."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from balog.storage import StorageError
 __all__ = ["FORMS", "RemoteRegistry", "SchemaRejection", "TypeEntry", "VersionEntry", "open_any_registry"]
 
 FORMS = {"json": "application/schema+json", "protobuf": "text/x-protobuf"}
-"""Media types of schemas, by their form."""
+"""Media types of schemas by form."""
 
 _PATH = "/v1/schemas"
 
 
 class VersionEntry(Struct, frozen=True):
-    """A version in the API's listing: ``file`` is the name that a folder would give it, ``mark`` changes with it."""
+    """A version in the API's listing: ``file`` is its file name in a folder, ``mark`` changes with its content."""
 
     version: str
     file: str
@@ -36,14 +36,14 @@ class VersionEntry(Struct, frozen=True):
 
 
 class TypeEntry(Struct, frozen=True):
-    """A type in the API's listing, its versions ascending."""
+    """A type in the API's listing, with its versions in ascending order."""
 
     type: str
     versions: list[VersionEntry]
 
 
 class SchemaRejection(Struct, frozen=True):
-    """What the API answers to a schema that it does not take; ``kind`` tells which error it was."""
+    """The API's answer to a rejected schema; ``kind`` names the error."""
 
     problem: str
     path: str = "$"
@@ -52,14 +52,14 @@ class SchemaRejection(Struct, frozen=True):
 
 
 class RemoteStore:
-    """See ``balog.registry.store.Store``: a service's ``/v1/schemas``.
+    """A ``balog.registry.store.SchemaStore`` behind ``/v1/schemas`` of a service.
 
     Args:
-        url: of the service, before its paths.
-        token: bearer token with the right to read, and to register where something shall be.
+        url: URL of the service.
+        token: bearer token with the right to read, and to register new versions.
 
     Raises:
-        ConfigError, MissingExtraError: as ``HttpClient``.
+        ConfigError, MissingExtraError: see ``HttpClient``.
     """
 
     def __init__(self, url: str, token: str | None = None) -> None:
@@ -92,12 +92,12 @@ class RemoteStore:
             raise
 
     def create(self, schema: Schema) -> bool:
-        """See ``Store``; the service compares, too."""
+        """See ``Store``. The service compares the versions, too."""
         self.register(schema, "backward")
         return True
 
     def register(self, schema: Schema, mode: Mode) -> CompatibilityReport:
-        """Post a version; errors as of ``Registry.register``."""
+        """Post a version. Raises the errors of ``Registry.register``."""
         query = {"mode": mode} | ({"message": schema.message} if schema.message else {})
         path = f"/{quote(schema.type)}/{quote(schema.version)}?{urlencode(query)}"
         try:
@@ -133,7 +133,7 @@ class RemoteStore:
 
 
 class RemoteRegistry(Registry):
-    """See ``Registry``; what may be registered is the service's to say."""
+    """See ``Registry``. The service decides which versions are registered."""
 
     def __init__(self, url: str, token: str | None = None, max_age: float = 5.0) -> None:
         self._remote = RemoteStore(url, token)
@@ -150,12 +150,13 @@ class RemoteRegistry(Registry):
 def open_any_registry(
     place: str | None = None, options: Mapping[str, Any] | None = None, max_age: float = 5.0
 ) -> Registry:
-    """Open a registry: as ``open_registry``, or a service's at ``http(s)://HOST:PORT``.
+    """Open a registry with ``open_registry``, or the registry of a service at ``http(s)://HOST:PORT``.
 
-    The bearer token for a service is that of the environment's ``BALOG_TOKEN``, where there is one.
+    The bearer token for a service comes from the environment variable ``BALOG_TOKEN``, if it is set.
 
     Raises:
-        ConfigError, MissingExtraError: the place can't be one, or its packages are not installed.
+        ConfigError: the place is not valid.
+        MissingExtraError: packages for the place are not installed.
     """
     if place is not None and place.startswith(("http://", "https://")):
         if options:

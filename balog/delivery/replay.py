@@ -1,4 +1,4 @@
-"""What a service refused, mended and sent again."""
+"""Replays events that a service rejected, after repairing them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class _Failed(Struct):
 
 
 class ReplayStats(Struct):
-    """What a replay did, in failed events.
+    """The result of a replay, in numbers of failed events.
 
-    ``sent`` were taken this time and are done, ``refused`` were refused again and stay, ``filtered`` did not meet the
-    condition and stay, ``invalid`` are no events even with the patch and stay.
+    ``sent`` were accepted and are done. The others stay: ``refused`` were rejected again, ``filtered`` did not match
+    the condition, ``invalid`` are not events even with the patch.
     """
 
     sent: int = 0
@@ -47,23 +47,23 @@ class ReplayStats(Struct):
 
     @property
     def left(self) -> int:
-        """How many stay."""
+        """The number of failed events that stay."""
         return self.refused + self.filtered + self.invalid
 
 
 class FailedEventReplay(Struct):
-    """Sends what a service refused to it again.
+    """Sends rejected events to the service again.
 
-    A failed event is done once the service has taken what was made of it; all others stay for the next replay. Events
-    keep their ids, so that a replay that was killed stores nothing twice.
+    A failed event is acknowledged once the service has accepted the repaired event. All others stay for the next
+    replay. Events keep their ids, so an interrupted replay stores nothing twice.
 
     Attributes:
-        topic: the failed events.
-        client: of the service.
-        patch: what is changed in each first.
-        where: takes only failed events for which it is true, such as ``payload.type = 'order'``.
-        tell: called with what would be, or was, sent.
-        complain: called with the failed event's id and why it stays.
+        topic: the topic of failed events.
+        client: a client of the service.
+        patch: the changes to each event.
+        where: selects failed events, such as ``payload.type = 'order'``.
+        report: called with each event that is, or would be, sent.
+        report_failure: called with the id of a failed event that stays, and the reason.
     """
 
     topic: Topic
@@ -74,7 +74,7 @@ class FailedEventReplay(Struct):
     report_failure: Callable[[str, str], object]
 
     def dry_run(self, limit: int) -> ReplayStats:
-        """Tell what would be sent, of so many failed events at most, and send nothing."""
+        """Report which events would be sent, from at most ``limit`` failed events, and send nothing."""
         counts = ReplayStats()
         for _, event in self._repaired(self.topic.peek(limit), counts):
             self.report(event)
@@ -82,10 +82,10 @@ class FailedEventReplay(Struct):
         return counts
 
     def run(self, limit: int | None = None, should_stop: Callable[[], bool] = lambda: False) -> ReplayStats:
-        """Send all that is there now, or so many at most.
+        """Send all failed events, or at most ``limit``.
 
         Raises:
-            DeliveryError: the service is not there; all that it did not take stays.
+            DeliveryError: the service is unreachable; events that it did not accept stay.
             TopicError: the topic fails.
         """
         counts = ReplayStats()
@@ -98,7 +98,7 @@ class FailedEventReplay(Struct):
                 if not received:
                     break
                 left -= len(received)
-                kept += [structs.replace(one, body=b"") for one in received]  # until it is known to be taken
+                kept += [structs.replace(one, body=b"") for one in received]  # until the service has accepted it
                 taken = self._send(list(self._repaired(received, counts)), counts)
                 self.topic.ack(GROUP, taken)
                 done = {one.receipt for one in taken}
@@ -134,10 +134,10 @@ class FailedEventReplay(Struct):
 
 
 def repair(failed: Event, patch: Patch) -> Event:
-    """Make the event of a failed one: what was sent, patched. A payload that was sent alone is made an event first.
+    """Return the original event of a failed one, patched. A bare payload becomes an event first.
 
     Raises:
-        EventError: that is no event.
+        EventError: the result is not an event.
     """
     try:
         found = msgspec.json.decode(failed.raw_payload, type=_Failed)
@@ -147,7 +147,7 @@ def repair(failed: Event, patch: Patch) -> Event:
     if found.form != "json":
         raise EventError("was sent in protobuf, which no patch can change", "$.payload.form")
     try:
-        check_keys(data, "$.payload.data")  # a patch would choose one of the two
+        check_keys(data, "$.payload.data")  # a patch would silently choose one of two equal keys
         members = msgspec.json.decode(data, type=dict[str, Raw])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise EventError(f"what was sent is no JSON object: {split_refusal(error)[0]}", "$.payload.data") from None

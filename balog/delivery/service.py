@@ -1,4 +1,4 @@
-"""The event service: its parts put together, started and stopped."""
+"""The event service: assembles its parts, starts and stops them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PUBLISH_SECONDS = 10.0  # seconds for an event of the service's own to become d
 
 
 class Service:
-    """An event service in this process, on a thread with an event loop of its own.
+    """An event service in this process, with its event loop on a thread.
 
     ::
 
@@ -54,18 +54,17 @@ class Service:
             print(service.url)
 
     Args:
-        config: where it is and what it stands on.
-        topics: the home of the topics, instead of the one that ``config`` names; it is not closed.
-        say: takes one line for people.
+        config: the config.
+        topics: the topics, instead of those that ``config`` names; not closed by the service.
+        say: prints one line for the operator.
 
     Attributes:
-        say: as given.
         readers: threads for events that wait for the registry, or whose validation may take long.
-        started: when, by the monotonic clock.
+        started: the start time by the monotonic clock.
 
     Raises:
-        ConfigError: what can be seen to be wrong with the config before anything runs.
-        MissingExtraError: the extra ``serve``, or one that a place wants, is not installed.
+        ConfigError: the config has a problem that shows before anything runs.
+        MissingExtraError: packages of the extra ``serve``, or of a configured part, are not installed.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class Service:
         for problem in service_problems(config):
             raise problem
         self.config = config
-        port = check_listen(config.listen)[1]  # two services of one machine report apart from each other
+        port = check_listen(config.listen)[1]  # two services on one machine report under different names
         self.name = config.name or (f"{socket.gethostname()}:{port}" if port else socket.gethostname())
         self.started = time.monotonic()
         self.is_stopping = False
@@ -92,7 +91,7 @@ class Service:
             stack.callback(self.registry.close)
             self.registry.is_shared = True
             self.topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))
-            # Looking opens and closes all topics there are, so it has a home of its own.
+            # The inspector opens and closes all topics, so it has a backend of its own.
             inspected_topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))
             self._fallback = open_fallback(config.fallback, config.topics) if config.fallback is not None else None
             if self._fallback is not None:
@@ -111,10 +110,19 @@ class Service:
         self.request_budget = ByteBudget(config.limits.in_flight_bytes)
         self.metrics = ServiceMetrics(self._gauges)
         self.inspector = TopicInspector(inspected_topics)
-        self.applier = Applier(
+        self.applier = self._make_applier()
+        self.readers = DaemonExecutor(_READER_THREADS, "reading")
+        self._refreshers = DaemonExecutor(1, "registry")
+        self.url = ""
+        self.lost: list[str] = []
+        self._server: ServiceServer | None = None
+
+    def _make_applier(self) -> Applier:
+        config = self.config
+        return Applier(
             self.control,
             self.name,
-            make_job=job_factory(config, say),
+            make_job=job_factory(config, self.say),
             apply=self.intake.apply,
             check=lambda document: [
                 *document_problems(document, config.document_access),
@@ -122,31 +130,26 @@ class Service:
             ],
             count=self._count,
             publish=self._publish,
-            say=say,
+            say=self.say,
             drain=config.drain,
             cache=open_version_cache(config.control, config.fallback, config.topics)
             if config.control is not None
             else None,
         )
-        self.readers = DaemonExecutor(_READER_THREADS, "reading")
-        self._refreshers = DaemonExecutor(1, "registry")
-        self.url = ""
-        self.lost: list[str] = []
-        self._server: ServiceServer | None = None
 
     @property
     def document(self) -> ControlDocument:
-        """The document that is applied now."""
+        """The applied document."""
         return self.applier.document
 
     @property
     def jobs(self) -> list[JobStatus]:
-        """How the jobs of the document are, now."""
+        """The status of the document's jobs."""
         return self.applier.jobs.statuses()
 
     @property
     def is_ready(self) -> bool:
-        """Whether events are taken now, if not those of each topic."""
+        """Whether events of at least one topic are accepted."""
         return self._loop is not None and not self.is_stopping and self.intake.accepts_events
 
     @property
@@ -154,18 +157,18 @@ class Service:
         return self._server.loop if self._server is not None else None
 
     def problems(self) -> list[str]:
-        """Return what is wrong with taking events now, each in one line."""
+        """Return why events are not accepted now, one line each."""
         if self._loop is None or self.is_stopping:
             return ["the service is stopping" if self.is_stopping else "the service has not begun"]
         return [self.intake.error] if self.intake.error else []
 
-    # -- its life ---------------------------------------------------------------------------------------------------
+    # -- life cycle -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Apply the newest document and listen; returns when requests are answered.
+        """Apply the newest document and listen. Return when requests are answered.
 
         Raises:
-            BalogError: the address is not to be had, or a place that is needed to begin can't be read or is another's.
+            BalogError: the address is not available, a store cannot be read, or another service uses the fallback.
         """
         from balog.delivery.api.app import make_app
 
@@ -195,10 +198,10 @@ class Service:
             raise
 
     def stop(self) -> None:
-        """Accept nothing more, make durable what was accepted, end the jobs; takes ``drain`` seconds and a few more.
+        """Reject new events, store the accepted ones, and stop the jobs. Takes slightly more than ``drain`` seconds.
 
-        What the topics do not take in time goes to the fallback. ``lost`` has the ids that no store took: nobody was
-        told that they were accepted.
+        Events that the topics do not store in time go to the fallback. ``lost`` holds the ids of events that no store
+        took; their senders got no acknowledgement.
         """
         self.is_stopping = True
         if self._server is not None:
@@ -219,13 +222,13 @@ class Service:
         self.stop()
 
     def run(self, ready: Callable[[], object] = lambda: None) -> int:
-        """Serve until SIGTERM or SIGINT, then stop; a second signal ends the process at once.
+        """Serve until SIGTERM or SIGINT, then stop. A second signal ends the process at once.
 
         Args:
             ready: called when requests are answered.
 
         Returns:
-            0; 1 where events were under way that no store took.
+            The exit code: 0, or 1 if unacknowledged events could not be stored.
         """
         with StopSignals() as signals:
             with self:
@@ -242,21 +245,21 @@ class Service:
         self.lost = await self.intake.stop(self.config.drain)
 
     async def _refresh(self) -> None:
-        """Look at the registry again and again, away from whom it would hold up."""
+        """Refresh the registry periodically, on a thread of its own."""
         reported = ""
         while True:
             await asyncio.sleep(_REFRESH_SECONDS)
             try:
                 await self._refreshers.submit(self.registry.refresh).future
                 found = ""
-            except Exception as error:  # a look that ends would leave the registry as it is for ever
+            except Exception as error:  # if this loop ended, the registry would never be refreshed again
                 found = str(error) if isinstance(error, BalogError) else f"{type(error).__name__}"
                 if found != reported:
                     self.say(f"registry: {found}; goes on with what is known of it")
             reported = found
             self.reader.forget()
 
-    # -- what its parts ask for -------------------------------------------------------------------------------------
+    # -- callbacks of the parts -------------------------------------------------------------------------------------
 
     def _count(self) -> OutcomeCount:
         done = failed = 0
@@ -268,10 +271,10 @@ class Service:
         return OutcomeCount(done, failed, self.intake.error)
 
     def _publish(self, event: Event) -> None:
-        """Take an event of the service's own.
+        """Store an event of the service itself.
 
         Raises:
-            BalogError: it did not become durable.
+            BalogError: the event was not stored.
         """
         loop = self._loop
         if loop is None:

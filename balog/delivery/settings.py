@@ -1,4 +1,4 @@
-"""The config of `balog serve`: where a service listens, and where its topics, schemas and document are."""
+"""The config of `balog serve`: the address, the topics, the registry and the version store."""
 
 from __future__ import annotations
 
@@ -13,76 +13,78 @@ __all__ = ["DocumentAccess", "RequestLimits", "ServiceConfig"]
 
 
 class RequestLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """What one request may be at most."""
+    """Limits of requests."""
 
-    body_bytes: Annotated[int, Meta(ge=1024, le=256 << 20, description="Bytes of a body as it is sent.")] = 8 << 20
+    body_bytes: Annotated[int, Meta(ge=1024, le=256 << 20, description="Bytes of a body as sent.")] = 8 << 20
     inflated_bytes: Annotated[int, Meta(ge=1024, le=1 << 30, description="Bytes of a body after decompression.")] = (
         32 << 20
     )
     event_bytes: Annotated[int, Meta(ge=256, le=16 << 20, description="Bytes of one event.")] = 1 << 20
     events: Annotated[int, Meta(ge=1, le=100_000, description="Events of one request.")] = 10_000
-    depth: Annotated[int, Meta(ge=1, le=500, description="Objects and arrays inside each other.")] = 64
+    depth: Annotated[int, Meta(ge=1, le=500, description="Levels of nested objects and arrays.")] = 64
     seconds: Annotated[float, Meta(gt=0, le=600, description="Seconds for a client to send its request.")] = 30.0
-    connections: Annotated[int, Meta(ge=1, le=100_000, description="Connections at once.")] = 2000
+    connections: Annotated[int, Meta(ge=1, le=100_000, description="Concurrent connections.")] = 2000
     in_flight_bytes: Annotated[int, Meta(ge=1 << 20, description="Bytes of events that are not durable yet.")] = (
         64 << 20
     )
 
 
 class DocumentAccess(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """What the document may name of this machine and of the networks around it; without an entry, nothing."""
+    """What the control document may name on this machine and in its networks. By default nothing."""
 
     variables: Annotated[
         tuple[str, ...], Meta(description="Environment variables for secrets; globs with * and ?, such as HOOK_*.")
     ] = ()
     folders: Annotated[
-        tuple[str, ...], Meta(description="Folders of files with secrets or certificates; links are followed first.")
+        tuple[str, ...],
+        Meta(description="Folders of files with secrets or certificates; symbolic links are resolved first."),
     ] = ()
     networks: Annotated[
         tuple[str, ...],
         Meta(description="Private networks that tables, and callbacks with private, may connect to: 10.1.0.0/16."),
     ] = ()
     clusters: Annotated[
-        tuple[str, ...], Meta(description="Proxies of YTsaurus that tables may name, written as there.")
+        tuple[str, ...], Meta(description="Proxies of YTsaurus that tables may name, spelled the same.")
     ] = ()
 
 
 class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Where a service is and what it stands on; what it does is the document (``balog config push``)."""
+    """The config of a service. The control document (``balog config push``) holds its streams and jobs."""
 
     topics: TopicsUrl
     fallback: (
         Annotated[
             str,
-            Meta(
-                min_length=1, description="Where events go while the topics fail: a home of topics, such as local:PATH."
-            ),
+            Meta(min_length=1, description="Topics that store events while the others fail, such as local:PATH."),
         ]
         | None
     ) = None
-    listen: Annotated[str, Meta(min_length=1, description="HOST:PORT, or :PORT for this machine alone.")] = ":8080"
+    listen: Annotated[str, Meta(min_length=1, description="HOST:PORT, or :PORT for this machine only.")] = ":8080"
     name: (
         Annotated[
             str,
             Meta(
                 min_length=1,
                 max_length=100,
-                description="Who reports its status; host and port if none.",
+                description="Name in status reports; host and port if omitted.",
             ),
         ]
         | None
     ) = None
     registry: (
-        Annotated[str, Meta(min_length=1, description="Folder or URL of the schemas; balog's own types if none.")]
+        Annotated[
+            str, Meta(min_length=1, description="Folder or URL of the schemas; only balog's own types if omitted.")
+        ]
         | None
     ) = None
     registry_options: Options = {}
     unknown_types: Annotated[
-        Literal["refuse", "accept"], Meta(description="Events of a type or version that the registry does not know.")
+        Literal["refuse", "accept"], Meta(description="What to do with events of an unknown type or version.")
     ] = "refuse"
     control: (
         Annotated[
-            str, Meta(min_length=1, description="Folder or URL of the document's versions; an empty document if none.")
+            str,
+            Meta(min_length=1, description="Folder or URL of the document's versions; an empty document if omitted."),
         ]
         | None
     ) = None
@@ -92,7 +94,7 @@ class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
             str,
             Meta(
                 min_length=1,
-                description="File of hashed bearer tokens with rights; none: only this machine may connect.",
+                description="File of hashed bearer tokens with rights; if omitted, only this machine may connect.",
             ),
         ]
         | None
@@ -101,7 +103,7 @@ class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
     limits: RequestLimits = RequestLimits()
     drain: Annotated[
         float,
-        Meta(ge=0, le=3600, description="Seconds that a stop takes at most before what is left goes to the fallback."),
+        Meta(ge=0, le=3600, description="Seconds of a stop until remaining events go to the fallback."),
     ] = 20.0
     tls_cert: Annotated[str, Meta(min_length=1, description="PEM file of the certificate; with tls_key.")] | None = None
-    tls_key: Annotated[str, Meta(min_length=1, description="PEM file of its key.")] | None = None
+    tls_key: Annotated[str, Meta(min_length=1, description="PEM file of the key.")] | None = None

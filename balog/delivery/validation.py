@@ -1,4 +1,4 @@
-"""Looking at the config of a service before it runs: everything that is wrong with it at once."""
+"""Validates the config of a service before it runs, and reports all problems at once."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["find_service_problems", "service_problems"]
 
 
 def find_service_problems(path: str | os.PathLike[str]) -> tuple[ServiceConfig | None, list[ConfigError]]:
-    """Read the config of a service and find all that is wrong with it, short of asking other machines.
+    """Read the config of a service and find its problems, without connecting to other machines.
 
     Returns:
-        The config, or None when it can't be read, and the problems.
+        The config, or None if it cannot be read, and the problems.
 
     Raises:
-        ConfigError: there is no such file, or it is not JSON.
+        ConfigError: the file does not exist, or is not JSON.
     """
     document, found = configs.read(path)
     source = str(path)
@@ -43,7 +43,7 @@ def find_service_problems(path: str | os.PathLike[str]) -> tuple[ServiceConfig |
 
 
 def service_problems(config: ServiceConfig) -> Iterator[ConfigError]:
-    """Find what only opening the parts shows; nothing is made, and no other machine asked."""
+    """Yield the problems that show when the parts are opened. Creates nothing, and connects to no other machine."""
     for name in ("registry", "control"):
         if getattr(config, f"{name}_options") and getattr(config, name) is None:
             yield ConfigError(f"are for a store; give {name}", path=f"$.{name}_options")
@@ -71,7 +71,7 @@ def _check_listen_address(config: ServiceConfig) -> None:
     host, _ = check_listen(config.listen)
     if config.tokens is None and not is_loopback(host):
         raise ConfigError(
-            f"others could connect to {config.listen}, and nothing would ask who they are; name a file of tokens "
+            f"others could connect to {config.listen} without authentication; name a file of tokens "
             "(balog token add), or listen at :PORT"
         )
 

@@ -16,7 +16,7 @@ from balog.cli import main
 from balog.delivery import Client
 from balog.delivery.document import ControlDocument, EventStream
 from balog.delivery.micro import Micro
-from balog.delivery.replay import Replay
+from balog.delivery.replay import FailedEventReplay
 from balog.errors import ConfigError
 from balog.topics.redrive import Patch
 
@@ -126,7 +126,9 @@ def test_what_was_refused_is_mended_and_sent_again(registry: Path) -> None:
 
         def replay(patch: Patch) -> Any:
             topic = micro.topics.topic("failed_events")
-            return Replay(topic, micro.client, patch, None, lambda event: None, lambda id, reason: None).run()
+            return FailedEventReplay(
+                topic, micro.client, patch, None, lambda event: None, lambda id, reason: None
+            ).run()
 
         assert replay(Patch()).refused == 1
         assert len(micro.failed()) == 1

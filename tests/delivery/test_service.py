@@ -54,7 +54,7 @@ def test_a_fallback_is_one_service_s_and_the_next_one_s_when_that_has_ended(tmp_
     fallback = f"local:{tmp_path / 'fallback'}"
     other = ServiceConfig(topics=f"local:{tmp_path / 'other'}", fallback=fallback, listen=":0")
     with serving(tmp_path, fallback=fallback):
-        with pytest.raises(BalogError, match="another service"):
+        with pytest.raises(BalogError, match="another running service"):
             Service(other).start()
     with Service(other):
         pass
@@ -66,7 +66,7 @@ def test_a_document_that_is_pushed_holds_without_a_restart(tmp_path: Path):
         control = open_control(str(tmp_path / "control"))
         entry = control.push(b'{"streams":[{"name":"sales","types":["order"]}]}', who="me", message="", base=0)
         control.close()
-        asked.service.applier.pick_up(entry.number)
+        asked.service.applier.await_version(entry.number)
         asked.post(ORDER)
 
         assert [stream.name for stream in asked.service.document.streams] == ["sales"]

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from balog.cli import main
 from balog.delivery.api.control_api import routes
 from balog.delivery.control import inspector, read_document
-from balog.delivery.control.applier import _MAX_TRIED
+from balog.delivery.control.applier import _MAX_ATTEMPTS
 from balog.delivery.control.monitor import _Z
 from balog.delivery.document import RollbackPolicy
 
@@ -42,7 +42,7 @@ def test_its_numbers_are_the_code_s() -> None:
     assert f"`watch.rise` ({watch['rise']:g})" in text
     assert f"`watch.events` ({watch['events']})" in text
     assert f"z = {_Z}" in text
-    assert f"the last {_MAX_TRIED}," in text
+    assert f"the last {_MAX_ATTEMPTS}," in text
     assert f"newest {inspector.SAMPLE} messages" in text
     assert f"after {inspector.EVERY:g} seconds" in text
 

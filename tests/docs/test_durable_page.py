@@ -8,7 +8,7 @@ import msgspec
 from balog.delivery.durable import drain, topic_writer
 from balog.delivery.durable.fallback import GROUP, Fallback
 from balog.delivery.durable.recent_ids import RecentIds
-from balog.delivery.durable.router import FAILED, UNTYPED, topic_for_type
+from balog.delivery.durable.router import FAILED_EVENTS_TOPIC, UNTYPED_TOPIC, topic_for_type
 from balog.delivery.settings import ServiceConfig
 from balog.topics.memory import MemoryTopics
 
@@ -28,7 +28,7 @@ def test_its_numbers_and_names_are_those_of_the_code() -> None:
     assert f"the last {RecentIds()._half:,} are known" in PAGE
     assert f"`{Fallback(MemoryTopics()).topic('TOPIC').name}`" in PAGE
     assert f"group `{GROUP}`" in PAGE
-    assert f"go to `{UNTYPED}`" in PAGE
-    assert f"`{FAILED}`" in PAGE
+    assert f"go to `{UNTYPED_TOPIC}`" in PAGE
+    assert f"`{FAILED_EVENTS_TOPIC}`" in PAGE
     assert topic_for_type("x" * 70) == "x" * 70
     assert topic_for_type("x" * 71) != "x" * 71

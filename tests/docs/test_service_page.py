@@ -39,7 +39,7 @@ def test_its_commands_run_and_what_is_sent_is_answered_so(tmp_path: Path, monkey
     answer["items"][0]["id"] = shown["items"][0]["id"]
     assert (status, answer) == (202, shown)
     assert shown.keys() == set(Answer.__struct_fields__)
-    assert len(tokens.Tokens("tokens.json")._callers) == 2
+    assert len(tokens.Tokens("tokens.json")._principals) == 2
 
 
 def test_its_table_has_every_field_and_their_defaults() -> None:
@@ -56,7 +56,7 @@ def test_its_table_has_every_field_and_their_defaults() -> None:
 
 
 def test_its_numbers_are_those_of_the_code() -> None:
-    assert f"unknown within {service._REFRESH:g} seconds" in PAGE
+    assert f"unknown within {service._REFRESH_SECONDS:g} seconds" in PAGE
     assert (
         f"At most {failed_events._PER_SECOND:g} of them and {failed_events._BYTES_PER_SECOND / (1 << 20):g} MiB" in PAGE
     )

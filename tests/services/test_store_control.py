@@ -66,7 +66,7 @@ def test_a_service_picks_up_what_is_pushed_and_reports_it(opened):
     try:
         control = opened()
         control.push(b'{"streams": [{"name": "orders"}]}', who="ann", message="")
-        assert applier.pick_up(1, patience=30.0).number == 1
+        assert applier.await_version(1, timeout=30.0).number == 1
         assert [stream.name for stream in applied[-1].streams] == ["orders"]
     finally:
         applier.stop()

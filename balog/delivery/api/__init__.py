@@ -1,1 +1,1 @@
-"""What clients of the service see: its paths, bodies, tokens, answers, metrics and the page."""
+"""The HTTP API of the service: paths, bodies, tokens, answers, metrics and the page."""

@@ -1,4 +1,4 @@
-"""The service as an ASGI application: its routes, and a front that gives every refusal one form."""
+"""The service as an ASGI application: its routes, and one form for all errors."""
 
 from __future__ import annotations
 
@@ -33,92 +33,46 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _EVENTS = "/v1/events"
 _JSON = (b"content-type", b"application/json")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_INTERNAL_ERROR = ApiError(500, "a fault of the service, which has told its operator")
+_INTERNAL_ERROR = ApiError(500, "an internal error of the service, which was reported to its operator")
 _REPORT_SECONDS = 60.0  # seconds
 _PROBES = frozenset({"/health", "/ready"})
 
 
 def make_app(service: ServiceContext) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
-    """Return the application of a service."""
-    events = EventsApi(service)
-    routes = [
-        Route("/health", _health, methods=["GET"]),
-        Route("/ready", _ready(service), methods=["GET"]),
-        Route("/metrics", _metrics(service), methods=["GET"]),
-        Route("/openapi.json", _openapi, methods=["GET"]),
-        *schemas_api.routes(service),
-        *control_api.routes(service),
-    ]
-    paths = {route.endpoint: route.path for route in routes}
+    """Return the ASGI application of a service."""
+    return _Application(service)
 
-    async def http_error(request: Request, error: Any) -> Response:
-        problem = {404: "there is no such path; see /openapi.json", 405: "not with this method"}
-        headers = dict(error.headers or {})
-        if error.status_code == 405:  # Starlette names only those of the first route of that path
-            allowed = {
-                method
-                for route in routes
-                if route.matches(request.scope)[0] != Match.NONE
-                for method in route.methods or ()
-            }
-            headers["Allow"] = ", ".join(sorted(allowed))
-        error = ApiError(error.status_code, problem.get(error.status_code, str(error.detail)), headers=headers)
-        return _error_response(request, error)
 
-    async def failed(request: Request, error: Any) -> Response:
-        return _error_response(request, _INTERNAL_ERROR)
+class _Application:
+    def __init__(self, service: ServiceContext) -> None:
+        self._service = service
+        self._events = EventsApi(service)
+        self._routes = [
+            Route("/health", _health, methods=["GET"]),
+            Route("/ready", _ready(service), methods=["GET"]),
+            Route("/metrics", _metrics(service), methods=["GET"]),
+            Route("/openapi.json", _openapi, methods=["GET"]),
+            *schemas_api.routes(service),
+            *control_api.routes(service),
+        ]
+        self._paths: dict[Any, str] = {route.endpoint: route.path for route in self._routes}
+        handlers: Any = {ApiError: _error_response, HTTPException: self._http_error, Exception: self._failed}
+        self._inner = Starlette(routes=self._routes, exception_handlers=handlers)
+        self._reported: dict[str, float] = {}
 
-    handlers: Any = {ApiError: _error_response, HTTPException: http_error, Exception: failed}
-    inner = Starlette(routes=routes, exception_handlers=handlers)
-
-    async def post(scope: Scope, receive: Receive, send: Send) -> int:
-        if scope["method"] != "POST":
-            raise ApiError(405, "want POST", headers={"Allow": "POST"})
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        reply = await events.post(scope["query_string"], headers, receive)
-        answer = [_JSON, (b"content-length", str(len(reply.body)).encode())]
-        if reply.retry_after is not None:
-            answer.append((b"retry-after", str(reply.retry_after).encode()))
-        await send({"type": "http.response.start", "status": reply.status, "headers": answer})
-        await send({"type": "http.response.body", "body": reply.body})
-        return reply.status
-
-    async def rest(scope: Scope, receive: Receive, send: Send) -> int:
-        status = 500
-
-        async def send_and_record(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
-            status = message.get("status", status)
-            await send(message)
-
-        await inner(scope, receive, send_and_record)
-        return status
-
-    reported: dict[str, float] = {}
-
-    def report_error(scope: Scope, error: Exception) -> None:
-        """Tell people where it was, never what was sent; the same once a minute."""
-        path = paths.get(scope.get("endpoint", app), _EVENTS)
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        line = f"{scope['method']} {path}: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
-        now = time.monotonic()
-        if now - reported.get(line, -_REPORT_SECONDS) >= _REPORT_SECONDS:
-            reported[line] = now
-            service.say(f"{line}, answered with 500; this is a fault of the service")
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         is_events = scope["path"] == _EVENTS
 
         async def answer(message: MutableMapping[str, Any]) -> None:
-            with suppress(RuntimeError):  # uvloop: the connection closed while earlier answers on it waited
+            with suppress(RuntimeError):  # uvloop: the connection closed while earlier answers were pending
                 await send(message)
 
         try:
-            if service.tokens is None and scope["path"] not in _PROBES:
+            if self._service.tokens is None and scope["path"] not in _PROBES:
                 _check_is_local(scope)
-            status = await (post if is_events else rest)(scope, receive, answer)
+            status = await (self._post if is_events else self._dispatch)(scope, receive, answer)
         except ClientDisconnected:
             status = 0
         except ApiError as error:
@@ -126,18 +80,67 @@ def make_app(service: ServiceContext) -> Callable[[Scope, Receive, Send], Awaita
             await _error_response(Request(scope), error)(scope, receive, answer)
         except Exception as error:
             status = 500
-            report_error(scope, error)
-            if is_events:  # Starlette has answered of all others
+            self._report(scope, error)
+            if is_events:  # Starlette has answered all other requests
                 await _error_response(Request(scope), _INTERNAL_ERROR)(scope, receive, answer)
-        service.metrics.count_request(_EVENTS if is_events else paths.get(scope.get("endpoint", app), "other"), status)
+        path = _EVENTS if is_events else self._paths.get(scope.get("endpoint"), "other")
+        self._service.metrics.count_request(path, status)
 
-    return app
+    async def _post(self, scope: Scope, receive: Receive, send: Send) -> int:
+        if scope["method"] != "POST":
+            raise ApiError(405, "want POST", headers={"Allow": "POST"})
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        reply = await self._events.post(scope["query_string"], headers, receive)
+        answer = [_JSON, (b"content-length", str(len(reply.body)).encode())]
+        if reply.retry_after is not None:
+            answer.append((b"retry-after", str(reply.retry_after).encode()))
+        await send({"type": "http.response.start", "status": reply.status, "headers": answer})
+        await send({"type": "http.response.body", "body": reply.body})
+        return reply.status
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> int:
+        status = 500
+
+        async def send_and_record(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        await self._inner(scope, receive, send_and_record)
+        return status
+
+    async def _http_error(self, request: Request, error: Any) -> Response:
+        problem = {404: "there is no such path; see /openapi.json", 405: "not with this method"}
+        headers = dict(error.headers or {})
+        if error.status_code == 405:  # Starlette names only those of the first route of that path
+            allowed = {
+                method
+                for route in self._routes
+                if route.matches(request.scope)[0] != Match.NONE
+                for method in route.methods or ()
+            }
+            headers["Allow"] = ", ".join(sorted(allowed))
+        reason = problem.get(error.status_code, str(error.detail))
+        return _error_response(request, ApiError(error.status_code, reason, headers=headers))
+
+    async def _failed(self, request: Request, error: Any) -> Response:
+        return _error_response(request, _INTERNAL_ERROR)
+
+    def _report(self, scope: Scope, error: Exception) -> None:
+        """Report the code location, never request data; the same line at most once a minute."""
+        path = self._paths.get(scope.get("endpoint"), _EVENTS)
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        line = f"{scope['method']} {path}: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
+        now = time.monotonic()
+        if now - self._reported.get(line, -_REPORT_SECONDS) >= _REPORT_SECONDS:
+            self._reported[line] = now
+            self._service.say(f"{line}, answered with 500; this is a defect of the service")
 
 
 def _check_is_local(scope: Scope) -> None:
-    """Refuse what a page of another site makes a browser on this machine send, where no token would stop it.
+    """Reject requests that a page of another site makes a browser on this machine send.
 
-    A browser names the page's site in ``Origin``, and in ``Host`` the name by which it found this machine.
+    A browser sends the page's site in ``Origin``, and the name that it used for this machine in ``Host``.
     """
     host = origin = ""
     for name, value in scope["headers"]:

@@ -1,4 +1,4 @@
-"""The body of a request: read within bounds, inflated within bounds, and split into the items that it holds."""
+"""Reads, decompresses and splits the body of a request, within limits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Form = Literal["json", "lines", "protobuf"]
 _FORMS: dict[str, Form] = {
     "": "json",
     "application/json": "json",
-    "application/x-www-form-urlencoded": "json",  # what `curl -d` says of anything
+    "application/x-www-form-urlencoded": "json",  # the default of `curl -d`
     "application/x-ndjson": "lines",
     "application/ndjson": "lines",
     "application/jsonl": "lines",
@@ -51,36 +51,36 @@ _UNBOUNDED = Inflated(1 << 62, float("inf"))  # `inflate` counts itself
 
 
 class ClientDisconnected(Exception):
-    """The client went away before all of its request was here."""
+    """The client disconnected before its request was complete."""
 
 
 class ByteBudget:
-    """Counts the bytes of requests that are being read and handled; above ``limit`` a new one is refused."""
+    """Counts the bytes of current requests. Above ``limit``, new requests are rejected."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
 
     def acquire(self, size: int) -> None:
-        """Count bytes.
+        """Reserve bytes.
 
         Raises:
-            ApiError: 503, there is no room for them.
+            ApiError: 503, the budget is exhausted.
         """
         if self.used + size > self.limit:
-            raise ApiError(503, "the service has its hands full with other requests", retry_after=1)
+            raise ApiError(503, "the service is busy with other requests", retry_after=1)
         self.used += size
 
     def release(self, size: int) -> None:
-        """Count bytes no more."""
+        """Release reserved bytes."""
         self.used -= size
 
 
 def content_form(content_type: str) -> Form:
-    """Tell what a body is by its ``Content-Type``; JSON where nothing is said.
+    """Return the form of a body from its ``Content-Type``; the default is JSON.
 
     Raises:
-        ApiError: 415, something else.
+        ApiError: 415, an unsupported type.
     """
     kind, *parameters = (part.strip() for part in content_type.lower().split(";"))
     form = _FORMS.get(kind)
@@ -94,14 +94,14 @@ def content_form(content_type: str) -> Form:
 
 
 async def read_body(receive: Receive, headers: Mapping[str, str], limits: RequestLimits, budget: ByteBudget) -> bytes:
-    """Read a request's body as it was sent. Its bytes count in ``budget`` from then on; the caller gives them back.
+    """Read the body of a request. Its bytes are reserved in ``budget``; the caller releases them.
 
     Args:
         headers: with names in lower case.
 
     Raises:
-        ApiError: 413 too many bytes, 408 too slow, 503 no room.
-        ClientDisconnected: the client went away.
+        ApiError: 413 too many bytes, 408 too slow, 503 budget exhausted.
+        ClientDisconnected: the client disconnected.
     """
     declared = headers.get("content-length", "")
     if declared.isdigit() and int(declared[:20]) > limits.body_bytes:
@@ -165,10 +165,10 @@ def _too_large(limit: int) -> ApiError:
 
 
 def inflate(body: bytes, encoding: str, limit: int) -> bytes:
-    """Undo a body's ``Content-Encoding``, and stop at the first byte too many.
+    """Decompress a body according to its ``Content-Encoding``, up to ``limit`` bytes.
 
     Raises:
-        ApiError: 415 an encoding that is not taken, 413 more than ``limit`` bytes, 400 damaged or cut off.
+        ApiError: 415 unsupported encoding, 413 more than ``limit`` bytes, 400 damaged or truncated.
     """
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
@@ -195,7 +195,7 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 class Items(NamedTuple):
-    """What a body holds: the bytes of each item, and where it is (``$`` or ``$[3]``), in the request's order."""
+    """The items of a body in order, as bytes; ``is_one`` if the body is a single item."""
 
     bodies: list[bytes]
     is_one: bool
@@ -206,12 +206,12 @@ _SPACE = b" \t\r\n"
 
 
 def split(body: bytes, form: Form, limit: int) -> Items:
-    """Split a body into its items, each of them undecoded.
+    """Split a body into undecoded items.
 
-    Of lines, one that is not JSON is an item like others: it is for the reader to refuse it alone.
+    A line that is not JSON is an item, too: the reader rejects it alone.
 
     Raises:
-        ApiError: 400 no JSON at all, or nothing in it; 413 more than ``limit`` items.
+        ApiError: 400 not JSON, or empty; 413 more than ``limit`` items.
     """
     if form == "protobuf":
         return Items([body], True)
@@ -259,14 +259,14 @@ def _too_many(limit: int) -> ApiError:
 
 
 async def read_whole(request: Request, limit: int, what: str) -> bytes:
-    """Read the body of a request that is no event: a document, a schema.
+    """Read the body of a request without events: a document or a schema.
 
     Args:
-        most: bytes that there may be.
-        what: what it is, for the refusal.
+        limit: limit of bytes.
+        what: the kind of body, for errors.
 
     Raises:
-        ApiError: it is larger, or breaks off.
+        ApiError: the body is larger than the limit, or incomplete.
     """
     from starlette.requests import ClientDisconnect
 

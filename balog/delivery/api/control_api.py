@@ -1,4 +1,4 @@
-"""``/``, ``/v1/status`` and ``/v1/config``: what a service does, and the versions of its document."""
+"""``/``, ``/v1/status`` and ``/v1/config``: the page, the status, and the versions of the control document."""
 
 from __future__ import annotations
 
@@ -34,34 +34,48 @@ _MAX_MESSAGE = 2000
 
 
 def routes(service: ServiceContext) -> list[Route]:
-    """Return the routes of a service.
+    """Return the routes of a service."""
+    endpoints = _Endpoints(service)
+    return [
+        Route("/", endpoints.front, methods=["GET"]),
+        Route("/v1/status", _with_errors(endpoints.status), methods=["GET"]),
+        Route("/v1/config", _with_errors(endpoints.newest), methods=["GET"]),
+        Route("/v1/config", _with_errors(endpoints.push), methods=["POST"]),
+        Route("/v1/config/rollback", _with_errors(endpoints.rollback), methods=["POST"]),
+        Route("/v1/config/history", _with_errors(endpoints.history), methods=["GET"]),
+        Route("/v1/config/history/{number:int}", _with_errors(endpoints.entry), methods=["GET"]),
+        Route("/v1/config/documents/{sha}", _with_errors(endpoints.document), methods=["GET"]),
+        Route("/v1/config/diff", _with_errors(endpoints.difference), methods=["GET"]),
+        Route("/v1/config/services", _with_errors(endpoints.services), methods=["GET"]),
+        Route("/v1/config/services", _with_errors(endpoints.forget), methods=["DELETE"]),
+    ]
 
-    Args:
-        service: has ``tokens`` and ``control`` (None where there are none), ``applier``, ``inspector``, ``intake``,
-            ``meters``, and ``started`` by the monotonic clock.
-    """
-    reporter = StatusReporter(service)
 
-    async def front(request: Request) -> Response:
+class _Endpoints:
+    def __init__(self, service: ServiceContext) -> None:
+        self._service = service
+        self._reporter = StatusReporter(service)
+
+    async def front(self, request: Request) -> Response:
         content, headers = page()
         return Response(content, headers=headers)
 
-    async def status(request: Request) -> Response:
-        _authorize(service, request, "read")
-        return _json(await run_in_threadpool(reporter.status))
+    async def status(self, request: Request) -> Response:
+        _authorize(self._service, request, "read")
+        return _json(await run_in_threadpool(self._reporter.status))
 
-    async def newest(request: Request) -> Response:
-        _authorize(service, request, "read")
+    async def newest(self, request: Request) -> Response:
+        _authorize(self._service, request, "read")
 
         def find(control: FolderControl) -> dict[str, Any]:
             head = control.head()
             document = control.document(head) if head else b"{}"
             return {"number": head.number if head else 0, "document": msgspec.Raw(document)}
 
-        return _json(await _call(service, find))
+        return _json(await _call(self._service, find))
 
-    async def push(request: Request) -> Response:
-        caller = _authorize(service, request, "configure")
+    async def push(self, request: Request) -> Response:
+        caller = _authorize(self._service, request, "configure")
         message, base = _text(request, "message"), _number(request, "base")
         data = await read_whole(request, _MAX_DOCUMENT, "document")
         _, problems = await run_in_threadpool(read_document, data)
@@ -69,33 +83,35 @@ def routes(service: ServiceContext) -> list[Route]:
             found = [{"path": one.path or "$", "reason": one.reason} for one in problems]
             return _json({"problem": f"{len(found)} problems", "path": found[0]["path"], "problems": found}, 422)
         who = caller.name or "somebody on this machine"
-        entry = await _call(service, lambda control: control.push(data, who=who, message=message, base=base))
-        return await _applied(service, entry)
+        entry = await _call(self._service, lambda control: control.push(data, who=who, message=message, base=base))
+        return await _applied(self._service, entry)
 
-    async def rollback(request: Request) -> Response:
-        caller = _authorize(service, request, "configure")
+    async def rollback(self, request: Request) -> Response:
+        caller = _authorize(self._service, request, "configure")
         message, base, number = _text(request, "message"), _number(request, "base"), _number(request, "number")
         who = caller.name or "somebody on this machine"
-        entry = await _call(service, lambda control: control.rollback(number, who=who, message=message, base=base))
-        return await _applied(service, entry)
+        entry = await _call(
+            self._service, lambda control: control.rollback(number, who=who, message=message, base=base)
+        )
+        return await _applied(self._service, entry)
 
-    async def history(request: Request) -> Response:
-        _authorize(service, request, "read")
+    async def history(self, request: Request) -> Response:
+        _authorize(self._service, request, "read")
         limit = _number(request, "limit", least=1, most=_MAX_ENTRIES)
-        return _json(await _call(service, lambda control: control.entries(100 if limit is None else limit)))
+        return _json(await _call(self._service, lambda control: control.entries(100 if limit is None else limit)))
 
-    async def entry(request: Request) -> Response:
-        _authorize(service, request, "read")
+    async def entry(self, request: Request) -> Response:
+        _authorize(self._service, request, "read")
         number = int(request.path_params["number"])
-        return _json(await _call(service, lambda control: control.entry(number)))
+        return _json(await _call(self._service, lambda control: control.entry(number)))
 
-    async def document(request: Request) -> Response:
-        _authorize(service, request, "read")
+    async def document(self, request: Request) -> Response:
+        _authorize(self._service, request, "read")
         sha = request.path_params["sha"]
-        return _json(msgspec.Raw(await _call(service, lambda control: control.named(sha))))
+        return _json(msgspec.Raw(await _call(self._service, lambda control: control.named(sha))))
 
-    async def difference(request: Request) -> Response:
-        _authorize(service, request, "read")
+    async def difference(self, request: Request) -> Response:
+        _authorize(self._service, request, "read")
         old, new = _number(request, "old"), _number(request, "new")
 
         def compare(control: FolderControl) -> Any:
@@ -106,35 +122,21 @@ def routes(service: ServiceContext) -> list[Route]:
             before, after = (control.document(control.entry(one)) if one else b"{}" for one in (first, last))
             return {"old": first, "new": last, "changes": diff(before, after)}
 
-        return _json(await _call(service, compare))
+        return _json(await _call(self._service, compare))
 
-    async def services(request: Request) -> Response:
-        _authorize(service, request, "read")
-        return _json(await _call(service, lambda control: control.services()))
+    async def services(self, request: Request) -> Response:
+        _authorize(self._service, request, "read")
+        return _json(await _call(self._service, lambda control: control.services()))
 
-    async def forget(request: Request) -> Response:
-        _authorize(service, request, "configure")
+    async def forget(self, request: Request) -> Response:
+        _authorize(self._service, request, "configure")
         name = _text(request, "service")
-        await _call(service, lambda control: control.forget(name))
+        await _call(self._service, lambda control: control.forget(name))
         return _json({"forgotten": name})
-
-    return [
-        Route("/", front, methods=["GET"]),
-        Route("/v1/status", _with_errors(status), methods=["GET"]),
-        Route("/v1/config", _with_errors(newest), methods=["GET"]),
-        Route("/v1/config", _with_errors(push), methods=["POST"]),
-        Route("/v1/config/rollback", _with_errors(rollback), methods=["POST"]),
-        Route("/v1/config/history", _with_errors(history), methods=["GET"]),
-        Route("/v1/config/history/{number:int}", _with_errors(entry), methods=["GET"]),
-        Route("/v1/config/documents/{sha}", _with_errors(document), methods=["GET"]),
-        Route("/v1/config/diff", _with_errors(difference), methods=["GET"]),
-        Route("/v1/config/services", _with_errors(services), methods=["GET"]),
-        Route("/v1/config/services", _with_errors(forget), methods=["DELETE"]),
-    ]
 
 
 def _with_errors(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint whose errors are answers in the service's one form."""
+    """Return an endpoint that answers errors in the service's form."""
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -155,7 +157,7 @@ def _with_errors(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[
 async def _call(service: ServiceContext, ask: Callable[[FolderControl], T]) -> T:
     control: FolderControl | None = service.control
     if control is None:
-        raise ApiError(404, "this service has no place of versions; give it one: control, in its config")
+        raise ApiError(404, "this service has no version store; name one: control, in its config")
     return await run_in_threadpool(partial(ask, control))
 
 
@@ -168,7 +170,7 @@ async def _applied(service: ServiceContext, entry: DocumentVersion) -> Response:
 def _authorize(service: ServiceContext, request: Request, right: Right) -> Principal:
     tokens = service.tokens
     caller: Principal = ANONYMOUS if tokens is None else tokens.principal(request.headers.get("authorization", ""))
-    if not (right == "read" and caller.may("configure")):  # who may change the document may see it, and what it does
+    if not (right == "read" and caller.may("configure")):  # the right to configure includes reading the status
         caller.check(right)
     return caller
 

@@ -1,4 +1,4 @@
-"""A request that is refused as a whole, and the one form in which that is told."""
+"""The error that rejects a whole request."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["ApiError"]
 
 
 class ApiError(Exception):
-    """A request is refused as a whole: nothing of it is kept.
+    """A request is rejected as a whole; nothing of it is stored.
 
     Args:
-        status: of HTTP.
-        problem: one line: what is wrong and what would do; nothing of the body is in it.
-        path: where in the body, as a JSONPath; ``$`` is the whole of it.
-        retry_after: seconds after which the same request may be taken.
-        headers: more of the answer.
+        status: HTTP status.
+        problem: the reason and the remedy in one line, without content of the body.
+        path: JSONPath in the body; ``$`` is the whole body.
+        retry_after: seconds after which a retry may succeed.
+        headers: further headers of the answer.
     """
 
     def __init__(
@@ -39,5 +39,5 @@ class ApiError(Exception):
             self.headers["Retry-After"] = str(math.ceil(retry_after))
 
     def body(self) -> bytes:
-        """Return the answer: ``{"problem": …, "path": …}``."""
+        """Return the body of the answer: ``{"problem": …, "path": …}``."""
         return msgspec.json.encode({"problem": self.problem, "path": self.path}) + b"\n"

@@ -1,4 +1,4 @@
-"""``POST /v1/events``: typed events in, and for each of them what became of it, once it is durable."""
+"""``POST /v1/events``: accepts events, and answers for each of them once it is durable."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from balog.sinks.service import Answer, Item, Problem
 __all__ = ["EventsApi", "Reply"]
 
 _IN_LOOP_BYTES = 64 << 10
-"""A larger body is read in a thread: it would hold up everybody else for more than a few milliseconds."""
+"""A larger body is read in a thread, because it would delay other requests by more than a few milliseconds."""
 
 _KEY = re.compile("[!-~]{1,200}")
 _encoder = msgspec.json.Encoder()
 
 
 class Reply:
-    """An answer: its status, what is in ``Retry-After``, and the body."""
+    """An answer: its status, the seconds of ``Retry-After``, and the body."""
 
     __slots__ = ("body", "retry_after", "status")
 
@@ -53,7 +53,7 @@ class Reply:
 
 
 class EventsApi:
-    """Takes events for a service. Used by its event loop alone."""
+    """Accepts events for a service. Used only in its event loop."""
 
     def __init__(self, service: ServiceContext) -> None:
         self._service = service
@@ -61,7 +61,7 @@ class EventsApi:
         self._budget = service.request_budget
 
     async def post(self, query: bytes, headers: Mapping[str, str], receive: Receive) -> Reply:
-        """Take the events of one request.
+        """Accept the events of one request.
 
         Args:
             headers: with names in lower case.
@@ -87,7 +87,7 @@ class EventsApi:
         try:
             service.metrics.add("body_bytes", size)
             encoding = headers.get("content-encoding", "")
-            if not body and "upgrade" in headers:  # the parser takes what is behind for another protocol
+            if not body and "upgrade" in headers:  # the parser takes the body for another protocol
                 raise ApiError(
                     400, "want HTTP/1.1 and no Upgrade, which loses the body", headers={"Connection": "close"}
                 )
@@ -112,7 +112,7 @@ class EventsApi:
     async def _read_in_thread(
         self, body: bytes, encoding: str, form: Form, caller: Principal, key: str, protobuf: ProtobufParameters | None
     ) -> tuple[Items, list[AcceptedEvent | RejectedItem], int]:
-        """Inflate, split and read a body in a thread; give also the bytes that it now counts in ``room``."""
+        """Decompress, split and read a body in a thread. Return also the bytes that it holds in the budget."""
         limits, reader = self._limits, self._service.reader
         inflated = await asyncio.to_thread(inflate, body, encoding, limits.inflated_bytes)
         size = len(body)
@@ -140,7 +140,7 @@ class EventsApi:
     async def _read_slowly(
         self, items: Items, caller: Principal, key: str, protobuf: ProtobufParameters | None
     ) -> list[AcceptedEvent | RejectedItem]:
-        """Read items whose schemas are not here yet, where nobody else waits for the registry."""
+        """Read items whose schemas are not cached, in a thread that may wait for the registry."""
         read = partial(self._service.reader.read, items.bodies, caller, key, protobuf, may_wait=True)
         return await self._service.readers.submit(read).future
 
@@ -153,7 +153,7 @@ class EventsApi:
         protobuf: ProtobufParameters | None,
         keeps_failed: bool,
     ) -> Answer:
-        """Make durable what may be taken, and keep what may not, unless who sends has it."""
+        """Store the valid events, and the rejected ones as failed events unless the sender keeps them."""
         service = self._service
         channel = protobuf.channel if protobuf is not None else None
         wanted: list[AcceptedEvent] = []
@@ -177,7 +177,7 @@ class EventsApi:
                 wait = 1.0 if one.status == 503 else None
                 acks.append(Item(status=one.status, id=one.id, problems=one.problems, retry_after=wait))
                 dropped += at is not None and placed[at].status != 202
-                # Names that somebody makes up would be series without end.
+                # Unknown names would create an unbounded number of series.
                 stream = service.intake.stream_of(one.type, one.version) if one.is_known else ""
                 counts[(stream, one.status, "")] += 1
             elif at is not None:
@@ -213,7 +213,7 @@ def _stopping() -> ApiError:
 
 
 def _options(query: bytes, form: Form) -> dict[str, str]:
-    """Read the query; what nobody knows is refused, as it would have no effect."""
+    """Parse the query, and reject unknown parameters."""
     if not query:
         return {}
     found = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))

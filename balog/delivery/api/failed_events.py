@@ -1,4 +1,4 @@
-"""What was refused, kept as it came: to be mended and sent again (``balog replay --patch``)."""
+"""Stores rejected events unchanged, so that they can be repaired and replayed (``balog replay --patch``)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _BURST = 10.0  # seconds' worth that may come at once
 
 
 class FailedEvents:
-    """Makes events of type ``failed_event`` of what was refused, so many a second that a flood of it fills no disk.
+    """Makes ``failed_event`` events from rejected items, with a rate limit that protects the disk.
 
-    Of 200 a second and 2 MiB a second, ten seconds' worth may come at once; what is more is refused all the same. Used
-    by one thread.
+    The limit is 200 events and 2 MiB per second, with a burst of ten seconds. Items above the limit are rejected
+    without being stored. Not thread-safe.
 
     Args:
-        service: the service's name.
+        service: the name of the service.
     """
 
     def __init__(self, service: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +42,7 @@ class FailedEvents:
     def make(
         self, item: bytes, rejected: RejectedItem, form: str, sender: str, channel: str | None = None
     ) -> AcceptedEvent | None:
-        """Return the event that keeps an item, or None when there have been too many."""
+        """Return the event that holds a rejected item, or None above the rate limit."""
         if not self._admit(len(item)):
             return None
         payload: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""One item of a request: read, held against its type's schema, and made the event that is stored; or refused."""
+"""Reads the items of a request: validates each against its type, and returns an event or a rejection."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ _MAX_PROBLEMS = 20
 _MAX_SLOW = 3  # events of a request whose validation takes too long; what comes after them is not read
 _SAMPLE_BYTES = 64 << 10
 _SAMPLE_SECONDS = 0.2
-"""Payloads of which 64 KiB could take so long are not validated by the event loop."""
+"""Payloads are validated outside of the event loop if 64 KiB of them could take longer."""
 
 
 class RejectedItem(NamedTuple):
-    """Why an item is no event that can be taken: a status of HTTP, and each fault with its path.
+    """A rejected item: the HTTP status, and each problem with its path.
 
-    ``type`` and ``version`` are what it says that it is, as far as that could be read.
+    ``type`` and ``version`` are those that the item declares, if they could be read. ``is_known`` is whether the
+    registry has them.
     """
 
     status: int
@@ -52,7 +53,7 @@ _NOT_READ = RejectedItem(
 
 
 class ProtobufParameters(NamedTuple):
-    """What the request says of a payload in protobuf."""
+    """The type, version and channel of a payload in protobuf, from the request's query."""
 
     type: str
     version: str | None
@@ -60,7 +61,7 @@ class ProtobufParameters(NamedTuple):
 
 
 class SchemaNotCached(Exception):
-    """A schema has to be fetched first, or validation may take long, which must not delay other requests."""
+    """A schema must be fetched first, or validation may take long. Either must not delay other requests."""
 
 
 class _Top(Struct):
@@ -71,14 +72,14 @@ class _Top(Struct):
 
 _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _TOO_MANY_DIGITS = b"0" * 309
-"""An integer that no double can hold has so many digits."""
+"""The digits of the smallest integer that does not fit into a double."""
 
 _top_decoder = msgspec.json.Decoder(_Top)
 _members = msgspec.json.Decoder(dict[str, Raw])
 
 
 class ItemReader:
-    """Reads items; may be used from any thread."""
+    """Reads items. Thread-safe."""
 
     def __init__(self, registry: Registry, config: ServiceConfig) -> None:
         self._registry = registry
@@ -89,12 +90,12 @@ class ItemReader:
         self._is_stopping = False
 
     def stop(self) -> None:
-        """Stop every validation that takes long; events that are not read yet get 503."""
+        """Stop long validations. Items that are not read yet get status 503."""
         self._is_stopping = True
         end_workers()
 
     def forget(self) -> None:
-        """Ask the registry anew: it may have other versions by now."""
+        """Clear the cache, because the registry may have changed."""
         self._validators, self._latest = {}, {}
 
     def read(
@@ -109,13 +110,12 @@ class ItemReader:
         """Read items.
 
         Args:
-            key: what the ids of payloads without one are made of, so that the same request gives the same events;
-                "" for fresh ids.
-            wire: of a body in protobuf.
+            key: the idempotency key from which the ids of bare payloads are derived; "" for random ids.
+            protobuf: parameters of a body in protobuf.
             may_wait: this thread may wait for a schema.
 
         Raises:
-            SchemaNotCached: a schema is not here yet, or validation may take long, and ``may_wait`` is false.
+            SchemaNotCached: a schema is not cached or validation may take long, and ``may_wait`` is False.
         """
         found: list[AcceptedEvent | RejectedItem] = []
         slow = 0
@@ -162,7 +162,7 @@ class ItemReader:
     def _wrap(
         self, item: bytes, found: dict[str, Any], caller: Principal, fresh_id: str, may_wait: bool
     ) -> AcceptedEvent | RejectedItem:
-        """Make the event around a payload that came alone; one without a version gets that of the latest."""
+        """Make an event from a bare payload. A payload without a version gets the latest one."""
         type = found["cls_type"]
         if not isinstance(type, str):
             raise EventError("want a text", "$.cls_type")
@@ -214,9 +214,9 @@ class ItemReader:
         may_wait: bool,
         violations: Sequence[SchemaViolation] | None = None,
     ) -> AcceptedEvent | RejectedItem:
-        """Hold an event against its type; ``violations`` are those of its payload where they are known already."""
+        """Validate an event against its type; ``violations`` are those of its payload if they are known already."""
         try:
-            payload = event.payload  # so that whoever reads it later can
+            payload = event.payload  # ensures that consumers can decode it
         except EventError as error:
             raise EventError(error.reason, path) from None
         type, version = payload.get("cls_type"), payload.get("version")
@@ -251,7 +251,7 @@ class ItemReader:
         except WorkBusyError as error:
             return reject(503, Problem(path, str(error)))
         except BalogError as error:
-            return reject(503, Problem(path, f"the registry has no answer now: {error}"))
+            return reject(503, Problem(path, f"the registry is not available: {error}"))
         if violations:
             problems_found = (
                 Problem(path + violation.path.removeprefix("$"), violation.reason)
@@ -262,18 +262,18 @@ class ItemReader:
 
     @staticmethod
     def _check(validator: PayloadValidator, payload: bytes, may_wait: bool) -> list[SchemaViolation]:
-        """Return the faults of a payload.
+        """Return the violations of a payload.
 
         Raises:
-            SchemaNotCached: a request of such payloads could take long, and ``may_wait`` is false.
-            WorkBusyError: too many others take long now.
+            SchemaNotCached: a request of such payloads could take long, and ``may_wait`` is False.
+            WorkBusyError: too many long validations are running.
         """
         if not may_wait and validator.worst_seconds(payload) * (_SAMPLE_BYTES / max(len(payload), 1)) > _SAMPLE_SECONDS:
             raise SchemaNotCached
         return validator.check(payload)
 
     def _validator(self, type: str, version: str | None, may_wait: bool) -> PayloadValidator | None:
-        """Return the validator of a version, or None where an unknown one is taken as it is."""
+        """Return the validator of a version, or None if unknown versions are accepted."""
         key = (type, version)
         known = self._validators  # `forget` may put another one there meanwhile
         found = known.get(key, UNSET)
@@ -287,7 +287,7 @@ class ItemReader:
             if not self._accepts_unknown:
                 raise
             validator = None
-            if len(known) > 10_000:  # names that somebody makes up
+            if len(known) > 10_000:  # arbitrary names from clients
                 known.clear()
         known[key] = validator
         return validator
@@ -299,7 +299,7 @@ class ItemReader:
                 raise SchemaNotCached
             try:
                 latest = self._latest[type] = self._registry.get(type).version
-            except BalogError:  # it will be said where the payload is held against its schema
+            except BalogError:  # reported when the payload is validated
                 return None
         return latest
 
@@ -311,7 +311,7 @@ class ItemReader:
         except UnknownVersionError as error:
             raise EventError(str(error)) from None
         except BalogError as error:
-            problem = Problem("$", f"the registry has no answer now: {error}")
+            problem = Problem("$", f"the registry is not available: {error}")
             raise _Rejected(RejectedItem(503, (problem,), type=protobuf.type)) from None
 
 
@@ -322,12 +322,12 @@ class _Rejected(Exception):
 
 
 def _unknown(error: UnknownTypeError, caller: Principal) -> str:
-    """Say which types there are, of those that are the caller's business."""
+    """Return the error text, with only those known types that the caller may use."""
     return str(UnknownTypeError(error.type, [type for type in error.known if caller.is_for(type)]))
 
 
 def _read_members(item: bytes) -> dict[str, Any]:
-    """Return what says of which form an item is, where its other values cannot all be read.
+    """Return the members that determine the form of an item, if its other values cannot be read.
 
     Raises:
         EventError: not JSON, or not an object.
@@ -342,10 +342,10 @@ def _read_members(item: bytes) -> dict[str, Any]:
 
 
 def _check_integers(document: Any) -> None:
-    """Check that a double can hold each integer of a document.
+    """Check that each integer of a document fits into a double.
 
     Raises:
-        EventError: at its path, an integer is beyond that.
+        EventError: an integer does not fit; ``path`` is its path.
     """
     waiting: list[tuple[str, Any]] = [("$", document)]
     while waiting:
@@ -375,6 +375,6 @@ def _channel(type: str) -> str:
 
 
 def _derived_id(key: str, item: bytes) -> str:
-    """Make the id of an item that comes again when the request is sent again, and of no other item."""
+    """Return an id that is the same when the request is retried, and different for every other item."""
     digest = hashlib.blake2b(item, digest_size=16, key=hashlib.sha256(key.encode()).digest())
     return "LG" + digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Where a service listens: its socket, and who can reach it."""
+"""The listening socket of a service, and who can reach it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _BACKLOG = 2048
 
 
 def check_listen(listen: str) -> tuple[str, int]:
-    """Return host and port of ``HOST:PORT``; ``:PORT`` is this machine alone.
+    """Return host and port of ``HOST:PORT``; ``:PORT`` means only this machine.
 
     Raises:
-        ConfigError: it is no such address.
+        ConfigError: not such an address.
     """
     family, address = read_address(listen)
     if family == socket.AF_UNIX:
@@ -27,7 +27,7 @@ def check_listen(listen: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether nobody but this machine can connect to a host's address; False where it has none."""
+    """Return whether only this machine can connect to a host; False if it has no address."""
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
         return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
@@ -36,11 +36,11 @@ def is_loopback(host: str) -> bool:
 
 
 def open_socket(listen: str) -> socket.socket:
-    """Listen; port 0 takes one that is free.
+    """Open the listening socket. Port 0 selects a free port.
 
     Raises:
-        ConfigError: no such address.
-        BalogError: the address is not to be had.
+        ConfigError: not an address.
+        BalogError: the address is not available.
     """
     host, port = check_listen(listen)
     try:
@@ -62,7 +62,7 @@ def open_socket(listen: str) -> socket.socket:
 
 
 def url_of(listener: socket.socket, *, is_tls: bool) -> str:
-    """Return the URL under which this machine finds what listens."""
+    """Return the URL of a listening socket for clients on this machine."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     return f"http{'s' * is_tls}://{f'[{host}]' if ':' in host else host}:{port}"

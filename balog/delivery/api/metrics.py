@@ -1,4 +1,4 @@
-"""What a service does, as metrics for Prometheus."""
+"""The metrics of a service for Prometheus."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from balog.sinks.families import registry_of
 __all__ = ["BUCKETS", "ServiceMetrics"]
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Seconds up to which the histogram of requests counts."""
+"""Upper bounds of the request histogram, in seconds."""
 
 _Gauges = Callable[[], Mapping[str, tuple[str, float]]]
 
 
 class ServiceMetrics:
-    """Counts what a service does, and gives it as a collector of prometheus-client.
+    """Counts requests and events, as a collector of prometheus-client.
 
     ``balog_service_requests_total`` by ``path`` (as the API names it) and ``status``; ``…_events_total`` by ``stream``,
     ``status`` and ``store`` (at most 1,000 series, further streams are ``__other__``); ``…_duplicates_total``;
     ``…_body_bytes_total`` as sent and ``…_event_bytes_total`` as stored; ``…_request_seconds``, a histogram of
-    ``POST /v1/events`` until its answer; ``…_failed_unkept_total`` what was refused and not kept; and gauges.
+    ``POST /v1/events``; ``…_failed_unkept_total`` for rejected events that were not stored; and gauges.
 
     Args:
-        gauges: asked at a scrape: each name with its help and its value.
+        gauges: called at each scrape; returns help and value by name.
     """
 
     def __init__(self, gauges: _Gauges = dict) -> None:
@@ -42,13 +42,13 @@ class ServiceMetrics:
         self._seconds = 0.0
 
     def count_request(self, path: str, status: int) -> None:
-        """Count a request; ``path`` is one of the API's own, never what a client made up."""
+        """Count a request. ``path`` is a path of the API, never an arbitrary one of a client."""
         with self._lock:
             key = (path, str(status))
             self._requests[key] = self._requests.get(key, 0) + 1
 
     def observe_request(self, seconds: float) -> None:
-        """Count how long a request for events took."""
+        """Record the duration of a request with events, in seconds."""
         with self._lock:
             self._times[bisect_left(BUCKETS, seconds)] += 1
             self._seconds += seconds
@@ -68,12 +68,12 @@ class ServiceMetrics:
                 self._plain[name] += count
 
     def outcomes(self) -> dict[tuple[str, str, str], int]:
-        """Return the events so far by stream, status and store."""
+        """Return the number of events by stream, status and store."""
         with self._lock:
             return dict(self._events)
 
     def registry(self) -> Any:
-        """Return a registry of prometheus-client with these metrics alone.
+        """Return a registry of prometheus-client with only these metrics.
 
         Raises:
             MissingExtraError: prometheus-client is not installed.
@@ -81,11 +81,11 @@ class ServiceMetrics:
         return registry_of(self, "metrics of a service")
 
     def describe(self) -> list[Any]:
-        """Return nothing: prometheus-client asks this first."""
+        """Return no metrics; prometheus-client calls this first."""
         return []
 
     def collect(self) -> Iterator[Any]:
-        """Yield the families of prometheus-client."""
+        """Yield the metric families of prometheus-client."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         with self._lock:
@@ -97,17 +97,13 @@ class ServiceMetrics:
         for request, count in requests:
             family.add_metric(request, count)
         yield family
-        family = CounterMetricFamily(
-            "balog_service_events", "Events by what became of them.", labels=("stream", "status", "store")
-        )
+        family = CounterMetricFamily("balog_service_events", "Events by outcome.", labels=("stream", "status", "store"))
         for event, count in events:
             family.add_metric(event, count)
         yield family
         for name, about in _PLAIN.items():
             yield CounterMetricFamily(f"balog_service_{name}", about, plain[name])
-        calls = HistogramMetricFamily(
-            "balog_service_request_seconds", "How long POST /v1/events took until its answer.", labels=()
-        )
+        calls = HistogramMetricFamily("balog_service_request_seconds", "Duration of POST /v1/events.", labels=())
         calls.add_metric((), list(zip([*map(repr, BUCKETS), "+Inf"], accumulate(times))), seconds)
         yield calls
         for name, (about, value) in self._gauges().items():
@@ -115,8 +111,8 @@ class ServiceMetrics:
 
 
 _PLAIN = {
-    "duplicates": "Events whose id was there already.",
-    "body_bytes": "Bytes of bodies as they were sent.",
-    "event_bytes": "Bytes of events that became durable.",
-    "failed_unkept": "Events that were refused and not kept: there were too many, or no store took them.",
+    "duplicates": "Events whose id was stored already.",
+    "body_bytes": "Bytes of bodies as sent.",
+    "event_bytes": "Bytes of stored events.",
+    "failed_unkept": "Rejected events that were not stored: too many, or no store accepted them.",
 }

@@ -1,4 +1,4 @@
-"""What the API is, for programs: OpenAPI 3.1, held against a running service by the tests."""
+"""The OpenAPI 3.1 document of the API; the tests check it against a running service."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ __all__ = ["document"]
 
 @lru_cache(maxsize=1)
 def document() -> bytes:
-    """Return the document, ``balog/delivery/api/openapi.json``."""
+    """Return the content of ``balog/delivery/api/openapi.json``."""
     return resources.files("balog.delivery.api").joinpath("openapi.json").read_bytes()

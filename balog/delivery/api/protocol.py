@@ -1,7 +1,7 @@
-"""HTTP as the service speaks it: uvicorn's protocol with bounds on connections, on heads, and on patience.
+"""uvicorn's HTTP protocol with limits of connections, header size and time.
 
-uvicorn waits for ever for a request that was begun, and for an answer to be taken, reads a head of any size, and
-answers what is no HTTP in plain text.
+uvicorn itself has no timeout for incomplete requests and for answers that the client does not read, no limit of the
+header size, and answers invalid HTTP in plain text.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from balog.delivery.settings import RequestLimits
 __all__ = ["make_protocol"]
 
 _MAX_HEAD = 64 << 10
-_GRACE = 2.0  # seconds that the application has to answer a slow request itself
+_GRACE = 2.0  # seconds for the application to answer a slow request itself
 _RESERVE = 32  # connections above the limit, for probes
-_RESERVE_SECONDS = 1.0  # in which one of those must say that it is a probe
-_IDLE_SECONDS = 2.0  # after which a connection without a request gives way where there are too many
+_RESERVE_SECONDS = 1.0  # for a reserve connection to send the request of a probe
+_IDLE_SECONDS = 2.0  # until a connection without a request may be closed in favour of a new one
 _PROBES = frozenset({b"/health", b"/ready"})
-_FULL = ApiError(503, "the service has as many connections as it takes", retry_after=1)
+_FULL = ApiError(503, "the service has reached its limit of connections", retry_after=1)
 
 
 class _Protocol(HttpToolsProtocol):
     """A connection.
 
-    At the limit the one that is longest without a first request gives way. Where there is none, a few more connections
-    are taken for probes alone, the newest of them: whoever holds all others open can't make the service look dead.
+    At the limit, the connection that has waited longest without a first request is closed. If there is none, a few more
+    connections are accepted for probes only. So a client that holds all connections cannot make probes fail.
     """
 
     limits: ClassVar[RequestLimits]
     silent: ClassVar[dict[_Protocol, float]]
-    """Connections that have sent no request yet, the oldest first, with the time since when."""
+    """Connections without a request, the oldest first, with the time of their start."""
     reserve: ClassVar[dict[_Protocol, None]]
     """Connections above the limit, the oldest first."""
     _timer: asyncio.TimerHandle | None = None
@@ -55,7 +55,7 @@ class _Protocol(HttpToolsProtocol):
         self._begin_timer()
 
     def _close_idle_connection(self) -> bool:
-        """Close the connection that is longest without a request, if it has been so for a while; tell whether."""
+        """Close the oldest connection without a request, if it is old enough. Return whether one was closed."""
         oldest, since = next(iter(self.silent.items()))
         if oldest is self or oldest in self.reserve or self.loop.time() - since < _IDLE_SECONDS:
             return False
@@ -88,7 +88,7 @@ class _Protocol(HttpToolsProtocol):
         super().data_received(data)
         if self._head > _MAX_HEAD:
             self._reject(ApiError(431, f"the request's head has more than {_MAX_HEAD} bytes"))
-        elif self._read > 2 * self.limits.body_bytes + _MAX_HEAD:  # somebody goes on with what was refused long ago
+        elif self._read > 2 * self.limits.body_bytes + _MAX_HEAD:  # the client goes on sending a rejected body
             self.transport.close()
 
     def on_message_begin(self) -> None:
@@ -98,11 +98,11 @@ class _Protocol(HttpToolsProtocol):
             self._begin_timer()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._head >= 0:  # what trails a body in chunks would count as the request's own headers
+        if self._head >= 0:  # trailers of a chunked body must not count as headers
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._head = -(1 << 62)  # what comes until the next head is body, which the application bounds
+        self._head = -(1 << 62)  # the rest is the body, which the application limits
         self.silent.pop(self, None)
         if self not in self.reserve:
             super().on_headers_complete()
@@ -125,7 +125,7 @@ class _Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, in the service's one form; who was here before it still gets his answer."""
+        """Reject invalid HTTP in the service's form. An earlier request on the connection still gets its answer."""
         if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
             self.cycle.keep_alive = False
             self._is_rejected = True
@@ -144,7 +144,7 @@ class _Protocol(HttpToolsProtocol):
 
     def _expire(self) -> None:
         self._timer = None
-        if self.cycle is None or self.cycle.response_complete:  # its head is not here yet, or it was refused long ago
+        if self.cycle is None or self.cycle.response_complete:  # its header is incomplete, or it was rejected before
             late = ApiError(408, f"the request was not here within {self.limits.seconds:g} seconds")
             self._reject(_FULL if self in self.reserve else late)
         else:
@@ -162,5 +162,5 @@ class _Protocol(HttpToolsProtocol):
 
 
 def make_protocol(bounds: RequestLimits) -> Any:
-    """Return the class of the connections of a service with these limits."""
+    """Return the protocol class for a service with these limits."""
     return type("Protocol", (_Protocol,), {"limits": bounds, "silent": {}, "reserve": {}})

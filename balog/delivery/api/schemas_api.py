@@ -1,4 +1,4 @@
-"""``/v1/schemas``: the registry of a service, to read and, with the right to, to register in."""
+"""``/v1/schemas``: reads the registry of a service, and registers versions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FORMS: dict[str, Form] = {
     "": "json",
     _JSON: "json",
     "application/schema+json": "json",
-    "application/x-www-form-urlencoded": "json",  # what `curl -d` says of anything
+    "application/x-www-form-urlencoded": "json",  # the default of `curl -d`
     "text/x-protobuf": "protobuf",
     "application/x-protobuf-schema": "protobuf",
 }
@@ -46,12 +46,9 @@ _MODES: tuple[Mode, ...] = get_args(Mode)
 def routes(service: ServiceContext) -> list[Route]:
     """Return the routes of a service.
 
-    ``GET`` lists types and versions, gives the latest version of a type, or a version, as it was registered; its number
-    is in ``ETag`` and ``Balog-Version``. ``POST /v1/schemas/TYPE/VERSION?mode=…`` registers: 201 with the verdict, 409
-    where the version is there with another document, 422 where it is none or may not follow.
-
-    Args:
-        service: has ``registry``, and ``tokens`` (None where there are none).
+    ``GET`` lists types and versions, or returns a version (by default the latest) as it was registered; its number is
+    in ``ETag`` and ``Balog-Version``. ``POST /v1/schemas/TYPE/VERSION?mode=…`` registers a version: 201 with the
+    report, 409 if the version exists with another document, 422 if it is invalid or incompatible.
     """
 
     async def types(request: Request) -> Response:
@@ -98,7 +95,7 @@ def _entries(registry: Registry) -> list[TypeEntry]:
 
 
 def _with_errors(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint whose errors are answers."""
+    """Return an endpoint that answers errors in the service's form."""
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -115,7 +112,7 @@ def _with_errors(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[
             return _json(SchemaRejection(error.reason, error.path or "$", kind="schema"), 422)
         except ConfigError as error:
             return _json(SchemaRejection(error.reason, kind="name"), 422)
-        except BalogError as error:  # the store is away, or the packages of a form are
+        except BalogError as error:  # the store is unreachable, or packages are missing
             return _json(SchemaRejection(str(error)), 503)
 
     return endpoint

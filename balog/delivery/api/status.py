@@ -1,4 +1,4 @@
-"""What a service does now, as ``GET /v1/status`` gives it and the page shows it."""
+"""The status of a service, for ``GET /v1/status`` and the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REFRESH_SECONDS = 2.0  # seconds
 
 
 class EventCount(Struct, frozen=True):
-    """How many events of a stream ended so since the service began: the item's status, and the store of 202."""
+    """The number of events of a stream by status and, for 202, by store, since the service started."""
 
     stream: str
     status: str
@@ -35,16 +35,16 @@ class StatusReport(
     kw_only=True,
     rename={"topics_error": "topics_trouble", "control_error": "control_trouble"},
 ):
-    """All of it. Counters grow from the service's start; who asks twice has rates.
+    """The status report. Counters start at 0 with the service; two reports give rates.
 
     Attributes:
-        service: its name; ``uptime`` in seconds; ``time`` in seconds since the epoch.
-        events: what became of events.
-        intake: the durable path.
+        service: name of the service; ``uptime`` in seconds; ``time`` in seconds since the epoch.
+        events: the outcomes of events.
+        intake: the state of the intake.
         topics: those of the home, as they were a moment ago; ``topics_error`` when they can't be listed.
-        document: the version that is applied, and how that went; None without a place of versions.
-        services: what every service at the same versions reported last.
-        history: the newest versions, the newest first.
+        document: the applied version and its state; None without a version store.
+        services: the last report of every service with the same version store.
+        history: the newest versions, in descending order.
         control_trouble: why versions can't be read, "" when they can.
     """
 
@@ -63,7 +63,7 @@ class StatusReport(
 
 
 class StatusReporter:
-    """Gives the status of a service, from any thread; the place of versions is asked every two seconds at most."""
+    """Collects the status of a service. Thread-safe. The version store is read every two seconds at most."""
 
     def __init__(self, service: ServiceContext) -> None:
         self._service = service
@@ -74,7 +74,7 @@ class StatusReporter:
         self._error = ""
 
     def status(self) -> StatusReport:
-        """Ask the parts of the service; this may read from the place of versions."""
+        """Collect the report; this may read from the version store."""
         service = self._service
         if service.control is not None:
             self._refresh(service.control)
@@ -97,7 +97,7 @@ class StatusReporter:
 
     def _refresh(self, control: Control) -> None:
         if time.monotonic() - self._refreshed < _REFRESH_SECONDS or not self._lock.acquire(blocking=False):
-            return  # while one waits for a slow place, the others are told what was known
+            return  # while one thread waits for a slow store, the others use the last result
         try:
             self._services, self._history = control.services(), control.entries(_ENTRIES)
             self._error = ""

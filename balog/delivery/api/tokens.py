@@ -1,7 +1,7 @@
-"""Who may do what: bearer tokens, of which only hashes are kept, and the rights of each.
+"""Bearer tokens and their rights. Only hashes of tokens are stored.
 
-A token is 256 random bits, so its plain SHA-256 can't be turned back by trying, as a password's could; a slow hash
-would cost every request what it saves nobody.
+A token has 256 random bits, so its SHA-256 cannot be reversed by guessing, unlike that of a password. A slow hash would
+cost time in every request, and add no protection.
 """
 
 from __future__ import annotations
@@ -50,19 +50,22 @@ _MAX_TOKEN = 200
 _REFRESH_SECONDS = 1.0  # seconds between looks at the file
 
 TokenName = Annotated[
-    str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}$", description="Who has it: 1 to 100 letters, digits, '.', '_' or '-'.")
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_.-]{1,100}$", description="The token's holder: 1 to 100 letters, digits, '.', '_' or '-'."
+    ),
 ]
 
 
 class Quota(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """How many events a token may send: so many at once, refilled evenly over a time. Each service counts by itself."""
+    """A token bucket for events: its size, and the time to refill it. Each service instance counts separately."""
 
-    events: Annotated[int, Meta(ge=1, description="Events in that time.")]
-    seconds: Annotated[float, Meta(gt=0, le=366 * 86_400, description="The time.")] = 86_400.0
+    events: Annotated[int, Meta(ge=1, description="Events within the time.")]
+    seconds: Annotated[float, Meta(gt=0, le=366 * 86_400, description="The time to refill the quota.")] = 86_400.0
 
 
 class TokenEntry(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """One token as it is kept: its hash, and what its holder may do."""
+    """A stored token: its hash and its rights."""
 
     name: TokenName
     hash: Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$", description="sha256: and the token's SHA-256 in hex.")]
@@ -75,24 +78,27 @@ class TokenEntry(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     ] = ("send",)
     types: Annotated[
         tuple[str, ...],
-        Meta(min_length=1, description="cls_type of the events and schemas that it is for; globs with * and ?."),
+        Meta(min_length=1, description="cls_type of the events and schemas that the token covers; globs with * and ?."),
     ] = ("*",)
-    expires: Annotated[datetime, Meta(tz=True, description="From then on it is refused; never if none.")] | None = None
+    expires: (
+        Annotated[datetime, Meta(tz=True, description="Time from which the token is rejected; never if omitted.")]
+        | None
+    ) = None
     quota: Quota | None = None
 
 
 class TokenFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """The file of tokens. Two of them may have one name, so that a token is changed without a gap."""
+    """The file of tokens. Two tokens may have one name, so that a token can be rotated without a gap."""
 
     tokens: tuple[TokenEntry, ...] = ()
 
 
 class Principal:
-    """Who sends a request.
+    """The authenticated sender of a request.
 
     Attributes:
-        name: the token's; "" where the service has no tokens.
-        expires: seconds since the epoch, from which on it is refused.
+        name: name of the token; "" if the service has no tokens.
+        expires: expiry in seconds since the epoch.
     """
 
     def __init__(
@@ -115,18 +121,18 @@ class Principal:
         self._matches = lru_cache(maxsize=1000)(lambda name: any(match(name) for match in globs))
 
     def may(self, right: Right) -> bool:
-        """Return whether it has the right."""
+        """Return whether the principal has a right."""
         return right in self._may
 
     def is_for(self, type: str) -> bool:
-        """Return whether its rights are for events of that type."""
+        """Return whether the principal's rights cover a type."""
         return self._is_for_all or self._matches(type)
 
     def spend(self, events: int) -> None:
-        """Count events that it sends. A request goes through whole while anything is left of the quota.
+        """Count sent events against the quota. A request is accepted as a whole while quota is left.
 
         Raises:
-            ApiError: 429, nothing is left; with the seconds until something is.
+            ApiError: 429, the quota is used up; with the seconds until it is not.
         """
         quota = self._quota
         if quota is None:
@@ -144,10 +150,10 @@ class Principal:
         raise ApiError(429, f"the token {self.name} has used its quota of {limit_text}", retry_after=wait)
 
     def check(self, right: Right, type: str | None = None) -> None:
-        """See that it has a right, and for that type where one is given.
+        """Check that the principal has a right, and for a type if one is given.
 
         Raises:
-            ApiError: 403.
+            ApiError: 403, the right is missing.
         """
         if not self.may(right):
             raise ApiError(403, f"the token {self.name} may not {right}")
@@ -156,19 +162,19 @@ class Principal:
 
 
 ANONYMOUS = Principal("", RIGHTS, ("*",))
-"""Who connects to a service without tokens, which only this machine can."""
+"""The principal of a service without tokens, to which only this machine can connect."""
 
 
 class Tokens:
-    """The tokens of a file, which is read again when it has changed, at the latest a second later.
+    """The tokens of a file. A changed file is reloaded within a second.
 
-    A file that can't be used any more changes nothing: those that were read before stay, and ``problem`` says why.
+    If the changed file is not valid, the tokens stay as they were, and ``problem`` holds the reason.
 
     Args:
-        say: called with one line when the file was refused.
+        say: called with one line when a changed file is rejected.
 
     Raises:
-        ConfigError: the file can't be read, or is not one of tokens.
+        ConfigError: the file cannot be read, or is not a file of tokens.
     """
 
     def __init__(self, path: str | os.PathLike[str], say: Callable[[str], object] = lambda line: None) -> None:
@@ -181,13 +187,13 @@ class Tokens:
         self._principals = _principals(configs.load(self.path, TokenFile))
 
     def principal(self, authorization: str) -> Principal:
-        """Return whose token it is.
+        """Return the principal of a token.
 
         Args:
-            authorization: the header of that name, "" where there is none.
+            authorization: the header ``Authorization``; "" if there is none.
 
         Raises:
-            ApiError: 401, no bearer token, or not one of these.
+            ApiError: 401, no bearer token, or an unknown or expired one.
         """
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
@@ -196,7 +202,7 @@ class Tokens:
         self._refresh()
         digest = _digest(token) if len(token) <= _MAX_TOKEN else ""
         found = self._principals.get(digest)
-        # What is looked up is a hash: how long that takes tells nothing of a token. The comparison is exact again.
+        # The lookup uses the hash, so its timing reveals nothing about a token. The comparison is constant-time.
         if found is None or not hmac.compare_digest(found[0], digest):
             raise _unauthorized("the token is not known", ' error="invalid_token"')
         if time.time() >= found[1].expires:
@@ -233,7 +239,7 @@ _Principals = dict[str, tuple[str, Principal, TokenEntry]]
 
 
 def _principals(file: TokenFile, before: _Principals | None = None) -> _Principals:
-    """Return the callers by the hash of their token; those whose entry is the same go on with what they have used."""
+    """Return the principals by the hash of their token. Unchanged entries keep their used quota."""
     found: _Principals = {}
     for entry in file.tokens:
         known = (before or {}).get(entry.hash)
@@ -261,10 +267,10 @@ def make_token(
     expires: datetime | None = None,
     quota: Quota | None = None,
 ) -> tuple[str, TokenEntry]:
-    """Make a token and what is kept of it.
+    """Create a token and its entry.
 
     Raises:
-        ConfigError: a name that a token can't have.
+        ConfigError: the name is not valid.
     """
     token = _PREFIX + secrets.token_urlsafe(32)
     entry = {"name": name, "hash": _digest(token), "may": may, "types": types, "expires": expires, "quota": quota}
@@ -278,34 +284,34 @@ def read_tokens(path: str | os.PathLike[str]) -> tuple[TokenEntry, ...]:
     """Return the entries of a file of tokens.
 
     Raises:
-        ConfigError: the file can't be read, or is not one of tokens.
+        ConfigError: the file cannot be read, or is not a file of tokens.
     """
     return configs.load(Path(path), TokenFile).tokens
 
 
 def add_token(path: str | os.PathLike[str], entry: TokenEntry) -> None:
-    """Write an entry into a file of tokens, which only this user can read where it is a new one.
+    """Add an entry to a file of tokens. A new file is readable only for this user.
 
     Raises:
-        ConfigError: the file is there and is none of tokens.
-        OSError: it can't be written.
+        ConfigError: the existing file is not a file of tokens.
+        OSError: the file cannot be written.
     """
     place = Path(path)
     _write(place, (*(read_tokens(place) if place.exists() else ()), entry))
 
 
 def revoke_tokens(path: str | os.PathLike[str], name: str, hash: str = "") -> list[TokenEntry]:
-    """Take the entries of a name out of a file of tokens.
+    """Remove the entries of a name from a file of tokens.
 
     Args:
-        hash: only the one whose hash begins so, with or without ``sha256:``.
+        hash: only the entry whose hash begins with this text, with or without ``sha256:``.
 
     Returns:
-        The entries that are gone; without any, the file is not written.
+        The removed entries. If there are none, the file is not written.
 
     Raises:
-        ConfigError: the file can't be read, or is not one of tokens.
-        OSError: it can't be written.
+        ConfigError: the file cannot be read, or is not a file of tokens.
+        OSError: the file cannot be written.
     """
     place, wanted = Path(path), hash.removeprefix("sha256:")
     entries = read_tokens(place)

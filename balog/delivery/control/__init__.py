@@ -1,4 +1,4 @@
-"""Control: the document's versions in a store, who may change them how, and how services pick them up."""
+"""The control document's versions: the version store, validation, and how services apply versions."""
 
 from balog.delivery.control.factory import open_control
 from balog.delivery.control.store import Control, ControlError, DocumentVersion, ServiceStatus, VersionConflict

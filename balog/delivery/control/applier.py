@@ -1,4 +1,4 @@
-"""A service picks up versions while it runs: what it can't apply it reports, what makes failures rise it takes back."""
+"""Applies new versions of the control document while a service runs, and rolls back those that raise failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REPORT_SECONDS = 10.0
 _WATCH_SECONDS = 1.0
 _MAX_ATTEMPTS = 20
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
-"""Seconds until a version that could not be applied is tried again: a secret may come, a server be back."""
+"""Seconds until a rejected version is tried again, for example because a secret was missing."""
 
 _JOIN_SECONDS = 30.0
 _MAX_REASON = 300
@@ -36,17 +36,17 @@ class Applier:
     """Keeps a service at the newest version that it can apply.
 
     Args:
-        control: where the versions are; without, the document is empty for ever.
-        service: the name under which it reports.
-        make_job: makes the job of a filter, a table or a callback.
-        apply: makes a document the one by which events are routed, at once.
-        check: finds what this service can't do of a document that is right in itself.
-        count: tells how many events came in since the service began: taken, and failed.
-        publish: takes the event that tells of an automatic rollback.
-        say: takes one line for people.
-        poll: seconds between two looks at the store, give or take a quarter, so that a fleet does not ask as one.
-        drain: seconds that the end of a job may take.
-        kept: where the version that is applied is kept, for a start without the store.
+        control: the version store; None for the empty document.
+        service: the name in status reports.
+        make_job: creates the job of a filter, a table or a callback.
+        apply: routes events according to a document from now on.
+        check: finds the problems of a valid document on this service.
+        count: returns the numbers of accepted and failed events since the start.
+        publish: stores the event that reports an automatic rollback.
+        say: prints one line for the operator.
+        poll: seconds between two reads of the store, with jitter, so that a fleet does not poll at once.
+        drain: seconds for a job to stop.
+        cache: the local copy of the applied version, for a start without the store.
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class Applier:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Apply the newest version that can be, and go on in a thread.
+        """Apply the newest applicable version, and start the polling thread.
 
         Raises:
-            StorageError, ControlError: the store can't be read, and no version is kept here that can be applied. A
-                service that does not know its document takes none.
+            StorageError, ControlError: the store cannot be read, and the cache holds no applicable version. A service
+                without a known document does not start.
         """
         if self._control is None:
             self._apply_document(self.document)
@@ -116,7 +116,7 @@ class Applier:
         self._thread.start()
 
     def _apply_newest(self, control: FolderControl) -> None:
-        """Apply the newest version that can be, else the empty document."""
+        """Apply the newest applicable version, else the empty document."""
         self._head = head = control.head()
         for number in range(head.number if head else 0, 0, -1):
             entry = head if head and number == head.number else control.entry(number)
@@ -128,19 +128,19 @@ class Applier:
             self._apply_document(self.document)
 
     def stop(self) -> None:
-        """End the thread, then the jobs."""
+        """Stop the thread, then the jobs."""
         with self._condition:
             self._is_stopping = True
             self._condition.notify_all()
         if self._thread is not None:
-            self._thread.join(_JOIN_SECONDS)  # a place that does not answer holds up no stop
+            self._thread.join(_JOIN_SECONDS)  # an unreachable store must not delay the stop
         self.jobs.stop()
         if self._control is not None and self._thread is not None and not self._thread.is_alive():
             self._state = "stopped"
             self._report()
 
     def await_version(self, number: int, timeout: float = 10.0) -> ServiceStatus:
-        """Look at the store now, and tell how it went with a version; waits ``timeout`` seconds at most."""
+        """Read the store now and return the status. Wait at most ``timeout`` seconds until the version was tried."""
         deadline = time.monotonic() + timeout
         with self._condition:
             polls = self._polls
@@ -152,7 +152,7 @@ class Applier:
         return self.status()
 
     def status(self) -> ServiceStatus:
-        """Tell what is applied and how it goes."""
+        """Return the applied version, its state and the status of the jobs."""
         rate, errors = self._monitor.rates()
         return ServiceStatus(
             service=self.service,
@@ -191,7 +191,7 @@ class Applier:
                     self._condition.wait(max(min(_WATCH_SECONDS, poll_due - time.monotonic()), 0.01))
 
     def _attempt(self, step: Callable[[], None]) -> None:
-        """Go on with what is applied when a step fails, whatever it is: the next look tries it again."""
+        """Run a step. If it fails, keep the applied version; the next poll tries again."""
         try:
             step()
         except Exception as error:
@@ -221,14 +221,14 @@ class Applier:
         self._report()
 
     def _apply(self, entry: DocumentVersion, data: bytes | None = None, *, is_fallback: bool = False) -> bool:
-        """Apply a version; tell whether it could be.
+        """Apply a version. Return whether that succeeded.
 
         Args:
-            data: its document; when None, the store has it.
-            again: of an older version, because the newest could not be: the reason of that stays.
+            data: the version's document; None reads it from the store.
+            is_fallback: the version is applied because a newer one was rejected; keep the reason of that.
 
         Raises:
-            StorageError: its document could not be read just now.
+            StorageError: the document cannot be read now.
         """
         control = self._control
         if control is None:
@@ -306,14 +306,14 @@ class Applier:
                 action="automatic rollback",
             )
         except VersionConflict:
-            self._attempt(self._poll_store)  # another service was first, or a person
+            self._attempt(self._poll_store)  # another service or a person was faster
             return
-        if entry.number == bad.number:  # the same document as then: there is nothing to go back to
+        if entry.number == bad.number:  # the earlier document is the same
             self._monitor.end()
             self._last_good = bad.number
-            self._say(f"control: {message}; what counted before is the same")
+            self._say(f"control: {message}; the earlier version is the same")
             return
-        self._say(f"control: {message}; version {self._last_good} counts again, as version {entry.number}")
+        self._say(f"control: {message}; version {self._last_good} is restored as version {entry.number}")
         payload = ConfigRollbackPayload(
             service=self.service,
             rolled_back=bad.number,

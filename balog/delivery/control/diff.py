@@ -1,4 +1,4 @@
-"""What is different between two documents, by the names of their parts."""
+"""The differences between two documents, by the names of their parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DocumentChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def diff(old: bytes, new: bytes) -> list[DocumentChange]:
-    """Compare two documents, both JSON; what is only spelt out as its default counts as a difference."""
+    """Compare two JSON documents. An explicit default counts as a difference."""
     return list(_changes("", _by_name(msgspec.json.decode(old)), _by_name(msgspec.json.decode(new))))
 
 
@@ -46,7 +46,7 @@ def _changes(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Itera
 
 
 def _by_name(document: Any) -> dict[str, Any]:
-    """Return the parts of a document by their names instead of their places; a section that is not there is empty."""
+    """Return the parts of a document by name instead of by index; a missing section is empty."""
     sections: dict[str, Any] = {"streams": [], "filters": [], "tables": [], "callbacks": [], **document}
     return {
         name: {str(part["name"]): {key: value for key, value in part.items() if key != "name"} for part in section}

@@ -1,4 +1,4 @@
-"""From a place in a config or on a command line to the versions there."""
+"""Opens the version store that a config or a command line names."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["open_control", "open_version_store"]
 
 
 def open_control(place: str, options: Mapping[str, Any] | None = None, token: str | None = None) -> Control:
-    """Open a place of versions; nothing is connected yet.
+    """Open a version store, without connecting yet.
 
     Args:
         place: a folder, ``s3://BUCKET/PATH``, or a service, ``http(s)://HOST:PORT``.
-        options: what the store of a URL takes, as in a config.
-        token: of a service, the bearer token; it may ``configure``, or ``read`` to look.
+        options: options of the URL's store, as in a config.
+        token: bearer token of a service, with the right to ``configure``, or to ``read`` only.
 
     Raises:
-        ConfigError: not a place, or one that takes no options or token.
-        MissingExtraError: the packages for this kind of place are not installed.
+        ConfigError: the place is not valid, or takes no options or token.
+        MissingExtraError: packages for the place are not installed.
     """
     if place.startswith(("http://", "https://")):
         from balog.delivery.control.remote import RemoteControl
@@ -32,7 +32,7 @@ def open_control(place: str, options: Mapping[str, Any] | None = None, token: st
 
 
 def open_version_store(place: str, options: Mapping[str, Any] | None = None) -> FolderControl:
-    """Open a folder or an object store, which a service can poll and report to.
+    """Open a version store in a folder or an object store.
 
     Raises:
         ConfigError: see ``open_control``.

@@ -1,11 +1,11 @@
-"""Versions in a folder or an object store, where a number is taken by creating its file.
+"""A version store in a folder or an object store. Creating a version's file reserves its number.
 
     documents/SHA.json      a document, canonical
     log/00000012.json       an entry
-    status/SERVICE.json     what a service reported last
+    status/SERVICE.json     the last report of a service
 
-A document is there before the entry that names it, so that who is killed in between leaves at most a document that
-nobody names.
+A document is written before the entry that refers to it. A process killed in between leaves at most an unreferenced
+document.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ __all__ = ["FolderControl"]
 
 _MAX_BYTES = 4 << 20
 _MAX_KNOWN = 1000
-_MAX_NAME = 200  # file systems take 255 bytes, and a letter may be quoted as 12
-_EMPTY = b"{}"  # what counts before the first version: number 0
+_MAX_NAME = 200  # file names have at most 255 bytes, and a character may be quoted as 12
+_EMPTY = b"{}"  # the document of version 0
 _SHA = re.compile("[0-9a-f]{64}")
 _REPORTS_KEPT = timedelta(days=1)
 
 
 class FolderControl:
-    """See ``Control``; of services also ``report``."""
+    """A ``Control`` that services can also ``report`` to."""
 
     def __init__(self, storage: Storage) -> None:
         self.place = storage.url
         self._storage = storage
-        self._lock = threading.RLock()  # a storage is for one thread at a time
-        self._known = 0  # entries never go away, so that the head is looked for from here
-        self._entries: dict[int, DocumentVersion] = {}  # nor do they change
+        self._lock = threading.RLock()  # a storage is not thread-safe
+        self._known = 0  # versions are never deleted, so the search for the head starts here
+        self._entries: dict[int, DocumentVersion] = {}  # versions are immutable
 
     def head(self) -> DocumentVersion | None:
         """See ``Control``."""
@@ -83,10 +83,10 @@ class FolderControl:
         return self.named(entry.sha)
 
     def named(self, sha: str) -> bytes:
-        """Return the document of that name.
+        """Return the document with a hash.
 
         Raises:
-            ControlError: it is not there, or not what its name says.
+            ControlError: the document is missing, or does not match its hash.
         """
         name = f"documents/{sha}.json"
         if not _SHA.fullmatch(sha):
@@ -94,7 +94,7 @@ class FolderControl:
         with self._lock:
             data = self._storage.read(name, _MAX_BYTES)
         if data is None or sha_of(data) != sha:
-            what = "is not there" if data is None else "is not what its name says"
+            what = "is missing" if data is None else "does not match its name"
             raise ControlError(f"{self.place}/{name}: the document {what}")
         return data
 
@@ -119,7 +119,7 @@ class FolderControl:
     def roll_back(
         self, number: int | None, *, who: str, message: str, base: int | None, action: Action
     ) -> DocumentVersion:
-        """Do what ``rollback`` does, and say who does it: a person, or a service by itself."""
+        """Roll back as ``rollback`` does, and record whether a person or a service did it."""
         head = self.head()
         known = _check_base(head, base)
         if head is None:
@@ -146,7 +146,7 @@ class FolderControl:
                 try:
                     status = msgspec.json.decode(data or b"", type=ServiceStatus)
                 except msgspec.DecodeError:
-                    continue  # of a release to come, or cut by hand
+                    continue  # written by a newer release, or edited
                 if status.when >= since:
                     found.append(status)
         return sorted(found, key=lambda status: status.service)
@@ -160,7 +160,7 @@ class FolderControl:
             self._storage.remove(name)
 
     def report(self, status: ServiceStatus) -> None:
-        """Put down what a service says of itself, in the place of what it said before."""
+        """Replace the report of a service."""
         with self._lock:
             self._storage.write(msgspec.json.encode(status), _report(status.service))
 
@@ -185,7 +185,9 @@ class FolderControl:
         with self._lock:
             if not self._storage.create(msgspec.json.encode(entry), _name(entry.number)):
                 there = self._read(entry.number)
-                if there is None or there.nonce != entry.nonce:  # else the network asked twice, and we won
+                if (
+                    there is None or there.nonce != entry.nonce
+                ):  # else the request was retried, and the first attempt won
                     head = self.head()
                     raise VersionConflict(head.number if head else entry.number, base)
         return entry
@@ -213,7 +215,7 @@ class FolderControl:
         return entry
 
     def _list_highest(self) -> int:
-        """Return the highest number in the listing; the first look at a place is the only one that lists."""
+        """Return the highest number in the listing; only the first access lists the store."""
         numbers = (name.removeprefix("log/").removesuffix(".json") for name in self._names("log"))
         return max((int(number) for number in numbers if number.isdigit()), default=0)
 
@@ -223,7 +225,7 @@ class FolderControl:
                 name for name, _ in self._storage.files(lambda name: name == folder) if name.startswith(folder + "/")
             ]
         except StorageError:
-            # A place to which nothing was written is not there; one that can't be reached says so again.
+            # A store without files does not exist yet; an unreachable one raises again.
             if self._storage.size(_name(1)) is None:
                 return []
             raise

@@ -1,7 +1,7 @@
-"""What the topics of a home hold, how fast they grow and how far their groups are, looked at in the background.
+"""Inspects topics in the background: their size, their growth, and the lag of their groups.
 
-To describe a topic may mean to walk over all of it. So a topic is looked at again only after twenty times as long as
-its last look took, and nobody looks while nobody asks: looks take at most a twentieth of one thread's time each.
+Describing a topic may read all of it. So a topic is inspected again only after twenty times the duration of its last
+inspection, and only while somebody requests the result. Inspections take at most a twentieth of one thread's time.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from balog.topics.inspection import NO_EVENT, NO_TYPE
 __all__ = ["GroupView", "TopicInspector", "TopicView", "TypeCount"]
 
 EVERY, SAMPLE_EVERY, NAMES_EVERY = 2.0, 10.0, 5.0
-"""Seconds between two looks, two samples of the newest messages, and two listings of the topics, at least."""
+"""Least seconds between two inspections, two samples of the newest messages, and two listings of the topics."""
 
 IDLE = 30.0
-"""Seconds after the last question for which looks go on."""
+"""Seconds after the last request until inspections stop."""
 
 SAMPLE = 200
 MAX_TOPICS = 500
 MAX_TYPES = 20
 MAX_OPEN = 50
-"""Topics that stay open between two looks; each has files or a connection, of which a process has not many."""
+"""Topics that stay open between two inspections; each needs files or a connection."""
 
 _PART = 20
 
 
 class TypeCount(Struct, frozen=True):
-    """How many of a sample's messages have this ``cls_type`` and version; "" where there is no version."""
+    """The number of sampled messages with a ``cls_type`` and version; "" if there is no version."""
 
     type: str
     version: str
@@ -47,7 +47,7 @@ class TypeCount(Struct, frozen=True):
 
 
 class GroupView(Struct, frozen=True, kw_only=True):
-    """A group: see ``GroupState``; ``rate`` is in messages a second that it received between two looks."""
+    """A group, see ``GroupState``; ``rate`` is in received messages per second between two inspections."""
 
     name: str
     lag: int
@@ -60,9 +60,9 @@ class GroupView(Struct, frozen=True, kw_only=True):
 class TopicView(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
     """A topic as it was ``age`` seconds ago.
 
-    ``rate`` is in messages a second, between two looks; None before the second one, and when messages went away in
-    between. ``types`` are of the newest ``sampled`` messages, the most frequent first; a queue, where to look is to
-    receive, is not sampled. ``error`` is why the last look failed, "" when it did not.
+    ``rate`` is in messages per second between two inspections; None before the second one, and if messages were deleted
+    in between. ``types`` are of the newest ``sampled`` messages, the most frequent first. A queue is not sampled,
+    because that would receive its messages. ``error`` is why the last inspection failed; "" if it did not.
     """
 
     name: str
@@ -78,12 +78,11 @@ class TopicView(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
 
 
 class TopicInspector:
-    """Looks at all topics of a home, at most 500 by their names, while somebody asks. May be asked from any thread.
+    """Inspects all topics of a backend, at most 500 in order of their names, while results are requested. Thread-safe.
 
     Args:
-        home: the topics; it is not closed. Those beyond the first 50 are closed after each look: in a home that others
-            use, they open them again.
-        clock: seconds that only grow.
+        topics: the backend; not closed. Topics beyond the first 50 are closed after each inspection.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, topics: Topics, clock: Callable[[], float] = time.monotonic) -> None:
@@ -97,7 +96,7 @@ class TopicInspector:
         self._over = threading.Event()
 
     def topics(self) -> list[TopicView]:
-        """Return what is known, by name, at once; the first time nothing is, as the looking only begins."""
+        """Return the last results by name, without waiting. The first call starts the inspection and returns none."""
         with self._lock:
             self._requested = self._clock()
             if self._thread is None and not self._over.is_set():
@@ -109,11 +108,11 @@ class TopicInspector:
 
     @property
     def error(self) -> str:
-        """Why the topics can't be listed, "" when they can."""
+        """Why the topics cannot be listed; "" if they can."""
         return self._error
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop the inspections."""
         with self._lock:
             self._over.set()
             self._lock.notify_all()
@@ -161,7 +160,7 @@ class TopicInspector:
 
 
 class _TopicInspection:
-    """What is known of one topic."""
+    """The state of one topic's inspections."""
 
     def __init__(self, topic: Topic, clock: Callable[[], float]) -> None:
         self.due = float("-inf")

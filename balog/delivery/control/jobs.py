@@ -1,4 +1,4 @@
-"""The jobs that a document asks for: those that run, and how they become those of another document."""
+"""The running jobs of a document, and the change to those of another document."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from balog.signals import join
 __all__ = ["JobSet", "MakeJob", "counts_of", "wanted_jobs"]
 
 MakeJob = Callable[[Kind, Any], Job]
-"""Makes the job of a ``Filter``, a table or a ``Callback``; raises ConfigError for one that can't be."""
+"""Creates the job of a ``Filter``, a table or a ``Callback``; raises ConfigError."""
 
 _Key = tuple[Kind, str]
 
 
 def wanted_jobs(document: ControlDocument) -> dict[_Key, Any]:
-    """Return the configs of what a service itself runs; what Spark runs is not among them."""
+    """Return the configs of the jobs that a service runs itself, without those that run with Spark."""
     return {
         **{("filter", one.name): one for one in document.filters if one.engine == "service"},
         **{("table", one.name): one for one in document.tables if not isinstance(one, LoadedTable)},
@@ -30,12 +30,12 @@ def wanted_jobs(document: ControlDocument) -> dict[_Key, Any]:
 
 
 class JobSet:
-    """The jobs of a service. Changed by one thread, asked by any.
+    """The jobs of a service. One thread changes them; any thread may read their status.
 
     Args:
-        make_job: makes one.
-        say: takes a line for people.
-        drain: seconds that a job's stop may take.
+        make_job: creates a job.
+        say: prints one line for the operator.
+        drain: seconds for a job to stop.
     """
 
     def __init__(self, make_job: MakeJob, say: Callable[[str], None], drain: float) -> None:
@@ -45,17 +45,17 @@ class JobSet:
         self._running: dict[_Key, tuple[Any, Job]] = {}
 
     def change(self, document: ControlDocument, then: Callable[[], None]) -> set[str]:
-        """Become the jobs of a document: the same ones go on untouched, changed ones end before they begin anew.
+        """Run the jobs of a document. Unchanged jobs go on; a changed job stops before its replacement starts.
 
         Args:
-            then: called when all run that are new or changed, and before those end that are gone. When it raises, or
-                a job does, all is as it was.
+            then: called when the new and changed jobs run, before removed ones stop. If it or a job raises, the earlier
+                jobs are restored.
 
         Returns:
-            The new and changed ones, as ``filter NAME``.
+            The new and changed jobs, as ``filter NAME``.
 
         Raises:
-            BalogError: the document asks for what can't be here, such as a secret that is not there.
+            BalogError: a job cannot start on this service, for example because a secret is missing.
         """
         wanted = wanted_jobs(document)
         running = self._running
@@ -85,16 +85,16 @@ class JobSet:
         return {f"{kind} {name}" for kind, name in new}
 
     def statuses(self) -> list[JobStatus]:
-        """Tell how each job is."""
+        """Return the status of each job."""
         return [job.status() for _, job in self._running.values()]
 
     def stop(self) -> None:
-        """End all, each within ``drain`` seconds, at the same time."""
+        """Stop all jobs at the same time, each within ``drain`` seconds."""
         self._stop(job for _, job in self._running.values())
 
     def _create(self, key: _Key, config: Any) -> Job:
         job = self._make(key[0], config)
-        job.check()  # before the one that it replaces ends
+        job.check()  # before the replaced job stops
         return job
 
     def _restart(self, key: _Key, config: Any) -> Job:
@@ -102,7 +102,7 @@ class JobSet:
         try:
             job.start()
         except BalogError as error:
-            self._say(f"{key[0]} {key[1]} could not be begun again: {error}")
+            self._say(f"{key[0]} {key[1]} could not be restarted: {error}")
         return job
 
     def _stop(self, jobs: Iterable[Job]) -> None:
@@ -115,12 +115,12 @@ class JobSet:
     def _stop_one(self, job: Job) -> None:
         try:
             job.stop(self._drain)
-        except Exception as error:  # one that can't end holds up none of the others
-            self._say(f"{job.kind} {job.name} did not end: {type(error).__name__}: {error}")
+        except Exception as error:  # a job that fails to stop must not affect the others
+            self._say(f"{job.kind} {job.name} did not stop: {type(error).__name__}: {error}")
 
 
 def counts_of(statuses: Iterable[JobStatus]) -> dict[str, OutcomeCount]:
-    """Return what is counted of each job; one that ended by itself is in trouble."""
+    """Return the counters of each job. A job that ended by itself has an error."""
     return {
         f"{one.kind} {one.name}": OutcomeCount(
             one.done,

@@ -1,10 +1,10 @@
-"""Did failures rise since a version was applied? What came in and each job are judged, each against itself before.
+"""Detects whether failures rose after a version was applied, for the intake and for each job.
 
-The rule. Of n events that were finished, f failed. What can be said surely of the share of failures is Wilson's score
-interval (E. B. Wilson, 1927) with z = 3.29, which a share leaves by chance once in a thousand looks. Failures rose when
-the interval's low end after the version is above its high end before by at least ``rise``, with at least ``events``
-finished since. What has no time before, as a new job, is compared with no failures at all. A job that is in trouble at
-every look of the second half of the window, and at none before the version, fails too: what hangs finishes nothing.
+The rule: of n finished events, f failed. The confidence interval of the failure rate is Wilson's score interval (E. B.
+Wilson, 1927) with z = 3.29: the true rate is outside in one of a thousand samples. Failures rose if the lower bound
+after the version exceeds the upper bound before by at least ``rise``, with at least ``events`` finished since. A new
+job is compared with a failure rate of 0. A job also fails if it has an error in every sample of the second half of the
+window, and had none before the version, because a job that hangs finishes no events.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from balog.delivery.document import RollbackPolicy
 __all__ = ["FailureMonitor", "OutcomeCount", "wilson_interval"]
 
 _Z = 3.29
-_LATE = 2  # looks in the second half, however short the window and slow the machine
+_LATE = 2  # least samples in the second half of the window, also on slow machines
 
 
 class OutcomeCount(NamedTuple):
-    """Of one thing since it began: events that it finished well, failures, and what is wrong now, "" for nothing."""
+    """The counters of the intake or a job since its start: finished events, failures, and the current error or ""."""
 
     done: int
     failed: int
@@ -36,10 +36,10 @@ class _Sample(NamedTuple):
 
 
 class FailureMonitor:
-    """Keeps the looks of a window, and judges those since a version by those before it.
+    """Compares the counters since a version with those before it.
 
     Args:
-        window: seconds of looks that are kept, before any version is watched.
+        window: seconds of samples to keep before the first version is watched.
     """
 
     def __init__(self, window: float = 60.0) -> None:
@@ -53,7 +53,7 @@ class FailureMonitor:
         self._had_error: frozenset[str] = frozenset()
 
     def sample(self, now: float, counts: Mapping[str, OutcomeCount]) -> None:
-        """Note the counts as they are, every second or so."""
+        """Record the current counters, about every second."""
         self._samples.append(_Sample(now, counts))
         while len(self._samples) > 1 and now - self._samples[1].at >= self._window:
             self._samples.popleft()
@@ -64,10 +64,10 @@ class FailureMonitor:
                     self._failing[name] = self._failing.get(name, 0) + 1
 
     def begin(self, now: float, counts: Mapping[str, OutcomeCount], watch: RollbackPolicy) -> None:
-        """Watch a version that was applied just now; one that is watched already is judged by what was before it.
+        """Watch a version that was just applied. If another one is being watched, its baseline stays.
 
         Args:
-            counts: from which it is counted. Of a job that was started anew, OutcomeCount(0, 0).
+            counts: the current counters; OutcomeCount(0, 0) for a restarted job.
         """
         if self._since is None:
             first, last = (
@@ -83,7 +83,7 @@ class FailureMonitor:
         self._samples.append(self._since)
 
     def end(self) -> None:
-        """Watch no longer: the version is good, or gone."""
+        """Stop watching: the version is good, or was replaced."""
         self._since = self._before = None
 
     @property
@@ -92,11 +92,11 @@ class FailureMonitor:
         return self._since is not None
 
     def is_over(self, now: float) -> bool:
-        """Whether the version was watched for its whole window, and looked at in its second half."""
+        """Return whether the version was watched for its whole window, with samples in the second half."""
         return self._since is not None and now - self._since.at >= self._watch.window and self._late_samples >= _LATE
 
     def find_failure(self, now: float) -> str:
-        """Say what rose since the version, as a clause; "" when nothing did surely."""
+        """Return which failures rose since the version, as a clause; "" if none rose significantly."""
         if self._since is None or self._before is None or not self._samples:
             return ""
         for name, count in sorted(self._samples[-1].counts.items()):
@@ -109,7 +109,7 @@ class FailureMonitor:
         return ""
 
     def rates(self) -> tuple[float, float]:
-        """Return events a second, and the share of failures, of all that came in in the window."""
+        """Return incoming events per second and the share of failures, within the window."""
         if len(self._samples) < 2:
             return 0.0, 0.0
         first, last = self._samples[0], self._samples[-1]
@@ -133,7 +133,7 @@ class FailureMonitor:
 
 
 def wilson_interval(failed: int, total: int, z: float = _Z) -> tuple[float, float]:
-    """Return Wilson's score interval of a share; (0, 1) where nothing was seen."""
+    """Return Wilson's score interval of a share; (0, 1) without observations."""
     if total <= 0:
         return 0.0, 1.0
     share, square = failed / total, z * z
@@ -144,7 +144,7 @@ def wilson_interval(failed: int, total: int, z: float = _Z) -> tuple[float, floa
 
 
 def _difference(count: OutcomeCount, earlier: OutcomeCount | None) -> OutcomeCount:
-    """Return what was counted between two looks; counters that began anew count from nothing."""
+    """Return the difference of two counters; a restarted counter counts from 0."""
     if earlier is None or count.done < earlier.done or count.failed < earlier.failed:
         return count
     return OutcomeCount(count.done - earlier.done, count.failed - earlier.failed, count.error)

@@ -1,4 +1,4 @@
-"""Versions behind a service's API: what a team that has no rights in the store pushes through."""
+"""The version store behind a service's API, for teams without access to the store itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATH = "/v1/config"
 
 
 class RemoteControl:
-    """See ``Control``. Who pushed is the token's name, whatever ``who`` says."""
+    """A ``Control`` behind a service. The author of a version is the token's name; ``who`` is ignored."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self.place = url.rstrip("/")
@@ -78,10 +78,10 @@ class RemoteControl:
         try:
             return msgspec.json.decode(answer.body, type=type)
         except msgspec.DecodeError as error:
-            raise ControlError(f"{self.place}{_PATH}: answered what is no answer of a balog service: {error}") from None
+            raise ControlError(f"{self.place}{_PATH}: the answer is not that of a balog service: {error}") from None
 
     def _translate(self, error: HttpStatusError) -> Exception:
-        """Say what the service says, as the place itself would."""
+        """Return the error that the store itself would raise."""
         try:
             content: Any = msgspec.json.decode(error.answer.body)
             if error.answer.status == 409 and "head" in content:

@@ -1,4 +1,4 @@
-"""What a place of versions is: a log of numbered entries, each naming a document by its content."""
+"""The version store: a log of numbered versions, each of which refers to a document by its hash."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ State = Literal["applied", "refused", "rolled back", "stopped"]
 
 
 class ControlError(BalogError):
-    """A version that is not there, or a place of versions that is broken."""
+    """A version does not exist, or the version store is damaged."""
 
 
 class VersionConflict(ControlError):
-    """Somebody else took the number; whoever pushes looks at what they pushed first.
+    """Another version was pushed meanwhile. Compare with it before pushing again.
 
     Attributes:
-        head: the number that is the newest now.
-        base: the one that was thought to be.
+        head: the newest number.
+        base: the number that the author expected to be the newest.
     """
 
     def __init__(self, head: int, base: int) -> None:
@@ -52,13 +52,13 @@ class VersionConflict(ControlError):
 
 
 class DocumentVersion(Struct, frozen=True, kw_only=True, rename={"origin": "from"}):
-    """One version: who made which document the one that counts, when, and why.
+    """One version of the control document: author, time, reason and document.
 
     Attributes:
         number: from 1, without gaps.
         sha: SHA-256 of the document's canonical JSON, in hex.
-        origin: of a rollback, the version whose document it is again.
-        nonce: tells two writers of one number apart.
+        origin: for a rollback, the version whose document is restored.
+        nonce: distinguishes two writers of one number.
     """
 
     number: int
@@ -72,7 +72,7 @@ class DocumentVersion(Struct, frozen=True, kw_only=True, rename={"origin": "from
 
 
 class Applied(Struct, frozen=True, kw_only=True):
-    """How the service that took a version fares with it: see ``ServiceStatus``."""
+    """The state of a version on the service that received it; see ``ServiceStatus``."""
 
     number: int
     state: State
@@ -80,20 +80,20 @@ class Applied(Struct, frozen=True, kw_only=True):
 
 
 class Pushed(DocumentVersion, frozen=True, kw_only=True):
-    """A version that a service's API took, and how that service fares with it."""
+    """A version that was pushed through a service's API, and its state on that service."""
 
     applied: Applied
 
 
 class ServiceStatus(Struct, frozen=True, kw_only=True):
-    """What a service says about itself, again and again.
+    """The periodic report of a service.
 
     Attributes:
-        number: the version that it applied; 0 is the empty document, before any.
-        state: ``refused`` when it could not apply ``head``, for ``reason``; ``number`` is then an older one.
-        when: of this report.
-        every: seconds until the next one at most; a service that is silent for long is in trouble.
-        rate, errors: of the last minute, events a second that came in, and the share of them that failed.
+        number: the applied version; 0 is the empty document.
+        state: ``refused`` if ``head`` could not be applied, for ``reason``; then ``number`` is an older version.
+        when: time of this report.
+        every: seconds between two reports; a service without reports for much longer is down.
+        rate, errors: incoming events per second and the share of failed ones, over the last minute.
     """
 
     service: str
@@ -111,84 +111,84 @@ class ServiceStatus(Struct, frozen=True, kw_only=True):
 
 
 class Control(Protocol):
-    """Versions of the document, in a folder, an object store, or behind a service's API. May be used by any thread.
+    """A store of the control document's versions: a folder, an object store, or a service's API. Thread-safe.
 
-    Every method raises ``StorageError``, ``SinkError`` or ``ControlError`` when the place can't be reached or refuses.
+    Every method raises ``StorageError``, ``SinkError`` or ``ControlError`` if the store is unreachable or refuses.
 
     Attributes:
-        place: where it is, for people.
+        place: the store's location, for people.
     """
 
     place: str
 
     def head(self) -> DocumentVersion | None:
-        """Return the newest entry; None before the first."""
+        """Return the newest version; None if there is none."""
 
     def entry(self, number: int) -> DocumentVersion:
-        """Return one entry.
+        """Return one version.
 
         Raises:
-            ControlError: there is none of that number.
+            ControlError: the version does not exist.
         """
 
     def entries(self, limit: int = 100) -> list[DocumentVersion]:
-        """Return entries, the newest first."""
+        """Return versions, the newest first."""
 
     def document(self, entry: DocumentVersion) -> bytes:
-        """Return an entry's document, canonical.
+        """Return the canonical document of a version.
 
         Raises:
-            ControlError: it is not there, or not what the entry says.
+            ControlError: the document is missing, or does not match its hash.
         """
 
     def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> DocumentVersion:
-        """Make a document the one that counts. The same document as now is no new version.
+        """Add a version. If the document equals the newest one, no version is added.
 
         Args:
-            data: JSON; it is not checked here, see ``check``.
-            base: the number that the pusher knew as the newest; the newest as of now when None.
+            data: the document as JSON; not validated here, see ``check``.
+            base: the number that the author expects to be the newest; None skips the check.
 
         Raises:
-            VersionConflict: another number is the newest.
+            VersionConflict: another version is the newest.
         """
 
     def rollback(
         self, number: int | None = None, *, who: str, message: str, base: int | None = None
     ) -> DocumentVersion:
-        """Make an older version's document count again, as a new entry.
+        """Restore an older version's document as a new version.
 
         Args:
-            number: which, 0 for the empty document; when None, the last one before that has another document.
+            number: the version, 0 for the empty document; None for the last version with another document.
 
         Raises:
-            ControlError: there is none.
+            ControlError: the version does not exist.
             VersionConflict: see ``push``.
         """
 
     def services(self) -> list[ServiceStatus]:
-        """Return what each service reported last, of the last day, by name."""
+        """Return the last report of each service that reported within a day, by name."""
 
     def forget(self, service: str) -> None:
-        """Drop what a service reported, as it is gone for good; one that lives reports again.
+        """Delete the report of a removed service. A running service reports again.
 
         Raises:
-            ControlError: none of that name has reported.
+            ControlError: no service of this name has reported.
         """
 
     def close(self) -> None:
-        """Close connections, if there are any."""
+        """Close the connections."""
 
 
 def canonical(data: bytes) -> bytes:
-    """Return a JSON document's canonical form: sorted keys, no spaces. Defaults that are not written stay so.
+    """Return the canonical form of a JSON document: sorted keys, no spaces, no added defaults.
 
     Raises:
-        msgspec.DecodeError: it is not JSON.
+        msgspec.DecodeError: the document is not JSON.
     """
     document: Any = msgspec.json.decode(data)
     return msgspec.json.encode(document, order="sorted")
 
 
 def sha_of(data: bytes) -> str:
-    """Return the name of a canonical document."""
+    """Return the hash that names a canonical document."""
     return hashlib.sha256(data).hexdigest()

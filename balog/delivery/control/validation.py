@@ -1,4 +1,4 @@
-"""Whether a document can be a service's: everything that is wrong with it at once, before anybody applies it."""
+"""Validates a control document before it is applied, and reports all problems at once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MAX_TWICE = 20
 
 
 def read_document(data: bytes, source: str = "") -> tuple[ControlDocument | None, list[ConfigError]]:
-    """Read a document and find all that is wrong with it, short of what only a service has, such as secrets.
+    """Read a document and find its problems, except those that only a service can find, such as missing secrets.
 
     Args:
-        data: JSON.
-        source: the file or version that it came from, for the errors.
+        data: the document as JSON.
+        source: the file or version, for errors.
 
     Returns:
-        The document, None when it can't be read, and the problems.
+        The document, or None if it cannot be read, and the problems.
     """
     try:
         plain = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
@@ -45,7 +45,7 @@ def read_document(data: bytes, source: str = "") -> tuple[ControlDocument | None
 
 
 def check(document: ControlDocument) -> list[ConfigError]:
-    """Find what the parts of a document say that can't work: names, expressions, streams, cycles of filters."""
+    """Return the problems of a document's parts: names, expressions, streams, cycles of filters."""
     return list(_problems(document))
 
 

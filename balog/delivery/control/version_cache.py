@@ -1,4 +1,4 @@
-"""The version that was applied last, kept on this machine: a service starts with it while its place can't be read."""
+"""A local copy of the applied version, with which a service starts while the version store is unreachable."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class _CachedVersion(Struct, frozen=True):
 
 
 class VersionCache:
-    """A file with one version; whoever applies a version writes it anew.
+    """A file with the version that was applied last.
 
     Args:
-        path: of the file.
+        path: path of the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,7 +35,7 @@ class VersionCache:
         self._name = path.name
 
     def read(self) -> tuple[DocumentVersion, bytes] | None:
-        """Return the version and its document; None where there is none that can be read."""
+        """Return the version and its document; None if the file is missing or unreadable."""
         try:
             data = self._storage.read(self._name, _MAX_BYTES)
             cached = msgspec.json.decode(data or b"", type=_CachedVersion)
@@ -44,18 +44,18 @@ class VersionCache:
         return cached.entry, bytes(cached.document)
 
     def write(self, entry: DocumentVersion, document: bytes) -> None:
-        """Keep a version instead of the one before.
+        """Replace the cached version.
 
         Raises:
-            StorageError: it can't be written.
+            StorageError: the file cannot be written.
         """
         self._storage.write(msgspec.json.encode(_CachedVersion(entry, Raw(document))), self._name)
 
 
 def open_version_cache(control: str, *topics_urls: str | None) -> VersionCache | None:
-    """Return where a place's version is kept: in the first of the homes of topics that is on this disk, hidden.
+    """Return the cache of a version store: a hidden file in the first topics folder that is on this disk.
 
-    Services that share the home and the place share it, too. None where no home is on this disk.
+    Services with the same topics and version store share the cache. None if no topics are on this disk.
     """
     for url in topics_urls:
         try:

@@ -1,1 +1,1 @@
-"""From an accepted event to a durable one: which topic, with which others together, and where while topics fail."""
+"""Stores accepted events durably: routing to topics, batching, and the fallback while topics fail."""

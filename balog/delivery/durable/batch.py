@@ -1,4 +1,4 @@
-"""Messages of one request that become durable together."""
+"""Messages of one request that are stored together."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Store = Literal["topics", "fallback"]
 
 
 class PendingBatch:
-    """Messages of one request that wait together for one topic.
+    """Messages of one request that wait for one topic.
 
     Args:
-        settled: called once, when they are durable or can't be; not when whoever waits went away.
+        settled: called once, when the messages are durable or have failed; also if no client waits any more.
 
     Attributes:
-        store: where they are durable; None before, and where that failed.
-        refused: of those that the topic can never take, by id, why.
-        duplicates: the places of those that were there already.
-        trouble: why they could not be stored.
+        store: where the messages are durable; None before, and after a failure.
+        refused: reasons by id for messages that the topic can never store.
+        duplicates: the indices of messages that were stored already.
+        error: why the messages could not be stored.
     """
 
     __slots__ = ("_settled", "_waiters", "duplicates", "error", "is_settled", "messages", "refused", "size", "store")
@@ -41,14 +41,14 @@ class PendingBatch:
         self._waiters: list[asyncio.Future[None]] = []
 
     async def wait(self) -> None:
-        """Return when it is settled; any number may wait, and any of them go away."""
+        """Wait until the batch is settled. Any number of tasks may wait, and may be cancelled."""
         if not self.is_settled:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             await waiter
 
     def succeed(self, store: Store, written: PublishResult) -> None:
-        """Take what was written; groups of one batch in their order, so that of two equal ids the first is new."""
+        """Settle the batch as stored. Call it in order for batches written together: of equal ids, the first is new."""
         self.store, self.refused = store, written.refused
         if written.new is not None:
             for place, message in enumerate(self.messages):

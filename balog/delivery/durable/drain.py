@@ -1,4 +1,4 @@
-"""Out of the fallback, back into the topic: in order, with the same ids, acked there only when it is durable here."""
+"""Moves events from the fallback back to their topic, in order and with the same ids."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from balog.topics import GivenUp, Message, Received, Topic, Topics
 __all__ = ["Drain"]
 
 _MOST = 10_000
-_LEASE = 20.0  # seconds: how long after a kill what was in hand, and all behind it, waits
+_LEASE = 20.0  # seconds until events in flight, and those behind them, are available again after a kill
 
 
 class Drain:
-    """Moves the events of one topic. Its calls block; one at a time.
+    """Moves the events of one topic. Its calls block, and must not overlap.
 
-    A kill at any moment loses nothing: what was not acked comes again, and a topic that keeps ids has it once.
+    A kill at any moment loses nothing: unacknowledged events are received again, and a topic that keeps ids stores them
+    once.
 
     Args:
-        moved: ids that are known to be in the topic already; they are only acked.
+        moved: ids that are in the topic already; they are only acknowledged.
     """
 
     def __init__(self, topic: str, topics: Topics, fallback: Fallback, moved: set[str]) -> None:
@@ -35,20 +36,20 @@ class Drain:
     def step(self, limit: int) -> tuple[int, bool]:
         """Move at most ``limit`` events.
 
-        What the topic can never take becomes a dead letter of the fallback's.
+        Events that the topic can never store become dead letters of the fallback.
 
         Returns:
-            how many left the fallback, and whether nothing is left in it.
+            The number of events that left the fallback, and whether it is empty.
 
         Raises:
-            TopicError: the topic or the fallback fails; what was in hand is given back.
+            TopicError: the topic or the fallback fails; events in flight are released.
         """
         source = self._fallback.topic(self._name)
         if not source.exists():
             return 0, True
         if self._is_first and source.keeps_order and source.group_state(GROUP).in_flight:
-            raise TopicError(f"topic {self._name}: another drain, or one that was killed, still has events in hand")
-        # Where the fallback's disk is full, there is room for few leases; each event that is moved makes more.
+            raise TopicError(f"topic {self._name}: another drain, or one that was killed, still has events in flight")
+        # If the fallback's disk is full, there is room for few leases; each moved event frees some.
         limit, self._few = min(limit, self._few), max(self._few // 8, 1)
         received = source.receive(GROUP, limit, lease=_LEASE)
         self._few = min(limit * 4, _MOST)
@@ -67,7 +68,7 @@ class Drain:
         messages = [Message(one.id, one.body, one.key) for one in received if one.id not in self._moved]
         written = publish(lambda: self._topics.topic(self._name), messages) if messages else None
         refused = {} if written is None else written.refused
-        # Should the ack fail, they are not moved twice.
+        # If the ack fails, they are not moved twice.
         self._moved.update(message.id for message in messages if message.id not in refused)
         if refused:
             source.dead_letter_each(GROUP, [GivenUp(one, refused[one.id]) for one in received if one.id in refused])
@@ -77,7 +78,7 @@ class Drain:
 
 
 def _forget_acked(source: Topic) -> None:
-    """Return the room of what was moved back, where the home would keep it."""
+    """Free the space of moved events, if the backend would keep them."""
     from balog.topics.local import LocalTopic
 
     if isinstance(source, LocalTopic):

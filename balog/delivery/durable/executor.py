@@ -1,4 +1,4 @@
-"""Calls that block, done by a few threads for an event loop, which can withdraw one that has not begun."""
+"""Runs blocking calls of an event loop on daemon threads. A call that has not started can be cancelled."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 class PendingCall(Generic[T]):
-    """One call: ``future`` gets what it gives or raises."""
+    """A submitted call; ``future`` gets its result or exception."""
 
     def __init__(self, call: Callable[[], T], future: asyncio.Future[T]) -> None:
         self.future = future
-        self._call = [call]  # whoever takes it out decides
+        self._call = [call]  # the thread that pops it runs or cancels it
 
     def cancel(self) -> bool:
-        """Return whether the call had not begun; then it never will."""
+        """Cancel the call. Return False if it has already started."""
         try:
             self._call.pop()
         except IndexError:
@@ -41,7 +41,7 @@ class PendingCall(Generic[T]):
             callback: tuple[Any, ...] = (self._fail, error)
         else:
             callback = (self._succeed, result)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(*callback)
 
     def _succeed(self, result: T) -> None:
@@ -51,12 +51,14 @@ class PendingCall(Generic[T]):
     def _fail(self, error: BaseException) -> None:
         if not self.future.done():
             self.future.set_exception(error)
-            self.future.exception()  # whoever went away meanwhile need not be told
+            self.future.exception()  # marks it as retrieved: the waiting task may be gone
 
 
 class DaemonExecutor:
-    """At most ``count`` threads, each started when it is needed. They hold up no end of the process: a call to a
-    server that does not answer may last longer than a stop may.
+    """A pool of at most ``count`` daemon threads, started on demand.
+
+    Unlike ``ThreadPoolExecutor``, it does not delay the end of the process: a call to a server that does not answer may
+    take longer than a stop.
     """
 
     def __init__(self, count: int, name: str) -> None:
@@ -68,7 +70,7 @@ class DaemonExecutor:
         self._lock = threading.Lock()
 
     def submit(self, call: Callable[[], T]) -> PendingCall[T]:
-        """Have a call done; for the running event loop."""
+        """Run a call on a thread, for the running event loop."""
         loop = asyncio.get_running_loop()
         work = PendingCall(call, loop.create_future())
         with self._lock:
@@ -77,12 +79,12 @@ class DaemonExecutor:
                 name = f"balog-{self._name}-{self._threads}"
                 threading.Thread(target=self._work, name=name, daemon=True).start()
             else:
-                self._idle -= 1  # below 0: so many calls wait for a thread
+                self._idle -= 1  # a negative number is the number of queued calls
         self._calls.put((work, loop))
         return work
 
     def close(self) -> None:
-        """Let the threads end when they have done what they were given."""
+        """End the threads when they have finished the queued calls."""
         with self._lock:
             threads, self._threads = self._threads, 0
         for _ in range(threads):

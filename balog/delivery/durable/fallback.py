@@ -1,4 +1,4 @@
-"""Where events go while the topics fail: topics of another home, each standing for one of the first."""
+"""The fallback: topics of another backend that store events while the topics fail."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from balog.topics import Topic, Topics, local_folder, open_topics
 __all__ = ["GROUP", "Fallback", "open_fallback"]
 
 GROUP = "drain"
-"""The group that takes events out of a fallback, back to their topics."""
+"""The consumer group that moves events from the fallback back to their topics."""
 
 _PREFIX = "fallback--"
 
 
 class Fallback:
-    """A home that keeps, for topic ``NAME`` of another, what that could not take, in its topic ``fallback--NAME``.
+    """A backend that stores events of a failing topic ``NAME`` in its topic ``fallback--NAME``.
 
     Args:
-        home: may hold other topics besides; a second service must have another one, see ``claim``.
+        backend: may hold other topics, too. Each service needs a fallback of its own, see ``claim``.
     """
 
     def __init__(self, backend: Topics) -> None:
@@ -29,10 +29,10 @@ class Fallback:
         self._lock = -1
 
     def claim(self) -> None:
-        """Keep other services of this machine out of it until ``close``: each would move the other's events.
+        """Lock the fallback against other services on this machine until ``close``.
 
         Raises:
-            BalogError: another one has it, or its folder can't be made.
+            BalogError: another service uses it, or its folder cannot be created.
         """
         from balog.topics.local import LocalTopics
 
@@ -55,18 +55,18 @@ class Fallback:
             os.close(descriptor)
 
     def topic(self, name: str) -> Topic:
-        """Return what stands for a topic.
+        """Return the fallback of a topic.
 
         Raises:
-            ConfigError: the name is too long for this home, or has characters that it does not take.
+            ConfigError: the name is too long for the backend, or has unsupported characters.
         """
         return self.backend.topic(_PREFIX + name)
 
     def waiting(self) -> dict[str, int]:
-        """Return the topics for which something waits here, and how many events.
+        """Return the number of waiting events by topic, without empty topics.
 
         Raises:
-            TopicError: the home can't be read.
+            TopicError: the backend cannot be read.
         """
         from balog.topics.local import LocalTopics
 
@@ -79,26 +79,27 @@ class Fallback:
         return found
 
     def close(self) -> None:
-        """Close the home, and let others have it."""
+        """Close the backend and release the lock."""
         self.backend.close()
         self._unlock()
 
 
 def open_fallback(url: str, topics: str) -> Fallback:
-    """Open a fallback. On this disk nothing that waits is ever too old to be kept.
+    """Open a fallback. A fallback on this disk has no retention limit.
 
     Args:
-        url: a home of topics; ``topics`` is the URL of those that it stands in for.
+        url: URL of the fallback's topics.
+        topics: URL of the topics that it backs up.
 
     Raises:
-        ConfigError: no such URL, or the same home.
-        MissingExtraError: the packages of that kind of topics are not installed.
+        ConfigError: not a URL of topics, or the same topics.
+        MissingExtraError: packages for the topics are not installed.
     """
     if url == topics:
-        raise ConfigError("the fallback is the home of the topics themselves, and fails when they do; name another")
+        raise ConfigError("the fallback is the same as the topics, and fails when they do; name another")
     if (folder := local_folder(url)) is not None:
         from balog.topics.local import LocalTopics
 
-        open_topics(url).close()  # refuses what is no path
+        open_topics(url).close()  # rejects an invalid path
         return Fallback(LocalTopics(folder, retention=math.inf))
     return Fallback(open_topics(url))

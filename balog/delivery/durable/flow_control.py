@@ -1,4 +1,4 @@
-"""How much of each stream may wait to become durable, and when to come back with what may not."""
+"""Flow control: how many events of each stream may wait in memory, and when to retry the others."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _KEPT = 4096
 
 
 class StreamState(Struct, frozen=True, kw_only=True):
-    """How a stream is, now.
+    """The state of a stream.
 
-    ``waiting`` and ``bytes`` are of what is not durable yet, ``rate`` the events a second that became durable during
-    the last ten; ``refused`` counts the events that had to come back later.
+    ``waiting`` and ``bytes`` are of events that are not durable yet, ``rate`` is in durable events per second over the
+    last ten seconds, ``refused`` counts the events that were rejected with a retry time.
     """
 
     waiting: int = 0
@@ -29,16 +29,16 @@ class StreamState(Struct, frozen=True, kw_only=True):
 
 
 class FlowControl:
-    """Admits events to memory, stream by stream.
+    """Admits events to memory by stream.
 
-    A stream may have as many bytes waiting as are left for all: one alone has half of the memory at most, a second
-    one half of the rest, and so on. However hot the others are, there is room for one that has little (dynamic
-    thresholds, A. Choudhury and E. Hahne, 1998). One with nothing waiting may always have one event there, if it fits.
+    A stream may hold as many bytes as are free: a single stream holds at most half of the memory, a second one half of
+    the rest, and so on. So a busy stream leaves room for others (dynamic thresholds, A. Choudhury and E. Hahne, 1998).
+    A stream without waiting events may always admit one event that fits.
 
     Args:
         limit: bytes of all streams together.
-        clock: seconds that only grow.
-        jitter: gives the factor of each time to come back, so that not all come at once.
+        clock: a monotonic clock, in seconds.
+        jitter: returns a factor for each retry time, so that clients do not retry at once.
     """
 
     def __init__(
@@ -56,17 +56,17 @@ class FlowControl:
         self._streams: dict[str, _Stream] = {}
 
     def limit_rates(self, rates: Mapping[str, float]) -> None:
-        """Let streams have so many events a second at most from now on; a second's worth may come at once."""
+        """Set the limits of events per second by stream; a burst may have one second's worth."""
         self._rates = rates
 
     def admit(self, stream: str, sizes: Sequence[int]) -> tuple[int, float]:
-        """Take as many as may come in, from the front: what is behind a refused event must not overtake it.
+        """Admit events from the front: events behind a rejected one must not overtake it.
 
         Args:
             sizes: bytes of each event.
 
         Returns:
-            how many were taken, and the seconds after which to come back with the others; 0 where there are none.
+            The number of admitted events, and the seconds until a retry of the others; 0 if all are admitted.
         """
         found = self._streams.get(stream)
         if found is None:
@@ -94,7 +94,7 @@ class FlowControl:
         return count, self._later(wait)
 
     def done(self, stream: str, count: int, size: int, durable: bool) -> None:
-        """Forget events that no longer wait; those that became durable count for the stream's rate."""
+        """Release events that no longer wait. Durable ones count for the stream's rate."""
         found = self._streams[stream]
         found.waiting -= count
         found.bytes -= size
@@ -104,7 +104,7 @@ class FlowControl:
             found.count(count, self._clock())
 
     def states(self) -> dict[str, StreamState]:
-        """Tell how each stream is, by name; of one without events for long, nothing."""
+        """Return the state of each stream by name, without streams that were idle for long."""
         now = self._clock()
         return {
             name: StreamState(waiting=one.waiting, bytes=one.bytes, rate=round(one.rate(now), 3), refused=one.refused)
@@ -128,14 +128,14 @@ class FlowControl:
 
     def _make(self, stream: str) -> _Stream:
         now = self._clock()
-        if len(self._streams) >= _KEPT:  # types without end, each a stream: those at rest are forgotten
+        if len(self._streams) >= _KEPT:  # unbounded types, each a stream: drop idle ones
             self._streams = {name: one for name, one in self._streams.items() if one.waiting or one.rate(now)}
         found = self._streams[stream] = _Stream(now)
         return found
 
 
 class _Stream:
-    """What is known of one stream: what waits, the last seconds' durable events, and the tokens of its rate."""
+    """One stream: its waiting events, its durable events of the last seconds, and its token bucket."""
 
     def __init__(self, now: float) -> None:
         self.waiting = self.bytes = self.refused = 0

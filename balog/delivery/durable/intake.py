@@ -1,4 +1,4 @@
-"""The durable path: events are acked when they are in their topic or, while that fails, in the fallback."""
+"""The intake: acknowledges events once they are in their topic or, while that fails, in the fallback."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ __all__ = ["EventIntake", "IntakeState"]
 _MAX_OPEN_WRITERS = 100
 _BACKLOG_RETRY_SECONDS = 5.0  # seconds
 _RECENT_SECONDS = 10.0  # seconds
-_TOPICS_SHARE = 0.75  # the part of a stop after which nothing waits for the topics any more
+_TOPICS_SHARE = 0.75  # the share of a stop's time in which events may wait for the topics
 
 
 class IntakeState(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
-    """How the durable path is, now.
+    """The state of the intake.
 
-    ``in_flight`` and ``in_flight_bytes`` are of events that are not durable yet; ``stored`` counts those that became
-    durable, by store, since the start; ``backlog`` those that wait in the fallback. ``error`` is one line, "" when
-    nothing is wrong.
+    ``in_flight`` and ``in_flight_bytes`` are of events that are not durable yet. ``stored`` counts durable events by
+    store since the start, ``backlog`` those in the fallback. ``error`` is one line, "" if there is none.
     """
 
     in_flight: int
@@ -49,7 +48,7 @@ class IntakeState(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}
 
 
 class _Part:
-    """The events of one request that go the same way: what was decided of each at once, and what is waited for."""
+    """The events of one request for one topic: those with an immediate result, and those that wait."""
 
     __slots__ = ("duplicates_of", "group", "indices", "messages", "sizes")
 
@@ -59,25 +58,25 @@ class _Part:
         self.sizes: list[int] = []
         self.group: PendingBatch | None = None
         self.duplicates_of: list[tuple[int, PendingBatch | None]] = []
-        """Places of events that another group is making durable just now; None: this part's own."""
+        """Indices of events whose ids another batch is storing now; None means this part's own batch."""
 
 
 class EventIntake:
-    """Takes valid events and tells of each when it is durable. Used by one event loop, but for ``state``.
+    """Stores valid events, and reports when each is durable. Not thread-safe, except for the methods that say so.
 
-    An event that was sent before is a duplicate, and acked: where the topics keep ids (``local:``) whenever it comes,
-    elsewhere while its id is among the last 200,000. A topic that keeps no ids may have an event twice when it failed
-    while it was taking it; so consumers go by ids, as always.
+    An event that was stored before is a duplicate, and acknowledged: in topics that keep ids (``local:``) always, in
+    others while its id is among the last 200,000. Topics that keep no ids may hold an event twice if they failed while
+    storing it, so consumers should deduplicate by id.
 
     Args:
-        topics: where events belong.
-        document: its streams say which topic.
-        fallback: where they go while the topics fail; None: they are refused then.
-        in_flight_bytes: of events that are not durable yet, at most.
-        patience: seconds for a home to answer.
+        topics: the topics.
+        document: its streams route the events.
+        fallback: stores events while the topics fail; None rejects them instead.
+        in_flight_bytes: limit of events that are not durable yet.
+        timeout: seconds for a backend to answer.
 
     Raises:
-        ConfigError: what the document's streams say can't be compiled.
+        ConfigError: an expression of the document's streams is not valid.
     """
 
     def __init__(
@@ -106,21 +105,21 @@ class EventIntake:
         self.apply(document or ControlDocument())
 
     def apply(self, document: ControlDocument) -> None:
-        """Let the streams of another document hold from the next request on. Any thread may call it.
+        """Use the streams of another document from the next request on. Thread-safe.
 
         Raises:
-            ConfigError: they can't be compiled; nothing changes then.
+            ConfigError: an expression is not valid; then nothing changes.
         """
         router = StreamRouter(document, dots=self._dots)
         self._router = router
         self._flow.limit_rates(router.rates)
 
     def stream_of(self, type: str, version: str) -> str:
-        """Return the first stream that may take events of a type and version, by name; see ``Route``."""
+        """Return the name of the first stream that may match a type and version; see ``Route``."""
         return self._router.stream_of(type, version)
 
     async def start(self) -> None:
-        """Begin, and go on with what is in the fallback from before."""
+        """Start, and drain what an earlier run left in the fallback."""
         self._stores = Stores(self._topics, self._fallback, self._timeout)
         if self._fallback is not None and not await self._read_backlog(self._fallback):
             self._backlog_task = asyncio.get_running_loop().create_task(self._retry_backlog(self._fallback))
@@ -143,13 +142,13 @@ class EventIntake:
         while not await self._read_backlog(fallback):
             await asyncio.sleep(_BACKLOG_RETRY_SECONDS)
 
-    # -- taking -----------------------------------------------------------------------------------------------------
+    # -- storing ----------------------------------------------------------------------------------------------------
 
     async def put(self, accepted: Sequence[AcceptedEvent]) -> list[IntakeResult]:
-        """Make events durable; return when each is, or can't be, in their order.
+        """Store events. Return their results in order, when each is durable or has failed.
 
-        Events of one stream keep their order, within a request and from one that was acked to the next. Of a stream
-        that may not have all of them now the first ones are taken.
+        Events of one stream keep their order, within a request and from an acknowledged request to the next. If a
+        stream's flow control admits only some of them, these are the first ones.
         """
         if self._stopping:
             refusal = IntakeResult(status=503, retry_after=1.0, reason="the service is stopping; send it again")
@@ -168,7 +167,7 @@ class EventIntake:
             part.messages.append(Message(event.header.id, body, key))
             part.sizes.append(len(body))
         results: list[IntakeResult | None] = [None] * len(accepted)
-        # Each begins to wait before the first is waited for, and all are accounted for even when the client goes away.
+        # Enqueue all before awaiting the first, so that all are accounted for even if the client disconnects.
         for (stream, name), part in parts.items():
             self._enqueue(stream, name, part, results)
         for (stream, name), part in parts.items():
@@ -182,7 +181,7 @@ class EventIntake:
         return [one for one in results if one is not None]
 
     def _enqueue(self, stream: str, topic: str, part: _Part, results: list[IntakeResult | None]) -> None:
-        """Admit what may come in and give it to its lane; place the rest."""
+        """Enqueue the admitted events, and record the results of the others."""
         count, retry_after = self._flow.admit(stream, part.sizes)
         if count < len(part.indices):
             reason = f"stream {stream} has too much waiting"
@@ -219,7 +218,7 @@ class EventIntake:
         writer.add(part.group)
 
     def _remove_known(self, stream: str, topic: str, part: _Part, results: list[IntakeResult | None]) -> None:
-        """Place events whose ids are known, and let those wait that are on their way; where the topic keeps no ids."""
+        """Record results for known ids, and link ids that are in flight. For topics that keep no ids."""
         seen: set[str] = set()
         indices, messages, sizes = [], [], []
         out = size_out = 0
@@ -255,11 +254,11 @@ class EventIntake:
         return writer
 
     def _close_idle(self) -> None:
-        """Return files of the lanes that rested longest back: types may be many, and a process has few."""
+        """Close the writers that have been idle longest, because open files are limited."""
         idle = sorted((writer for writer in self._writers.values() if writer.is_idle), key=lambda writer: writer.used)
         for writer in idle[: len(self._writers) // 2]:
             del self._writers[writer.topic]
-            if writer.keeps_ids:  # a server's connections are for all its topics
+            if writer.keeps_ids:  # others share connections between all topics
                 self._stores.writers.submit(partial(self._close_topic, writer.topic))
 
     def _close_topic(self, topic: str) -> None:
@@ -275,7 +274,7 @@ class EventIntake:
         results: list[IntakeResult | None],
         repeated: str = "",
     ) -> None:
-        """Say what became of a group's events, or of one that has the id of one of them."""
+        """Record the results of a batch, or of an event with the id of one of its messages."""
         if group.store is None:
             writer = self._writers.get(topic)
             wait = max(1.0, writer.retry_after if writer is not None else 0.0)
@@ -294,18 +293,18 @@ class EventIntake:
                 if id in group.refused:
                     results[index] = IntakeResult(status=413, stream=stream, topic=topic, reason=group.refused[id])
 
-    # -- ending, and looking ----------------------------------------------------------------------------------------
+    # -- stop and state ---------------------------------------------------------------------------------------------
 
     async def stop(self, deadline: float) -> list[str]:
-        """Take nothing more and make durable what was taken.
+        """Reject new events, and store the accepted ones.
 
-        What the topics have not taken after three quarters of the time goes to the fallback.
+        Events that the topics have not stored after three quarters of the time go to the fallback.
 
         Args:
-            deadline: seconds that it may take.
+            deadline: seconds for the stop.
 
         Returns:
-            ids of the events that are durable nowhere as far as anybody knows; nobody was told that they were.
+            The ids of events that are not known to be durable; their senders got no acknowledgement.
         """
         self._stopping = True
         end = time.monotonic() + deadline
@@ -320,7 +319,7 @@ class EventIntake:
         for writer in self._writers.values():
             writer.stop()
         await asyncio.gather(*busy, return_exceptions=True)
-        if steps:  # whoever closes the homes next finds nobody at work in them
+        if steps:  # the caller closes the backends next
             await asyncio.wait(steps, timeout=max(end - time.monotonic(), 0.0))
         self._stores.close()
         return self._lost
@@ -333,10 +332,10 @@ class EventIntake:
 
     @property
     def error(self) -> str:
-        """What is wrong, in one line; "" when nothing is known to be. Any thread may ask.
+        """The current error in one line; "" if there is none. Thread-safe.
 
-        What a topic refused counts until it takes an event, and for some seconds: only a new one could tell whether it
-        still holds, and to who is not asked any more because of it none comes.
+        A failure of a topic counts until it stores an event, but only for some seconds: a service that gets no more
+        events because of the error would never clear it.
         """
         if self._stopping:
             return "the service is stopping"
@@ -344,20 +343,17 @@ class EventIntake:
 
     @property
     def accepts_events(self) -> bool:
-        """Return whether there is a topic, or the fallback, that may take an event. Any thread may ask.
-
-        While one topic refuses and another one takes events, it does.
-        """
+        """Whether at least one topic, or the fallback, may store events. Thread-safe."""
         refusals = self._recent_refusals()
         return not self._stopping and not (refusals and all(refusals))
 
     def _recent_refusals(self) -> list[str]:
-        """Return of each topic that had events lately why it refused the last ones; "" where it took them."""
+        """Return the last error of each recently used topic; "" if its last batch was stored."""
         since = time.monotonic() - _RECENT_SECONDS
         return [writer.refusal for _, writer in sorted(self._writers.copy().items()) if writer.written_at > since]
 
     def state(self) -> IntakeState:
-        """Tell how it is; any thread may ask."""
+        """Return the state. Thread-safe."""
         writers = dict(self._writers)
         return IntakeState(
             in_flight=self._flow.waiting,

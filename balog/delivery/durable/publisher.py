@@ -1,4 +1,4 @@
-"""Many events into one topic at once, each known to be new, there already, or nothing that the topic takes."""
+"""Publishes a batch to one topic, and reports which messages are new, duplicates, or rejected."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["PublishResult", "publish"]
 
 
 class PublishResult(Struct):
-    """What became of a batch that is durable now.
+    """The result of a durable batch.
 
     Attributes:
-        new: the ids that the topic did not hold; None where it can't tell, and where all were new.
-        refused: of messages that the topic can never take, by id, why; they are not stored.
+        new: the ids that the topic did not hold; None if it does not know, or if all were new.
+        refused: reasons by id for messages that the topic can never store.
     """
 
     new: set[str] | None = None
@@ -25,15 +25,15 @@ class PublishResult(Struct):
 
 
 def publish(topic: Callable[[], Topic], messages: Sequence[Message]) -> PublishResult:
-    """Store messages durably, in their order, without those that the topic can never take.
+    """Store messages durably in order, except those that the topic can never store.
 
-    Where a home takes a part of a batch before it refuses one message, and keeps no ids, that part may be there twice.
+    If a backend without ids stores a part of a batch before it rejects a message, that part may be stored twice.
 
     Args:
-        topic: gives the topic; a name that the home cannot have is the fault of all messages.
+        topic: returns the topic; an invalid name rejects all messages.
 
     Raises:
-        TopicError: nobody knows of any message that it is stored.
+        TopicError: no message is known to be stored.
     """
     try:
         try:
@@ -48,12 +48,12 @@ def publish(topic: Callable[[], Topic], messages: Sequence[Message]) -> PublishR
         return written
     except TopicError:
         raise
-    except Exception as error:  # a home's own failure must not end what waits for it
+    except Exception as error:  # an unexpected error of a backend must not end the writer
         raise TopicError(f"{type(error).__name__} while events were stored: {error!s:.300}") from error
 
 
 def _write_parts(topic: Topic, messages: Sequence[Message], written: PublishResult) -> None:
-    """Halve a batch until the messages that can't be taken are alone."""
+    """Split a batch until the rejected messages are isolated."""
     try:
         new = topic.publish_new(messages)
     except MessageError as error:

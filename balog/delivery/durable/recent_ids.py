@@ -1,4 +1,4 @@
-"""The ids of late, for topics that keep none: the same event again is known for a while."""
+"""Recently stored ids, to detect duplicates in topics that keep no ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["RecentIds"]
 
 
 class RecentIds:
-    """Remembers at least the last ``limit / 2`` ids, and at most ``limit``, each with its topic and who stored it."""
+    """Remembers at least the last ``limit / 2`` and at most ``limit`` ids, each with its topic and store."""
 
     def __init__(self, limit: int = 400_000) -> None:
         self._half = limit // 2
@@ -18,12 +18,12 @@ class RecentIds:
         self._old: dict[str, tuple[str, Store]] = {}
 
     def store_of(self, topic: str, id: str) -> Store | None:
-        """Return the store that took an id for a topic; None where that is not known."""
+        """Return the store of an id in a topic; None if it is not known."""
         place = self._young.get(id) or self._old.get(id)
         return place[1] if place is not None and place[0] == topic else None
 
     def add(self, topic: str, store: Store, ids: Iterable[str]) -> None:
-        """Remember ids; one that was elsewhere before is only known to be here."""
+        """Remember ids. An id has one place: an earlier one is replaced."""
         place = topic, store
         for id in ids:
             if len(self._young) >= self._half:

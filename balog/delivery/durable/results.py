@@ -1,4 +1,4 @@
-"""What passes between the API and the intake: an event that was found valid, and what became of it."""
+"""A valid event on its way to the intake, and the result of storing it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["AcceptedEvent", "IntakeResult"]
 
 
 class AcceptedEvent(NamedTuple):
-    """A valid event, and its bytes as they are to be stored: one line of JSON without a newline.
+    """A valid event and its bytes to store: one line of JSON without a newline.
 
-    ``topic`` is where it goes whatever the document says, as failed events do; None: where the router says.
+    ``topic`` overrides the routing, as for failed events; None means the router decides.
     """
 
     event: Event
@@ -23,16 +23,16 @@ class AcceptedEvent(NamedTuple):
 
 
 class IntakeResult(Struct, frozen=True, kw_only=True):
-    """What became of one event.
+    """The result of storing one event.
 
     Attributes:
-        status: 202 it is durable; 413 its topic can never take it; 429 its stream has too much waiting; 503 no store
-            takes it now, and nothing of it is kept.
+        status: 202 durable; 413 its topic can never store it; 429 its stream has too many waiting events; 503 no store
+            accepts it now.
         store: where it is durable: "topics" or "fallback".
-        stream: the stream that took it; the topic's name where none did.
-        duplicate: this id was there already, and was not stored again.
-        retry_after: seconds, of 429 and 503.
-        reason: one line, of all but 202.
+        stream: the matching stream; the topic's name if no stream matches.
+        duplicate: the id was stored before, and was not stored again.
+        retry_after: seconds, for 429 and 503.
+        reason: one line, for all statuses except 202.
     """
 
     status: Literal[202, 413, 429, 503]

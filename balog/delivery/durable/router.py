@@ -1,4 +1,4 @@
-"""Which topic an event goes to: the first stream of the document that takes it, or the topic of its type."""
+"""Routes an event to a topic: that of the first matching stream, or the topic of its type."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["FAILED_EVENTS_TOPIC", "UNTYPED_TOPIC", "Route", "StreamRouter", "route_problems", "topic_for_type"]
 
 UNTYPED_TOPIC = "events"
-"""The topic of events whose payload names no type."""
+"""The topic of events without a type."""
 
 FAILED_EVENTS_TOPIC = "failed_events"
-"""The topic of what was refused; no type's and no stream's."""
+"""The topic of rejected events. No type and no stream may use it."""
 
 _REMEMBERED = 4096
 _LONGEST = 300
@@ -33,7 +33,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
 
 
 class Route(NamedTuple):
-    """Where an event goes. ``stream`` is the topic's name where no stream took it; ``key`` keeps its order there."""
+    """The route of an event. ``stream`` is the topic's name if no stream matches; ``key`` determines its order."""
 
     stream: str
     topic: str
@@ -41,14 +41,13 @@ class Route(NamedTuple):
 
 
 def topic_for_type(cls_type: str | None, *, dots: bool = True) -> str:
-    """Return the topic of a type that no stream takes: its name, where a topic can have it.
+    """Return the topic of a type without a stream: the name of the type if a topic can have it.
 
-    Of any other text, and of a name that means something else here, it is what can be read of it and a digest: two
-    types have one topic only when 128 bits of SHA-256 are the same. No type's topic is ``events`` or
-    ``failed_events``.
+    For other names, and for reserved ones, the topic is the readable part of the name plus a digest. Two types share a
+    topic only if 128 bits of SHA-256 are equal. No type has the topic ``events`` or ``failed_events``.
 
     Args:
-        dots: False for a home whose names have none, as queues of SQS.
+        dots: False for a backend whose names have no dots, such as queues of SQS.
     """
     if cls_type is None:
         return UNTYPED_TOPIC
@@ -64,7 +63,7 @@ def topic_for_type(cls_type: str | None, *, dots: bool = True) -> str:
 
 
 class _Target(NamedTuple):
-    """One stream, compiled. ``matches`` is None where it takes every event of its types and versions."""
+    """A compiled stream. ``matches`` is None if it accepts every event of its types and versions."""
 
     stream: str
     topic: str
@@ -73,14 +72,14 @@ class _Target(NamedTuple):
 
 
 class StreamRouter:
-    """Tells where events go, as one document says. Immutable but for what it remembers; threads may share it.
+    """Routes events according to the streams of a document. Thread-safe.
 
     Args:
-        document: its streams.
-        dots: whether names of topics may have dots; see ``topic_for_type``.
+        document: the control document.
+        dots: names of topics may have dots; see ``topic_for_type``.
 
     Raises:
-        ConfigError: a ``where``, ``key`` or ``versions`` that is none; its path is in the document.
+        ConfigError: a ``where``, ``key`` or ``versions`` is not valid; ``path`` is its path in the document.
     """
 
     def __init__(self, document: ControlDocument, *, dots: bool = True) -> None:
@@ -91,7 +90,7 @@ class StreamRouter:
         self.rates = {stream.name: stream.rate for stream in document.streams if stream.rate is not None}
 
     def route(self, event: Event) -> Route:
-        """Return where an event goes. What a type's events have in common is looked up once."""
+        """Return the route of an event. Candidates are cached by type and version."""
         kind = event.cls_type, version_text(event.raw_version)
         targets = self._targets.get(kind)
         if targets is None:
@@ -99,10 +98,10 @@ class StreamRouter:
         for stream, topic, matches, key in targets:
             if matches is None or matches(event):
                 return Route(stream, topic, key(event))
-        raise AssertionError("the last way takes every event")
+        raise AssertionError("the last target accepts every event")
 
     def stream_of(self, type: str, version: str) -> str:
-        """Return the first stream that may take events of a type and version, by name; see ``Route``."""
+        """Return the name of the first stream that may match a type and version; see ``Route``."""
         kind = type or None, version or None
         return (self._targets.get(kind) or self._find(kind))[0].stream
 
@@ -119,7 +118,7 @@ class StreamRouter:
         found = tuple(targets)
         if sum(len(text or "") for text in kind) <= _LONGEST:
             if len(self._targets) >= _REMEMBERED:
-                self._targets.clear()  # types or versions without end: begin again
+                self._targets.clear()  # unbounded types or versions
             self._targets[kind] = found
         return found
 
@@ -152,17 +151,17 @@ def _compiled(stream: EventStream, number: int) -> tuple[_Target, Callable[[str 
 
 
 def _covers(glob: str, cls_type: str | None) -> bool:
-    """Return whether a glob takes a type; an event without one is taken by ``*`` alone."""
+    """Return whether a glob matches a type. An event without a type matches only ``*``."""
     if glob == "*":
         return True
     return cls_type is not None and fnmatchcase(cls_type, glob)
 
 
 def route_problems(document: ControlDocument) -> Iterator[ConfigError]:
-    """Find what is wrong with a document's streams, each with its path.
+    """Yield the problems of a document's streams, each with its path.
 
-    That is what no expression or condition on versions can be, a name that is there twice, a topic that is not theirs,
-    and a stream that no event can reach since one before it takes all of its types and versions.
+    Problems are invalid expressions and version conditions, repeated names, reserved topics, and streams that no event
+    can reach because an earlier one matches all of their types and versions.
     """
     seen: dict[str, int] = {}
     for number, stream in enumerate(document.streams):
@@ -178,7 +177,7 @@ def route_problems(document: ControlDocument) -> Iterator[ConfigError]:
         seen.setdefault(stream.name, number)
         if (stream.topic or stream.name) == FAILED_EVENTS_TOPIC:
             yield ConfigError(
-                f"{FAILED_EVENTS_TOPIC} is the topic of what was refused; name another", path=f"{path}.topic"
+                f"{FAILED_EVENTS_TOPIC} is the topic of rejected events; name another", path=f"{path}.topic"
             )
         for earlier in document.streams[:number]:
             if _covers_stream(earlier, stream):
@@ -191,7 +190,7 @@ def route_problems(document: ControlDocument) -> Iterator[ConfigError]:
 
 
 def _covers_stream(earlier: EventStream, later: EventStream) -> bool:
-    """Return whether an earlier stream takes whatever a later one could; what can't be told of globs counts as no."""
+    """Return whether an earlier stream matches everything that a later one does; False if globs cannot be compared."""
     if earlier.where is not None or earlier.versions not in (None, later.versions):
         return False
     return all(any(_is_within(glob, wider) for wider in earlier.types) for glob in later.types)

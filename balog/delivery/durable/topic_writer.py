@@ -1,4 +1,4 @@
-"""The way of one topic's events to where they are durable: all that wait go together, one batch after the other."""
+"""Writes the events of one topic in batches, to the topic or to the fallback."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ __all__ = ["TIMEOUT", "Stores", "TopicWriter", "TopicWriterState"]
 T = TypeVar("T")
 
 TIMEOUT = 5.0
-"""Seconds that a batch waits for an answer of the topics or the fallback, before that counts as failed."""
+"""Seconds that a batch waits for the topics or the fallback to answer, before the write counts as failed."""
 
-_FIRST_RETRY, _LONGEST_RETRY = 0.25, 10.0  # seconds between attempts at a home that fails
+_FIRST_RETRY, _LONGEST_RETRY = 0.25, 10.0  # seconds between attempts at a failing backend
 _EMPTY_PAUSE = 0.2  # seconds
 _MIN_MESSAGES, _MAX_MESSAGES = 10, 10_000  # messages of a batch
 _MAX_BYTES = 8 << 20
 _FAST_BATCH, _SLOW_BATCH = (
     0.1,
     0.5,
-)  # seconds: a full batch that takes less may be larger, one that takes more is too large
+)  # seconds: faster full batches may grow, slower ones shrink
 
 
 class Stores:
-    """Where all lanes publish, and the threads that do it: a home that hangs takes no thread from another.
+    """The topics and the fallback with their threads. A backend that hangs does not block the threads of the other.
 
     Attributes:
-        hurry: done when nothing may wait for the topics any longer.
+        deadline_passed: done when events may no longer wait for the topics.
     """
 
     def __init__(self, topics: Topics, fallback: Fallback | None, timeout: float) -> None:
@@ -54,10 +54,10 @@ class Stores:
         self.deadline_passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def answer(self, work: PendingCall[T], what: str) -> T:
-        """Wait for a call as long as patience, and hurry, allow.
+        """Wait for a call until its timeout, or the deadline of a stop.
 
         Raises:
-            TopicError: what the call raised, or that it took too long: then it may still be going on.
+            TopicError: the call failed, or took too long; then it may still be running.
         """
         done, _ = await asyncio.wait(
             (work.future, self.deadline_passed), timeout=self.timeout, return_when=asyncio.FIRST_COMPLETED
@@ -67,16 +67,16 @@ class Stores:
         raise TopicError(f"{what} did not answer in time")
 
     def close(self) -> None:
-        """Let the threads end."""
+        """End the threads."""
         for workers in (self.writers, self.fallback_writers, self.drainers):
             workers.close()
 
 
 class TopicWriterState(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
-    """How a topic's lane is, now.
+    """The state of a topic's writer.
 
-    ``store`` is where its events go, ``waiting`` how many are not durable, ``backlog`` how many wait in the fallback,
-    ``error`` why the last attempt at a store failed, "" when it did not.
+    ``store`` is where its events go, ``waiting`` the number of events that are not durable, ``backlog`` the number in
+    the fallback, ``error`` why the last write failed; "" if it did not.
     """
 
     store: Store
@@ -86,16 +86,16 @@ class TopicWriterState(Struct, frozen=True, kw_only=True, rename={"error": "trou
 
 
 class TopicWriter:
-    """One topic's events, in the order in which they came.
+    """Writes the events of one topic in order. Not thread-safe.
 
-    They go straight to the topic. When that fails they go to the fallback, and so do all after them until the fallback
-    is empty again: so their order is kept. Used by one event loop.
+    Events go directly to the topic. If that fails, they go to the fallback, and so do later events until the fallback
+    has been drained. This keeps their order.
 
     Args:
-        late: told of ids that a store took after nobody waited for it any more.
+        stored_late: called with the ids that a store wrote after the timeout.
 
     Attributes:
-        asked_at: when a batch was stored or refused last; ``refusal`` is why it was refused, "" when it was not.
+        written_at: time of the last write; ``refusal`` is why it failed, "" if it did not.
     """
 
     def __init__(self, topic: str, stores: Stores, stored_late: Callable[[Store, list[str]], object]) -> None:
@@ -122,7 +122,7 @@ class TopicWriter:
 
     @cached_property
     def keeps_ids(self) -> bool:
-        """Return whether the topic knows what it holds. One that can't be takes nothing anyway."""
+        """Whether the topic keeps ids. True for a topic with an invalid name, which rejects every event."""
         try:
             return self._stores.topics.topic(self.topic).keeps_ids
         except ConfigError:
@@ -130,33 +130,33 @@ class TopicWriter:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether nothing waits and nothing goes on."""
+        """Whether no event waits and no write or drain is running."""
         return self._is_direct and self._task is None and self._unanswered is None
 
     @property
     def busy(self) -> asyncio.Task[None] | None:
-        """What writes just now, while something waits."""
+        """The running write task, if events wait."""
         return self._task
 
     @property
     def retry_after(self) -> float:
-        """Seconds until the topics are tried again."""
+        """Seconds until the next attempt at the topics."""
         return max(self._retry_at - time.monotonic(), 0.0)
 
     def state(self) -> TopicWriterState:
-        """Tell how it is."""
+        """Return the state."""
         store: Store = "topics" if self._is_direct else "fallback"
         return TopicWriterState(store=store, waiting=self._count, backlog=self.backlog, error=self.error)
 
     def add(self, group: PendingBatch) -> None:
-        """Take messages; their outcome is told when they are durable, or can't be."""
+        """Enqueue a batch; it is settled when it is durable or has failed."""
         self._waiting.append(group)
         self._count += len(group.messages)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop_draining(self) -> asyncio.Future[tuple[int, bool]] | None:
-        """Begin to move nothing more back and return what still goes on."""
+        """Stop draining. Return the future of a step that is still running."""
         if self._drain is not None:
             self._drain.cancel()
         return None if self._drain_step is None or self._drain_step.future.done() else self._drain_step.future
@@ -178,7 +178,7 @@ class TopicWriter:
             self.used = time.monotonic()
 
     def _next_batch(self) -> tuple[list[PendingBatch], list[Message]]:
-        """Return what waits, up to a batch; a group is never divided, so that one of its own size is always taken."""
+        """Return the next waiting batches and their messages, up to the limits. A batch is never divided."""
         groups: list[PendingBatch] = []
         messages: list[Message] = []
         size = 0
@@ -232,7 +232,7 @@ class TopicWriter:
         try:
             written = await self._to_fallback(messages, fallback)
         except TopicError:
-            # Order is worth less than the event: with no room in the fallback the topics may take it past the backlog.
+            # Durability counts more than order: if the fallback fails, write to the topic past the backlog.
             if self._stores.deadline_passed.done() or self.retry_after or self._unanswered is not None:
                 raise
             return "topics", await self._to_topic(messages)
@@ -249,7 +249,7 @@ class TopicWriter:
         return work.future.result()
 
     def _watch_fallback(self, work: PendingCall[PublishResult], messages: list[Message], fallback: Fallback) -> None:
-        """See that what a call stores after all is moved from there, also when the drain is over by then."""
+        """After a timeout, make sure that events which the fallback stores late are drained, too."""
 
         def end(future: asyncio.Future[PublishResult]) -> None:
             if future.cancelled() or future.exception() is not None:
@@ -276,7 +276,7 @@ class TopicWriter:
         return written
 
     def _watch_write(self, work: PendingCall[PublishResult], messages: list[Message]) -> None:
-        """Remember what a call stores after all, so that it does not go there from the fallback once more."""
+        """After a timeout, remember the events that the topic stores late, so that the drain skips them."""
         self._unanswered = work
 
         def end(future: asyncio.Future[PublishResult]) -> None:
@@ -291,18 +291,18 @@ class TopicWriter:
         work.future.add_done_callback(end)
 
     def _failed(self) -> None:
-        """Try the topics again later, and later each time."""
+        """Schedule the next attempt at the topics, with backoff."""
         self._retry_at = time.monotonic() + self._delays.next()
 
     def _succeeded(self) -> None:
-        """Forget that the topics failed."""
+        """Reset the backoff and the error."""
         self._retry_at, self.error = 0.0, ""
         self._delays.reset()
 
-    # -- back to the topics -----------------------------------------------------------------------------------------
+    # -- drain ------------------------------------------------------------------------------------------------------
 
     def divert_for(self, backlog: int, fallback: Fallback) -> None:
-        """Go on with what was found in the fallback, and let new events go behind it."""
+        """Drain events found in the fallback, and write new events behind them."""
         self.backlog += backlog
         if self._is_direct:
             self._divert("", fallback)
@@ -311,21 +311,21 @@ class TopicWriter:
         self._is_direct = False
         self.error = error
         if self._stores.deadline_passed.done():
-            return  # what is in the fallback is for the next start
+            return  # the next start drains the fallback
         self._drain = asyncio.get_running_loop().create_task(self._drain_all(fallback))
 
     async def _drain_all(self, fallback: Fallback) -> None:
-        """Move what is in the fallback back until there is nothing; only then do new events go straight again."""
+        """Drain the fallback until it is empty. Only then new events go directly to the topic again."""
         drain = Drain(self.topic, self._stores.topics, fallback, self._moved)
         is_working = False
         while True:
             if self._unanswered is not None or self.retry_after:
                 await asyncio.sleep(max(self.retry_after, 0.02))
                 continue
-            if not is_working:  # a first attempt may hang: nobody waits for it
+            if not is_working:  # a first attempt may hang, so writes do not wait for it
                 is_working = await self._step(drain) is not None
                 continue
-            # From now on every other batch is one of the drain's, at least as large: it wins.
+            # From now on every other batch belongs to the drain and is at least as large, so the drain finishes.
             async with self.lock:
                 found = await self._step(drain)
                 if found is not None and found[1]:
@@ -334,15 +334,15 @@ class TopicWriter:
                     self._drain = None
                     return
             is_working = found is not None
-            if found == (0, False):  # a queue may need a moment to hand out what it has
+            if found == (0, False):  # a queue may deliver its messages with a delay
                 await asyncio.sleep(_EMPTY_PAUSE)
 
     async def _step(self, drain: Drain) -> tuple[int, bool] | None:
-        """Move some; tell how many and whether nothing is left, or None when a home failed."""
+        """Move some events. Return their number and whether the fallback is empty; None if a backend failed."""
         work = self._drain_step = self._stores.drainers.submit(lambda: drain.step(max(self._limit, 500)))
         try:
             moved, is_empty = await self._stores.answer(work, f"topic {self.topic}")
-        except Exception as error:  # whatever a home raises: a drain that ends would leave events there for ever
+        except Exception as error:  # any error: if the drain ended, the events would stay in the fallback
             if not work.future.done() and not work.cancel():
                 self._watch_step(work)
             self.error = str(error)

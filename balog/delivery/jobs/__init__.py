@@ -1,4 +1,4 @@
-"""What runs inside a service because the document says so: filters, tables, callbacks."""
+"""The jobs that a service runs for its control document: filters, tables, callbacks."""
 
 from balog.delivery.jobs.base import Job, JobStatus, Kind
 

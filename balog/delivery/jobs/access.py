@@ -1,7 +1,7 @@
-"""What a pushed document may name on this machine: the operator lists it in the service's own settings.
+"""Checks what a control document names on this machine against the operator's ``document_access`` setting.
 
-Whoever may push a document chooses URLs and secrets by reference. Without a list, a token that may ``configure`` could
-send any file or variable of the host to a server of its choice.
+The author of a document chooses URLs, and secrets by reference. Without this setting, a token that may ``configure``
+could send any file or variable of the host to any server.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SETTING = "document_access"
 
 
 def access_problems(access: DocumentAccess) -> Iterator[ConfigError]:
-    """Find what cannot be in the setting itself."""
+    """Yield the problems of the setting itself."""
     for number, block in enumerate(access.networks):
         try:
             Networks([block])
@@ -36,14 +36,14 @@ def access_problems(access: DocumentAccess) -> Iterator[ConfigError]:
 
 
 def document_problems(document: ControlDocument, access: DocumentAccess) -> Iterator[ConfigError]:
-    """Find what a document names and the operator did not list: variables, files, private addresses, clusters.
+    """Yield what a document names and the operator did not list: variables, files, private addresses, clusters.
 
-    A host's name is looked at when it is connected to.
+    A host name is checked when it is connected to.
     """
     networks = Networks(access.networks)
     for number, table in enumerate(document.tables):
         place = f"$.tables[{number}]"
-        if isinstance(table, LoadedTable):  # only `balog load` opens it, for whoever started that
+        if isinstance(table, LoadedTable):  # only `balog load` opens it, with the rights of its user
             continue
         yield from _secret_problems(table, access, place)
         if isinstance(table, ClickHouseTable):
@@ -66,7 +66,7 @@ def document_problems(document: ControlDocument, access: DocumentAccess) -> Iter
 
 
 def access_for(document: ControlDocument) -> DocumentAccess:
-    """Return a setting that lists what one document names, and all networks; for the operator's own document."""
+    """Return a setting that allows what a document names, and all networks. For the operator's own document."""
     secrets = [secret for part in (*document.tables, *document.callbacks) for _, secret in _secrets(part)]
     files = [secret.file for secret in secrets if secret.file is not None]
     return DocumentAccess(
@@ -121,7 +121,7 @@ def _address_problems(url: str, networks: Networks, place: str) -> Iterator[Conf
     try:
         kind = networks.why_refused(urlsplit(url).hostname or "")
     except ValueError:
-        return  # a name: its addresses are looked at when it is connected to
+        return  # a host name: its addresses are checked when it is connected to
     if kind:
         yield ConfigError(
             f"is an address of {kind}; the service's settings list no such network: {_SETTING}.networks",

@@ -1,4 +1,4 @@
-"""What runs inside a service because the document says so: filters, tables, callbacks; one small interface."""
+"""The interface of jobs: filters, tables and callbacks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Kind = Literal["filter", "table", "callback"]
 
 
 class JobStatus(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
-    """How a job is, now.
+    """The status of a job.
 
-    ``taken`` counts the events that it received, ``done`` those that it finished (written, posted, or not wanted),
-    ``failed`` the failed attempts, ``dead`` the dead letters. ``lag`` is what its group has not received yet, None
-    where that is not known. ``error`` is one line on what is wrong now, "" when nothing is.
+    ``taken`` counts received events, ``done`` finished ones (written, posted, or filtered out), ``failed`` failed
+    attempts, ``dead`` dead letters. ``lag`` is the number of events that its group has not received yet; None if
+    unknown. ``error`` is the current error in one line, "" if there is none.
     """
 
     name: str
@@ -31,27 +31,27 @@ class JobStatus(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
 
 
 class Job(Protocol):
-    """A filter, a table or a callback at work. What it has in hand when it is stopped is handed out again."""
+    """A running filter, table or callback. Events in flight when it stops are delivered again."""
 
     name: str
     kind: Kind
 
     def check(self) -> None:
-        """See whether it could begin here, and begin nothing.
+        """Check whether the job can start on this machine, without starting it.
 
         Raises:
-            ConfigError: something that only shows now, such as a secret that is not there.
+            ConfigError: a problem of this machine, such as a missing secret.
         """
 
     def start(self) -> None:
-        """Begin, on threads of its own.
+        """Start the job on threads of its own.
 
         Raises:
             ConfigError: see ``check``.
         """
 
     def stop(self, deadline: float) -> None:
-        """Begin nothing more, wait at most ``deadline`` seconds for what is in hand, give the rest back."""
+        """Stop receiving, wait at most ``deadline`` seconds for events in flight, and release the rest."""
 
     def status(self) -> JobStatus:
-        """Tell how it is. Cheap: asked every second."""
+        """Return the status. Called every second, so it must be cheap."""

@@ -1,4 +1,4 @@
-"""A job that is an engine: consumers of topics on threads of their own, started again when a run ends in trouble."""
+"""A job that runs a consumer engine on its own threads, and restarts it after an error."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from balog.topics import open_topics
 __all__ = ["EngineJob"]
 
 MAX_ATTEMPTS = 100
-"""The other side's trouble is no attempt; only a process that dies with an event in hand counts, and seldom is it the
-event's fault.
+"""Errors of the target do not count as attempts. Only a process that dies with an event in flight counts, which is
+rarely caused by the event.
 """
 
 LAG_AGE = 2.0
-"""Seconds that an answer on the lag is good for."""
+"""Seconds for which the lag is cached."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds until a run that ended in trouble is begun again."""
+"""Seconds until a failed run is restarted."""
 
 
 class EngineJob(ABC):
-    """An engine at work, see :class:`balog.delivery.jobs.Job`. A subclass says which consumers it has.
+    """A :class:`balog.delivery.jobs.Job` that runs an engine. A subclass creates its consumers.
 
-    Its group is ``KIND.NAME``: each job gets all events of its topics, also those that came before it.
+    The consumer group is ``KIND.NAME``: each job receives all events of its topics, also earlier ones.
 
     Args:
-        home_url: the home of the topics.
-        say: takes one line for people.
+        topics_url: URL of the topics.
+        say: prints one line for the operator.
         batch: messages to receive at once.
-        lease: seconds that messages stay with this job when its process dies.
+        lease: seconds until messages are available again after the process died.
     """
 
     def __init__(
@@ -74,20 +74,20 @@ class EngineJob(ABC):
 
     @abstractmethod
     def consumers(self) -> Sequence[SinkConsumer]:
-        """Make the consumers of a run, at most one a topic."""
+        """Create the consumers of a run, at most one for each topic."""
 
     def check(self) -> None:
-        """Say at once what can't be, see ``Job``."""
+        """See ``Job``."""
         _close(self.consumers())
 
     def start(self) -> None:
-        """Begin, see ``Job``; a job is started once."""
+        """See ``Job``. A job is started once."""
         self.check()
         self._thread = threading.Thread(target=self._work, name=f"balog {self.kind} {self.name}", daemon=True)
         self._thread.start()
 
     def stop(self, deadline: float) -> None:
-        """Begin nothing more and wait at most ``deadline`` seconds for batches in hand; the rest is given back."""
+        """See ``Job``."""
         with self._lock:
             self._stopping.set()
             if self._engine is not None:
@@ -96,12 +96,12 @@ class EngineJob(ABC):
             self._thread.join(deadline + JOIN_SECONDS)
 
     def status(self) -> JobStatus:
-        """Tell how it is, see ``Job``."""
+        """See ``Job``."""
         with self._lock:
             counts, engine, lag = self._counts(), self._engine, self._lag
         if lag is not None:
             states = lag.states()
-            if len(states) == self._topics:  # else they are being asked, or can't be reached
+            if len(states) == self._topics:  # else the lag is not known yet
                 self._lag_total = sum(state.lag for state in states.values() if state is not None)
         errors = [one.adapter.error for one in self._consumers]
         if engine is not None:
@@ -120,7 +120,7 @@ class EngineJob(ABC):
         )
 
     def report(self, line: str) -> None:
-        """Say one line, with the job's name."""
+        """Print one line with the job's name for the operator."""
         self._say(f"{self.kind} {self.name}: {line}")
 
     def _counts(self) -> EngineStats:
@@ -144,7 +144,7 @@ class EngineJob(ABC):
                 delays.reset()
             delay = delays.next()
             if has_failed:
-                self.report(f"{self._error}; begins again in {delay:g} s")
+                self.report(f"{self._error}; restarts in {delay:g} s")
             self._stopping.wait(delay)
 
     def _run(self) -> None:
@@ -159,7 +159,7 @@ class EngineJob(ABC):
                 hub,
                 topics,
                 group=self.group,
-                concurrency=len(consumers),  # so that no topic waits for another
+                concurrency=len(consumers),  # no topic waits for another
                 batch=self._batch,
                 lease=self._lease,
                 max_attempts=MAX_ATTEMPTS,

@@ -1,4 +1,4 @@
-"""From a part of the document to the job that does it."""
+"""Creates the job for a part of the control document."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ __all__ = ["job_factory"]
 
 
 def job_factory(config: ServiceConfig, say: Callable[[str], None]) -> Callable[[Kind, Any], Job]:
-    """Return a function that makes the jobs of a service.
+    """Return a function that creates the jobs of a service.
 
     Args:
-        say: takes one line for people.
+        say: prints one line for the operator.
     """
-
     networks = Networks(config.document_access.networks)
 
     def make(kind: Kind, part: Any) -> Job:
-        # A service without callbacks needs none of their packages.
+        # Imported here: a service without callbacks does not need their packages.
         if kind == "filter":
             from balog.delivery.jobs.filters import FilterJob
 

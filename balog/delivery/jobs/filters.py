@@ -1,4 +1,4 @@
-"""Filters in the service: a topic that is made of others, each event of it there once."""
+"""Filters that the service runs: derive a topic from others, with each event once."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ BATCH = Batching(events=1000, age=0.05)
 
 
 def make_selection(config: Filter) -> EventFilter:
-    """Return what a filter takes and makes.
+    """Compile the selection of a filter.
 
     Raises:
-        ConfigError: an expression that is none, or members that don't fit together; ``path`` says which.
+        ConfigError: an invalid expression or combination of members; ``path`` names the member.
     """
     return EventFilter(config.name, config.where, config.select, config.cls_type, config.version)
 
 
 class FilterJob(EngineJob):
-    """A filter at work. An event is acked in its source once what became of it is durable in ``to``.
+    """A running filter. An event is acknowledged in its source once its result is durable in ``to``.
 
-    The group is ``filter.NAME``; an event that ``to`` can't take, such as one that is too large for it, becomes a dead
-    letter of its source. Where a home keeps ids (see :class:`balog.topics.Topic`) nothing is there twice, however often
-    the job is killed and started; elsewhere what was under way may be, with the same id.
+    The consumer group is ``filter.NAME``. An event that ``to`` can never store becomes a dead letter of its source. In
+    a backend that keeps ids (see :class:`balog.topics.Topic`), no event is stored twice, even if the job is killed. In
+    others, events in flight at the kill may be stored twice with the same id.
 
     Args:
         config: the filter.
-        home_url: the home of its topics.
-        say: takes one line for people.
-        lease: seconds that events stay with this job when its process dies.
+        topics_url: URL of its topics.
+        say: prints one line for the operator.
+        lease: seconds until events are available again after the process died.
 
     Raises:
-        ConfigError: what ``check_filters`` finds; ``path`` is the filter's member.
+        ConfigError: a problem that ``check_filters`` finds; ``path`` is the filter's member.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class FilterJob(EngineJob):
         self._selection = make_selection(config)
 
     def consumers(self) -> Sequence[SinkConsumer]:
-        """Return one of each source, called as the source."""
+        """Return a consumer for each source, with the source's name."""
         return [_Source(self._config, self._selection, topic, self._url, self.report) for topic in self._config.sources]
 
 
 class _Source(SinkConsumer):
-    """Takes batches of one source and publishes what becomes of them."""
+    """Publishes the selected and changed events of one source."""
 
     def __init__(
         self, config: Filter, selection: EventFilter, topic: str, topics_url: str, say: Callable[[str], None]
@@ -71,7 +71,7 @@ class _Source(SinkConsumer):
         self._selection = selection
 
     def take(self, settings: object, events: Sequence[Event]) -> None:
-        """Publish a batch; raises what ``SinkAdapter.send`` raises, of the events that came."""
+        """Publish a batch. Errors name the ids of the received events."""
         made = [self._selection.make(event) for event in events]
         try:
             self.adapter.send(made)
@@ -82,7 +82,7 @@ class _Source(SinkConsumer):
 
 @dataclass(frozen=True)
 class _Edge:
-    """A way that events take, from topic to topic."""
+    """A connection from a source topic to a target topic."""
 
     source: str
     to: str
@@ -90,10 +90,10 @@ class _Edge:
 
 
 def check_filters(document: ControlDocument) -> list[ConfigError]:
-    """Return all that is wrong with a document's filters, each with its path in the document.
+    """Return the problems of a document's filters, each with its path in the document.
 
-    Names that are there twice, expressions that are none, a topic named twice as a source, and filters whose events
-    would come back to where they came from, by one filter or through several, whoever runs them.
+    Problems are repeated names and sources, invalid expressions, and cycles of filters, including those that Spark
+    runs.
     """
     return list(_problems(document.filters))
 
@@ -118,13 +118,13 @@ def _problems(filters: Sequence[Filter]) -> Iterator[ConfigError]:
         path = _find_cycle(edge, edges)
         if path is None or edge.number in reported:
             continue
-        reported |= {step.number for step in path}  # a circle is told of once, at the first filter in it
+        reported |= {step.number for step in path}  # a cycle is reported once, at its first filter
         shown = " → ".join([path[0].source, *(step.to for step in path)])
         yield ConfigError(f"its events would go round without end: {shown}", path=f"$.filters[{edge.number}].to")
 
 
 def _find_cycle(first: _Edge, edges: Sequence[_Edge]) -> list[_Edge] | None:
-    """Return a shortest way that begins with an edge and ends where that begins; None when there is none."""
+    """Return a shortest cycle through an edge; None if there is none."""
     paths = [[first]]
     seen = {first.to}
     while paths:

@@ -1,4 +1,4 @@
-"""What a home of topics says of a document: names that its topics can't have, queues that only one job may read."""
+"""Checks the sources of a document's jobs against the topics: invalid names, and queues with several readers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["source_problems"]
 
 
 def source_problems(document: ControlDocument, topics: Topics) -> Iterator[ConfigError]:
-    """Find jobs that this home can't feed. No server is asked.
+    """Yield the jobs that cannot read their sources. Connects to no server.
 
-    Where a topic is a queue (``Topic.keeps_groups`` is False), each of two that read it would get some of its events. A
-    filter can write each of them a queue of its own.
+    If a topic is a queue (``Topic.keeps_groups`` is False), two readers would each get a part of its events. A filter
+    can write a queue for each of them.
     """
     readers: dict[str, str] = {}
     for place, sources in _jobs(document):

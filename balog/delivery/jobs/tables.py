@@ -1,4 +1,4 @@
-"""Tables that the service writes: the topics' events, each once, in ClickHouse or YTsaurus."""
+"""Tables that the service writes to ClickHouse or YTsaurus, with each event once."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["TableJob", "check_table", "make_table_sink"]
 def make_table_sink(
     config: ClickHouseTable | YTsaurusTable, registry: str | None = None, options: Mapping[str, Any] | None = None
 ) -> SinkConfig:
-    """Return the sink that writes a table's events.
+    """Return the sink of a table.
 
     Args:
-        registry: the place of the schemas that ClickHouse's columns are made of; balog's own types if none.
-        options: of that place.
+        registry: the registry whose schemas determine the columns in ClickHouse; None for balog's own types.
+        options: options of the registry.
     """
     given = asdict(config)
     for member in ("name", "sources"):
@@ -39,7 +39,7 @@ def make_table_sink(
 
 
 def check_table(config: AnyTable) -> None:
-    """Find what can't be, short of what only a service has, such as secrets.
+    """Check a table, except for what only a service knows, such as secrets.
 
     Raises:
         ConfigError: ``path`` is the table's member.
@@ -61,7 +61,7 @@ def check_table(config: AnyTable) -> None:
 
 
 class _GuardedClickHouse:
-    """ClickHouse's sink whose connections go to public addresses and listed networks only; see ``SinkConfig``."""
+    """A ClickHouse sink that connects only to public addresses and listed networks; see ``SinkConfig``."""
 
     def __init__(self, config: ClickHouseSinkConfig, networks: Networks) -> None:
         self.name, self.where, self.batch, self.retry = config.name, config.where, config.batch, config.retry
@@ -76,27 +76,27 @@ class _GuardedClickHouse:
 
 
 def _guarded(config: SinkConfig, networks: Networks) -> SinkConfig:
-    # YTsaurus' client brings its own connections, to whatever its proxy names: the operator lists such a proxy by name.
+    # The client of YTsaurus connects to the addresses that its proxy returns, so the operator lists allowed proxies.
     return _GuardedClickHouse(config, networks) if isinstance(config, ClickHouseSinkConfig) else config
 
 
 class TableJob(EngineJob):
-    """A table's events on their way into it, see :class:`balog.delivery.jobs.Job`.
+    """A :class:`balog.delivery.jobs.Job` that writes a table.
 
-    The group is ``table.NAME``. An event is acked in its topic once its row is there; what the other side refuses for
-    good becomes a dead letter of the topic, and while the other side is away its events wait in the topic.
+    The consumer group is ``table.NAME``. An event is acknowledged once its row is stored. An event that the database
+    rejects becomes a dead letter of the topic. While the database is unreachable, events wait in the topic.
 
     Args:
         config: the table.
-        home_url: the home of its topics.
-        say: takes one line for people.
-        registry: the place of the schemas that ClickHouse's columns are made of.
-        registry_options: of that place.
-        networks: private ones that may be connected to.
+        topics_url: URL of its topics.
+        say: prints one line for the operator.
+        registry: the registry whose schemas determine the columns in ClickHouse.
+        registry_options: options of the registry.
+        networks: private networks that the sink may connect to.
 
     Raises:
-        ConfigError: the sink can't be built; ``path`` is the table's member.
-        MissingExtraError: its packages are not installed.
+        ConfigError: the sink cannot be built; ``path`` is the table's member.
+        MissingExtraError: packages for the sink are not installed.
     """
 
     def __init__(
@@ -113,5 +113,5 @@ class TableJob(EngineJob):
         self._sources = config.sources
 
     def consumers(self) -> list[SinkConsumer]:
-        """Return one of each topic, called as its topic."""
+        """Return a consumer for each topic, with the topic's name."""
         return [SinkConsumer(self._sink, topic, topic, self.report) for topic in self._sources]

@@ -92,10 +92,10 @@ def test_the_content_type_says_the_form(said, form):
 
 
 def test_room_is_bounded():
-    room = ByteBudget(10)
-    room.take(10)
+    budget = ByteBudget(10)
+    budget.acquire(10)
     with pytest.raises(ApiError) as refused:
-        room.take(1)
+        budget.acquire(1)
     assert refused.value.status == 503
-    room.give(10)
-    room.take(1)
+    budget.release(10)
+    budget.acquire(1)

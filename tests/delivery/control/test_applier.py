@@ -406,7 +406,7 @@ def test_a_version_that_held_for_its_window_is_the_one_to_go_back_to(bench):
     with bench.service() as applier:
         bench.push(callbacks("a") | watch)
         until(lambda: applier.status().number == 1)
-        until(lambda: not applier._watcher.is_watching)
+        until(lambda: not applier._monitor.is_watching)
         bench.push(callbacks("a", "b") | WATCHED)
         until(lambda: applier.status().number == 2)
         bench.counts["b"] = (0, 60, "")
@@ -452,6 +452,6 @@ def test_who_does_not_want_it_is_not_watched(bench):
         bench.push(callbacks("b") | off)
         until(lambda: applier.status().number == 2)
         bench.counts["b"] = (0, 600, "")
-        looks = applier._looks
-        until(lambda: applier._looks > looks + 3)
+        looks = applier._polls
+        until(lambda: applier._polls > looks + 3)
         assert applier.status().number == 2

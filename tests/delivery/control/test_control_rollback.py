@@ -14,7 +14,7 @@ def test_a_filter_that_fails_is_taken_back_and_the_old_one_goes_on(desk, api, un
     assert api("POST", "/v1/config?message=good", GOOD)[1]["applied"]["number"] == 1
     desk.send_orders(10)
     until(lambda: desk.topics.topic("big").exists() and desk.topics.topic("big").describe().messages == 5)
-    until(lambda: not desk.applier._watcher.is_watching)
+    until(lambda: not desk.applier._monitor.is_watching)
 
     (file,) = (path for path in (tmp_path / "topics").iterdir() if path.stem == "big" and "-" not in path.suffix)
     file.with_stem("broken").write_bytes(b"no database at all" * 500)

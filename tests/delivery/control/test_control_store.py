@@ -109,7 +109,7 @@ def test_a_document_that_was_changed_by_hand_is_not_taken(tmp_path):
     control = open_control(str(tmp_path))
     entry = push(control)
     (tmp_path / "documents" / f"{entry.sha}.json").write_bytes(b"{}")
-    with pytest.raises(ControlError, match="not what its name says"):
+    with pytest.raises(ControlError, match="does not match its name"):
         control.document(entry)
     (tmp_path / "documents" / f"{entry.sha}.json").unlink()
     with pytest.raises(ControlError, match="is not there"):

@@ -121,7 +121,7 @@ def test_hostile_text_is_only_text(desk, api, open_page, monkeypatch):
     hostile = {"service": HOSTILE, "reason": HOSTILE, "state": "refused"}
     desk.control.report(msgspec.structs.replace(desk.applier.status(), **hostile))
     desk.control.push(b'{"watch": {"events": 9}}', who=HOSTILE, message=HOSTILE)
-    monkeypatch.setattr(type(desk.inspector), "trouble", HOSTILE)
+    monkeypatch.setattr(type(desk.inspector), "error", HOSTILE)
     opened = open_page(desk.url)
     opened.wait("#topics tbody", "onerror")
     opened.wait("#history tbody", "onerror")

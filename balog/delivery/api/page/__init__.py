@@ -1,6 +1,6 @@
-"""The page ``/`` of a service: what it does now, with live numbers of ``/v1/status``.
+"""The page ``/`` of a service, with live numbers from ``/v1/status``.
 
-It is one file that asks nobody else for anything. It holds no numbers itself, so everybody may have it.
+The page is one file without external resources. It contains no data itself, so it needs no token.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["page"]
 
 @lru_cache(maxsize=1)
 def page() -> tuple[bytes, dict[str, str]]:
-    """Return the page, and the headers of its answer: a policy under which only its own script runs."""
+    """Return the page and its headers, with a content security policy that allows only the page's own script."""
     parts = {name: _text(name) for name in ("index.html", "style.css", "script.js")}
     text = parts["index.html"].replace("/*style*/", parts["style.css"]).replace("/*script*/", parts["script.js"])
     policy = (
