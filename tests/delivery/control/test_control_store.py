@@ -112,7 +112,7 @@ def test_a_document_that_was_changed_by_hand_is_not_taken(tmp_path):
     with pytest.raises(ControlError, match="does not match its name"):
         control.document(entry)
     (tmp_path / "documents" / f"{entry.sha}.json").unlink()
-    with pytest.raises(ControlError, match="is not there"):
+    with pytest.raises(ControlError, match="is missing"):
         control.document(entry)
 
 
