@@ -40,6 +40,7 @@ CHECKED: tuple[str, ...] = (
     "balog/backoff.py",
     "balog/broker",
     "balog/consumers",
+    "balog/cli",
     "balog/delivery/jobs/callbacks",
     "balog/errors.py",
     "balog/expressions",

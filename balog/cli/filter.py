@@ -79,7 +79,7 @@ def _find(document: str, name: str) -> Filter:
 
 
 def _sink(config: Filter, url: str | None, place: str | None) -> SinkConfig:
-    """Give the config of what is written to; what can't be is said before Spark starts."""
+    """Return the config of the sink to write to; raise before Spark starts if it is invalid."""
     sink: SinkConfig
     if place is None:
         sink = TopicSinkConfig(url=absolute_url(url or ""), topic=config.to)
