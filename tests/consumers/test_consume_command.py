@@ -315,7 +315,7 @@ class TestWrongUse:
             (("team", "--topics", "paper:orders"), "'paper:orders': no topics of kind 'paper'"),
             (("team", "--topics", "topics"), "'topics' is not a URL of topics"),
             (("team", "--topics", "local:topics"), "needs the setting 'env'"),
-            (("team", "--topics", "local:topics", "--set", "env"), "--set 'env': want KEY=VALUE"),
+            (("team", "--topics", "local:topics", "--set", "env"), "--set 'env': expected KEY=VALUE"),
             (("team", "--topics", "local:topics", "--set", "env=/../x"), "topic name 'orders/../x' can't be used"),
             (("team", "--topics", "local:topics", "--set", "env=", "--group", "a/b"), "group name 'a/b'"),
             (("team",), "Missing option '--topics'"),

@@ -400,7 +400,8 @@ class Recorder(Hook):
 
 
 class TestHooks:
-    def test_they_see_what_happens_in_its_order(self, bench: Any) -> None:
+    def test_they_see_what_happens_in_its_order(self, bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("random.random", lambda: 1.0)  # each delay is its upper limit
         (id,) = bench.publish({})
         recorder = Recorder()
         tries: list[int] = []
