@@ -23,6 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 CHECKED: tuple[str, ...] = (
+    "balog/analytics",
     "balog/versions.py",
     "balog/secrets.py",
     "balog/payload.py",

@@ -18,7 +18,14 @@ from pyspark.sql import functions as f
 
 from balog.analytics.reading.timestamps import literal
 from balog.analytics.rollups import Rollups, from_events, split
-from balog.analytics.rollups.fingerprints import ERROR_LEVELS
+from balog.analytics.rollups.aggregates import (
+    error_events,
+    hours_between,
+    merge_quarantine,
+    merge_runs,
+    run_outcome,
+    run_seconds,
+)
 from balog.analytics.rollups.schemas import METRICS
 from balog.analytics.rollups.sketches import PERCENTILES, merged_sketch, quantiles
 from balog.errors import ConfigError
@@ -75,20 +82,15 @@ def between(data: EventData, since: datetime | None = None, until: datetime | No
         if moment is not None and moment.tzinfo is None:
             raise ConfigError(f"{moment} has no time zone; say datetime(…, tzinfo=timezone.utc)", "between")
     found = as_rollups(data)
-
-    def cut(frame: DataFrame) -> DataFrame:
-        frame = frame if since is None else frame.where(f.col("hour") >= literal(since))
-        return frame if until is None else frame.where(f.col("hour") < literal(until))
-
-    return Rollups(cut(found.events), cut(found.metrics), cut(found.errors), cut(found.runs), found.quarantine)
+    hourly = {name: getattr(found, name) for name in ("events", "metrics", "errors", "runs")}
+    return found._replace(**{name: hours_between(frame, since, until) for name, frame in hourly.items()})
 
 
 def channels(data: EventData) -> DataFrame:
     """Count events: ``channel``, ``level``, ``events``, ``errors`` (of ERROR and CRITICAL), ``first``, ``last``."""
     rows = as_rollups(data).events.groupBy("channel", "level")
-    errors = f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0).cast("bigint")
     counted = rows.agg(f.sum("events").alias("events"), f.min("first").alias("first"), f.max("last").alias("last"))
-    return counted.select("channel", "level", "events", errors.alias("errors"), "first", "last").orderBy(
+    return counted.select("channel", "level", "events", error_events().alias("errors"), "first", "last").orderBy(
         "channel", "level"
     )
 
@@ -139,31 +141,21 @@ def runs(data: EventData) -> DataFrame:
     - ``records`` and ``bytes``: the sum of the reports, null without one
     - ``events`` and ``errors``
     """
-    parts = (
-        as_rollups(data)
-        .runs.groupBy("run_id", "application")
+    whole = (
+        merge_runs(as_rollups(data).runs)
+        .groupBy("run_id")
         .agg(
-            f.min("first").alias("first"),
-            f.max("last").alias("last"),
+            f.sort_array(f.collect_set("application")).alias("applications"),
+            f.min("first").alias("started"),
+            f.max("last").alias("ended"),
+            f.coalesce(f.max("run.duration"), run_seconds()).alias("duration"),
+            run_outcome().alias("outcome"),
+            f.max("run.exit_code").alias("exit_code"),
+            f.try_sum("run.records").alias("records"),
+            f.try_sum("run.bytes").alias("bytes"),
             f.sum("events").alias("events"),
             f.sum("errors").alias("errors"),
-            f.max("run").alias("run"),
         )
-    )
-    failed = f.max(f.when(f.col("run.outcome") == "failed", True)).isNotNull()
-    outcome = f.when(failed, "failed").when(f.max("run.outcome").isNotNull(), f.max("run.outcome")).otherwise("unknown")
-    spent = f.max("last").cast("double") - f.min("first").cast("double")
-    whole = parts.groupBy("run_id").agg(
-        f.sort_array(f.collect_set("application")).alias("applications"),
-        f.min("first").alias("started"),
-        f.max("last").alias("ended"),
-        f.coalesce(f.max("run.duration"), spent).alias("duration"),
-        outcome.alias("outcome"),
-        f.max("run.exit_code").alias("exit_code"),
-        f.try_sum("run.records").alias("records"),
-        f.try_sum("run.bytes").alias("bytes"),
-        f.sum("events").alias("events"),
-        f.sum("errors").alias("errors"),
     )
     return whole.orderBy(f.desc("started"), "run_id")
 
@@ -292,8 +284,7 @@ def throughput(data: EventData) -> DataFrame:
     of a pipeline count the same ones; in hours without it, it comes from the runs' reports.
     """
     found = as_rollups(data)
-    errors = f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0)
-    events = found.events.select("hour", "events", errors.cast("bigint").alias("errors"))
+    events = found.events.select("hour", "events", error_events().alias("errors"))
     metric = f.col("metric")
     counted = found.metrics.where((metric == _RECORDS) & (f.col("type") == "counter")).select(
         "hour", "application", f.col("sum").alias("counted")
@@ -367,9 +358,7 @@ def waiting(data: EventData) -> DataFrame:
 
 def quarantine(data: EventData) -> DataFrame:
     """Count invalid lines: ``reason``, ``lines``, and the first one's ``file`` and ``offset`` (bytes, decompressed)."""
-    first = f.min(f.struct("file", "offset")).alias("place")
-    rows = as_rollups(data).quarantine.groupBy("reason").agg(f.sum("lines").alias("lines"), first)
-    return rows.select("reason", "lines", "place.file", "place.offset").orderBy(f.desc("lines"), "reason")
+    return merge_quarantine(as_rollups(data).quarantine).orderBy(f.desc("lines"), "reason")
 
 
 def health(data: EventData, since: datetime, until: datetime) -> DataFrame:

@@ -8,11 +8,15 @@ from typing import NamedTuple
 
 from balog.analytics.reading.files import Slice, SourceFile
 
-__all__ = ["Spread", "plan", "plan_slices", "spread"]
+__all__ = ["COMPRESSED", "COMPRESSED_WEIGHT", "Spread", "plan", "plan_slices", "spread"]
 
-_PACKED = (".gz", ".zst", ".bz2")
+COMPRESSED = (".gz", ".zst", ".bz2")
+"""Suffixes of compressed files."""
+
 _LINES = (".jsonl", ".ndjson")  # lines that were added to another file are not split: its form may span lines
-_PACKED_RATIO = 8  # how much more a byte of compressed JSON lines weighs
+COMPRESSED_WEIGHT = 8
+"""How many bytes of JSON lines a compressed byte stands for, approximately."""
+
 _OPENING = 64 * 1024  # the cost of opening a file, in bytes that could have been read instead
 _CUTS = 2  # plain files are split into pieces of this fraction of a task, so that tasks are even
 _SMALLEST_TASK = 8 * 1024 * 1024
@@ -54,7 +58,7 @@ def plan_slices(split_bounds: Sequence[Slice], sizes: dict[str, int], parallel: 
         end = sizes[piece.path] if piece.end is None else piece.end
         count = -(-(end - piece.start) * _CUTS // share)
         is_growth = piece.end is not None and not piece.path.endswith(_LINES)
-        if count <= 1 or is_growth or piece.path.endswith(_PACKED):
+        if count <= 1 or is_growth or piece.path.endswith(COMPRESSED):
             pieces.append((weight, piece))
             continue
         cuts = [piece.start + (end - piece.start) * number // count for number in range(count)]
@@ -76,7 +80,9 @@ def spread(tasks: Sequence[Sequence[Slice]], files: Sequence[SourceFile]) -> Spr
 
 def _weight(piece: Slice, sizes: dict[str, int]) -> int:
     size = (sizes[piece.path] if piece.end is None else piece.end) - piece.start
-    return max(0, size) * (_PACKED_RATIO if piece.path.endswith(_PACKED) else 1) + (0 if piece.start else _OPENING)
+    return max(0, size) * (COMPRESSED_WEIGHT if piece.path.endswith(COMPRESSED) else 1) + (
+        0 if piece.start else _OPENING
+    )
 
 
 def _packed(pieces: list[tuple[int, Slice]], count: int) -> list[list[Slice]]:

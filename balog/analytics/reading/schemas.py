@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from pyspark.sql import types as t
 
-__all__ = ["DEFAULT", "QUARANTINE"]
+__all__ = ["DEFAULT", "QUARANTINE", "struct"]
 
 _STRING, _LONG, _TIMESTAMP = t.StringType(), t.LongType(), t.TimestampType()
 
 
-def _struct(**fields: t.DataType) -> t.StructType:
+def struct(**fields: t.DataType) -> t.StructType:
+    """Return a struct type with these fields."""
     return t.StructType([t.StructField(name, kind) for name, kind in fields.items()])
 
 
-QUARANTINE = _struct(file=_STRING, offset=_LONG, reason=_STRING, raw=_STRING)
+QUARANTINE = struct(file=_STRING, offset=_LONG, reason=_STRING, raw=_STRING)
 """An invalid line: its file, its offset in bytes (decompressed), the reason, and at most its first 64 KiB."""
 
-DEFAULT = _struct(
+DEFAULT = struct(
     id=_STRING,
     channel=_STRING,
     timestamp=_TIMESTAMP,

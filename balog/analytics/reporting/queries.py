@@ -29,7 +29,7 @@ from balog.analytics.reporting.time_ranges import (
     spans_of,
     within,
 )
-from balog.analytics.rollups.fingerprints import ERROR_LEVELS
+from balog.analytics.rollups.aggregates import error_events, merge_quarantine
 from balog.analytics.rollups.sketches import merged_sketch, quantiles
 
 if TYPE_CHECKING:
@@ -176,13 +176,12 @@ def _throughput(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
 
 def _counts(rollups: Rollups, ranges: TimeRanges) -> tuple[DataFrame, list[Column]]:
     """Return the rows of events to read, and the sums of events and of errors."""
-    errors = f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0)
     sums = [
         f.coalesce(f.sum(f.when(span, f.col(name))), f.lit(0)).alias(f"{name}{suffix}")
         for suffix, span in spans_of(ranges).items()
         for name in ("events", "errors")
     ]
-    return rollups.events.where(read(ranges)).withColumn("errors", errors), sums
+    return rollups.events.where(read(ranges)).withColumn("errors", error_events()), sums
 
 
 def _records(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
@@ -270,11 +269,7 @@ def _all_failures(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
 
 
 def _quarantine(rollups: Rollups) -> DataFrame:
-    found = rollups.quarantine.groupBy("reason").agg(
-        f.sum("lines").alias("lines"), f.min(f.struct("file", "offset")).alias("example")
-    )
-    rows = found.select("reason", "lines", "example.file", "example.offset")
-    return rows.orderBy(f.desc("lines"), "reason").limit(MOST_ROWS)
+    return merge_quarantine(rollups.quarantine).orderBy(f.desc("lines"), "reason").limit(MOST_ROWS)
 
 
 def _moment(micros: int) -> datetime:

@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 
 from balog.analytics.reporting.model import MOST_ROWS
 from balog.analytics.reporting.time_ranges import TimeRanges, read, spans_of, within
+from balog.analytics.rollups.aggregates import merge_runs, run_outcome, run_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,29 +20,21 @@ __all__ = ["latest_runs", "outcomes", "run_streams"]
 _LONGEST = 1e8  # the longest plausible duration of a run in seconds, three years
 
 
-def _took() -> Column:
+def _duration() -> Column:
     """Return the duration in a run's report, or null if it is implausible: one event must not break the report."""
     return f.when(f.col("run.duration").between(0, _LONGEST), f.col("run.duration"))
 
 
 def _runs(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
     """Return a row for each run with events in the period or before; ``hour`` is the last hour with events."""
-    parts = rollups.runs.where(read(ranges)).groupBy("run_id", "application").agg(
-        f.min("first").alias("first"), f.max("last").alias("last"),
-        f.sum("events").alias("events"), f.sum("errors").alias("errors"), f.max("run").alias("run"),
-        f.max("hour").alias("hour"),
-    )  # fmt: skip
-    failed = f.max(f.when(f.col("run.outcome") == "failed", True)).isNotNull()
-    outcome = f.when(failed, "failed").when(f.max("run.outcome").isNotNull(), f.max("run.outcome")).otherwise("unknown")
-    ago = f.make_dt_interval(secs=_took().cast("decimal(18,6)"))
+    ago = f.make_dt_interval(secs=_duration().cast("decimal(18,6)"))
     begun = f.coalesce(f.min(f.col("run.at") - ago), f.min("first"))
-    spent = f.max("last").cast("double") - f.min("first").cast("double")
-    return parts.groupBy("run_id").agg(
+    return merge_runs(rollups.runs.where(read(ranges))).groupBy("run_id").agg(
         f.array_sort(f.slice(f.collect_set("application"), 1, 20)).alias("applications"),
         # its own clock, if that is clearly earlier than its first event
         f.when(begun < f.min("first") - f.expr("INTERVAL 1 SECOND"), begun).otherwise(f.min("first")).alias("started"),
-        f.coalesce(f.max(_took()), spent).alias("duration"),
-        outcome.alias("outcome"),
+        f.coalesce(f.max(_duration()), run_seconds()).alias("duration"),
+        run_outcome().alias("outcome"),
         f.max("run.exit_code").alias("exit_code"), f.max("run.problem").alias("problem"),
         f.try_sum("run.records").alias("records"), f.try_sum("run.bytes").alias("bytes"),
         f.sum("events").alias("events"), f.coalesce(f.sum("errors"), f.lit(0)).alias("errors"),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as f
 
-from balog.analytics.rollups.schemas import ERRORS, EVENTS, METRICS, QUARANTINE, RUNS
+from balog.analytics.rollups.aggregates import merge_quarantine
+from balog.analytics.rollups.schemas import ERRORS, EVENTS, METRICS, RUNS
 from balog.analytics.rollups.sketches import merged_sketch
 from balog.errors import ConfigError
 
@@ -67,7 +68,7 @@ def merge(rollups: Rollups) -> Rollups:
         _merged(rollups.metrics, METRICS),
         _merged(rollups.errors, ERRORS),
         _merged(rollups.runs, RUNS),
-        _merged_quarantine(rollups.quarantine),
+        merge_quarantine(rollups.quarantine),
     )
 
 
@@ -84,9 +85,3 @@ def _merged(frame: DataFrame, columns: t.StructType) -> DataFrame:
     keys = [name for name in names if name not in _MERGES]
     values = [_MERGES[name](name).alias(name) for name in names if name in _MERGES]
     return frame.groupBy(*keys).agg(*values).select(*names)
-
-
-def _merged_quarantine(frame: DataFrame) -> DataFrame:
-    first = f.min(f.struct("file", "offset")).alias("place")
-    rows = frame.groupBy("reason").agg(f.sum("lines").alias("lines"), first)
-    return rows.select("reason", "lines", "place.file", "place.offset").select(*QUARANTINE.fieldNames())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import types as t
 
 from balog.analytics.reading.schemas import QUARANTINE as BAD_LINE
+from balog.analytics.reading.schemas import struct
 
 __all__ = [
     "COPIES",
@@ -29,11 +30,7 @@ LONGEST_KEY = 1000
 _STRING, _LONG, _DOUBLE, _TIMESTAMP = t.StringType(), t.LongType(), t.DoubleType(), t.TimestampType()
 
 
-def _struct(**fields: t.DataType) -> t.StructType:
-    return t.StructType([t.StructField(name, kind) for name, kind in fields.items()])
-
-
-RUN = _struct(
+RUN = struct(
     at=_TIMESTAMP,
     outcome=_STRING,
     duration=_DOUBLE,
@@ -42,14 +39,14 @@ RUN = _struct(
     bytes=_LONG,
     signal=_STRING,
     problem=_STRING,
-    streams=t.ArrayType(_struct(stream=_STRING, records=_LONG, bytes=_LONG)),
+    streams=t.ArrayType(struct(stream=_STRING, records=_LONG, bytes=_LONG)),
 )
 """A run's own report, written ``at``: ``duration`` in seconds, ``bytes`` of stdout, ``streams`` in order."""
 
-EXAMPLE = _struct(timestamp=_TIMESTAMP, id=_STRING, run_id=_STRING, message=_STRING)
+EXAMPLE = struct(timestamp=_TIMESTAMP, id=_STRING, run_id=_STRING, message=_STRING)
 """The first event of a failure, with the first 300 characters of its message."""
 
-EVENTS = _struct(
+EVENTS = struct(
     hour=_TIMESTAMP,
     channel=_STRING,
     level=_STRING,
@@ -61,7 +58,7 @@ EVENTS = _struct(
 )
 """``rollup_events``: the number of events, and the earliest and latest time; ``level`` is null in facility 0.0.1."""
 
-METRICS = _struct(
+METRICS = struct(
     hour=_TIMESTAMP,
     channel=_STRING,
     application=_STRING,
@@ -85,7 +82,7 @@ payload, or the payload's own. ``stream``, ``endpoint`` and ``stage`` are tags; 
 for counters.
 """
 
-ERRORS = _struct(
+ERRORS = struct(
     hour=_TIMESTAMP,
     fingerprint=_STRING,
     channel=_STRING,
@@ -103,7 +100,7 @@ ERRORS = _struct(
 ``message`` is masked, ``example`` is not.
 """
 
-RUNS = _struct(
+RUNS = struct(
     hour=_TIMESTAMP,
     run_id=_STRING,
     application=_STRING,
@@ -118,7 +115,7 @@ RUNS = _struct(
 ``run`` is the latest report of that hour, or null.
 """
 
-QUARANTINE = _struct(reason=_STRING, lines=_LONG, file=_STRING, offset=_LONG)
+QUARANTINE = struct(reason=_STRING, lines=_LONG, file=_STRING, offset=_LONG)
 """Invalid lines by reason; the first one is at byte ``offset`` of ``file``."""
 
 COPIES, IDS = "copies", "ids"

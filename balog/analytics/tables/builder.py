@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from balog.analytics.rollups.aggregates import merge_quarantine
 from balog.analytics.rollups.frames import merge as merge_rollups
 from balog.analytics.rollups.frames import split
 from balog.analytics.rollups.schemas import ROLLUP
@@ -209,9 +210,7 @@ def _roll(spark: SparkSession, stage: BatchStage, rolled: Sequence[StagedFile], 
         frames = merge_rollups(split(rows))._asdict()
         del frames["quarantine"]
     if bad.files:
-        first = f.min(f.struct("file", "offset")).alias("first")
-        lines = bad.frame(spark).groupBy("reason").agg(f.count("*").alias("lines"), first)
-        frames["quarantine"] = lines.select("reason", "lines", "first.file", "first.offset")
+        frames["quarantine"] = merge_quarantine(bad.frame(spark).withColumn("lines", f.lit(1).cast("bigint")))
     with ThreadPoolExecutor(_JOBS) as pool:
         jobs = {name: pool.submit(_write, stage, ROLLUPS[name], frame) for name, frame in frames.items()}
         return parts | {ROLLUPS[name]: TablePart(COLUMNS[name], job.result()) for name, job in jobs.items()}

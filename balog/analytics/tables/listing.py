@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from balog.analytics.reading.inputs import Inputs
+from balog.analytics.reading.planning import COMPRESSED, COMPRESSED_WEIGHT
 from balog.analytics.tables.store import LoadedSource, LoadHistory
 
 __all__ = ["BATCH_BYTES", "Listing", "SourceBatch", "list_sources"]
@@ -15,8 +16,6 @@ __all__ = ["BATCH_BYTES", "Listing", "SourceBatch", "list_sources"]
 BATCH_BYTES = 2 * 1024**3
 """The approximate size of a batch, in decompressed bytes of events; a single file may be larger."""
 
-_PACKED_RATIO = 8  # how much more a byte of compressed JSON lines weighs
-_PACKED = (".gz", ".zst", ".bz2")
 _MOST_FILES = 5000  # of a batch: each has an entry in the log
 
 
@@ -69,7 +68,7 @@ def _groups(fresh: Mapping[str, LoadedSource], most: int) -> Iterator[dict[str, 
     group: dict[str, LoadedSource] = {}
     weight = 0
     for path, source in fresh.items():
-        more = source.size * (_PACKED_RATIO if path.endswith(_PACKED) else 1)
+        more = source.size * (COMPRESSED_WEIGHT if path.endswith(COMPRESSED) else 1)
         if group and (weight + more > most or len(group) >= _MOST_FILES):
             yield group
             group, weight = {}, 0

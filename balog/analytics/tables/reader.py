@@ -50,18 +50,13 @@ class Tables:
         Raises:
             TableError: these tables have no rollups.
         """
-        from pyspark.sql import functions as f
-
-        from balog.analytics.reading.timestamps import literal
         from balog.analytics.rollups import Rollups
+        from balog.analytics.rollups.aggregates import hours_between
 
         frames = {}
         for name, table in ROLLUPS.items():
             frame = self.frame(table, since, until)
-            if "hour" in frame.columns:
-                frame = frame.where(f.col("hour") >= literal(since)) if since is not None else frame
-                frame = frame.where(f.col("hour") < literal(until)) if until is not None else frame
-            frames[name] = frame.drop("date")
+            frames[name] = (hours_between(frame, since, until) if "hour" in frame.columns else frame).drop("date")
         return Rollups(**frames)
 
 
