@@ -44,12 +44,12 @@ def counted(name: str, now: float | None, before: float | None, *, good: str) ->
     return _stat(name, "count", now, before, same=same, good=good)
 
 
-def timed(name: str, row: Row, column: str = "p95", counts: str = "count") -> HealthStat:
-    """Compare a percentile of durations in seconds; less is better."""
-    now, before = row.get(f"{column}_now"), row.get(f"{column}_before")
+def timed(name: str, row: Row) -> HealthStat:
+    """Compare the p95 of durations in seconds; less is better."""
+    now, before = row.get("p95_now"), row.get("p95_before")
     if now is None or before is None:
         return HealthStat(name=name, unit="seconds", now=now, before=before, change=None, verdict="unknown")
-    few = min(row.get(f"{counts}_now") or 0, row.get(f"{counts}_before") or 0) < FEW
+    few = min(row.get("count_now") or 0, row.get("count_before") or 0) < FEW
     return _stat(name, "seconds", now, before, same=few or 0.8 * before <= now <= 1.2 * before, good="less")
 
 

@@ -178,10 +178,6 @@ class CommitLog:
         """Read an entry."""
         return _read(self._path(number), Commit)
 
-    def batches(self) -> dict[str, int]:
-        """Return the number of each entry, by batch."""
-        return {self.commit(number).batch: number for number in self.numbers()}
-
     def numbers(self) -> list[int]:
         """Return the numbers of all existing entries."""
         if not self._folder.is_dir():
@@ -197,7 +193,7 @@ class CommitLog:
         number = self.state.number + 1
         self._folder.mkdir(parents=True, exist_ok=True)
         if not _publish(self._path(number), msgspec.json.encode(commit)):
-            raise TableError("somebody else wrote at the same time; run it again", str(self._folder))
+            raise TableError("another process wrote at the same time; run it again", str(self._folder))
         self.state.apply(number, commit)
         if number % _STATE_EVERY == 0:
             with suppress(TableError):  # only an optimization
