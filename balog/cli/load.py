@@ -1,4 +1,4 @@
-"""``balog load``: events out of any source into tables, each once."""
+"""``balog load``: loads events from any source into tables, each once."""
 
 from __future__ import annotations
 
@@ -29,25 +29,29 @@ __all__ = ["command"]
 
 @click.command()
 @click.argument("sources", metavar="[SOURCE]...", nargs=-1)
-@click.option("--tables", "location", metavar="PLACE", help="A folder, or hive:…, iceberg:…, delta:….")
-@click.option("--document", metavar="FILE", help="Take sources and place from a table of an event service's document.")
-@click.option("--table", metavar="NAME", help="Which, with --document.")
-@click.option("--topics", "url", metavar="URL", help="The home of that table's topics.")
-@click.option("--follow", is_flag=True, help="Go on with what is new, until SIGTERM or Ctrl-C.")
-@click.option("--plan", is_flag=True, help="Say what would be read and how tables would grow; write nothing.")
+@click.option(
+    "--tables", "location", metavar="PLACE", help="The tables' location: a folder, or hive:…, iceberg:…, delta:…."
+)
+@click.option(
+    "--document", metavar="FILE", help="Load a table of an event service's document: its sources, its location."
+)
+@click.option("--table", metavar="NAME", help="The name of the table, with --document.")
+@click.option("--topics", "url", metavar="URL", help="The backend of the table's topics, with --document.")
+@click.option("--follow", is_flag=True, help="Keep loading new events until SIGTERM or Ctrl-C.")
+@click.option("--plan", is_flag=True, help="Show what would be read and which columns would change; write nothing.")
 @click.option("--since", metavar="TIME", help="Only events from this time on: a date, RFC 3339, or 24h, 7d before now.")
 @click.option("--until", metavar="TIME", help="Only events before this time.")
-@click.option("--form", metavar="NAME", help="What the source's lines are; found out by default.")
-@click.option("--compact", is_flag=True, help="Then write the small files of each day again, as few.")
-@click.option("--keep", metavar="LENGTH", help="Then remove whole days that are older: 90d, 12w.")
-@click.option("--dry-run", is_flag=True, help="With --keep: say which days, and remove none.")
+@click.option("--form", metavar="NAME", help="The form of the source's lines; detected by default.")
+@click.option("--compact", is_flag=True, help="Afterwards, rewrite the small files of each day as few large ones.")
+@click.option("--keep", metavar="LENGTH", help="Afterwards, remove whole days that are older: 90d, 12w.")
+@click.option("--dry-run", is_flag=True, help="With --keep: list the days, and remove none.")
 @click.option(
     "--verify",
     metavar="ROWS",
     default="10000,1000",
     show_default=True,
-    help="Typed rows to compare with their payloads before each commit: so many of a batch, then one in so many of "
-    "each table; or all, or none.",
+    help="Typed rows to compare with their payloads before each commit: FIRST,EVERY compares the first rows of a "
+    "batch, then one in EVERY of each table; or all, or none.",
 )
 @click.option("--master", metavar="URL", help="The cluster to run on; this machine's cores by default.")
 @click.option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
@@ -58,20 +62,20 @@ def command(
 ) -> None:  # fmt: skip
     """Load the events of each SOURCE into the tables of PLACE, each event once.
 
-    SOURCE is what `balog report` takes: files, folders, globs, URLs of stores, topics. What was loaded before is passed
-    over; what comes twice, in a source or in several, is one event. There are the tables events, quarantine, one for
-    each payload type, and the rollups; they are made and get new columns by themselves.
+    SOURCE is a file, folder, glob, URL of a store, or topic, as for `balog report`. Files that were loaded before are
+    skipped; duplicate events, in one source or in several, are loaded once. The tables are events, quarantine, one for
+    each payload type, and the rollups. They are created, and get new columns, automatically.
 
     \b
-    balog load s3://dumps/events --tables tables           load what is new
-    balog load s3://dumps/events --tables tables --plan    see first what would be read, and how tables would grow
-    balog load --tables tables --compact --keep 90d        look after them; a job for the night
+    balog load s3://dumps/events --tables tables           load new files
+    balog load s3://dumps/events --tables tables --plan    preview what would be read, and which columns would change
+    balog load --tables tables --compact --keep 90d        maintenance, for a nightly job
     balog load --document document.json --table history --topics local:topics --follow
     """
     if document is not None:
         sources, location = _from_document(document, table, url, sources, location)
     elif table is not None or url is not None:
-        raise ConfigError("is of a table of a document; give --document FILE", "--table" if table else "--topics")
+        raise ConfigError("selects a table of a document; give --document FILE", "--table" if table else "--topics")
     if location is None:
         raise ConfigError("give --tables PLACE", "the command line")
     try:
@@ -83,7 +87,7 @@ def command(
         raise MissingExtraError("balog load", "spark") from None
     _check_use(sources, follow=follow, has_range=bool(plan or since or until), has_care=compact or keep is not None)
     if dry_run and keep is None:
-        raise ConfigError("it says what --keep would remove; give --keep too, or --plan instead", "--dry-run")
+        raise ConfigError("lists what --keep would remove; give --keep too, or --plan instead", "--dry-run")
     _check_tables(location, sources)
     job = _read_job(sources, since, until, form, verify, follow, compact, keep, dry_run)
     with progress("Starting Spark") as display:
@@ -114,7 +118,7 @@ def _check_use(sources: tuple[str, ...], *, follow: bool, has_range: bool, has_c
     if not sources and not has_care:
         raise ConfigError("nothing to do; give a SOURCE, --compact or --keep", "the command line")
     if follow and (has_range or not sources):
-        raise ConfigError("give it a SOURCE, and no --plan, --since or --until", "--follow")
+        raise ConfigError("needs a SOURCE, and no --plan, --since or --until", "--follow")
 
 
 def _check_tables(location: str, sources: tuple[str, ...]) -> None:
@@ -201,9 +205,9 @@ def _from_document(
     from balog.delivery.document import ControlDocument, LoadedTable
 
     if sources or location is not None:
-        raise ConfigError("the document says what is loaded and where to; leave SOURCE and --tables out", "--document")
+        raise ConfigError("the document has the sources and the location; leave SOURCE and --tables out", "--document")
     if url is None:
-        raise ConfigError("names topics; give their home, --topics URL", "--document")
+        raise ConfigError("its sources are topics; give their backend, --topics URL", "--document")
     tables = {one.name: one for one in configs.load(path, ControlDocument).tables if isinstance(one, LoadedTable)}
     if name is None or name not in tables:
         wrong = "give --table NAME" if name is None else f"no table {name!r:.110} that is loaded"

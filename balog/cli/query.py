@@ -1,7 +1,8 @@
-"""``balog query``: SQL over the tables that ``balog load`` makes."""
+"""``balog query``: runs SQL on the tables of ``balog load``."""
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 
 from balog.cli.interruption import spark_session
 from balog.errors import BalogError, ConfigError, MissingExtraError
+from balog.storage.local_files import replacing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,19 +24,25 @@ _FORMATS = ("table", "csv", "json", "jsonl", "parquet")
 
 @click.command()
 @click.argument("sql")
-@click.option("--tables", "place", required=True, metavar="PLACE", help="The folder, or catalog, of the tables.")
+@click.option(
+    "--tables",
+    "location",
+    required=True,
+    metavar="PLACE",
+    help="The tables' location: a folder, or hive:…, iceberg:…, delta:….",
+)
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="table", show_default=True)
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file; else to stdout.")
-@click.option("--limit", type=click.IntRange(min=0), help="Write so many rows at most; a table shows 200 without it.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead of stdout.")
+@click.option("--limit", type=click.IntRange(min=0), help="Write at most this many rows; a table shows 200 by default.")
 @click.option("--master", metavar="URL", help="The cluster to run on; this machine's cores by default.")
 @click.option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
 def command(
-    sql: str, place: str, form: str, output: Path | None, limit: int | None, master: str | None, remote: str | None
+    sql: str, location: str, form: str, output: Path | None, limit: int | None, master: str | None, remote: str | None
 ) -> None:
-    """Answer SQL over the tables of PLACE, in Spark's dialect.
+    """Run SQL on the tables of PLACE, in Spark's dialect.
 
-    SQL is one SELECT (or WITH …), SHOW TABLES, SHOW COLUMNS IN, DESCRIBE or EXPLAIN; - reads it from stdin. It reads
-    the tables and does nothing else: what writes, sets, opens paths or runs programs is refused.
+    SQL is one SELECT (or WITH …), SHOW TABLES, SHOW COLUMNS IN, DESCRIBE or EXPLAIN; - reads it from stdin. It can only
+    read the tables: statements that write, change settings, open paths or run programs are rejected.
 
     \b
     balog query "SELECT cls_type, count(*) FROM events GROUP BY ALL" --tables tables
@@ -54,23 +62,23 @@ def command(
     except ImportError:
         raise MissingExtraError("balog query", "spark") from None
     text = sys.stdin.read() if sql == "-" else sql
-    check(text)  # what is no question at all need not wait for Spark
+    check(text)  # a statement that is not allowed fails before Spark starts
     if form == "parquet" and output is None:
-        raise ConfigError("a Parquet file is no text; give --output FILE", "--format parquet")
+        raise ConfigError("a Parquet file is binary; give --output FILE", "--format parquet")
     if form == "parquet" and (remote or not (master or "local").startswith("local")):
         raise ConfigError("Spark would write it on the cluster's machines; take another format", "--format parquet")
     if output is not None and not output.absolute().parent.is_dir():
         raise ConfigError("its folder does not exist; make it, or give another --output", str(output))
-    if not is_tables(place):
-        raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", place)
-    with progress("Starting Spark") as say:
-        with spark_session("balog query", master, remote, **session_settings(place)) as spark:
+    if not is_tables(location):
+        raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", location)
+    with progress("Starting Spark") as display:
+        with spark_session("balog query", master, remote, **session_settings(location)) as spark:
             try:
-                say("Asking")
-                frame = ask(spark, open_tables(spark, place), text)
-                with say.watching(spark):
+                display("Running the query")
+                frame = ask(spark, open_tables(spark, location), text)
+                with display.watching(spark):
                     if output is None:
-                        rows, more = write_text(frame, form, say.stopping(sys.stdout), limit)
+                        rows, more = write_text(frame, form, display.stopping(sys.stdout), limit)
                         sys.stdout.flush()
                     elif form == "parquet":
                         rows, more = write_parquet(frame, output, limit), False
@@ -86,13 +94,11 @@ def command(
 def _to_file(frame: DataFrame, form: str, path: Path, limit: int | None) -> tuple[int, bool]:
     from balog.analytics.querying.output import write_text
 
-    part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("w", encoding="utf-8", newline="") as out:
+        with replacing(path) as file:
+            out = io.TextIOWrapper(file, encoding="utf-8", newline="")
             written = write_text(frame, form, out, limit)
-        part.replace(path)
+            out.detach()  # flushes, and leaves the file open
     except OSError as error:
         raise ConfigError(f"cannot be written: {error.strerror}; give another --output", str(path)) from None
-    finally:
-        part.unlink(missing_ok=True)
     return written

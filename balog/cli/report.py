@@ -1,4 +1,4 @@
-"""``balog report``: what ran, what failed, what slowed down, since when; on stdout and as one page of HTML."""
+"""``balog report``: what ran, what failed, what slowed down, since when, on stdout and as a page of HTML."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from balog.cli.interruption import spark_session
 from balog.errors import ConfigError, MissingExtraError
+from balog.storage.local_files import replace_file
 
 if TYPE_CHECKING:
     from balog.analytics.reporting.model import Report
@@ -22,18 +23,20 @@ __all__ = ["command"]
 @click.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.option(
-    "--since", default="", metavar="TIME", help="Events from then on: 2026-11-20, 2026-11-20T07:00Z, 24h, 7d."
+    "--since", default="", metavar="TIME", help="Only events from this time on: 2026-11-20, 2026-11-20T07:00Z, 24h, 7d."
 )
-@click.option("--until", default="", metavar="TIME", help="Before then.")
+@click.option("--until", default="", metavar="TIME", help="Only events before this time.")
 @click.option(
     "--compare",
     default="",
     metavar="LENGTH",
-    help="Compare with the time so long before (7d: a week ago), or none; right before by default.",
+    help="Compare with the time this much earlier (7d: a week ago), or none; directly before by default.",
 )
-@click.option("--channel", default="", metavar="GLOB", help="Events of these channels: 'tap_stripe.*'.")
-@click.option("--where", default="", metavar="EXPR", help="Events that meet it, as in a sink's where.")
-@click.option("--form", default="", metavar="FORM", help="What the files hold, where that cannot be told from them.")
+@click.option("--channel", default="", metavar="GLOB", help="Only events of these channels: 'tap_stripe.*'.")
+@click.option(
+    "--where", default="", metavar="EXPR", help="Only events that match the expression, as in a sink's where."
+)
+@click.option("--form", default="", metavar="FORM", help="The form of the files; detected by default.")
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -43,7 +46,7 @@ __all__ = ["command"]
     help="Where to write the page; it opens offline.",
 )
 @click.option("--no-html", is_flag=True, help="Write no page.")
-@click.option("--json", "as_json", is_flag=True, help="Print all numbers as one JSON document in place of the tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as one JSON document instead of tables.")
 @click.option("--master", default="", metavar="URL", help="The cluster to run on; this machine's cores by default.")
 @click.option("--remote", default="", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
 def command(
@@ -52,8 +55,8 @@ def command(
 ) -> None:  # fmt: skip
     """Report what ran, what failed, what slowed down, and since when, with Spark.
 
-    SOURCE is a file of events, a folder of them, such as an archive, a glob or a URL; several are read as one. Or it is
-    the place of tables that balog load makes: rollups then answer in seconds. Bad lines never stop the report.
+    SOURCE is a file of events, a folder such as an archive, a glob, a URL or a topic; several are combined. Or it is
+    the location of tables from `balog load`, whose rollups make the report fast. Invalid lines never stop the report.
 
     \b
     balog report archive
@@ -119,7 +122,7 @@ def _is_of_tables(sources: tuple[str, ...], form: str) -> bool:
 
     of_tables = [source for source in sources if is_tables(source)]
     if of_tables and len(sources) > 1:
-        raise ConfigError("tables are asked by themselves; leave the other sources out", of_tables[0])
+        raise ConfigError("tables can't be combined with other sources; leave those out", of_tables[0])
     if of_tables and form:
         raise ConfigError("tables have one form; leave it out", "--form")
     return bool(of_tables)
@@ -134,14 +137,11 @@ def _count_inputs(paths: list[str], options: dict[str, str], query: ReportQuery)
 
 
 def write_page(report: Report, path: Path) -> None:
-    """Write the report's page; a failed disk leaves no half of it."""
+    """Write the report's page atomically."""
     from balog.analytics.reporting.page import make_page
 
-    text = make_page(report)
-    part = path.with_name(f".{path.name}.part")
+    page = make_page(report).encode()
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        replace_file(path, page)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise ConfigError(f"cannot be written: {error.strerror}; give another --html", str(path)) from None

@@ -20,9 +20,9 @@ def load(*words: str) -> Result:
     ("words", "problem"),
     [
         ([], "nothing to do; give a SOURCE, --compact or --keep"),
-        (["x", "--dry-run"], "--dry-run: it says what --keep would remove"),
-        (["x", "--follow", "--plan"], "--follow: give it a SOURCE, and no --plan"),
-        (["--follow", "--compact"], "--follow: give it a SOURCE, and no --plan"),
+        (["x", "--dry-run"], "--dry-run: lists what --keep would remove"),
+        (["x", "--follow", "--plan"], "--follow: needs a SOURCE, and no --plan"),
+        (["--follow", "--compact"], "--follow: needs a SOURCE, and no --plan"),
         (["--compact"], "there are no tables; make some"),
         (["x", "--keep", "soon"], "--keep: 'soon' is no length of time"),
         (["x", "--since", "soon"], "--since: 'soon' is no moment"),
@@ -47,8 +47,8 @@ def test_wrong_use_is_one_line_before_spark_starts(
     ("words", "problem"),
     [
         (["x"], "give --tables PLACE"),
-        (["x", "--table", "history"], "--table: is of a table of a document"),
-        (["--document", "d.json", "--table", "history"], "names topics; give their home, --topics URL"),
+        (["x", "--table", "history"], "--table: selects a table of a document"),
+        (["--document", "d.json", "--table", "history"], "its sources are topics; give their backend, --topics URL"),
         (["x", "--document", "d.json", "--topics", "local:t"], "leave SOURCE and --tables out"),
         (["--document", "d.json", "--topics", "local:t"], "d.json: $.tables: give --table NAME; there are history"),
         (["--document", "d.json", "--topics", "local:t", "--table", "click"], "no table 'click' that is loaded"),
