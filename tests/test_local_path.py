@@ -89,7 +89,7 @@ def test_a_url_or_a_variable_is_refused_where_a_path_is_wanted(use, path):
 @pytest.mark.parametrize("path", ["s3:/bucket/a", "a/${DAY}/b", "$HOME/a", "s3://bucket/${DAY}"])
 @pytest.mark.parametrize("place", PATHS_OR_URLS)
 def test_what_is_neither_a_url_nor_a_path_is_refused_where_both_are_wanted(place, path):
-    with pytest.raises(ConfigError, match=r"is a URL|not expanded|is no folder"):
+    with pytest.raises(ConfigError, match=r"is a URL|not expanded|is no folder|is not a folder"):
         PATHS_OR_URLS[place](path)
 
 

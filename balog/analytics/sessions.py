@@ -73,7 +73,7 @@ def start(application: str, settings: Mapping[str, str], master: str = "", remot
         return _connect(application, settings, remote)
     master = master or settings.get("spark.master") or "local[*]"
     if not _MASTER.fullmatch(master):
-        raise ConfigError(f"{master!r:.100} is no master; want local[4], spark://HOST:PORT, k8s://URL or yarn")
+        raise ConfigError(f"{master!r:.100} is not a master; want local[4], spark://HOST:PORT, k8s://URL or yarn")
     folder = _scratch()
     (folder / "log4j2.properties").write_text(_LOG4J)
     defaults = {
@@ -149,7 +149,7 @@ def _settings_here(folder: Path) -> dict[str, str]:
 
 def _connect(application: str, settings: Mapping[str, str], remote: str) -> SparkSession:
     if not re.fullmatch(r"sc://.+|local(\[.+\])?", remote):
-        raise ConfigError(f"{_shown(remote)!r:.100} is no Spark Connect server; want sc://HOST:PORT", "--remote")
+        raise ConfigError(f"{_shown(remote)!r:.100} is not a Spark Connect server; want sc://HOST:PORT", "--remote")
     if find_spec("grpc") is None:
         raise MissingExtraError("Spark Connect", "connect")
     builder = SparkSession.builder.remote(remote).appName(application)
@@ -171,7 +171,9 @@ def _reach(remote: str) -> None:
     try:
         channel = DefaultChannelBuilder(remote).toChannel()
     except ValueError:  # Spark's own errors are ValueErrors, too
-        raise ConfigError(f"{_shown(remote)!r:.100} is no URL; want sc://HOST:PORT/;NAME=VALUE", "--remote") from None
+        raise ConfigError(
+            f"{_shown(remote)!r:.100} is not a URL; want sc://HOST:PORT/;NAME=VALUE", "--remote"
+        ) from None
     with channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=_TIMEOUT)

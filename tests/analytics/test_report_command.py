@@ -64,10 +64,10 @@ def test_a_path_that_is_not_there_is_wrong_use_in_one_line(balog: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--since", "soon"], "--since: 'soon' is no moment"),
+        (["--since", "soon"], "--since: 'soon' is not a time"),
         (["--since", "2026-11-20", "--until", "2026-11-19"], "--until: 2026-11-19 is not after"),
         (["--where", "levl = 'ERROR'"], "--where: "),
-        (["--compare", "so"], "--compare: 'so' is no length of time"),
+        (["--compare", "so"], "--compare: 'so' is not a duration"),
         (["--html", "no/page.html"], "no/page.html: its folder does not exist"),
     ],
 )

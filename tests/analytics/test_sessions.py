@@ -78,8 +78,8 @@ def test_connect_without_its_packages_names_the_extra(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("master", "remote", "said"),
     [
-        ("here", "", "'here' is no master"),
-        ("", "http://server", "'http://server' is no Spark Connect server"),
+        ("here", "", "'here' is not a master"),
+        ("", "http://server", "'http://server' is not a Spark Connect server"),
         ("local", "sc://server", "give one of both"),
     ],
 )
@@ -91,9 +91,9 @@ def test_a_wrong_place_is_refused_before_anything_starts(master: str, remote: st
 @pytest.mark.parametrize(
     ("remote", "said"),
     [
-        ("http://server/;token=SECRET", "'http://server/' is no Spark Connect server"),
-        ("sc://me:SECRET@server:port", "'sc://server:port' is no URL"),
-        ("sc://server/path;token=SECRET", "'sc://server/path' is no URL"),
+        ("http://server/;token=SECRET", "'http://server/' is not a Spark Connect server"),
+        ("sc://me:SECRET@server:port", "'sc://server:port' is not a URL"),
+        ("sc://server/path;token=SECRET", "'sc://server/path' is not a URL"),
         ("sc://127.0.0.1:1/;user_id=SECRET", "no Spark Connect server at sc://127.0.0.1:1/ answers; start it"),
     ],
 )

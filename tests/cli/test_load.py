@@ -24,8 +24,8 @@ def load(*words: str) -> Result:
         (["x", "--follow", "--plan"], "--follow: needs a SOURCE, and no --plan"),
         (["--follow", "--compact"], "--follow: needs a SOURCE, and no --plan"),
         (["--compact"], "there are no tables; make some"),
-        (["x", "--keep", "soon"], "--keep: 'soon' is no length of time"),
-        (["x", "--since", "soon"], "--since: 'soon' is no moment"),
+        (["x", "--keep", "soon"], "--keep: 'soon' is not a duration"),
+        (["x", "--since", "soon"], "--since: 'soon' is not a time"),
         (["x", "--form", "nonsense"], "nonsense"),
         (["x", "--verify", "some"], "--verify: 'some': want FIRST,EVERY"),
         (["nowhere.jsonl"], "nowhere.jsonl: no such file or folder"),
@@ -72,8 +72,8 @@ def test_a_document_s_table_is_asked_for_in_full(
 @pytest.mark.parametrize(
     ("place", "problem"),
     [
-        ("s3://lake/tables", "s3://lake/tables: is no folder; give one"),
-        ("icberg:lake.balog", "icberg:lake.balog: is no folder; give one"),
+        ("s3://lake/tables", "s3://lake/tables: is not a folder; give one"),
+        ("icberg:lake.balog", "icberg:lake.balog: is not a folder; give one"),
         ("dump.jsonl", "dump.jsonl: is a file; give a folder for the tables"),
         ("", "--tables: the tables' place is empty; give a folder"),
     ],

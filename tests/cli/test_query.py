@@ -68,7 +68,7 @@ def test_what_fails_while_it_is_computed_is_one_line(place: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["DROP TABLE events"], "SQL: DROP is no question"),
+        (["DROP TABLE events"], "SQL: DROP is not a query"),
         (["SELECT 1", "--format", "parquet"], "give --output"),
         (["SELECT 1", "--format", "parquet", "--output", "a", "--master", "spark://h:1"], "cluster's machines"),
         (["SELECT 1", "--output", "no/where.csv"], "its folder does not exist"),

@@ -1,1 +1,1 @@
-"""SQL over tables: what may be asked, asking it, and writing the answer as it comes."""
+"""``balog query``: SQL over tables."""

@@ -117,7 +117,7 @@ def _parse(sql: str) -> Any:
 
 def _check_query(tree: Any, tables: Sequence[str] | None) -> None:
     if not isinstance(tree, (exp.Query, exp.Values)) or isinstance(tree, _ACTS):
-        raise _rejected(f"{_words(tree)} is no question; SELECT, WITH, SHOW, DESCRIBE and EXPLAIN are run")
+        raise _rejected(f"{_words(tree)} is not a query; SELECT, WITH, SHOW, DESCRIBE and EXPLAIN are run")
     for node in tree.walk():
         if isinstance(node, _ACTS):
             raise _rejected(f"{_words(node)} inside of a question: it may only read the tables")
@@ -140,7 +140,7 @@ def _check_table(table: exp.Table, tables: Sequence[str] | None) -> None:
         if not _is_cte(table):
             _check_name(table.name, tables, _where(table.this))
     else:
-        raise _rejected(f"{table.sql('spark')!r} is no table{_where(table)}")
+        raise _rejected(f"{table.sql('spark')!r} is not a table{_where(table)}")
 
 
 def _is_cte(table: exp.Table) -> bool:

@@ -100,7 +100,7 @@ def _local_files(path: str, storages: StoragePool, is_growing: bool) -> Iterator
 def _file(path: str) -> SourceFile:
     about = os.stat(path)
     if not stat.S_ISREG(about.st_mode):  # opening a pipe would block until there is a writer
-        raise ConfigError("is no regular file; write what it gives to one", path)
+        raise ConfigError("is not a regular file; write its output to a file", path)
     return SourceFile(path, about.st_size, about.st_mtime)
 
 
@@ -169,7 +169,7 @@ def _store_files(url: str, storages: StoragePool, is_growing: bool) -> Iterator[
         try:
             pattern = re.compile(_expression(url[len(root) :].strip("/")))
         except re.error as error:
-            raise ConfigError(f"is no pattern: {error}", url) from None
+            raise ConfigError(f"is not a valid glob: {error}", url) from None
     storage, name = storages.store(root)
     try:
         entries = with_retries(storage, lambda: storage.entries(name))

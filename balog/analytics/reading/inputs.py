@@ -87,8 +87,8 @@ class Inputs(NamedTuple):
             StorageError: a store does not answer.
             TopicError: a topic does not answer.
         """
-        asked = [piece for url in self.topics for piece in split_bounds(url, bounds(url), self.parallel)]
-        return [[piece] for piece in asked] + plan(self.files(), self.parallel)
+        topics = [piece for url in self.topics for piece in split_bounds(url, bounds(url), self.parallel)]
+        return [[piece] for piece in topics] + plan(self.files(), self.parallel)
 
     def narrow(self, since: datetime | None, until: datetime | None) -> Inputs:
         """Return inputs with a shorter time range: the later ``since`` and the earlier ``until``."""

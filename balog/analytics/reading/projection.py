@@ -100,7 +100,7 @@ def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection
     """
     want = {field.name: field.dataType for field in schema}
     if len(want) != len(schema):
-        raise ConfigError("each column can be asked for once", "the schema for format('balog')")
+        raise ConfigError("each column can be selected once", "the schema for format('balog')")
     header: dict[str, str] = {}
     select: dict[str, str] = {}
     # A condition may use a column that is not returned.

@@ -1,1 +1,1 @@
-"""The report that people look at: its numbers, the page, the terminal."""
+"""``balog report``: the report, as numbers, as a page, and in the terminal."""

@@ -46,7 +46,7 @@ def length(text: str, name: str) -> timedelta:
     """
     found = _LENGTH.fullmatch(text.strip().lower())
     if found is None or not int(found[1]):
-        raise ConfigError(f"{text!r:.60} is no length of time; give 30m, 24h, 7d or 2w", name)
+        raise ConfigError(f"{text!r:.60} is not a duration; give 30m, 24h, 7d or 2w", name)
     return int(found[1]) * _UNITS[found[2]]
 
 
@@ -75,7 +75,8 @@ def moment(text: str, now: datetime, name: str) -> datetime:
         return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
     except (ValueError, OverflowError):
         raise ConfigError(
-            f"{text!r:.60} is no moment; give 2026-11-20, 2026-11-20T07:00:00Z, or a length before now: 24h, 7d", name
+            f"{text!r:.60} is not a time; give 2026-11-20, 2026-11-20T07:00:00Z, or a duration before now: 24h, 7d",
+            name,
         ) from None
 
 

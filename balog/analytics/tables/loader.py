@@ -115,8 +115,8 @@ def load(
 
 def listed(store: TableStore, paths: Sequence[str], options: LoadOptions) -> Listing:
     """Return what is new in the sources."""
-    asked = {name: moment.isoformat() for name, moment in _ends(options) if moment is not None}
-    inputs = read_inputs({**options.reader, **asked, "paths": json.dumps(list(paths))})
+    times = {name: moment.isoformat() for name, moment in _ends(options) if moment is not None}
+    inputs = read_inputs({**options.reader, **times, "paths": json.dumps(list(paths))})
     return list_sources(inputs._replace(listed=options.found), store.loaded(), options.batch_bytes)
 
 

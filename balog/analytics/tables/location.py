@@ -33,7 +33,7 @@ def check_location(location: str) -> None:
     if re.match(r"[A-Za-z][\w+.-]+:", location) and not location.startswith((*CATALOGS, "file:")):
         want = "hive:…, iceberg:… or delta:… (their files may be on a store)"
         raise ConfigError(
-            f"is no folder; give one (./NAME where it has a colon), or {want}", location.partition("?")[0]
+            f"is not a folder; give one (./NAME where it has a colon), or {want}", location.partition("?")[0]
         )
     check_variables(location, location.partition("?")[0])
     if os.path.isfile(location):

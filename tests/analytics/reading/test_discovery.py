@@ -62,7 +62,7 @@ def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p.jsonl")
     for path in (tmp_path, tmp_path / "*.jsonl"):
         assert [os.path.basename(file.path) for file in find_files(str(path))] == ["a.jsonl"]
-    with pytest.raises(ConfigError, match="is no regular file"):
+    with pytest.raises(ConfigError, match="is not a regular file"):
         find_files(str(tmp_path / "p.jsonl"))
 
 
@@ -73,7 +73,7 @@ def test_a_link_to_nothing_is_left_to_who_reads_it(tmp_path: Path) -> None:
 
 
 def test_what_is_no_pattern_is_refused() -> None:
-    with pytest.raises(ConfigError, match="is no pattern"):
+    with pytest.raises(ConfigError, match="is not a valid glob"):
         find_files("memory://lake/[z-a]")
 
 

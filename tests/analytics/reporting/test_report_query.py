@@ -41,9 +41,9 @@ def test_what_rollups_of_hours_cannot_answer_is_asked_of_events(asked: dict[str,
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"since": "soon"}, "--since: 'soon' is no moment"),
+        ({"since": "soon"}, "--since: 'soon' is not a time"),
         ({"since": "2026-11-20", "until": "2026-11-19"}, "--until: .* is not after"),
-        ({"compare": "last week"}, "--compare: .* is no length of time"),
+        ({"compare": "last week"}, "--compare: .* is not a duration"),
         ({"compare": "90m"}, "--compare: .* whole hours"),
         ({"where": "levl = 'ERROR'"}, "--where: .*levl"),
         ({"where": "level = "}, "--where: "),

@@ -65,7 +65,7 @@ def read_local_time(text: str, zone: tzinfo) -> datetime:
         try:
             return when.replace(tzinfo=zone).astimezone(timezone.utc)
         except OverflowError:
-            raise EventError(f"{text[:60]!r} is no time in UTC", "$.header.timestamp") from None
+            raise EventError(f"{text[:60]!r} is not a time in UTC", "$.header.timestamp") from None
     return when
 
 
