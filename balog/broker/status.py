@@ -49,7 +49,7 @@ class PipeStage(Struct, kw_only=True):
     seconds: float
     stdin: int | None = None
     stdout: int | None = None
-    stats: dict[str, Any] = field(default_factory=dict)
+    stats: dict[str, Any] = field(default_factory=dict, name="figures")
 
 
 _decoder = msgspec.json.Decoder(PipeStage)

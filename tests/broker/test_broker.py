@@ -122,7 +122,7 @@ class TestTrouble:
     def test_the_target_need_not_wait_for_the_sinks(self, tmp_path):
         """Given a sink that hangs when the stream has ended, then the target reads the end while the broker drains."""
         config = tmp_path / "c.json"
-        with HttpStandIn(lambda request: Answer(error="hang")) as server:
+        with HttpStandIn(lambda request: Answer(trouble="hang")) as server:
             config.write_text(json.dumps({"sinks": [{"type": "webhook", "url": server.url}], "drain": 20}))
             command = [*BALOG, "broker", "--config", str(config)]
             with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

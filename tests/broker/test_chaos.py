@@ -41,13 +41,13 @@ class Chaos:
                 if fate < 0.15:
                     return Answer(429, headers={"Retry-After": "0"})
                 if fate < 0.2:
-                    return Answer(error="reset")
+                    return Answer(trouble="reset")
                 if fate < 0.25:
-                    return Answer(error="close")
+                    return Answer(trouble="close")
                 if fate > 0.998 and request.path == "/b":
-                    return Answer(error="hang")
+                    return Answer(trouble="hang")
             self.taken[request.path[1:]].update(event["header"]["id"] for event in events)
-            return Answer(200, b"x" * 100, error="half" if fate > 0.97 and not self.is_well else "")
+            return Answer(200, b"x" * 100, trouble="half" if fate > 0.97 and not self.is_well else "")
 
 
 @pytest.fixture(scope="module")
