@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-__all__ = ["ERROR_LEVELS", "ERROR_PAYLOAD", "LONGEST_MESSAGE", "Fingerprinted", "failure", "masked"]
+__all__ = ["ERROR_LEVELS", "ERROR_PAYLOAD", "LONGEST_MESSAGE", "ErrorFingerprint", "failure", "masked"]
 
 LONGEST_MESSAGE = 300
 """Characters of a masked message, and of an example's message."""
@@ -75,7 +75,7 @@ _FRAME = re.compile(r'^ +File "([^"\n]*)", line \d+, in ([^\n]+)$', re.ASCII | r
 _FOLDERS = re.compile(r".*[/\\]", re.DOTALL)
 
 
-class Fingerprinted(NamedTuple):
+class ErrorFingerprint(NamedTuple):
     """An error with its fingerprint. ``original`` is the message before masking."""
 
     fingerprint: str
@@ -84,7 +84,7 @@ class Fingerprinted(NamedTuple):
     original: str
 
 
-def failure(payload: Mapping[str, str | None]) -> Fingerprinted:
+def failure(payload: Mapping[str, str | None]) -> ErrorFingerprint:
     """Return the fingerprint of an error from its payload: ``cls_type`` and the fields of ``ERROR_PAYLOAD``."""
     kind, why, frames = _exception(payload.get("exception"), payload.get("exc_text"))
     kind = payload.get("error_type") or kind
@@ -95,11 +95,11 @@ def failure(payload: Mapping[str, str | None]) -> Fingerprinted:
 
 
 @lru_cache(maxsize=4096)
-def _fingerprint(kind: str | None, frames: tuple[str, ...], original: str) -> Fingerprinted:
+def _fingerprint(kind: str | None, frames: tuple[str, ...], original: str) -> ErrorFingerprint:
     message = masked(original)
     made_of = "\n".join((kind or "", *frames, message)).encode("utf-8", "replace")
     fingerprint = hashlib.md5(made_of, usedforsecurity=False).hexdigest()[:16]
-    return Fingerprinted(fingerprint, kind, message, original[:LONGEST_MESSAGE])
+    return ErrorFingerprint(fingerprint, kind, message, original[:LONGEST_MESSAGE])
 
 
 def masked(text: str) -> str:
