@@ -9,7 +9,7 @@ from balog.errors import MissingExtraError
 try:
     import confluent_kafka  # noqa: F401
 except ImportError as error:
-    raise MissingExtraError("topics of Kafka", "kafka") from error
+    raise MissingExtraError("Kafka", "kafka") from error
 
 from balog.topics.kafka.backend import KafkaTopics
 from balog.topics.kafka.topic import KafkaTopic
