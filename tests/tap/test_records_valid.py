@@ -4,7 +4,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
@@ -89,6 +89,9 @@ def transformer(schema, policy="coerce"):
 
 @QUICK
 @given(schema=SCHEMAS, record=RECORDS, policy=st.sampled_from(["coerce", "fail"]))
+@example(
+    schema={"properties": {"a": {"type": "object", "anyOf": [{"type": "string"}]}}}, record={"a": {}}, policy="coerce"
+)
 def test_what_comes_out_is_valid(schema, record, policy):
     before = json.dumps(record)
     try:

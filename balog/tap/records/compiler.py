@@ -142,9 +142,17 @@ class Compiler:
         elif other_names:  # only allOf declares names
             steps.append(self._typed({"properties": {}}, crumb, coerces, is_test, other_names).make)
 
+        tests: list[Callable[[Any], Any]] = []
+
         def make(value: Any) -> Any:
-            for fit in steps:
-                value = fit(value)
+            is_changed = False
+            for index, fit in enumerate(steps):
+                before, value = value, fit(value)
+                is_changed = is_changed or (index > 0 and value is not before)
+            if coerces and is_changed:  # a later part may have coerced the value to what an earlier part forbids
+                if not tests:
+                    tests.append(self._test(schema, crumb))
+                tests[0](value)
             return value
 
         return CompiledSchema(frozenset(), make)
