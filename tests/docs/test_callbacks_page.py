@@ -71,7 +71,7 @@ def test_the_receiver_gets_what_is_signed(tmp_path: Path, monkeypatch: pytest.Mo
             wait_for(lambda: signed.status().done == 3)
             forged = house.start(url, name="forged", secrets=(Secret(env="ANOTHER_KEY"),))
             wait_for(lambda: forged.status().failed >= 3)
-            assert forged.status().trouble == f"127.0.0.1:{port} answered 401"
+            assert forged.status().error == f"127.0.0.1:{port} answered 401"
         finally:
             house.close()
             receiver.kill()

@@ -202,7 +202,7 @@ class TestOnce:
                         wait_until(lambda least=number - 500: job.status().done > least, lines)
                         server.kill()
                     if number in (1000, 2000):
-                        wait_until(lambda: job.status().trouble, lines)
+                        wait_until(lambda: job.status().error, lines)
                         server.start()
                 wait_until(lambda: job.status().done == 3000, lines)
             finally:
