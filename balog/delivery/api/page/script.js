@@ -1,5 +1,5 @@
 "use strict";
-// Whatever comes from the service is put in as text, never as markup.
+// Insert everything that comes from the service as text, never as markup.
 
 const EVERY = 2000, POINTS = 150, FEWEST = 15, MOST_TYPES = 4, MOST_TEXT = 300;
 const SVG = "http://www.w3.org/2000/svg";
@@ -23,7 +23,7 @@ function svg(name, attributes, ...children) {
   return made;
 }
 
-// Control characters and those that turn the direction of text would say what is not there.
+// Replace control characters and those that change the direction of text.
 const plain = text => {
   const shown = String(text ?? "").replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{FFFD}");
   return shown.length > MOST_TEXT ? shown.slice(0, MOST_TEXT) + "…" : shown;
@@ -40,7 +40,7 @@ const seconds = value => value < 90 ? `${Math.round(value)} s` : value < 5400 ? 
   : value < 129600 ? `${Math.round(value / 3600)} h` : `${Math.round(value / 86400)} d`;
 const when = text => new Date(text).toISOString().replace("T", " ").slice(0, 19) + "Z";
 
-// Counters become rates between two answers; a service that began anew counts from nothing.
+// Compute rates from the counters of two answers. A restarted service counts from 0.
 const series = new Map();
 let before = null;
 
@@ -59,7 +59,7 @@ function remember(key, value) {
   return points;
 }
 
-// The newest point is at the right; until there are FEWEST of them the left is empty.
+// The newest point is at the right. With fewer than FEWEST points, the left is empty.
 const place = (points, index, width) => {
   const span = Math.max(points.length, FEWEST);
   return (span - points.length + index) * width / (span - 1);
@@ -134,7 +134,7 @@ function showStreams(status) {
     return [words(name || "(no stream)"), rate(speed), spark(remember(`stream ${name}`, speed)), count(found.taken),
       warned(found.refused), warned(found.later), count(waiting)];
   });
-  fill("streams", rows, "No event has come since this service began.");
+  fill("streams", rows, "No event since the service started.");
   return total;
 }
 
@@ -144,21 +144,21 @@ function showFacts(status, total) {
   const later = perSecond("later", total.later, status);
   const intake = status.intake;
   $("facts").replaceChildren(
-    fact("Accepted", `${rate(taken)} /s`, `${count(total.taken)} since it began`),
-    fact("Refused", `${rate(refused)} /s`, `${count(total.refused)} since it began`, refused > 0),
-    fact("Told to wait", `${rate(later)} /s`, `${count(total.later)} since it began`, later > 0),
-    fact("Duplicates", count(intake.duplicates), "acked, not stored again"),
-    fact("Not durable yet", count(intake.in_flight), `${megabytes(intake.in_flight_bytes)} MB`),
-    fact("In the fallback", count(intake.backlog), intake.backlog ? "waits for its topics" : "nothing waits",
+    fact("Accepted", `${rate(taken)} /s`, `${count(total.taken)} since the start`),
+    fact("Rejected", `${rate(refused)} /s`, `${count(total.refused)} since the start`, refused > 0),
+    fact("Rate limited", `${rate(later)} /s`, `${count(total.later)} since the start`, later > 0),
+    fact("Duplicates", count(intake.duplicates), "acknowledged, not stored again"),
+    fact("In flight", count(intake.in_flight), `${megabytes(intake.in_flight_bytes)} MB`),
+    fact("In the fallback", count(intake.backlog), intake.backlog ? "until the topics recover" : "empty",
       intake.backlog > 0));
   const failures = refused === null ? null : refused + later;
   $("plot").replaceChildren(...plot(remember("all", taken), remember("failures", failures)));
 }
 
 function showStores(status) {
-  const lanes = Object.entries(status.intake.topics);
+  const writers = Object.entries(status.intake.topics);
   fill("stores", Object.entries(status.intake.stored).map(([store, stored]) => {
-    const using = lanes.filter(([, lane]) => lane.store === store).map(([name]) => name);
+    const using = writers.filter(([, writer]) => writer.store === store).map(([name]) => name);
     const isOut = store === "fallback" && using.length > 0;
     return [words(store), rate(perSecond(`store ${store}`, stored, status)), count(stored),
       store === "fallback" ? warned(status.intake.backlog) : "–",
@@ -177,7 +177,7 @@ function showTopics(status) {
       mix(topic), groups(topic, most)];
   }), "There is no topic yet.");
   const age = Math.max(0, ...status.topics.map(topic => topic.age));
-  $("topics-note").textContent = status.topics.length ? `Looked at during the last ${seconds(Math.max(age, 1))}.` : "";
+  $("topics-note").textContent = status.topics.length ? `Inspected within the last ${seconds(Math.max(age, 1))}.` : "";
 }
 
 function mix(topic) {
@@ -185,21 +185,21 @@ function mix(topic) {
   const shown = topic.types.slice(0, MOST_TYPES);
   const bar = el("div", {class: "mix", "aria-hidden": "true"},
     ...shown.map(type => el("i", {width: `${100 * type.count / topic.sampled}%`})));
-  const said = shown.map(type => `${type.type}${type.version ? " " + type.version : ""} ${share(type.count / topic.sampled)}`);
+  const labels = shown.map(type => `${type.type}${type.version ? " " + type.version : ""} ${share(type.count / topic.sampled)}`);
   const more = topic.types.length - shown.length;
-  return el("div", {}, bar, el("small", {}, words(said.join(", ") + (more > 0 ? ` and ${more} more` : ""))));
+  return el("div", {}, bar, el("small", {}, words(labels.join(", ") + (more > 0 ? ` and ${more} more` : ""))));
 }
 
 function groups(topic, most) {
   if (!topic.groups.length) return el("small", {class: "note"}, "no group");
   return el("ul", {class: "groups"}, ...topic.groups.map(group => {
-    const hand = [`${count(group.lag)} behind`];
-    if (group.in_flight) hand.push(`${count(group.in_flight)} in hand`);
-    if (group.waiting) hand.push(`${count(group.waiting)} come again`);
-    if (group.rate !== null) hand.push(`${rate(group.rate)} /s`);
-    const dead = group.dead ? el("span", {class: "bad"}, `, ${count(group.dead)} dead`) : "";
+    const stats = [`lag ${count(group.lag)}`];
+    if (group.in_flight) stats.push(`${count(group.in_flight)} in flight`);
+    if (group.waiting) stats.push(`${count(group.waiting)} delayed retries`);
+    if (group.rate !== null) stats.push(`${rate(group.rate)} /s`);
+    const dead = group.dead ? el("span", {class: "bad"}, `, ${count(group.dead)} dead letters`) : "";
     const isFar = topic.messages > 0 && group.lag > topic.messages / 2 && group.lag > 1000;
-    return el("li", {}, words(group.name), " ", el("small", {}, hand.join(", "), dead),
+    return el("li", {}, words(group.name), " ", el("small", {}, stats.join(", "), dead),
       el("div", {class: isFar ? "lag far" : "lag", "aria-hidden": "true"}, el("i", {width: `${100 * group.lag / most}%`})));
   }));
 }
@@ -211,14 +211,14 @@ function showJobs(status) {
     rate(perSecond(`job ${job.kind} ${job.name}`, job.done, status)), count(job.done), warned(job.failed),
     warned(job.dead), job.lag === null || job.lag === undefined ? "–" : count(job.lag),
     el("td", job.trouble ? {class: "bad"} : {}, job.trouble ? words(job.trouble) : "–")]),
-    "The document has no filter, table or callback that this service runs.");
+    "This service runs no filter, table or callback.");
 }
 
 function showDocument(status) {
   const own = status.document;
   const newest = status.history.length ? status.history[0].number : 0;
   $("document-note").textContent = own ? `Version ${own.number} is applied; the newest is ${newest}.`
-    : "This service has no place of versions: its document is the empty one.";
+    : "This service has no version store; its document is empty.";
   for (const id of ["services", "history"]) $(id).hidden = !own;
   if (!own) return;
   const now = status.time * 1000;
@@ -231,18 +231,18 @@ function showDocument(status) {
   }), "No service has reported yet.");
   fill("history", status.history.map(entry => [String(entry.number),
     words(entry.from === null || entry.from === undefined ? entry.action : `${entry.action} to ${entry.from}`),
-    when(entry.when), words(entry.who), words(entry.message || "–")]), "Nothing was pushed yet.");
+    when(entry.when), words(entry.who), words(entry.message || "–")]), "No version was pushed yet.");
 }
 
-function showTroubles(status) {
+function showErrors(status) {
   const found = [];
-  if (status.intake.trouble) found.push(`Some events are refused: ${status.intake.trouble}`);
-  for (const [name, lane] of Object.entries(status.intake.topics)) {
-    if (lane.trouble) found.push(`Topic ${name}, events go to the ${lane.store}: ${lane.trouble}`);
+  if (status.intake.trouble) found.push(`Some events are rejected: ${status.intake.trouble}`);
+  for (const [name, writer] of Object.entries(status.intake.topics)) {
+    if (writer.trouble) found.push(`Topic ${name}, events go to the ${writer.store}: ${writer.trouble}`);
   }
-  if (status.topics_trouble) found.push(`Topics can't be listed: ${status.topics_trouble}`);
+  if (status.topics_trouble) found.push(`Topics cannot be listed: ${status.topics_trouble}`);
   for (const job of status.jobs) if (job.trouble) found.push(`${job.kind} ${job.name}: ${job.trouble}`);
-  if (status.control_trouble) found.push(`Versions can't be read: ${status.control_trouble}`);
+  if (status.control_trouble) found.push(`Versions cannot be read: ${status.control_trouble}`);
   const own = status.document;
   if (own && own.reason) found.push(`Document, ${own.state}: ${own.reason}`);
   $("troubles").replaceChildren(...found.slice(0, 50).map(text => el("li", {}, words(text))));
@@ -260,7 +260,7 @@ function show(status) {
   showTopics(status);
   showJobs(status);
   showDocument(status);
-  showTroubles(status);
+  showErrors(status);
   before = status;
   $("login").hidden = true;
   $("live").hidden = false;
@@ -278,12 +278,12 @@ function askForToken(why) {
   $("live").hidden = $("forget").hidden = true;
   $("login").hidden = false;
   $("login-why").textContent = why;
-  say("It shows its numbers to who may read them.", false);
+  say("Sign in to see the status.", false);
 }
 
 let answered = Date.now(), timer = 0;
 
-async function look() {
+async function refresh() {
   clearTimeout(timer);
   if (!document.hidden) {
     const token = sessionStorage.getItem(TOKEN);
@@ -291,18 +291,18 @@ async function look() {
       const answer = await fetch("v1/status", {cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(10000),
         headers: token === null ? {} : {Authorization: `Bearer ${token}`}});
       if (answer.status === 401 || answer.status === 403) {
-        const said = await answer.json().catch(() => ({}));
-        askForToken(token === null ? "" : plain(said.problem));
+        const body = await answer.json().catch(() => ({}));
+        askForToken(token === null ? "" : plain(body.problem));
         return;
       }
-      if (!answer.ok) throw new Error(`it answered ${answer.status}`);
+      if (!answer.ok) throw new Error(`status ${answer.status}`);
       show(await answer.json());
       answered = Date.now();
     } catch (error) {
       say(`No numbers for ${seconds((Date.now() - answered) / 1000)}: ${plain(error.message)}`, true);
     }
   }
-  timer = setTimeout(look, EVERY);
+  timer = setTimeout(refresh, EVERY);
 }
 
 $("login").addEventListener("submit", event => {
@@ -311,11 +311,11 @@ $("login").addEventListener("submit", event => {
   $("token").value = "";
   if (/^[\x21-\x7e]+$/.test(token)) {
     sessionStorage.setItem(TOKEN, token);
-    look();
+    refresh();
   } else {
-    askForToken("That is no token.");
+    askForToken("This is not a token.");
   }
 });
 $("forget").addEventListener("click", () => askForToken(""));
-document.addEventListener("visibilitychange", () => { if (!document.hidden && $("login").hidden) look(); });
-look();
+document.addEventListener("visibilitychange", () => { if (!document.hidden && $("login").hidden) refresh(); });
+refresh();
