@@ -6,7 +6,7 @@ The HTML is in ``templates``, one file for each section; Jinja escapes every tex
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,6 +74,7 @@ def _environment() -> Environment:
         **{name: getattr(formats, name) for name in ("amount", "count", "minute", "seconds", "size", "span", "when")},
         "exact": repr,
         "health": health_in_words,
+        "largest": _largest,
         "outcome": _outcome,
         "percent": lambda part: f"{min(max(part, 0), 1):.1%}",
         "period": period_in_words,
@@ -81,6 +82,11 @@ def _environment() -> Environment:
     }
     environment.globals["shown_of"] = _shown_of
     return environment
+
+
+def _largest(rows: Sequence[object], name: str) -> float:
+    """Return the largest value of an attribute, 1 if there is none above 0: bars are parts of it."""
+    return max((getattr(row, name) or 0 for row in rows), default=0) or 1
 
 
 def _text(text: str | None) -> str:

@@ -150,6 +150,14 @@ def test_runs_are_drawn_where_none_is_in_the_time_shown() -> None:
     assert "outside" not in draw(made)["runs"].words
 
 
+def test_streams_without_timers_still_make_a_page() -> None:
+    nothing = dict.fromkeys(("timer", "seconds", "p50", "p95", "p95_now", "p95_before", "rate"))
+    stream = m.StreamSummary(stream="users", applications=["tap"], records=5, bytes=890, slower=False, **nothing)
+    page = make_page(report(streams=[stream]))
+    assert "Slowest streams" in page
+    assert '<th scope="row">users</th>' in page
+
+
 def test_quiet_times_say_so() -> None:
     assert "Nothing new, nothing slower, nothing silent." in make_page(report(findings=[]))
 
