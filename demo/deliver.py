@@ -10,7 +10,7 @@ import time
 import urllib.request
 from typing import Any
 
-from balog.delivery import Client
+from balog.delivery import ServiceClient
 
 OLD_STYLE = {"ATL", "HNL"}  # still sent by a program that calls the longitude "lon", so that something is refused
 PATIENCE = 30.0  # seconds for filters and callbacks to be through
@@ -28,7 +28,7 @@ def payload(row: dict[str, str]) -> dict[str, Any]:
 
 
 def send(path: str, url: str) -> None:
-    with open(path, newline="", encoding="utf-8") as file, Client(url) as client:
+    with open(path, newline="", encoding="utf-8") as file, ServiceClient(url) as client:
         acks = client.send(payload(row) for row in csv.DictReader(file))
     durable = sum(ack.status == 202 for ack in acks)
     print(f"{durable:,} of {len(acks):,} airports are durable")

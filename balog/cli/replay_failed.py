@@ -46,7 +46,7 @@ def replay_failed(
         dry_run: print the events instead of sending them.
     """
     from balog.delivery.api.failed_events import FAILED_EVENTS
-    from balog.delivery.client import Client
+    from balog.delivery.client import ServiceClient
     from balog.delivery.replay import FailedEventReplay
 
     if service is None and not dry_run:
@@ -67,7 +67,7 @@ def replay_failed(
 
     with (
         open_topics(url) as topics,
-        Client(service or "http://localhost", token=_token(token_file)) as client,
+        ServiceClient(service or "http://localhost", token=_token(token_file)) as client,
         StopSignals() as stop,
     ):
         replay = FailedEventReplay(topics.topic(FAILED_EVENTS), client, changes, condition, show, complain)

@@ -1,5 +1,5 @@
 """The event service, which accepts events over HTTP, stores, routes, filters and delivers them; and its client."""
 
-from balog.delivery.client import Client, DeliveryError
+from balog.delivery.client import DeliveryError, ServiceClient
 
-__all__ = ["Client", "DeliveryError"]
+__all__ = ["DeliveryError", "ServiceClient"]

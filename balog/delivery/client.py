@@ -22,7 +22,7 @@ from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, SinkError
 from balog.sinks.service import Item, ServiceApi, ServiceSinkConfig
 
-__all__ = ["Client", "DeliveryError"]
+__all__ = ["DeliveryError", "ServiceClient"]
 
 _MAX_REQUEST_EVENTS = 1000
 _MAX_REQUEST_BYTES = 4 << 20
@@ -59,14 +59,14 @@ class _Parts(NamedTuple):
     parent: _Parts | None
 
 
-class Client:
+class ServiceClient:
     """Sends events to ``balog serve``. Thread-safe; a forked child opens its own connections.
 
     Use it as a context manager, or ``close`` it.
 
     ::
 
-        with Client("https://events.example.com", token=Secret(env="BALOG_TOKEN"), spool="spool") as client:
+        with ServiceClient("https://events.example.com", token=Secret(env="BALOG_TOKEN"), spool="spool") as client:
             client.publish({"cls_type": "order", "version": "1.0.0", "price": 12})
             [ack] = client.send([{"cls_type": "order", "version": "1.0.0", "price": 12}])
 
@@ -237,7 +237,7 @@ class Client:
         self._parts.api.close()
         return sum(found.lost for found in stats.values())
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> ServiceClient:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from balog.delivery.api.failed_events import FAILED_EVENTS
-from balog.delivery.client import Client
+from balog.delivery.client import ServiceClient
 from balog.delivery.control import open_control, read_document
 from balog.delivery.document import ControlDocument
 from balog.delivery.jobs.access import access_for
@@ -104,13 +104,13 @@ class Micro:
             raise
         self._seen: set[str] = set()
         self.url = ""
-        self.client: Client
+        self.client: ServiceClient
         self.topics: Topics
 
     def __enter__(self) -> Micro:
         self._service.__enter__()
         self.url = self._service.url
-        self.client = Client(self.url)
+        self.client = ServiceClient(self.url)
         self.topics = open_topics(self.config.topics)
         return self
 

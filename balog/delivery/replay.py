@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from balog.delivery.api.failed_events import FAILED_EVENTS
-from balog.delivery.client import Client
+from balog.delivery.client import ServiceClient
 from balog.errors import EventError, split_refusal
 from balog.event import Event, check_keys, decode, encode
 from balog.expressions import Expression
@@ -67,7 +67,7 @@ class FailedEventReplay(Struct):
     """
 
     topic: Topic
-    client: Client
+    client: ServiceClient
     patch: Patch
     where: Expression | None
     report: Callable[[Event], object]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.delivery import Client, DeliveryError
+from balog.delivery import DeliveryError, ServiceClient
 from balog.errors import ConfigError
 from balog.event import Event
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
@@ -22,10 +22,10 @@ ORDER = {"cls_type": "order", "version": "1.0.0", "price": 1}
 # In a process of its own: a lock that another thread of this one holds just then, as on an import, would stay held.
 FORKS = """
 import os, sys
-from balog.delivery import Client
+from balog.delivery import ServiceClient
 
 order = {"cls_type": "order", "version": "1.0.0"}
-with Client(sys.argv[1]) as client:
+with ServiceClient(sys.argv[1]) as client:
     client.publish(order)
     assert client.flush() == 0
     if (child := os.fork()) == 0:
@@ -54,13 +54,13 @@ def server(service: ServiceStandIn) -> Iterator[HttpStandIn]:
 
 
 @pytest.fixture
-def client(server: HttpStandIn) -> Iterator[Client]:
-    with Client(server.url) as client:
+def client(server: HttpStandIn) -> Iterator[ServiceClient]:
+    with ServiceClient(server.url) as client:
         yield client
 
 
 class TestSend:
-    def test_each_event_has_its_answer_in_its_place(self, client: Client, service: ServiceStandIn) -> None:
+    def test_each_event_has_its_answer_in_its_place(self, client: ServiceClient, service: ServiceStandIn) -> None:
         events = [Event.new("a", {"cls_type": "x", "n": number}) for number in range(3)]
         service.refused[events[1].header.id] = (422, [{"path": "$.payload.n", "reason": "want text"}])
 
@@ -70,22 +70,22 @@ class TestSend:
         assert acks[0].store == "topics"
         assert acks[1].problems[0].path == "$.payload.n"
 
-    def test_a_payload_becomes_an_event_of_its_type(self, client: Client, service: ServiceStandIn) -> None:
+    def test_a_payload_becomes_an_event_of_its_type(self, client: ServiceClient, service: ServiceStandIn) -> None:
         [ack] = client.send([ORDER])
 
         assert b'"channel":"order"' in service.events[ack.id]
 
-    def test_a_payload_without_a_type_is_refused_here(self, client: Client) -> None:
+    def test_a_payload_without_a_type_is_refused_here(self, client: ServiceClient) -> None:
         with pytest.raises(ConfigError, match="cls_type"):
             client.send([{"price": 1}])
 
-    def test_nothing_is_nothing(self, client: Client, server: HttpStandIn) -> None:
+    def test_nothing_is_nothing(self, client: ServiceClient, server: HttpStandIn) -> None:
         assert client.send([]) == []
         assert server.requests == []
 
     @pytest.mark.parametrize("trouble", [Answer(503), Answer(trouble="reset"), Answer(trouble="half", body=b"x" * 99)])
     def test_what_finds_no_service_is_sent_again_with_the_same_ids(
-        self, client: Client, service: ServiceStandIn, server: HttpStandIn, trouble: Answer
+        self, client: ServiceClient, service: ServiceStandIn, server: HttpStandIn, trouble: Answer
     ) -> None:
         server.will(trouble)
 
@@ -96,7 +96,7 @@ class TestSend:
         assert server.requests[0].body == server.requests[1].body
 
     def test_what_has_no_room_is_sent_again_alone(
-        self, client: Client, service: ServiceStandIn, server: HttpStandIn
+        self, client: ServiceClient, service: ServiceStandIn, server: HttpStandIn
     ) -> None:
         events = [Event.new("a", ORDER) for _ in range(3)]
         service.refused[events[1].header.id] = (429, [])
@@ -111,7 +111,7 @@ class TestSend:
         assert events[1].header.id.encode() in server.requests[1].body
         assert events[0].header.id.encode() not in server.requests[1].body
 
-    def test_in_the_end_it_says_what_is_not_known(self, server: HttpStandIn, client: Client) -> None:
+    def test_in_the_end_it_says_what_is_not_known(self, server: HttpStandIn, client: ServiceClient) -> None:
         server.stop()
         events = [Event.new("a", ORDER) for _ in range(2)]
 
@@ -121,7 +121,9 @@ class TestSend:
         assert caught.value.unsent == events
         assert caught.value.acks == {}
 
-    def test_a_request_that_is_refused_whole_is_not_sent_again(self, server: HttpStandIn, client: Client) -> None:
+    def test_a_request_that_is_refused_whole_is_not_sent_again(
+        self, server: HttpStandIn, client: ServiceClient
+    ) -> None:
         server.will(Answer(400, b'{"problem": "not JSON"}'))
 
         with pytest.raises(DeliveryError, match="400") as caught:
@@ -136,7 +138,7 @@ class TestSend:
         assert (done.returncode, done.stderr) == (0, "")
         assert len(service.events) == 4
 
-    def test_a_service_that_hangs_takes_no_more_than_the_time(self, server: HttpStandIn, client: Client) -> None:
+    def test_a_service_that_hangs_takes_no_more_than_the_time(self, server: HttpStandIn, client: ServiceClient) -> None:
         server.will(Answer(trouble="hang"))
         begin = time.monotonic()
 
@@ -146,14 +148,14 @@ class TestSend:
         assert time.monotonic() - begin < 5
         assert caught.value.retryable
 
-    def test_more_than_fits_in_a_request_goes_in_several(self, client: Client, server: HttpStandIn) -> None:
+    def test_more_than_fits_in_a_request_goes_in_several(self, client: ServiceClient, server: HttpStandIn) -> None:
         acks = client.send([ORDER] * 2500)
 
         assert [ack.status for ack in acks] == [202] * 2500
         assert [request.body.count(b"\n") for request in server.requests] == [1000, 1000, 500]
 
     def test_an_event_that_is_too_large_alone_is_refused_alone(
-        self, client: Client, service: ServiceStandIn, server: HttpStandIn
+        self, client: ServiceClient, service: ServiceStandIn, server: HttpStandIn
     ) -> None:
         large = {**ORDER, "note": "x" * 5000}
 
@@ -165,7 +167,7 @@ class TestSend:
 
         assert [ack.status for ack in acks] == [202, 413, 202]
 
-    def test_a_service_that_tells_too_little_is_none(self, server: HttpStandIn, client: Client) -> None:
+    def test_a_service_that_tells_too_little_is_none(self, server: HttpStandIn, client: ServiceClient) -> None:
         server.respond = lambda request: Answer(202, b'{"accepted": 1, "refused": 0, "items": []}')
 
         with pytest.raises(DeliveryError, match="does not answer as an event service does"):
@@ -173,13 +175,13 @@ class TestSend:
 
 
 class TestPublish:
-    def test_events_arrive_in_their_order(self, client: Client, service: ServiceStandIn) -> None:
+    def test_events_arrive_in_their_order(self, client: ServiceClient, service: ServiceStandIn) -> None:
         ids = [client.publish(ORDER) for _ in range(100)]
 
         assert client.flush() == 0
         assert list(service.events) == ids
 
-    def test_flush_tells_how_many_the_service_has_not(self, client: Client, server: HttpStandIn) -> None:
+    def test_flush_tells_how_many_the_service_has_not(self, client: ServiceClient, server: HttpStandIn) -> None:
         server.stop()
         client.publish(ORDER)
 
@@ -191,18 +193,18 @@ class TestPublish:
         self, service: ServiceStandIn, server: HttpStandIn, tmp_path: Path
     ) -> None:
         server.stop()
-        with Client(server.url, spool=tmp_path / "spool") as client:
+        with ServiceClient(server.url, spool=tmp_path / "spool") as client:
             ids = [client.publish(ORDER) for _ in range(3)]
             assert client.close(0.2) == 0
         server.start()
 
-        with Client(server.url, spool=tmp_path / "spool") as client:
+        with ServiceClient(server.url, spool=tmp_path / "spool") as client:
             ids.append(client.publish(ORDER))
             client.close(10.0)
 
         assert sorted(service.events) == sorted(ids)
 
-    def test_what_is_refused_is_counted(self, client: Client, service: ServiceStandIn) -> None:
+    def test_what_is_refused_is_counted(self, client: ServiceClient, service: ServiceStandIn) -> None:
         event = Event.new("a", ORDER)
         service.refused[event.header.id] = (422, [])
         client.publish(event)

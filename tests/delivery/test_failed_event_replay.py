@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.delivery import Client
+from balog.delivery import ServiceClient
 from balog.delivery.replay import FailedEventReplay, repair
 from balog.errors import EventError
 from balog.event import Event, decode, encode
@@ -114,7 +114,7 @@ class TestMend:
 
 class TestReplay:
     def replay(
-        self, url: str, client: Client, patch: Patch | None = None, where: str | None = None
+        self, url: str, client: ServiceClient, patch: Patch | None = None, where: str | None = None
     ) -> tuple[Any, list[tuple[str, str]]]:
         told: list[tuple[str, str]] = []
         with open_topics(url) as home:
@@ -138,7 +138,7 @@ class TestReplay:
         url = f"local:{tmp_path}/topics"
         self.publish(url, failed(order("1.5")), failed(order("dear")), failed(b"{half"))
 
-        with Client(server.url) as client:
+        with ServiceClient(server.url) as client:
             counts, told = self.replay(url, client, Patch(compute=TO_NUMBER))
             assert (counts.sent, counts.refused, counts.invalid) == (1, 1, 1)
             assert [reason.split(":")[0] for _, reason in told] == ["$.payload.data", "422 $.payload.price"]
@@ -152,7 +152,7 @@ class TestReplay:
         url = f"local:{tmp_path}/topics"
         self.publish(url, failed(order(1), type="order"), failed(order(2), type="refund"))
 
-        with Client(server.url) as client:
+        with ServiceClient(server.url) as client:
             counts, _ = self.replay(url, client, where="payload.type = 'refund'")
 
         assert (counts.sent, counts.filtered) == (1, 1)
@@ -162,7 +162,7 @@ class TestReplay:
         url = f"local:{tmp_path}/topics"
         self.publish(url, *(failed(order(n if n % 2 else "dear")) for n in range(500)))
 
-        with Client(server.url) as client:
+        with ServiceClient(server.url) as client:
             counts, _ = self.replay(url, client)
 
         assert (counts.sent, counts.refused) == (250, 250)

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.delivery import Client
+from balog.delivery import ServiceClient
 from balog.delivery.document import ControlDocument, EventStream
 from balog.delivery.micro import Micro
 from balog.delivery.replay import FailedEventReplay
@@ -188,8 +188,8 @@ class TestCommand:
         document.write_text('{"filters": [{"name": "all", "sources": ["order"], "to": "copy"}]}')
         words = ["micro", "--registry", str(registry), "--document", str(document), "--data", str(tmp_path / "data")]
         program = (
-            "import os, time; from balog.delivery import Client\n"
-            "with Client(os.environ['BALOG_SERVICE']) as client: client.send([{}])\n"
+            "import os, time; from balog.delivery import ServiceClient\n"
+            "with ServiceClient(os.environ['BALOG_SERVICE']) as client: client.send([{}])\n"
             "time.sleep(1)"
         )
         before = CliRunner().invoke(main, [*words, "--", sys.executable, "-c", program.format(REFUSED)])
@@ -220,7 +220,7 @@ class TestCommand:
         assert child.stderr is not None
         with child:
             url = child.stderr.readline().split("; ")[0].rpartition(" ")[2]
-            with Client(url) as client:
+            with ServiceClient(url) as client:
                 client.send([ORDER, REFUSED])
             told = child.stderr.readline()
             child.send_signal(signal.SIGTERM)
