@@ -97,7 +97,7 @@ def test_a_token_is_shown_once_with_its_entry_beside(tmp_path: Path):
 
     filed = CliRunner().invoke(main, ["token", "add", "ci", "--file", str(tmp_path / "tokens.json")])
     assert filed.stderr == ""
-    assert Tokens(tmp_path / "tokens.json").caller(f"Bearer {filed.stdout.strip()}").may("send")
+    assert Tokens(tmp_path / "tokens.json").principal(f"Bearer {filed.stdout.strip()}").may("send")
 
 
 def test_a_name_that_a_token_can_t_have_is_refused():
@@ -123,8 +123,8 @@ def test_tokens_are_listed_without_the_tokens_and_revoked_by_name_or_hash(tmp_pa
 
     assert run("revoke", "shop", "--hash", entries[0]["hash"][:15])[0] == 0
     with pytest.raises(ApiError):
-        Tokens(path).caller(f"Bearer {first}")
-    assert Tokens(path).caller(f"Bearer {second}").name == "shop"
+        Tokens(path).principal(f"Bearer {first}")
+    assert Tokens(path).principal(f"Bearer {second}").name == "shop"
     assert run("revoke", "shop")[0] == 0
     assert run("revoke", "shop")[0] == 1
     assert [entry.name for entry in read_tokens(path)] == ["ops"]

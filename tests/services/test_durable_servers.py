@@ -17,7 +17,7 @@ from tests.services.servers.kafka import running_kafka
 
 pytestmark = pytest.mark.service
 
-PATIENCE = 1.0
+TIMEOUT = 1.0
 
 
 def batch(number: int) -> list[AcceptedEvent]:
@@ -49,9 +49,9 @@ async def outage(url: str, folder: Path, stop: Callable[[], object], up: Callabl
 
     with open_topics(url) as home:
         fallback = open_fallback(f"local:{folder / 'fallback'}", url)
-        intake = EventIntake(home, fallback=fallback, patience=PATIENCE)
+        intake = EventIntake(home, fallback=fallback, timeout=TIMEOUT)
         await intake.start()
-        made = batch(0)[0]  # making a topic takes servers longer than patience lasts here
+        made = batch(0)[0]  # making a topic takes servers longer than the timeout here
         await asyncio.to_thread(home.topic("order").publish, [Message(made.event.header.id, made.body)])
         acked.append(made.event.header.id)
         await send(intake, 0)
