@@ -84,11 +84,11 @@ class TestLoad:
     @pytest.mark.parametrize(
         ("arguments", "reason"),
         [
-            ([], "one of the two"),
-            (["x", "--config", "broker.json"], "one of the two"),
+            ([], "either the URL or --config"),
+            (["x", "--config", "broker.json"], "either the URL or --config"),
             (["--config", "none.json"], "No such file"),
             (["--config", "broker.json"], "has no store"),
-            (["--config", "broker.json", "--options", "o"], "options of its own"),
+            (["--config", "broker.json", "--options", "o"], "set state.options there"),
             (["https://x/state.json"], "https://x/state.json: can only be read"),
             (["s3://b/x", "--options", "options.json"], "options.json: $.key: holds a secret"),
             (["s3://user:hunter2@b/x"], "credentials"),

@@ -243,7 +243,7 @@ class TestPublish:
     def test_a_payload_option_of_another_form_is_refused(self, url: str, pair: str) -> None:
         done = run("publish", "--topics", url, "orders", "--payload", pair, feed=b"{}\n")
         assert done.returncode == 2
-        assert f"--payload {pair!r}: want NAME=VALUE" in done.stderr
+        assert f"--payload {pair!r}: expected NAME=VALUE" in done.stderr
 
     def test_check_refuses_what_breaks_a_schema_without_its_values(self, url: str) -> None:
         good = Event.new("a", {"cls_type": "metric", "version": "1.0.0", "metric": "secret-value"})

@@ -173,7 +173,7 @@ def test_every_notebook_function_gives_the_same_on_a_used_frame_as_on_a_fresh_on
 
     def questions(events: Any) -> dict[str, Callable[[], Any]]:
         span = NOON - timedelta(hours=6), NOON
-        names = set(functions.__all__) - {"rolled", "between", "health"}
+        names = set(functions.__all__) - {"as_rollups", "between", "health"}
         asked = {name: (lambda name=name: getattr(functions, name)(events)) for name in sorted(names)}
         asked["health"] = lambda: functions.health(events, *span)
         asked["between"] = lambda: functions.channels(functions.between(events, *span))

@@ -73,7 +73,7 @@ def part(folder: str, table: str, columns: dict[str, Any], rows: list[dict[str, 
         path = Path(folder, table, f"date={day}", f"part-{os.urandom(4).hex()}.parquet")
         path.parent.mkdir(parents=True)
         arrow = pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
-        pq.write_table(pa.TableState.from_pylist(mine, arrow), path)
+        pq.write_table(pa.Table.from_pylist(mine, arrow), path)
         times = [row["timestamp"] for row in mine]
         files.append(StagedFile(str(path), day, len(mine), path.stat().st_size, min(times), max(times)))
     schema = spark_type(columns)
