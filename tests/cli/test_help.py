@@ -1,5 +1,8 @@
 """What ``--help`` says can be read in a terminal of 80 columns."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import click
@@ -31,3 +34,14 @@ def test_every_command_is_in_one_group_and_every_group_has_an_example() -> None:
     shown = CliRunner().invoke(main, ["--help"], terminal_width=200).output
     assert [shown.count(f"  {name.ljust(max(map(len, COMMANDS)))}  ") for name in COMMANDS] == [1] * len(COMMANDS)
     assert shown.count("\n  $ ") == 7
+
+
+def test_a_shell_completes_commands_and_their_subcommands() -> None:
+    def completed(words: str) -> list[str]:
+        asked = {"_BALOG_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        command = [sys.executable, "-c", "from balog.cli import main; main(prog_name='balog')"]
+        done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, timeout=60)
+        return [line.removeprefix("plain,") for line in done.stdout.splitlines()]
+
+    assert completed("balog top") == ["top", "topics"]
+    assert completed("balog topics pe") == ["peek"]
