@@ -132,9 +132,9 @@ class TestListening:
     def test_nobody_is_waited_for_longer_than_said(self, port, monkeypatch):
         waits = []
         sink = PrometheusSinkConfig(listen=Listen(port=port, linger=0.05)).build()
-        outlet = sink._exporter
-        wait = outlet._changed.wait
-        monkeypatch.setattr(outlet._changed, "wait", lambda seconds: (waits.append(seconds), wait(seconds)))
+        exporter = sink._exporter
+        wait = exporter._changed.wait
+        monkeypatch.setattr(exporter._changed, "wait", lambda seconds: (waits.append(seconds), wait(seconds)))
         sink.open()
         sink.write([metric()])
         sink.close()

@@ -15,14 +15,14 @@ from balog.event import Event, encode
 GATE = 30.0
 
 
-class Desk:
+class ControlledService:
     """A service, with what its tests send to it."""
 
     def __init__(self, folder, tokens=None, control=True):
         self.config = ServiceConfig(
             topics=f"local:{folder / 'topics'}",
             control=str(folder / "control") if control else None,
-            name="desk one",
+            name="service one",
             listen=":0",
             tokens=str(tokens) if tokens else None,
             unknown_types="accept",
@@ -66,33 +66,33 @@ class Api:
 
 
 @pytest.fixture
-def desk(tmp_path):
-    with Desk(tmp_path).running() as running:
+def controlled(tmp_path):
+    with ControlledService(tmp_path).running() as running:
         yield running
 
 
 @pytest.fixture
-def api(desk):
-    return Api(desk.url)
+def api(controlled):
+    return Api(controlled.url)
 
 
 @pytest.fixture
 def guarded(tmp_path):
-    """A desk with tokens, and the token of each right."""
+    """A service with tokens, and the token of each right."""
     path = tmp_path / "tokens.json"
     tokens = {}
     for right in ("send", "read", "configure"):
         tokens[right], entry = make_token(f"who-may-{right}", (right,))
         add_token(path, entry)
-    desk = Desk(tmp_path, tokens=path)
-    desk.token = tokens["send"]
-    with desk.running() as running:
+    controlled = ControlledService(tmp_path, tokens=path)
+    controlled.token = tokens["send"]
+    with controlled.running() as running:
         yield running, tokens
 
 
 @pytest.fixture
-def make_desk():
-    return Desk
+def make_controlled():
+    return ControlledService
 
 
 @pytest.fixture

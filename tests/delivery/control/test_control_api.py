@@ -21,18 +21,18 @@ CALLBACK = {"name": "crm", "source": "a", "url": "https://example.com/", "secret
 SECRETLESS = {"callbacks": [CALLBACK]}
 
 
-def test_what_is_pushed_is_applied_when_the_answer_comes(desk, api):
+def test_what_is_pushed_is_applied_when_the_answer_comes(controlled, api):
     status, said = api("POST", "/v1/config?message=first&base=0", ONE)
 
     assert status == 201
     assert said["applied"] == {"number": 1, "state": "applied", "reason": ""}
     assert (said["number"], said["message"], said["who"]) == (1, "first", "somebody on this machine")
-    desk.send_orders(1)
-    assert desk.topics.names() == ["all_orders"]
+    controlled.send_orders(1)
+    assert controlled.topics.names() == ["all_orders"]
     assert api("GET", "/v1/config") == (200, {"number": 1, "document": ONE})
 
 
-def test_a_bad_document_is_refused_with_all_that_is_wrong_and_nothing_is_written(desk, api):
+def test_a_bad_document_is_refused_with_all_that_is_wrong_and_nothing_is_written(controlled, api):
     status, said = api("POST", "/v1/config", BAD)
 
     assert status == 422
@@ -42,7 +42,7 @@ def test_a_bad_document_is_refused_with_all_that_is_wrong_and_nothing_is_written
     assert api("GET", "/v1/config/history") == (200, [])
 
 
-def test_a_version_that_this_service_can_not_apply_is_told_in_the_answer(desk, api):
+def test_a_version_that_this_service_can_not_apply_is_told_in_the_answer(controlled, api):
     status, said = api("POST", "/v1/config", SECRETLESS)
 
     assert status == 201
@@ -111,37 +111,37 @@ def test_a_document_that_is_too_large_is_not_read_to_its_end(api):
 
 
 def test_rights_are_kept(guarded, make_api):
-    desk, tokens = guarded
-    assert make_api(desk.url)("GET", "/v1/status")[0] == 401
-    assert make_api(desk.url, "nonsense")("GET", "/v1/status")[0] == 401
-    assert make_api(desk.url, tokens["send"])("GET", "/v1/status")[0] == 403
+    controlled, tokens = guarded
+    assert make_api(controlled.url)("GET", "/v1/status")[0] == 401
+    assert make_api(controlled.url, "nonsense")("GET", "/v1/status")[0] == 401
+    assert make_api(controlled.url, tokens["send"])("GET", "/v1/status")[0] == 403
     for path in ("", "/history", "/history/1", "/documents/x", "/diff", "/services"):
-        assert make_api(desk.url, tokens["send"])("GET", "/v1/config" + path)[0] == 403
+        assert make_api(controlled.url, tokens["send"])("GET", "/v1/config" + path)[0] == 403
     for path in ("", "/rollback"):
-        assert make_api(desk.url, tokens["read"])("POST", "/v1/config" + path, {})[0] == 403
-    assert desk.control.head() is None
-    status, said = make_api(desk.url, tokens["configure"])("POST", "/v1/config", ONE)
+        assert make_api(controlled.url, tokens["read"])("POST", "/v1/config" + path, {})[0] == 403
+    assert controlled.control.head() is None
+    status, said = make_api(controlled.url, tokens["configure"])("POST", "/v1/config", ONE)
     assert (status, said["who"]) == (201, "who-may-configure")
-    assert make_api(desk.url, tokens["read"])("GET", "/v1/config/history")[0] == 200
+    assert make_api(controlled.url, tokens["read"])("GET", "/v1/config/history")[0] == 200
 
 
-def test_a_service_without_versions_says_so(tmp_path, make_desk, make_api):
-    with make_desk(tmp_path, control=False).running() as desk:
-        api = make_api(desk.url)
+def test_a_service_without_versions_says_so(tmp_path, make_controlled, make_api):
+    with make_controlled(tmp_path, control=False).running() as controlled:
+        api = make_api(controlled.url)
         assert api("GET", "/v1/config")[0] == 404
         assert api("POST", "/v1/config", ONE)[0] == 404
         status, said = api("GET", "/v1/status")
         assert (status, said["document"], said["history"]) == (200, None, [])
 
 
-def test_the_status_has_what_is_going_on(desk, api, until):
+def test_the_status_has_what_is_going_on(controlled, api, until):
     api("POST", "/v1/config", ONE)
-    desk.send_orders(30)
+    controlled.send_orders(30)
     topics = until(lambda: api("GET", "/v1/status")[1]["topics"])
     until(lambda: api("GET", "/v1/status")[1]["services"])
     _, said = api("GET", "/v1/status")
 
-    assert said["service"] == "desk one"
+    assert said["service"] == "service one"
     assert said["events"] == [{"stream": "orders", "status": "202", "store": "topics", "count": 30}]
     assert said["intake"]["stored"] == {"topics": 30, "fallback": 0}
     assert said["document"]["number"] == 1
@@ -166,9 +166,9 @@ class TestRemote:
 
     @pytest.fixture
     def remote(self, guarded):
-        desk, tokens = guarded
-        add = open_control(desk.url, token=tokens["configure"])
-        look = open_control(desk.url, token=tokens["read"])
+        controlled, tokens = guarded
+        add = open_control(controlled.url, token=tokens["configure"])
+        look = open_control(controlled.url, token=tokens["read"])
         yield add, look
         add.close()
         look.close()
@@ -184,7 +184,7 @@ class TestRemote:
         assert look.document(first) == b'{"streams":[]}'
         third = add.rollback(1, who="", message="")
         assert (third.origin, look.entry(3)) == (1, entry_of(third))
-        assert [status.service for status in look.services()] == ["desk one"]
+        assert [status.service for status in look.services()] == ["service one"]
 
     def test_it_says_what_the_service_says(self, remote):
         add, look = remote
@@ -203,11 +203,11 @@ class TestRemote:
         add, look = remote
         until_reported(look)
         with pytest.raises(ControlError, match=r"403: .*may not configure"):
-            look.forget("desk one")
-        add.forget("desk one")
+            look.forget("service one")
+        add.forget("service one")
         assert add.services() == []
-        with pytest.raises(ControlError, match="no service 'desk one'"):
-            add.forget("desk one")
+        with pytest.raises(ControlError, match="no service 'service one'"):
+            add.forget("service one")
 
     def test_a_server_that_is_none_is_one_line(self):
         control = open_control("http://127.0.0.1:9")
@@ -217,13 +217,13 @@ class TestRemote:
 
 
 def test_the_command_pushes_through_a_service(guarded, tmp_path, monkeypatch):
-    desk, tokens = guarded
+    controlled, tokens = guarded
     path = tmp_path / "doc.json"
     path.write_text(json.dumps(ONE))
     (tmp_path / "token").write_text(tokens["read"] + "\n")
 
     def balog(*arguments):
-        return CliRunner().invoke(main, ["config", *arguments, "--control", desk.url])
+        return CliRunner().invoke(main, ["config", *arguments, "--control", controlled.url])
 
     assert "401" in balog("history").output
     monkeypatch.setenv("BALOG_TOKEN", tokens["configure"])
@@ -238,5 +238,5 @@ def test_the_command_pushes_through_a_service(guarded, tmp_path, monkeypatch):
     assert "who-may-configure" in balog("history").output
     status = balog("status")
     assert status.exit_code == 0, status.output
-    assert "desk one" in status.output
+    assert "service one" in status.output
     assert tokens["configure"] not in balog("diff").output + status.output

@@ -22,8 +22,8 @@ bodies = st.binary(max_size=60) | st.recursive(
 
 
 @pytest.fixture
-def answers(desk, make_api):
-    return make_api(desk.url)
+def answers(controlled, make_api):
+    return make_api(controlled.url)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)

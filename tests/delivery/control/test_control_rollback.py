@@ -10,28 +10,28 @@ GOOD = {
 }
 
 
-def test_a_filter_that_fails_is_taken_back_and_the_old_one_goes_on(desk, api, until, tmp_path):
+def test_a_filter_that_fails_is_taken_back_and_the_old_one_goes_on(controlled, api, until, tmp_path):
     assert api("POST", "/v1/config?message=good", GOOD)[1]["applied"]["number"] == 1
-    desk.send_orders(10)
-    until(lambda: desk.topics.topic("big").exists() and desk.topics.topic("big").describe().messages == 5)
-    until(lambda: not desk.applier._monitor.is_watching)
+    controlled.send_orders(10)
+    until(lambda: controlled.topics.topic("big").exists() and controlled.topics.topic("big").describe().messages == 5)
+    until(lambda: not controlled.applier._monitor.is_watching)
 
     (file,) = (path for path in (tmp_path / "topics").iterdir() if path.stem == "big" and "-" not in path.suffix)
     file.with_stem("broken").write_bytes(b"no database at all" * 500)
     bad = {"filters": [GOOD["filters"][0] | {"to": "broken"}], "watch": {"window": 4}}
     assert api("POST", "/v1/config?message=bad", bad)[1]["applied"]["number"] == 2
-    desk.send_orders(10)
+    controlled.send_orders(10)
 
-    entry = until(lambda: (head := desk.control.head()).number == 3 and head)
-    assert (entry.action, entry.origin, entry.who) == ("automatic rollback", 1, "service desk one")
+    entry = until(lambda: (head := controlled.control.head()).number == 3 and head)
+    assert (entry.action, entry.origin, entry.who) == ("automatic rollback", 1, "service service one")
     assert entry.message.startswith("version 2: filter big")
-    assert json.loads(desk.control.document(entry)) == GOOD
-    told = desk.topics.topic("config_rollback")
+    assert json.loads(controlled.control.document(entry)) == GOOD
+    told = controlled.topics.topic("config_rollback")
     (message,) = until(lambda: told.exists() and told.peek())
     event = decode(message.body)
     assert event.header.level == "ERROR"
     assert (event.payload["rolled_back"], event.payload["restored"]) == (2, 1)
     # What came while the bad version held is not lost: the good filter goes on where its group was.
-    until(lambda: desk.topics.topic("big").describe().messages == 10)
-    status = until(lambda: next((one for one in desk.control.services() if one.number == 3), None))
+    until(lambda: controlled.topics.topic("big").describe().messages == 10)
+    status = until(lambda: next((one for one in controlled.control.services() if one.number == 3), None))
     assert status.state == "rolled back"

@@ -23,15 +23,15 @@ def file(tmp_path):
 
 
 @pytest.fixture
-def start(tmp_path, make_desk, make_api):
+def start(tmp_path, make_controlled, make_api):
     running = []
 
     def start(**access):
-        desk = make_desk(tmp_path)
-        desk.config = msgspec.structs.replace(desk.config, document_access=DocumentAccess(**access))
-        running.append(desk.running())
+        controlled = make_controlled(tmp_path)
+        controlled.config = msgspec.structs.replace(controlled.config, document_access=DocumentAccess(**access))
+        running.append(controlled.running())
         running[-1].__enter__()
-        return desk, make_api(desk.url)
+        return controlled, make_api(controlled.url)
 
     yield start
     for one in running:
@@ -46,10 +46,10 @@ def push(api, **document):
 
 class TestSecrets:
     def test_a_table_with_a_file_of_the_host_is_not_applied_and_asks_nobody(self, start, file):
-        desk, api = start(networks=("127.0.0.0/8",))
+        controlled, api = start(networks=("127.0.0.0/8",))
         with ClickHouseStandIn() as server:
             state, reason = push(api, tables=[{**TABLE, "url": server.url, "password": {"file": str(file)}}])
-            desk.send_orders(3)
+            controlled.send_orders(3)
             assert (state, list(server.requests)) == ("refused", [])
         assert "$.tables[0].password: the service's settings list no folder with this file" in reason
         assert "document_access.folders" in reason
@@ -75,12 +75,12 @@ class TestSecrets:
 
     def test_what_is_listed_is_used(self, start, file, until, monkeypatch):
         monkeypatch.setenv("CRM_KEY", "in-the-header")
-        desk, api = start(networks=("127.0.0.0/8",), variables=("CRM_*",), folders=(str(file.parent),))
+        controlled, api = start(networks=("127.0.0.0/8",), variables=("CRM_*",), folders=(str(file.parent),))
         with HttpStandIn() as server, ClickHouseStandIn() as database:
             callback = {**CALLBACK, "url": server.url, "private": True, "headers": {"X-Key": {"env": "CRM_KEY"}}}
             table = {**TABLE, "url": database.url, "password": {"file": str(file)}}
             assert push(api, callbacks=[callback], tables=[table])[0] == "applied"
-            desk.send_orders(1)
+            controlled.send_orders(1)
             assert until(lambda: list(server.requests))[0].headers["X-Key"] == "in-the-header"
             assert until(lambda: list(database.requests))
 
@@ -88,25 +88,25 @@ class TestSecrets:
 class TestAddresses:
     @pytest.mark.parametrize("is_name", [False, True], ids=["an address", "a name"])
     def test_a_table_at_an_unlisted_private_address_gets_no_connection(self, start, until, is_name):
-        desk, api = start()
+        controlled, api = start()
         with ClickHouseStandIn() as server:
             url = server.url.replace("127.0.0.1", "localhost") if is_name else server.url
             state, reason = push(api, tables=[{**TABLE, "url": url}])
             assert state == ("applied" if is_name else "refused")
             if is_name:
-                desk.send_orders(1)
-                until(lambda: any("this machine" in job.error for job in desk.jobs))
-                reason = next(job.error for job in desk.jobs)
+                controlled.send_orders(1)
+                until(lambda: any("this machine" in job.error for job in controlled.jobs))
+                reason = next(job.error for job in controlled.jobs)
             assert "document_access.networks" in reason
             assert list(server.requests) == []
 
     def test_a_private_callback_is_called_in_listed_networks_only(self, start, until):
-        desk, api = start(networks=("10.0.0.0/8",))
+        controlled, api = start(networks=("10.0.0.0/8",))
         with HttpStandIn() as server:
             url = server.url.replace("127.0.0.1", "localhost")
             assert push(api, callbacks=[{**CALLBACK, "url": url, "private": True}])[0] == "applied"
-            desk.send_orders(1)
-            until(lambda: any("document_access.networks" in job.error for job in desk.jobs))
+            controlled.send_orders(1)
+            until(lambda: any("document_access.networks" in job.error for job in controlled.jobs))
             assert list(server.requests) == []
 
     def test_a_cluster_that_is_not_listed_is_not_applied(self, start):
@@ -117,10 +117,12 @@ class TestAddresses:
         assert "document_access.clusters" in reason
 
 
-def test_a_setting_that_is_no_network_is_found_before_the_service_runs(make_desk, tmp_path):
-    desk = make_desk(tmp_path)
-    desk.config = msgspec.structs.replace(desk.config, document_access=DocumentAccess(networks=("10.0.0.0/99",)))
-    with pytest.raises(BalogError, match=r"\$\.document_access\.networks\[0\]"), desk.running():
+def test_a_setting_that_is_no_network_is_found_before_the_service_runs(make_controlled, tmp_path):
+    controlled = make_controlled(tmp_path)
+    controlled.config = msgspec.structs.replace(
+        controlled.config, document_access=DocumentAccess(networks=("10.0.0.0/99",))
+    )
+    with pytest.raises(BalogError, match=r"\$\.document_access\.networks\[0\]"), controlled.running():
         pass
 
 

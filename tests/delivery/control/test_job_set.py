@@ -14,13 +14,13 @@ def filters(where):
 
 
 @contextmanager
-def sending(desk, sent):
+def sending(controlled, sent):
     """Send ten orders again and again, until the end of the block."""
     over = threading.Event()
 
     def send():
         while not over.is_set():
-            desk.send_orders(10)
+            controlled.send_orders(10)
             sent.append(10)
 
     thread = threading.Thread(target=send)
@@ -32,33 +32,33 @@ def sending(desk, sent):
         thread.join()
 
 
-def ids(desk, topic):
-    return [decode(message.body).header.id for message in desk.topics.topic(topic).peek(100_000)]
+def ids(controlled, topic):
+    return [decode(message.body).header.id for message in controlled.topics.topic(topic).peek(100_000)]
 
 
-def test_a_filter_that_is_changed_again_and_again_takes_each_event_once(desk, api, until):
+def test_a_filter_that_is_changed_again_and_again_takes_each_event_once(controlled, api, until):
     stream = {"streams": [{"name": "orders", "types": ["order"]}]}
     sent: list[int] = []
     assert api("POST", "/v1/config", stream | filters("payload.n >= 0"))[1]["applied"]["number"] == 1
-    with sending(desk, sent):
+    with sending(controlled, sent):
         for number in range(2, 8):
             document = stream | filters(f"payload.n > {-number}")
             assert api("POST", "/v1/config", document)[1]["applied"]["number"] == number
-    until(lambda: desk.topics.topic("big").exists() and len(ids(desk, "big")) == sum(sent))
+    until(lambda: controlled.topics.topic("big").exists() and len(ids(controlled, "big")) == sum(sent))
 
-    assert sorted(ids(desk, "big")) == sorted(ids(desk, "orders"))
-    assert len(set(ids(desk, "big"))) == sum(sent)
-    assert [job.state for job in desk.jobs] == ["running"]
+    assert sorted(ids(controlled, "big")) == sorted(ids(controlled, "orders"))
+    assert len(set(ids(controlled, "big"))) == sum(sent)
+    assert [job.state for job in controlled.jobs] == ["running"]
 
 
-def test_streams_are_switched_between_two_requests(desk, api):
+def test_streams_are_switched_between_two_requests(controlled, api):
     """Given a switch under load, then the ten of a request are in one topic, and all are somewhere."""
     sent: list[int] = []
-    with sending(desk, sent):
+    with sending(controlled, sent):
         for number in range(1, 21):
             document = {"streams": [{"name": "orders", "types": ["order"], "topic": f"t{number % 2}"}]}
             assert api("POST", "/v1/config", document)[1]["applied"]["number"] == number
-    found = {name: ids(desk, name) for name in desk.topics.names()}
+    found = {name: ids(controlled, name) for name in controlled.topics.names()}
 
     assert sum(map(len, found.values())) == sum(sent)
     assert len({id for some in found.values() for id in some}) == sum(sent)
@@ -66,10 +66,10 @@ def test_streams_are_switched_between_two_requests(desk, api):
     assert all(len(some) % 10 == 0 for some in found.values())
 
 
-def test_a_service_that_is_restarted_goes_on_with_its_version(tmp_path, make_desk, make_api):
-    with make_desk(tmp_path).running() as desk:
-        make_api(desk.url)("POST", "/v1/config", {"streams": [{"name": "s", "types": ["order"], "topic": "all"}]})
-    with make_desk(tmp_path).running() as desk:
-        desk.send_orders(3)
-        assert len(ids(desk, "all")) == 3
-        assert desk.document.streams[0].name == "s"
+def test_a_service_that_is_restarted_goes_on_with_its_version(tmp_path, make_controlled, make_api):
+    with make_controlled(tmp_path).running() as controlled:
+        make_api(controlled.url)("POST", "/v1/config", {"streams": [{"name": "s", "types": ["order"], "topic": "all"}]})
+    with make_controlled(tmp_path).running() as controlled:
+        controlled.send_orders(3)
+        assert len(ids(controlled, "all")) == 3
+        assert controlled.document.streams[0].name == "s"

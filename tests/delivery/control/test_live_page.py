@@ -75,18 +75,18 @@ def test_only_its_own_script_may_run_and_it_asks_nobody_else():
 
 @pytest.mark.service
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_its_numbers_are_live(desk, api, open_page, width, scheme):
+def test_its_numbers_are_live(controlled, api, open_page, width, scheme):
     filters = [{"name": "big", "sources": ["order"], "to": "big", "where": "payload.n >= 50"}]
     api("POST", "/v1/config?message=the%20first", {"filters": filters})
-    desk.send_orders(100)
-    opened = open_page(desk.url, width=width, scheme=scheme)
+    controlled.send_orders(100)
+    opened = open_page(controlled.url, width=width, scheme=scheme)
     opened.wait("#streams tbody tr td:nth-child(4)", "100")
     opened.wait("#topics tbody", "filter.big")
-    opened.wait("#services tbody", "desk one")
+    opened.wait("#services tbody", "service one")
 
     (stream,) = opened.table("streams")
     assert stream[0] == "order"
-    desk.send_orders(200)
+    controlled.send_orders(200)
     opened.wait("#streams tbody tr td:nth-child(4)", "300")
     rate = opened.page.inner_text("#facts div:first-child dd")
     assert RATE.search(rate)
@@ -100,10 +100,10 @@ def test_its_numbers_are_live(desk, api, open_page, width, scheme):
     assert job[:2] == ["filter big", "running"]
     (entry,) = opened.table("history")
     assert (entry[0], entry[1], entry[4]) == ("1", "push", "the first")
-    assert opened.page.inner_text("#service") == "desk one"
+    assert opened.page.inner_text("#service") == "service one"
 
     assert opened.messages == []
-    assert {url for url in opened.requests if not url.startswith(desk.url)} <= {"data:,"}
+    assert {url for url in opened.requests if not url.startswith(controlled.url)} <= {"data:,"}
     wide = opened.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide <= 0
     paper = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -111,18 +111,18 @@ def test_its_numbers_are_live(desk, api, open_page, width, scheme):
 
 
 @pytest.mark.service
-def test_hostile_text_is_only_text(desk, api, open_page, monkeypatch):
+def test_hostile_text_is_only_text(controlled, api, open_page, monkeypatch):
     """Given markup in every text that somebody else can choose, then it is shown as it is and nothing of it runs."""
     event = Event.new(HOSTILE, {"cls_type": HOSTILE, "version": HOSTILE})
-    desk.topics.topic("orders").publish([Message("1", encode(event))])
+    controlled.topics.topic("orders").publish([Message("1", encode(event))])
     api("POST", "/v1/config", {"watch": {"events": 7}})
-    monkeypatch.setattr(desk.applier, "service", HOSTILE)
-    desk.metrics.count_events({(HOSTILE, 202, "topics"): 3, (HOSTILE, 422, ""): 1})
+    monkeypatch.setattr(controlled.applier, "service", HOSTILE)
+    controlled.metrics.count_events({(HOSTILE, 202, "topics"): 3, (HOSTILE, 422, ""): 1})
     hostile = {"service": HOSTILE, "reason": HOSTILE, "state": "refused"}
-    desk.control.report(msgspec.structs.replace(desk.applier.status(), **hostile))
-    desk.control.push(b'{"watch": {"events": 9}}', who=HOSTILE, message=HOSTILE)
-    monkeypatch.setattr(type(desk.inspector), "error", HOSTILE)
-    opened = open_page(desk.url)
+    controlled.control.report(msgspec.structs.replace(controlled.applier.status(), **hostile))
+    controlled.control.push(b'{"watch": {"events": 9}}', who=HOSTILE, message=HOSTILE)
+    monkeypatch.setattr(type(controlled.inspector), "error", HOSTILE)
+    opened = open_page(controlled.url)
     opened.wait("#topics tbody", "onerror")
     opened.wait("#history tbody", "onerror")
     opened.wait("#services tbody", "onerror")
@@ -140,9 +140,9 @@ def test_hostile_text_is_only_text(desk, api, open_page, monkeypatch):
 
 @pytest.mark.service
 def test_a_service_with_tokens_asks_for_one_and_keeps_it_in_the_tab(guarded, open_page):
-    desk, tokens = guarded
-    desk.send_orders(5)
-    opened = open_page(desk.url)
+    controlled, tokens = guarded
+    controlled.send_orders(5)
+    opened = open_page(controlled.url)
     opened.wait("#login h2", "wants a token")
     assert opened.page.is_hidden("#live")
     opened.page.fill("#token", "wrong")
@@ -165,10 +165,10 @@ def test_a_service_with_tokens_asks_for_one_and_keeps_it_in_the_tab(guarded, ope
 
 
 @pytest.mark.service
-def test_a_service_that_is_gone_is_said_and_one_that_comes_back_is_shown(tmp_path, make_desk, open_page):
-    with make_desk(tmp_path).running() as desk:
-        desk.send_orders(5)
-        opened = open_page(desk.url)
+def test_a_service_that_is_gone_is_said_and_one_that_comes_back_is_shown(tmp_path, make_controlled, open_page):
+    with make_controlled(tmp_path).running() as controlled:
+        controlled.send_orders(5)
+        opened = open_page(controlled.url)
         opened.wait("#streams tbody", "order")
         opened.page.route("**/v1/status", lambda route: route.abort())
         opened.wait("#where.stale", "No numbers for")
