@@ -7,8 +7,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["BOUNDS", "SIZES", "is_equal", "is_multiple", "repeated"]
-
 _MAX_EXPONENT = 400  # a float has fewer digits; a Decimal may have millions
 
 BOUNDS: dict[str, Callable[[Any, Any], bool]] = {

@@ -17,8 +17,6 @@ from balog.tap.streams import Stream
 if TYPE_CHECKING:
     from balog.metrics import Timer
 
-__all__ = ["POSITION", "Context", "Emitted", "RunAccess", "replication_key_of"]
-
 POSITION = "position"
 """The state's key for a bookmark without a replication key: a position in a log, or in a full table."""
 

@@ -14,8 +14,6 @@ from balog.tap.records import MAX_QUARANTINED
 from balog.tap.schema import SchemaSource, generated
 from balog.tap.streams import Stream, add, declare, inject, link, place_of_caller
 
-__all__ = ["TapDefinition"]
-
 _Any = TypeVar("_Any", bound=Callable[..., Any])
 
 

@@ -8,8 +8,6 @@ import stat
 import sys
 from collections.abc import Callable
 
-__all__ = ["Reader", "read_file", "relative_to_caller"]
-
 Reader = Callable[[str], bytes]
 """Returns the bytes of a file by its path; raises OSError."""
 

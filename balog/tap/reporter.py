@@ -22,8 +22,6 @@ from balog.tap.errors import SyncError
 from balog.tap.streams import Stream
 from balog.tap.syncing.observer import Observer, SyncStats
 
-__all__ = ["Reporter", "table"]
-
 _ticker = Ticker("balog tap")
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from balog.tap.definition import TapDefinition
 
-__all__ = ["Tap"]
-
 
 class Tap(TapDefinition):
     """A Singer tap: its streams, client, schemas and metadata, run as a program.

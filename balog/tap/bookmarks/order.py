@@ -11,8 +11,6 @@ from typing import Any, Literal
 
 from balog.tap.bookmarks import times
 
-__all__ = ["Kind", "Order", "is_number", "order_of", "plain"]
-
 Kind = Literal["time", "number", "text", "any"]
 """``any`` is for a schema without a type: numbers or texts, but never both."""
 

@@ -30,8 +30,6 @@ from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream
 from balog.tap.bookmarks.watermark import Watermark
 from balog.tap.errors import RecordError, SyncError
 
-__all__ = ["Progress"]
-
 _POSITION = "position"
 
 

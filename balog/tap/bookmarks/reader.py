@@ -11,8 +11,6 @@ from balog.config import read
 from balog.errors import ConfigError, ConfigProblems
 from balog.tap.bookmarks.state import State
 
-__all__ = ["read_state", "state_of"]
-
 _SDK_WORDS = frozenset(
     {
         "replication_key",

@@ -7,8 +7,6 @@ from typing import Any
 
 from balog.tap.bookmarks.state import State
 
-__all__ = ["Rollup"]
-
 
 class Rollup:
     """The ``rollup`` of one stream in one sync.

@@ -8,8 +8,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-__all__ = ["RESERVED_KEYS", "State"]
-
 RESERVED_KEYS = frozenset({"version", "initial_full_table_complete", "position", "rollup"})
 """Keys of a stream's entry that are not replication keys: ``version`` of an unfinished full table, whether there ever
 was a complete one, the ``position`` that the tap set, and ``rollup``, how complete a substream is in the streams above

@@ -10,8 +10,6 @@ from typing import Any
 
 from balog.tap.errors import TapError
 
-__all__ = ["BookmarkStrategy", "EndOfStream", "EveryN", "EverySeconds", "make_strategy"]
-
 
 class BookmarkStrategy:
     """Decides after each record whether the state is written. One object serves one sync of one stream.

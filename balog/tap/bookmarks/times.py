@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from datetime import date
 
-__all__ = ["TIME", "comparable_end", "earlier", "offset_minutes", "rank"]
-
 TIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(Z|z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
 )

@@ -13,8 +13,6 @@ from typing import Any
 
 from balog.tap.bookmarks.state import State
 
-__all__ = ["FullTable"]
-
 _COMPLETE = "initial_full_table_complete"
 _MAX_VERSION = 1 << 53  # the largest integer that JSON readers with doubles keep
 

@@ -9,8 +9,6 @@ from balog.tap.bookmarks import times
 from balog.tap.bookmarks.order import Order
 from balog.tap.errors import RecordError
 
-__all__ = ["Watermark"]
-
 
 class Watermark:
     """The largest replication value of one stream in one sync.

@@ -13,8 +13,6 @@ from balog.tap.catalog.entry import Catalog, CatalogEntry, Method, keys_of
 from balog.tap.catalog.nodes import properties_of
 from balog.tap.errors import TapConfigProblems
 
-__all__ = ["CatalogChoice", "choose"]
-
 _TAP_KEYS = (
     *("table-key-properties", "forced-replication-method", "valid-replication-keys", "parent-tap-stream-id"),
     "inclusion",

@@ -9,8 +9,6 @@ from balog.tap.catalog.entry import Breadcrumb, Metadata, Method, keys_of
 from balog.tap.catalog.nodes import SchemaNode, nodes_of, properties_of
 from balog.tap.errors import TapError
 
-__all__ = ["StreamDeclaration", "Visitor", "default_metadata"]
-
 Visitor = Callable[[SchemaNode, Any], Any]
 """Called with a node and its schema; adds metadata with ``node.set``."""
 

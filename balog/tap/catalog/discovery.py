@@ -12,8 +12,6 @@ from balog.tap.catalog.defaults import StreamDeclaration, Visitor, default_metad
 from balog.tap.catalog.entry import Catalog, CatalogEntry
 from balog.tap.errors import SyncError, TapError
 
-__all__ = ["Discovered", "discover", "entry_of"]
-
 
 class Discovered(Catalog):
     """A catalog, and the streams that it lacks.

@@ -7,8 +7,6 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
-__all__ = ["Breadcrumb", "Catalog", "CatalogEntry", "Metadata", "Method", "keys_of"]
-
 Method = Literal["FULL_TABLE", "INCREMENTAL", "LOG_BASED"]
 Breadcrumb = tuple[str, ...]
 """A path in a schema: ``()`` is the stream, ``("properties", "id")`` a property."""

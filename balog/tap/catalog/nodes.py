@@ -7,8 +7,6 @@ from typing import Any
 
 from balog.tap.catalog.entry import Breadcrumb, Metadata
 
-__all__ = ["SchemaNode", "nodes_of", "properties_of"]
-
 _DEEPEST = 100
 
 

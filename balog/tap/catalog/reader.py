@@ -12,8 +12,6 @@ from balog.tap.catalog.entry import Breadcrumb, Catalog, CatalogEntry, Metadata,
 from balog.tap.catalog.nodes import properties_of
 from balog.tap.errors import TapConfigProblems
 
-__all__ = ["MAX_CATALOG_BYTES", "parse_catalog", "read_catalog", "read_properties"]
-
 MAX_CATALOG_BYTES = 256 * 1024 * 1024
 _METHODS = ("FULL_TABLE", "INCREMENTAL", "LOG_BASED")
 _MAX_PROBLEMS = 100

@@ -8,8 +8,6 @@ from typing import Any
 from balog.tap.catalog.entry import Breadcrumb, CatalogEntry, keys_of
 from balog.tap.catalog.nodes import properties_of
 
-__all__ = ["PropertySelection", "selected_properties"]
-
 _DEEPEST = 100
 
 

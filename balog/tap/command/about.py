@@ -11,8 +11,6 @@ from balog.tap.config.json_types import resolve_reference
 if TYPE_CHECKING:
     from balog.tap.definition import TapDefinition
 
-__all__ = ["CAPABILITIES", "about", "as_text", "version_of"]
-
 CAPABILITIES = ("about", "batch", "catalog", "discover", "properties", "state", "test")
 
 

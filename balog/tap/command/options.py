@@ -11,8 +11,6 @@ from balog.tap.config import environment_name
 if TYPE_CHECKING:
     from balog.tap.definition import TapDefinition
 
-__all__ = ["options"]
-
 
 def options(tap: TapDefinition) -> click.Command:
     """Return a click command that reads a tap's options; ``--catalog`` is also ``TAP_COOL_CATALOG``, and so on.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from balog.tap.definition import TapDefinition
     from balog.tap.streams import Stream
 
-__all__ = ["Program", "run"]
-
 
 def run(tap: TapDefinition, arguments: Sequence[str] | None = None) -> None:
     """Run a tap as a program.

@@ -13,8 +13,6 @@ import msgspec
 
 from balog.outputs.streams import hold_stdout, write_line
 
-__all__ = ["messages_only", "without_log_messages"]
-
 
 class _LogMessage(msgspec.Struct):
     value: msgspec.Raw

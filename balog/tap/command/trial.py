@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from balog.tap.definition import TapDefinition
     from balog.tap.streams import Stream
 
-__all__ = ["try_streams"]
-
 
 def try_streams(tap: TapDefinition, config: Any, catalog: Catalog, state: State, start_date: str | None) -> int:
     """Read the first record of each selected stream, and report on stderr. Nothing is written, no bookmark moves.

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from datetime import date, datetime, time
 from typing import NamedTuple
 
-__all__ = ["ANNOTATED_FORMATS", "FORMATS", "Format"]
-
 
 class Format(NamedTuple):
     """A format: ``fits`` tests a string, ``words`` name the format in messages."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from balog.tap.errors import TapError
 
-__all__ = ["MAX_DEPTH", "TYPES", "is_number", "listed", "resolve_reference", "type_of", "type_words", "types_of"]
-
 MAX_DEPTH = 60
 """Maximum nesting of a schema or a config."""
 

@@ -11,8 +11,6 @@ from balog.tap.config.json_types import MAX_DEPTH, TYPES, is_number, resolve_ref
 from balog.tap.config.validator import RULES
 from balog.tap.errors import TapError
 
-__all__ = ["SHAPES", "reject_unknown"]
-
 _ANNOTATIONS = {
     *("$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly"),
     *("writeOnly", "secret", "$defs", "definitions"),

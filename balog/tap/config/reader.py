@@ -13,8 +13,6 @@ from balog.tap.config.secrets import convert_text
 from balog.tap.config.spec import ConfigSpec
 from balog.tap.errors import TapConfigProblems
 
-__all__ = ["ENVIRONMENT", "Given", "environment_name", "read_config"]
-
 ENVIRONMENT = "ENV"
 """The file name that stands for the environment, as in the Meltano SDK: ``--config ENV``."""
 

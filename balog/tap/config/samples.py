@@ -12,8 +12,6 @@ import msgspec
 from balog.suggestions import suggest
 from balog.tap.errors import TapError
 
-__all__ = ["Maybe", "optional", "schema_from_example", "with_optional"]
-
 _PLAIN: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
     int: {"type": "integer"},

@@ -11,8 +11,6 @@ import msgspec
 from balog.errors import ConfigError
 from balog.tap.config.json_types import resolve_reference, types_of
 
-__all__ = ["HIDDEN", "convert_text", "hide", "is_secret", "mark_secrets", "reveal", "secret_texts"]
-
 HIDDEN = "****"
 _SHORTEST = 4
 _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False, "1": True, "0": False}

@@ -21,8 +21,6 @@ from balog.tap.config.validator import ConfigMismatch, check
 from balog.tap.errors import TapConfigProblems, TapError
 from balog.tap.relative_files import relative_to_caller
 
-__all__ = ["TOOLKIT_SETTINGS", "ConfigSpec", "json_path", "make_spec", "sample"]
-
 TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
     "start_date": {"type": "string", "format": "instant", "description": "where streams without a bookmark begin"},
     "batch_config": {"type": "object", "description": "records go to files, as BATCH"},

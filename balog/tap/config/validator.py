@@ -25,8 +25,6 @@ from balog.tap.config.json_types import (
 )
 from balog.tap.constraints import BOUNDS, SIZES, is_equal, is_multiple, repeated
 
-__all__ = ["RULES", "ConfigMismatch", "check"]
-
 
 class ConfigMismatch(NamedTuple):
     """A place where a config breaks its schema.

@@ -12,8 +12,6 @@ from balog.errors import BalogError
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http.outcomes import fault_of
 
-__all__ = ["Credential", "Granted", "once", "periodic"]
-
 _REFRESH_AT = 5 / 6  # of the lifetime: 25 of 30 minutes, the lifetime of many APIs' tokens
 _RETRY_SECONDS = 10.0  # after a refresh that failed
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 
-__all__ = ["Bearer", "basic", "bearer", "header"]
-
 
 class Bearer:
     """A header with a credential, for ``Client(auth=…)``; refreshed if the source rejects it.

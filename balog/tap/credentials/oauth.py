@@ -20,8 +20,6 @@ from balog.tap.errors import SourceError
 from balog.tap.http.client import Client
 from balog.tap.patterns.pause import cancelled_by
 
-__all__ = ["RefreshToken", "write_back"]
-
 _Result = TypeVar("_Result")
 
 

@@ -22,8 +22,6 @@ from balog.tap.http.response import Response
 from balog.tap.http.retries import IDEMPOTENT, NOT_PROCESSED, SAFE, Policy
 from balog.tap.patterns.pause import pause
 
-__all__ = ["Client"]
-
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS = 5
 _MAX_EXCERPT = 200

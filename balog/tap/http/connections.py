@@ -11,8 +11,6 @@ from balog.http.body import PACKINGS, Unpacker
 from balog.http.pool import open_pool, tls_context
 from balog.tap.errors import SourceError
 
-__all__ = ["Connections", "Request"]
-
 _PIECE = 64 * 1024
 _MAX_IDLE = 16
 

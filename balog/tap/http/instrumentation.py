@@ -11,8 +11,6 @@ from balog.tap.errors import TapError
 from balog.tap.http.outcomes import endpoint_of, is_lost, origin_of, status_of
 from balog.tap.http.retries import IDEMPOTENT, NOT_PROCESSED, Policy
 
-__all__ = ["instrument"]
-
 _Session = TypeVar("_Session")
 
 

@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 from balog.retry_after import read_retry_after
 from balog.tap.errors import SourceError
 
-__all__ = ["HttpError", "endpoint_of", "fault_of", "headers_of", "is_lost", "origin_of", "requested_wait", "status_of"]
-
 _LOST = {  # by the first part of a class's module; base classes count, too
     "requests": frozenset({"ConnectionError", "Timeout", "ChunkedEncodingError"}),
     "httpx": frozenset({"TransportError"}),

@@ -9,8 +9,6 @@ import msgspec
 from balog.tap.errors import SourceError
 from balog.tap.http.outcomes import endpoint_of
 
-__all__ = ["Response"]
-
 _T = TypeVar("_T")
 
 

@@ -16,8 +16,6 @@ from balog.tap.errors import SourceError, TapError
 from balog.tap.http.outcomes import HttpError, fault_of, is_lost, requested_wait, status_of
 from balog.tap.patterns.pause import pause
 
-__all__ = ["IDEMPOTENT", "NOT_PROCESSED", "SAFE", "Attempt", "Policy", "retrying"]
-
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 IDEMPOTENT = SAFE | {"PUT", "DELETE"}
 """Methods that have the same effect once or twice (RFC 9110, 9.2.2)."""

@@ -10,8 +10,6 @@ from typing import Any
 
 from balog.tap.errors import SourceError
 
-__all__ = ["TimedResponse"]
-
 
 class TimedResponse(http.client.HTTPResponse):
     """A response whose headers and body must be complete in ``seconds``, and each read in ``timeout`` seconds."""

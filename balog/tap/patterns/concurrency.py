@@ -14,8 +14,6 @@ from balog.signals import signals_for_main_thread
 from balog.tap.errors import TapError
 from balog.tap.patterns.pause import cancelled_by
 
-__all__ = ["buffered", "concurrently"]
-
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import urljoin
 
-__all__ = ["links"]
-
 _TARGET = re.compile(r"[\s,]*<([^>]*)>", re.ASCII)
 _PARAMETER = re.compile(r'\s*;\s*(?:([!#$%&\'*+.^_`|~\w-]+)\s*(?:=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]*)))?)?', re.ASCII)
 _MAX = 16 * 1024

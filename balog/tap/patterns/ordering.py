@@ -13,8 +13,6 @@ from balog.tap.bookmarks.order import Order, is_number
 from balog.tap.errors import SourceError, TapError
 from balog.tap.patterns.sorted_table import SortedTable, sort_key
 
-__all__ = ["ensure_ordering", "request_then_emit"]
-
 _PAGE = 100
 
 

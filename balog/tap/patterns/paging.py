@@ -17,8 +17,6 @@ import balog
 from balog.tap.errors import SourceError, TapError
 from balog.tap.patterns.links import links
 
-__all__ = ["Next", "Page", "by_cursor", "by_link", "by_offset", "by_page", "by_url", "pages"]
-
 _NEAR = 8  # pages: an equal page within this distance is reported; farther away, two in a row
 _REMEMBERED = 100_000  # pages
 

@@ -20,8 +20,6 @@ from typing import Any, Protocol
 from balog.tap.bookmarks.order import Order, order_of, plain
 from balog.tap.errors import SourceError, TapError
 
-__all__ = ["Partition", "for_each"]
-
 
 class _Context(Protocol):
     """The part of ``balog.tap.Context`` that is used here."""

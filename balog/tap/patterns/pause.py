@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 import time
 
-__all__ = ["Cancelled", "cancelled_by", "pause"]
-
 _thread = threading.local()
 
 

@@ -17,8 +17,6 @@ from balog.tap.records.plain import simplify
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["SortedTable", "sort_key"]
-
 _CACHE_KIB = 16 * 1024
 _TABLE = "CREATE TABLE records (key BLOB, number INTEGER, record BLOB, PRIMARY KEY (key, number)) WITHOUT ROWID"
 _EXPONENT_OFFSET = 1 << 62  # makes all exponents of Decimals positive

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 from balog.tap.bookmarks import times
 from balog.tap.errors import SourceError, TapError
 
-__all__ = ["Window", "bisected", "date_windows"]
-
 
 class Window(NamedTuple):
     """The time from ``start``, inclusive, to ``end``, exclusive: two datetimes with a zone, or two dates."""

@@ -24,8 +24,6 @@ from balog.storage.base import Options
 from balog.tap.errors import OutputError, RecordError, TapConfigProblems
 from balog.tap.records.record_writer import unwritable
 
-__all__ = ["BatchFiles", "TapBatchConfig", "read_batch_config"]
-
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 

@@ -11,8 +11,6 @@ import msgspec
 
 from balog.tap.records.limits import finite
 
-__all__ = ["NOTHING", "TO"]
-
 NOTHING: Any = object()
 """The result of a coercion that would lose something."""
 

@@ -9,8 +9,6 @@ from balog.tap.records.coercion import NOTHING
 from balog.tap.records.mismatch import MismatchError
 from balog.tap.records.plain import simplify
 
-__all__ = ["fitting_any", "fitting_none", "fitting_one", "fitting_when"]
-
 Fit = Callable[[Any], Any]
 """Returns a value that fits, or raises MismatchError."""
 

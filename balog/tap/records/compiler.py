@@ -20,8 +20,6 @@ from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS, EpochUnit, from_epoch
 from balog.tap.records.values import ANYTHING, anything, as_it_is, checked, formatted, real, refuse, whole
 
-__all__ = ["Compiler"]
-
 _TYPE_WORDS = {
     "null": "null",
     "boolean": "a boolean",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["ASKS", "COMBINING", "listed", "names_of", "required_of", "types_of"]
-
 _ALL = ("null", "boolean", "integer", "number", "string", "array", "object")
 COMBINING = ("allOf", "anyOf", "oneOf", "not", "if")
 """Keywords with schemas for the value itself."""

@@ -16,8 +16,6 @@ from typing import Any
 from balog.tap.constraints import BOUNDS, SIZES, is_equal, is_multiple, repeated
 from balog.tap.records.mismatch import MismatchError
 
-__all__ = ["Check", "choices", "finite", "limits_of"]
-
 Check = Callable[[Any], None]
 """Raises MismatchError for a value that breaks the rule."""
 

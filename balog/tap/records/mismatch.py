@@ -6,8 +6,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["ANY_NAME", "MismatchError", "step", "type_name"]
-
 ANY_NAME = ".*"
 """The path step of a property that the schema does not declare: its name is data."""
 

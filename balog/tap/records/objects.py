@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from balog.tap.records.limits import Check
 from balog.tap.records.mismatch import ANY_NAME, MismatchError, step
 
-__all__ = ["CompiledSchema", "ObjectRules", "array_of", "object_of"]
-
 _MAX_PLANS = 256
 
 

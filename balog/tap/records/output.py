@@ -19,8 +19,6 @@ from balog.tap.records.record_writer import RecordWriter, Refuse, Writer, raise_
 if TYPE_CHECKING:
     from balog.tap.records.batches import BatchFiles, TapBatchConfig
 
-__all__ = ["Output", "why_unwritten"]
-
 _PIECE = 64 * 1024
 _SECONDS = 1.0
 _encoder = msgspec.json.Encoder(decimal_format="number")

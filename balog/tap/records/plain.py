@@ -16,8 +16,6 @@ import msgspec
 
 from balog.tap.records.mismatch import MismatchError, type_name
 
-__all__ = ["JSON_TYPES", "simplify", "time_text"]
-
 JSON_TYPES = frozenset({type(None), bool, int, float, Decimal, str, list, dict})
 """The result types of ``simplify``, without subclasses. A Decimal is a number with all its digits."""
 

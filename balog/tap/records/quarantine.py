@@ -16,8 +16,6 @@ from balog.tap.errors import RecordError
 if TYPE_CHECKING:
     from balog.singer.quarantine import QuarantineFile
 
-__all__ = ["MAX_QUARANTINED", "RecordQuarantine", "default_quarantine"]
-
 MAX_QUARANTINED = 1_000
 """Default maximum of quarantined records per stream and run."""
 

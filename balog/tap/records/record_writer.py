@@ -11,8 +11,6 @@ import msgspec
 from balog.event import format_timestamp
 from balog.tap.errors import RecordError
 
-__all__ = ["RecordWriter", "Refuse", "Writer", "raise_refusal", "unwritable"]
-
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 Refuse = Callable[[Any, RecordError], None]

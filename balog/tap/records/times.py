@@ -7,8 +7,6 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, Literal
 
-__all__ = ["FORMATS", "EpochUnit", "from_epoch", "is_date", "is_date_time", "to_date_time"]
-
 EpochUnit = Literal["seconds", "milliseconds"]
 
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"

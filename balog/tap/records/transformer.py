@@ -15,8 +15,6 @@ from balog.tap.records.plain import simplify
 from balog.tap.records.quarantine import RecordQuarantine
 from balog.tap.records.times import EpochUnit
 
-__all__ = ["Policy", "Transformer"]
-
 Policy = Literal["fail", "quarantine", "coerce"]
 """The treatment of a record that breaks its schema: ``fail`` ends the stream; ``quarantine`` moves the record to the
 quarantine and continues; ``coerce`` converts values to the schema's types without loss, and quarantines the rest."""

@@ -14,8 +14,6 @@ from balog.tap.records.objects import CompiledSchema, ObjectRules, array_of, obj
 from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS
 
-__all__ = ["ANYTHING", "anything", "as_it_is", "checked", "formatted", "real", "refuse", "whole"]
-
 _PLAIN = frozenset({type(None), bool, int, str})
 
 

@@ -14,8 +14,6 @@ from balog.tap.relative_files import Reader, read_file
 from balog.tap.schema.keywords import Steps, children
 from balog.tap.schema.validity import MAX_BYTES, check_depth, decode
 
-__all__ = ["Documents", "JsonDocument", "Target", "fetch", "is_remote", "location_of"]
-
 _FETCH_SECONDS = 30
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
 

@@ -10,8 +10,6 @@ from typing import Any
 from balog.tap.schema.keywords import ANNOTATIONS, rebuilt
 from balog.tap.schema.validity import check_depth
 
-__all__ = ["flatten", "intersected", "nullable"]
-
 _MEMBERS = frozenset({"properties", "patternProperties", "additionalProperties"})
 _ITEMS = frozenset({"items", "prefixItems", "additionalItems", "contains", "minContains", "maxContains"})
 _CONDITION = frozenset({"if", "then", "else"})

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["ANNOTATIONS", "IN_PLACE", "Steps", "children", "rebuilt"]
-
 Steps = tuple[str | int, ...]
 """A place in a document: names of members and indexes of items."""
 

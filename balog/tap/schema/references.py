@@ -15,8 +15,6 @@ from balog.tap.schema.flattening import intersected
 from balog.tap.schema.keywords import ANNOTATIONS, IN_PLACE, Steps, rebuilt
 from balog.tap.schema.validity import MAX_DEPTH, MAX_NODES, check, fault
 
-__all__ = ["resolve", "resolve_target"]
-
 _DROPPED = frozenset(
     {"$anchor", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "definitions"}
 )

@@ -19,8 +19,6 @@ from balog.tap.schema.flattening import nullable
 from balog.tap.schema.keywords import rebuilt
 from balog.tap.schema.sources import SchemaSource
 
-__all__ = ["from_records", "infer"]
-
 MOST = 1000
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")

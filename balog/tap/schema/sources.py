@@ -14,8 +14,6 @@ from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve, resolve_target
 from balog.tap.schema.validity import decode, fault
 
-__all__ = ["SchemaSource", "from_type", "generated", "json_file", "json_folder", "registry_type", "schema_of"]
-
 SchemaSource = Callable[[Any, str], dict[str, Any]]
 """Called as ``source(client, stream)``; returns a JSON Schema with resolved references.
 ``client`` is a function that returns the tap's client, so that discovery from files needs no login."""

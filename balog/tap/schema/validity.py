@@ -11,8 +11,6 @@ from balog.suggestions import suggest
 from balog.tap.errors import SchemaError
 from balog.tap.schema.keywords import Steps, children
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "check", "decode", "fault"]
-
 MAX_BYTES = 4 << 20
 """Maximum size of a file, in bytes."""
 MAX_DEPTH = 100

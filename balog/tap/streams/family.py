@@ -8,8 +8,6 @@ from balog.suggestions import suggest
 from balog.tap.errors import TapError
 from balog.tap.streams.stream import Stream
 
-__all__ = ["in_run_order", "link", "with_descendants"]
-
 
 def link(family: Mapping[str, Stream]) -> None:
     """Resolve ``parent`` and ``source_stream`` of all streams, and set their ``children`` and ``emitted_streams``.

@@ -9,8 +9,6 @@ from typing import Any
 from balog.suggestions import suggest
 from balog.tap.errors import TapError
 
-__all__ = ["Providers", "inject"]
-
 Providers = Mapping[str, Callable[[], Any]]
 """Functions that make the arguments, by parameter name. Each is called only when a function asks for its argument, so
 that a stream without a client needs no login."""

@@ -9,8 +9,6 @@ from typing import Any
 from balog.suggestions import suggest
 from balog.tap.errors import TapError
 
-__all__ = ["SETTINGS", "check_settings"]
-
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)

@@ -16,8 +16,6 @@ from balog.tap.streams.settings import check_settings
 if TYPE_CHECKING:
     from balog.tap.schema import SchemaSource
 
-__all__ = ["Records", "Stream", "add", "declare", "place_of_caller"]
-
 Records = Iterable[Any]
 """Records as dicts, one by one or in lists (pages, which are faster); or ``Emitted``, made by ``context.to``."""
 

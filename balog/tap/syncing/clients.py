@@ -7,8 +7,6 @@ from typing import Any
 
 from balog.tap.streams import Stream
 
-__all__ = ["ClientCache"]
-
 
 class ClientCache:
     """Makes the tap's client and the streams' own clients, and keeps them.

@@ -10,8 +10,6 @@ from balog.recording.fallback_encoding import safe_str
 from balog.tap.errors import SyncError
 from balog.tap.streams import Stream
 
-__all__ = ["reason_of", "report_failures"]
-
 
 def report_failures(log: Any, failures: Iterable[SyncError]) -> None:
     """Write ``CRITICAL contacts: message`` to stderr for each failure, with secrets redacted, and log it."""

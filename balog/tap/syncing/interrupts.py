@@ -18,8 +18,6 @@ from typing import cast
 
 from balog.signals import StopSignals
 
-__all__ = ["Interrupted", "Stop"]
-
 _RETRY_SECONDS = 0.02
 
 

@@ -6,8 +6,6 @@ from balog.tap.errors import SyncError
 from balog.tap.records import Transformer
 from balog.tap.streams import Stream
 
-__all__ = ["Observer", "SyncStats"]
-
 
 class SyncStats:
     """The numbers of one stream in one run. They change while it runs and can be read at any time.

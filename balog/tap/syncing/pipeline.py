@@ -14,8 +14,6 @@ from balog.tap.streams import Stream
 from balog.tap.syncing.observer import SyncStats
 from balog.tap.syncing.session import Session
 
-__all__ = ["RecordPipeline"]
-
 
 class RecordPipeline:
     """Writes the records of one selected stream.

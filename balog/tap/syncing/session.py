@@ -18,8 +18,6 @@ from balog.tap.syncing.failures import reason_of
 from balog.tap.syncing.interrupts import Stop
 from balog.tap.syncing.observer import Observer
 
-__all__ = ["Session"]
-
 
 class Session:
     """The config, catalog, state, output and clients of one run, and its failures.

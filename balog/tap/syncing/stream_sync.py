@@ -19,8 +19,6 @@ from balog.tap.syncing.pipeline import RecordPipeline
 from balog.tap.syncing.repeats import RepeatDetector
 from balog.tap.syncing.session import Session
 
-__all__ = ["LimitReached", "StreamSync"]
-
 
 class LimitReached(Exception):
     """The stream has written the maximum number of records."""

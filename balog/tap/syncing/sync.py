@@ -12,8 +12,6 @@ from balog.tap.syncing.observer import SyncStats
 from balog.tap.syncing.session import Session
 from balog.tap.syncing.stream_sync import LimitReached, StreamSync
 
-__all__ = ["Sync"]
-
 
 class Sync(Session):
     """One run.

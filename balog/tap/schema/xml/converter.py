@@ -21,8 +21,6 @@ from balog.tap.schema.xml.particles import MAX_CHAIN, ChildElement, ChildElement
 from balog.tap.schema.xml.simple import BUILT_IN, joined, plain, restricted
 from balog.tap.schema.xml.values import ATTRIBUTE, LIST, TEXT, scalar
 
-__all__ = ["XsdConverter"]
-
 _MAX_WORDS = 500
 
 

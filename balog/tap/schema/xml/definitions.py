@@ -11,8 +11,6 @@ from balog.tap.relative_files import Reader
 from balog.tap.schema.documents import fetch, is_remote, location_of
 from balog.tap.schema.xml.parser import MAX_XML_BYTES, XmlNode, local, parse
 
-__all__ = ["SOAP", "XSD", "Declaration", "Definitions"]
-
 XSD = "http://www.w3.org/2001/XMLSchema"
 SOAP = "http://schemas.xmlsoap.org/soap/encoding/"
 _KINDS = ("attribute", "attributeGroup", "complexType", "element", "group", "simpleType")

@@ -12,8 +12,6 @@ from typing import Any
 
 from balog.tap.errors import SchemaError
 
-__all__ = ["MAX_XML_BYTES", "XmlNode", "local", "parse"]
-
 MAX_XML_BYTES = 16 << 20
 _MAX_WITH_ENTITIES = 1 << 20
 MAX_ENTITY = 100

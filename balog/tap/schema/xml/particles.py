@@ -9,8 +9,6 @@ from balog.tap.errors import SchemaError
 from balog.tap.schema.xml.definitions import Declaration, Definitions
 from balog.tap.schema.xml.parser import XmlNode, local
 
-__all__ = ["MAX_CHAIN", "ChildElement", "ChildElements", "Particles", "after"]
-
 MAX_CHAIN = 100
 _MANY = 1 << 30
 _MAX_STEPS = 100_000

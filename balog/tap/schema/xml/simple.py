@@ -15,8 +15,6 @@ from balog.tap.schema.flattening import nullable
 from balog.tap.schema.xml.parser import XmlNode, local
 from balog.tap.schema.xml.values import LIST, scalar
 
-__all__ = ["BUILT_IN", "joined", "plain", "restricted"]
-
 _TEXT = {"type": "string"}
 _TEXTS = (
     *("string", "normalizedString", "token", "language", "Name", "NCName", "NMTOKEN", "ID", "IDREF", "ENTITY", "QName"),

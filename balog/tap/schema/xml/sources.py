@@ -14,8 +14,6 @@ from balog.tap.schema.xml.converter import XsdConverter
 from balog.tap.schema.xml.definitions import XSD, Declaration, Definitions
 from balog.tap.schema.xml.parser import XmlNode, local
 
-__all__ = ["wsdl", "xsd"]
-
 _WSDL = "http://schemas.xmlsoap.org/wsdl/"
 
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from balog.tap.schema.xml.parser import local, parse
 
-__all__ = ["ATTRIBUTE", "LIST", "TEXT", "from_xml", "scalar"]
-
 ATTRIBUTE = "attr__"
 TEXT = "_value_1"
 LIST = "x-xml-list"
