@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from balog.errors import BalogError, ConfigProblems
 
-__all__ = [
-    "OutputError",
-    "RecordError",
-    "SchemaError",
-    "SourceError",
-    "SyncError",
-    "TapConfigProblems",
-    "TapError",
-]
+__all__ = ["OutputError", "RecordError", "SchemaError", "SourceError", "SyncError", "TapConfigProblems", "TapError"]
 
 
 class TapError(BalogError):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from balog.tap import Stream, Tap
-from tests.tap.syncs import stopping, sync
+from tests.tap.syncs import Watching, stopping, sync
 
 
 def _day(number: int) -> str:
@@ -67,6 +67,37 @@ class TestTwoStreamsOfOneSource:
         tap.stream("two")(lambda: [{"id": 21}])
 
         assert sync(tap).shape() == ["SCHEMA one", "SCHEMA two", "two 20", "SCHEMA two", "two 21"]
+
+    def test_a_record_for_a_stream_with_substreams_brings_their_schemas_along(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("one")(lambda context: context.emit([{"id": 20}, {"id": 21}], stream="two"))
+        tap.stream("two")(lambda: [{"id": 22}])
+        tap.stream("three", parent="two")(lambda parent: [{"id": parent["id"] + 10}])
+        tap.add(Stream("lines", source_stream="three"))
+        tap.add(Stream("elsewhere", source_stream="two"))
+        watching = Watching()
+
+        ran = sync(tap, observer=watching)
+
+        own = ["SCHEMA two", "SCHEMA three", "SCHEMA lines", "two 20", "three 30", "two 21", "three 31"]
+        assert [each for each in ran.shape() if "elsewhere" not in each] == [
+            *("SCHEMA one", *own),
+            *("SCHEMA two", "SCHEMA three", "SCHEMA lines", "two 22", "three 32"),
+        ]
+        assert ran.shape().index("SCHEMA elsewhere") > ran.shape().index("three 31")
+        named = [(each[0], each[1]) for each in watching.told]
+        assert [name for what, name in named if what == "ended"][:4] == ["one", "two", "three", "lines"]
+        assert sorted(name for what, name in named if what == "started") == sorted(
+            name for what, name in named if what == "ended"
+        )
+
+    def test_a_substream_that_was_emitted_for_before_its_parent_starts_once(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("one")(lambda context: [context.to("three", {"id": 1}), context.to("two", {"id": 2})])
+        tap.stream("two", select=False)(lambda: [])
+        tap.stream("three", parent="two")(lambda parent: [{"id": parent["id"] + 10}])
+
+        assert sync(tap).shape() == ["SCHEMA one", "SCHEMA three", "three 1", "three 12", "SCHEMA three"]
 
     def test_lists_may_hold_records_of_both(self) -> None:
         tap = Tap("tap-cool")

@@ -51,10 +51,7 @@ def options(tap: TapDefinition) -> click.Command:
             ),
             click.Option(["--about", "about"], is_flag=True, help="Describe the tap: settings, streams."),
             click.Option(
-                ["--format", "format"],
-                type=click.Choice(["text", "json"]),
-                default="text",
-                help="Format of --about.",
+                ["--format", "format"], type=click.Choice(["text", "json"]), default="text", help="Format of --about."
             ),
             click.Option(["--version", "version"], is_flag=True, help="Print the version."),
         ],

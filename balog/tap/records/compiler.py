@@ -55,14 +55,7 @@ class Compiler:
         self._note = note
         self._references: dict[tuple[str, Breadcrumb, bool, bool], CompiledSchema] = {}
 
-    def compile(
-        self,
-        schema: Any,
-        crumb: Breadcrumb = (),
-        *,
-        coerces: bool,
-        is_test: bool = False,
-    ) -> CompiledSchema:
+    def compile(self, schema: Any, crumb: Breadcrumb = (), *, coerces: bool, is_test: bool = False) -> CompiledSchema:
         """Compile a schema of the document.
 
         Args:

@@ -97,11 +97,7 @@ def _multiple(step: int | float) -> Check:
 def _pattern(pattern: str) -> list[Check]:
     try:
         search = re.compile(pattern).search
-    except (
-        re.error,
-        OverflowError,
-        RecursionError,
-    ):  # a pattern of another dialect, such as \p{L}: targets check it
+    except (re.error, OverflowError, RecursionError):  # a pattern of another dialect, such as \p{L}: targets check it
         return []
 
     def check(value: Any) -> None:

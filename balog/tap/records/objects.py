@@ -167,9 +167,7 @@ def _nodes(name: str, shape: ObjectRules) -> tuple[list[CompiledSchema] | None, 
     return [], False
 
 
-def _merged(
-    steps: list[tuple[str, Callable[[Any], Any], str]],
-) -> tuple[tuple[str, Callable[[Any], Any], str], ...]:
+def _merged(steps: list[tuple[str, Callable[[Any], Any], str]]) -> tuple[tuple[str, Callable[[Any], Any], str], ...]:
     """Merge the steps of the same name into one that applies them in turn."""
     merged: dict[str, tuple[str, Callable[[Any], Any], str]] = {}
     for name, make, place in steps:

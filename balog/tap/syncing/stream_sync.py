@@ -34,7 +34,7 @@ class StreamSync:
         source: the sync of the stream whose function emits this one's records.
         active: see there; None for a top-level stream.
         is_emitted_only: the stream has a function of its own, but here another stream emits records for it. Its
-            bookmark does not move, because its own source is not read.
+            bookmark does not move, because its own source is not read. Its substreams are synced for these records.
 
     Attributes:
         active: all syncs of the top-level stream that is running, by name, and those of streams it emits for.
@@ -105,7 +105,7 @@ class StreamSync:
         self.emitted = [
             StreamSync(session, other, source=self, active=self.active)
             for other in stream.emitted_streams
-            if session.needs(other)
+            if session.needs(other) and not is_emitted_only
         ]
         self._is_plain = self.is_selected and not (self.children or session.max_records)
 
@@ -128,7 +128,7 @@ class StreamSync:
                 each.context.is_first_run = True
 
     def announce(self) -> None:
-        """Write the SCHEMA, and notify the observer."""
+        """Write the SCHEMA of a selected stream, and notify the observer."""
         if self.pipeline is not None:
             self.session.observer.started(self.stream, self.stats)
             keys = self.entry.key_properties or self.stream.key_properties
@@ -386,9 +386,10 @@ class StreamSync:
             stream = self.session.streams.get(name)
             if stream is None:
                 raise TapError(f"there is no stream {name!r} to emit for; there are: {', '.join(self.session.streams)}")
-            found = self.active[name] = StreamSync(self.session, stream, active=self.active, is_emitted_only=True)
-            if found.is_selected:
-                found.announce()
+            found = StreamSync(self.session, stream, active=self.active, is_emitted_only=True)
+            for each in found.family():
+                if self.active.setdefault(each.stream.name, each) is each:
+                    each.announce()
         return found
 
 

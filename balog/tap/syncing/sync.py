@@ -73,8 +73,7 @@ class Sync(Session):
         syncs = list(top.family())
         top.active.update({each.stream.name: each for each in syncs})
         for each in syncs:
-            if each.is_selected:
-                each.announce()
+            each.announce()
         roots = (top, *top.emitted)  # all whose progress has no parent
         try:
             top.read_source()
