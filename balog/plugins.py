@@ -11,6 +11,8 @@ A plug-in is imported only when it is used. The built-in name wins over a plug-i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,15 +21,67 @@ from balog.errors import BalogError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUPS", "Group", "load", "names", "package_of"]
+__all__ = ["GROUPS", "Group", "Registry", "load", "names", "package_of"]
 
-Group = Literal["balog.commands", "balog.sinks"]
+Group = Literal[
+    "balog.commands",
+    "balog.dialects",
+    "balog.hooks",
+    "balog.ledgers",
+    "balog.redaction",
+    "balog.sinks",
+    "balog.topics",
+]
 
 GROUPS: dict[Group, str] = {
-    "balog.commands": "click commands of `balog`",
-    "balog.sinks": "configs of sinks",
+    "balog.commands": "command",
+    "balog.sinks": "sink",
+    "balog.topics": "topic backend",
+    "balog.ledgers": "ledger",
+    "balog.hooks": "consumer hook",
+    "balog.redaction": "redaction rule",
+    "balog.dialects": "stderr dialect",
 }
-"""Name of each entry-point group -> what its entry points load."""
+"""Name of each entry-point group -> what one of its entry points adds."""
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The implementations of one kind, by name: balog's own and those of other packages, each imported when loaded.
+
+    Args:
+        group: the entry-point group of other packages.
+        builtin: balog's own implementations: name -> ``module:attribute``.
+    """
+
+    group: Group
+    builtin: Mapping[str, str]
+
+    def added(self) -> list[str]:
+        """Return the sorted names of other packages; a name that balog has itself is left out."""
+        return [name for name in names(self.group) if name not in self.builtin]
+
+    def load(self, name: str) -> Any:
+        """Import an implementation.
+
+        Raises:
+            KeyError: the name is not known.
+            MissingExtraError: a built-in implementation needs packages that are not installed.
+            BalogError: the plug-in cannot be loaded; the message names its package.
+        """
+        if name in self.builtin:
+            from pkgutil import resolve_name
+
+            return resolve_name(self.builtin[name])
+        found = load(self.group, name)
+        if not callable(found):
+            raise BalogError(
+                f"plug-in {name!r} of {self.group}, package {package_of(self.group, name)}, is not callable"
+            )
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.builtin or name in _found(self.group)
 
 
 def names(group: Group) -> list[str]:

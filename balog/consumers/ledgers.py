@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
@@ -16,15 +16,28 @@ from balog.consumers.ledger import DEFAULT_WINDOW, Ledger, LedgerEntry, Memory
 from balog.consumers.ledger_sqlite import SqliteLedger
 from balog.errors import ConfigError
 from balog.local_path import local_path
+from balog.plugins import Registry
 from balog.secrets import Secret
 from balog.topics import local_folder
 
-__all__ = ["MemoryLedger", "NoLedger", "SqliteLedger", "default_ledger", "open_ledger"]
+__all__ = ["LEDGERS", "MemoryLedger", "NoLedger", "SqliteLedger", "default_ledger", "open_ledger"]
 
 MAX_REMEMBERED = 1_000_000
 """Entries that a ledger in memory holds; it drops the oldest of more."""
 
 _FORMS = "sqlite:PATH, redis://HOST:PORT/DB?password.env=NAME, memory: or none:"
+
+LEDGERS = Registry(
+    "balog.ledgers",
+    {
+        "sqlite": "balog.consumers.ledgers:_open_sqlite",
+        "redis": "balog.consumers.ledgers:_open_redis",
+        "rediss": "balog.consumers.ledgers:_open_redis",
+        "memory": "balog.consumers.ledgers:_open_memory",
+        "none": "balog.consumers.ledgers:_open_none",
+    },
+)
+"""URL scheme -> a function that opens the ledger of a URL."""
 
 
 class MemoryLedger:
@@ -109,18 +122,21 @@ def open_ledger(url: str) -> Ledger:
     Args:
         url: ``sqlite:PATH``, for the processes of one machine; ``redis://HOST:PORT/DB`` or ``rediss://…`` (TLS), for
             several machines, with ``?username=…&password.env=NAME&password.file=PATH&ca_file=PATH&timeout=SECONDS``;
-            ``memory:``; ``none:``. All but the last take ``?window=SECONDS``. Options are percent-encoded.
+            ``memory:``; ``none:``; or the URL of another package's ledger (docs/plugins.md). All built-in ones but the
+            last take ``?window=SECONDS``. Options are percent-encoded.
 
     Raises:
         ConfigError: an invalid URL, or a secret or file that does not exist. The error never shows a password.
         MissingExtraError: the extra ``redis`` is not installed.
+        BalogError: the package that adds the ledger cannot be imported.
     """
-    scheme, colon, rest = url.partition(":")
-    place, _, query = rest.partition("?")
-    if not colon or scheme not in _OPENERS:
-        raise ConfigError(f"{scheme if colon else 'the ledger'!r:.40} is no kind of ledger; want {_FORMS}")
-    takes, opener = _OPENERS[scheme]
-    return opener(url, place, _read_options(scheme, query, takes))
+    scheme, colon, _ = url.partition(":")
+    if not colon or scheme not in LEDGERS:
+        kind = scheme if colon else "the ledger"
+        forms = ", ".join([_FORMS, *(f"{name}:…" for name in LEDGERS.added())])
+        raise ConfigError(f"{kind!r:.40} is no kind of ledger; want {forms}")
+    ledger: Ledger = LEDGERS.load(scheme)(url)
+    return ledger
 
 
 def default_ledger(topics_url: str, group: str) -> Ledger:
@@ -151,7 +167,8 @@ def default_ledger(topics_url: str, group: str) -> Ledger:
     return SqliteLedger(path)
 
 
-def _open_sqlite(url: str, place: str, options: dict[str, str]) -> Ledger:
+def _open_sqlite(url: str) -> Ledger:
+    place, options = _split(url, {"window"})
     if not place:
         raise ConfigError("sqlite: names no file; want sqlite:PATH")
     ledger = SqliteLedger(local_path(place, "sqlite"), _window(options))
@@ -167,19 +184,21 @@ def _check_place(path: Path, advice: str) -> None:
         raise ConfigError(f"the ledger {path} can't be written, {there} is in the way or not this user's; {advice}")
 
 
-def _open_memory(url: str, place: str, options: dict[str, str]) -> Ledger:
+def _open_memory(url: str) -> Ledger:
+    place, options = _split(url, {"window"})
     _want_no_place("memory", place)
     return MemoryLedger(_window(options))
 
 
-def _open_none(url: str, place: str, options: dict[str, str]) -> Ledger:
-    _want_no_place("none", place)
+def _open_none(url: str) -> Ledger:
+    _want_no_place("none", _split(url, set())[0])
     return NoLedger()
 
 
-def _open_redis(url: str, place: str, options: dict[str, str]) -> Ledger:
+def _open_redis(url: str) -> Ledger:
     from balog.consumers.ledger_redis import RedisLedger
 
+    _, options = _split(url, {"window", "username", "password.env", "password.file", "ca_file", "timeout"})
     parts = _split_redis(url)
     database = parts.path.removeprefix("/") or "0"
     if not database.isdecimal() or len(database) > 4:
@@ -213,7 +232,10 @@ def _split_redis(url: str) -> SplitResult:
     return parts
 
 
-def _read_options(scheme: str, query: str, takes: frozenset[str]) -> dict[str, str]:
+def _split(url: str, takes: Set[str]) -> tuple[str, dict[str, str]]:
+    """Split a ledger's URL into its place and its options, of which ``takes`` are the known ones."""
+    scheme, _, rest = url.partition(":")
+    place, _, query = rest.partition("?")
     options: dict[str, str] = {}
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=20)
@@ -226,7 +248,7 @@ def _read_options(scheme: str, query: str, takes: frozenset[str]) -> dict[str, s
         if name in options or not value:
             raise ConfigError(f"a ledger's option {name} is {'there twice' if value else 'empty'}")
         options[name] = value
-    return options
+    return place, options
 
 
 def _want_no_place(scheme: str, place: str) -> None:
@@ -246,13 +268,3 @@ def _seconds(name: str, text: str | None, default: float) -> float:
     if not 0 < value <= 10 * 365 * 86400.0:
         raise ConfigError(f"a ledger's {name} {text!r:.40} can't be; want seconds, more than 0")
     return value
-
-
-_REDIS = frozenset({"window", "username", "password.env", "password.file", "ca_file", "timeout"})
-_OPENERS: dict[str, tuple[frozenset[str], Callable[[str, str, dict[str, str]], Ledger]]] = {
-    "sqlite": (frozenset({"window"}), _open_sqlite),
-    "redis": (_REDIS, _open_redis),
-    "rediss": (_REDIS, _open_redis),
-    "memory": (frozenset({"window"}), _open_memory),
-    "none": (frozenset(), _open_none),
-}

@@ -21,7 +21,6 @@ _FORMS = (
     "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or "
     "a sink's config as an object"
 )
-_TOPICS = ("local", "sqs", "kafka")
 _SERVICES = ("http", "https")
 _OF_A_SERVICE = ("token_env", "token_file", "ca_file", "spool", "sync")
 _DEFAULT_TOPIC = "events"
@@ -35,8 +34,9 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
 
             - ``singer``, ``stderr`` or ``console``
             - ``file:PATH`` with ``max_bytes`` and ``backups``
-            - a topic backend, ``local:PATH``, ``sqs:REGION`` or ``kafka:HOST:PORT``, with ``topic`` (``events`` by
-              default) and the backend's own options, and ``%2C`` for a comma where commas separate outputs
+            - a topic backend, ``local:PATH``, ``sqs:REGION``, ``kafka:HOST:PORT`` or that of another package, with
+              ``topic`` (``events`` by default) and the backend's own options, and ``%2C`` for a comma where commas
+              separate outputs
             - an archive, ``store:PATH`` or ``store:s3://BUCKET/PATH``, with ``topic``
             - ``https://SERVICE``, an event service (``balog serve``), with ``token_env`` or ``token_file`` for its
               bearer token, ``ca_file``, and ``spool``, a folder where events wait while the service can't be reached,
@@ -53,7 +53,7 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
         return _STREAMS[where]()
     scheme, colon, rest = where.partition(":")
     path, options = _split(where, rest)
-    if not colon or not path or scheme not in ("file", "store", *_TOPICS, *_SERVICES):
+    if not colon or not path or not (scheme in ("file", "store", *_SERVICES) or _is_backend(scheme)):
         kind = f"{scheme}:" if colon else where  # what follows may have credentials
         raise ConfigError(f"no output {kind[:80]!r}; there are {_FORMS}")
     if scheme == "file":
@@ -63,7 +63,7 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
     if scheme in _SERVICES:
         return _open_service(where, f"{scheme}:{path}", options)
     topic = options.pop("topic", _DEFAULT_TOPIC)
-    if scheme in ("sqs", "kafka"):
+    if scheme not in ("store", "local"):
         if "@" in path:
             raise ConfigError(f"output {scheme}: has credentials in the URL; give them by the environment or a file")
         return _open_sink({"type": "topic", "url": _topics_url(where), "topic": topic})
@@ -74,6 +74,12 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
     from balog.storage import is_url
 
     return _open_sink({"type": "store", "url" if is_url(path) else "path": path, "topic": topic})
+
+
+def _is_backend(scheme: str) -> bool:
+    from balog.topics.url import BACKENDS
+
+    return scheme in BACKENDS
 
 
 def _open_service(where: str, url: str, options: Mapping[str, str]) -> LogOutput:

@@ -4,7 +4,7 @@ Open a backend by its URL, publish messages to a topic by name, receive them in 
 """
 
 from balog.topics.base import DeadLetter, Generation, GivenUp, GroupState, Message, Received, Topic, Topics, TopicState
-from balog.topics.url import local_folder, open_topics
+from balog.topics.url import local_folder, open_topics, split_url
 
 __all__ = [
     "DeadLetter",
@@ -18,4 +18,5 @@ __all__ = [
     "Topics",
     "local_folder",
     "open_topics",
+    "split_url",
 ]

@@ -8,13 +8,24 @@ from urllib.parse import unquote
 
 from balog.errors import ConfigError
 from balog.local_path import local_path
+from balog.plugins import Registry
 from balog.topics.base import Topics
 
-__all__ = ["local_folder", "open_topics"]
+__all__ = ["BACKENDS", "local_folder", "open_topics", "split_local_url", "split_url", "url_forms"]
 
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _FORMS = "local:PATH, sqs:REGION, kafka:HOST:PORT"
+
+BACKENDS = Registry(
+    "balog.topics",
+    {
+        "local": "balog.topics.local.backend:open_local",
+        "sqs": "balog.topics.sqs.backend:open_sqs",
+        "kafka": "balog.topics.kafka:open_kafka",
+    },
+)
+"""URL scheme -> a function that opens the backend of a URL."""
 
 
 def open_topics(url: str) -> Topics:
@@ -22,33 +33,28 @@ def open_topics(url: str) -> Topics:
 
     Args:
         url: ``local:PATH``, a folder with one SQLite file a topic; ``sqs:REGION?endpoint=…&claim_check=…``, the queues
-            of an AWS region (docs/sqs.md); ``kafka:HOST:PORT,HOST:PORT?…``, the topics of a Kafka cluster. Options are
-            percent-decoded, each may come once. ``local:PATH?retention=14d`` deletes messages and dead letters
-            after that time, handled or not, in ``s``, ``m``, ``h`` or ``d``. A local path has no other option.
+            of an AWS region (docs/sqs.md); ``kafka:HOST:PORT,HOST:PORT?…``, the topics of a Kafka cluster; or the URL
+            of a backend of another package (docs/plugins.md). Options are percent-decoded, each may come once.
+            ``local:PATH?retention=14d`` deletes messages and dead letters after that time, handled or not, in ``s``,
+            ``m``, ``h`` or ``d``. A local path has no other option.
 
     Raises:
         ConfigError: not such a URL.
         MissingExtraError: the packages of that kind of topics are not installed.
+        BalogError: the package that adds the backend cannot be imported.
     """
-    scheme, colon, rest = url.partition(":")
+    scheme, colon, _ = url.partition(":")
     if not colon:
-        raise ConfigError(f"{_shown(url)} is not a URL of topics: want {_FORMS}")
-    if scheme == "local":
-        if not rest:
-            raise ConfigError(f"{url!r} names no folder: want local:PATH")
-        from balog.topics.local import LocalTopics
+        raise ConfigError(f"{_shown(url)} is not a URL of topics: want {url_forms()}")
+    if scheme not in BACKENDS:
+        raise ConfigError(f"{_shown(url)}: no topics of kind {scheme!r:.40}; want {url_forms()}")
+    topics: Topics = BACKENDS.load(scheme)(url)
+    return topics
 
-        path, retention = _split_retention(url, rest)
-        return LocalTopics(path, retention)
-    if scheme == "sqs":
-        from balog.topics.sqs import open_sqs
 
-        return open_sqs(*_split(url, rest, "sqs:REGION"))
-    if scheme == "kafka":
-        from balog.topics.kafka import KafkaTopics
-
-        return KafkaTopics(*_split(url, rest, "kafka:HOST:PORT"))
-    raise ConfigError(f"{_shown(url)}: no topics of kind {scheme!r:.40}; want {_FORMS}")
+def url_forms() -> str:
+    """Return the forms of the URLs of all backends, in one line; ``redis:…`` for one of another package."""
+    return ", ".join([_FORMS, *(f"{scheme}:…" for scheme in BACKENDS.added())])
 
 
 def local_folder(url: str) -> Path | None:
@@ -58,11 +64,12 @@ def local_folder(url: str) -> Path | None:
         ConfigError: the retention is not a time, or the path is not one on local disk.
     """
     scheme, _, rest = url.partition(":")
-    return Path(local_path(_split_retention(url, rest)[0], url)) if scheme == "local" and rest else None
+    return Path(local_path(split_local_url(url)[0], url)) if scheme == "local" and rest else None
 
 
-def _split_retention(url: str, rest: str) -> tuple[str, float | None]:
-    """Split ``PATH?retention=14d`` into the path and seconds; any other ``?`` belongs to the path."""
+def split_local_url(url: str) -> tuple[str, float | None]:
+    """Split ``local:PATH?retention=14d`` into the path and seconds; any other ``?`` belongs to the path."""
+    rest = url.partition(":")[2]
     path, option, value = rest.rpartition("?retention=")
     if not option:
         return rest, None
@@ -73,9 +80,17 @@ def _split_retention(url: str, rest: str) -> tuple[str, float | None]:
     return path, seconds
 
 
-def _split(url: str, rest: str, form: str) -> tuple[str, dict[str, str]]:
-    """Split ``PLACE?name=value&…``; each backend checks its own options."""
-    place, _, query = rest.partition("?")
+def split_url(url: str, form: str) -> tuple[str, dict[str, str]]:
+    """Split ``SCHEME:PLACE?name=value&…`` into the place and the percent-decoded options, which the backend checks.
+
+    Args:
+        form: the form of such URLs for errors, such as ``kafka:HOST:PORT``.
+
+    Raises:
+        ConfigError: there is no place, it has a user or password, or an option has no value or is there twice. The
+            error shows no value.
+    """
+    place, _, query = url.partition(":")[2].partition("?")
     if "@" in place:
         raise ConfigError(f"{form.partition(':')[0]}: no user or password in a URL, which others see; want {form}")
     if not place:

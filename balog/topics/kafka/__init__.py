@@ -11,7 +11,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("Kafka", "kafka") from error
 
-from balog.topics.kafka.backend import KafkaTopics
+from balog.topics.kafka.backend import KafkaTopics, open_kafka
 from balog.topics.kafka.topic import KafkaTopic
 
-__all__ = ["KafkaTopic", "KafkaTopics"]
+__all__ = ["KafkaTopic", "KafkaTopics", "open_kafka"]

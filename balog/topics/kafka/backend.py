@@ -9,8 +9,9 @@ from balog.topics.base import Topics, check_name
 from balog.topics.kafka.clients import Clients, check_settings
 from balog.topics.kafka.settings import parse_settings
 from balog.topics.kafka.topic import DEAD, RETRY, KafkaTopic
+from balog.topics.url import split_url
 
-__all__ = ["KafkaTopics"]
+__all__ = ["KafkaTopics", "open_kafka"]
 
 
 class KafkaTopics(Topics):
@@ -48,3 +49,12 @@ class KafkaTopics(Topics):
     def close(self) -> None:
         """Leave all groups and close all connections; a later use opens them again."""
         self._clients.close()
+
+
+def open_kafka(url: str) -> KafkaTopics:
+    """Open a URL ``kafka:HOST:PORT,HOST:PORT?name=value``.
+
+    Raises:
+        ConfigError: as of ``KafkaTopics``.
+    """
+    return KafkaTopics(*split_url(url, "kafka:HOST:PORT"))

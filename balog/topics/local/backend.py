@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from balog.errors import TopicError
+from balog.errors import ConfigError, TopicError
 from balog.local_path import local_path
 from balog.topics.base import Topics, check_name
 from balog.topics.lease_clock import LeaseClock, uptime
 from balog.topics.local.topic import LocalTopic
+from balog.topics.url import split_local_url
 
-__all__ = ["LocalTopics"]
+__all__ = ["LocalTopics", "open_local"]
 
 _SUFFIX = ".sqlite"
 
@@ -70,3 +71,15 @@ class LocalTopics(Topics):
             topics = list(self._topics.values())
         for topic in topics:
             topic.close()
+
+
+def open_local(url: str) -> LocalTopics:
+    """Open a URL ``local:PATH?retention=14d``.
+
+    Raises:
+        ConfigError: it names no folder, or the retention is not a time.
+    """
+    path, retention = split_local_url(url)
+    if not path:
+        raise ConfigError(f"{url!r} names no folder: want local:PATH")
+    return LocalTopics(path, retention)

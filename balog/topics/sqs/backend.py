@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from balog.topics.sqs.dead_letters import DeadQueue, dead_name
 from balog.topics.sqs.packing import Packing
 from balog.topics.sqs.queue import Queue
 from balog.topics.sqs.topic import SqsFifoTopic, SqsTopic
+from balog.topics.url import split_url
 
 __all__ = ["SqsTopics", "open_sqs"]
 
@@ -110,7 +110,7 @@ class SqsTopics(Topics):
         return kind(queue, DeadQueue(self._account, queue, packing, self._create), packing, self._create)
 
 
-def open_sqs(region: str, options: Mapping[str, str]) -> SqsTopics:
+def open_sqs(url: str) -> SqsTopics:
     """Open a URL ``sqs:REGION?endpoint=URL&claim_check=s3://BUCKET/PREFIX&s3_endpoint=URL&create=no``.
 
     Raises:
@@ -118,6 +118,7 @@ def open_sqs(region: str, options: Mapping[str, str]) -> SqsTopics:
             others see in process lists and logs.
         MissingExtraError: boto3 is not installed.
     """
+    region, options = split_url(url, "sqs:REGION")
     if find_spec("boto3") is None:  # said before anything waits for these topics
         raise MissingExtraError("SQS", "aws")
     for name in options:
