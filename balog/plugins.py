@@ -21,7 +21,7 @@ from balog.errors import BalogError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUPS", "Group", "Registry", "load", "names", "package_of"]
+__all__ = ["GROUPS", "Group", "PluginRegistry", "load", "names", "package_of"]
 
 Group = Literal[
     "balog.commands",
@@ -46,7 +46,7 @@ GROUPS: dict[Group, str] = {
 
 
 @dataclass(frozen=True)
-class Registry:
+class PluginRegistry:
     """The implementations of one kind, by name: balog's own and those of other packages, each imported when loaded.
 
     Args:

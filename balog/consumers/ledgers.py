@@ -16,7 +16,7 @@ from balog.consumers.ledger import DEFAULT_WINDOW, Ledger, LedgerEntry, Memory
 from balog.consumers.ledger_sqlite import SqliteLedger
 from balog.errors import ConfigError
 from balog.local_path import local_path
-from balog.plugins import Registry
+from balog.plugins import PluginRegistry
 from balog.secrets import Secret
 from balog.topics import local_folder
 
@@ -27,7 +27,7 @@ MAX_REMEMBERED = 1_000_000
 
 _FORMS = "sqlite:PATH, redis://HOST:PORT/DB?password.env=NAME, memory: or none:"
 
-LEDGERS = Registry(
+LEDGERS = PluginRegistry(
     "balog.ledgers",
     {
         "sqlite": "balog.consumers.ledgers:_open_sqlite",

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from balog.errors import ConfigError
 from balog.local_path import local_path
-from balog.plugins import Registry
+from balog.plugins import PluginRegistry
 from balog.topics.base import Topics
 
 __all__ = ["BACKENDS", "local_folder", "open_topics", "split_local_url", "split_url", "url_forms"]
@@ -17,7 +17,7 @@ _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _FORMS = "local:PATH, sqs:REGION, kafka:HOST:PORT"
 
-BACKENDS = Registry(
+BACKENDS = PluginRegistry(
     "balog.topics",
     {
         "local": "balog.topics.local.backend:open_local",
