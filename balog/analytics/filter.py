@@ -31,7 +31,6 @@ from balog.storage import StorageError, open_storage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Filtered", "filter_events", "read_events"]
 
 _HEADER = "id string, channel string, timestamp timestamp, level string, schema string, composition boolean"
 _COLUMNS = f"{_HEADER}, cls_type string, context map<string,string>, context_json string, payload_json string"

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from balog.errors import BalogError
 
-__all__ = ["OLDEST", "find_java", "wrap"]
-
 OLDEST = 17
 """The major version of Java that Spark 4 needs at least."""
 

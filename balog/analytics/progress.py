@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["EventCounts", "EventMeter", "ProgressDisplay", "Tally", "metered", "progress"]
 
 _LOOK = 0.3  # seconds between updates
 _COUNT = struct.Struct("<q")

@@ -27,8 +27,6 @@ from pyspark.sql import SparkSession
 from balog.analytics.java import find_java, wrap
 from balog.errors import BalogError, ConfigError, MissingExtraError
 
-__all__ = ["cause", "start"]
-
 _LOG4J = """rootLogger.level = error
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -14,6 +15,7 @@ from balog.analytics.reading.inputs import Inputs, check_options, read_inputs
 from balog.analytics.reading.partitions import partitions, slices
 from balog.analytics.reading.projection import Condition, is_of_type, project
 from balog.analytics.reading.registry_types import typed_events
+from balog.analytics.reading.scan import Query
 from balog.analytics.reading.schemas import DEFAULT
 from balog.analytics.reading.streaming import StreamLimits, check_streaming
 from balog.analytics.reading.worker_errors import OneLineErrors
@@ -22,12 +24,7 @@ from balog.analytics.rollups.worker import RollupQuery
 from balog.errors import ConfigError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from balog.analytics.reading.scan import Query
     from balog.analytics.reading.stream_reader import EventStreamReader
-
-__all__ = ["EventReader", "EventSource"]
 
 
 class EventSource(DataSource):

@@ -10,19 +10,15 @@ import csv
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import msgspec
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from balog.analytics.reporting.formats import printable
 from balog.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-__all__ = ["TABLE_ROWS", "write_parquet", "write_text"]
 
 TABLE_ROWS = 200
 """Rows of a table that are shown without a limit."""

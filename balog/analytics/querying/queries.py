@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from balog.analytics.querying.sql_policy import check
+from balog.analytics.tables import Tables
 from balog.errors import ConfigError
 from balog.suggestions import suggest
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from balog.analytics.tables import Tables
-
-__all__ = ["ask", "explain_failure"]
 
 _MANY = re.compile(r"\s*SHOW\s+(?:TABLES|VIEWS)\b", re.IGNORECASE)
 _ADVICE = re.compile(r"(?:To (?:tolerate|return|bypass)|Use `?try_|If necessary|To continue).*", re.DOTALL)

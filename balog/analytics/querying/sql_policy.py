@@ -19,8 +19,6 @@ from sqlglot.errors import SqlglotError
 from balog.errors import ConfigError
 from balog.suggestions import suggest
 
-__all__ = ["MAX_SQL", "check"]
-
 MAX_SQL = 1 << 20
 """The longest statement, in characters."""
 

@@ -25,8 +25,6 @@ from balog.errors import ConfigError
 from balog.event import MAX_EVENT_BYTES
 from balog.storage import Storage, StorageError
 
-__all__ = ["Arrival", "Arrivals"]
-
 SETTLED = 60.0
 """Seconds after which a last line without a newline counts as whole."""
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.types import DataType, StructType
-
-__all__ = ["arrow_schema", "arrow_type"]
+from pyspark.sql.types import DataType, StructType
 
 # Spark 4.1 always uses UTC; later versions take the time zone as an argument.
 _ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}

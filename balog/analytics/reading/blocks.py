@@ -12,8 +12,6 @@ from balog.analytics.reading.files import Slice
 from balog.analytics.reading.remote import StoragePool
 from balog.event import MAX_EVENT_BYTES
 
-__all__ = ["RAW_LIMIT", "BadLine", "Block", "Damage", "new_buffer", "read_blocks"]
-
 RAW_LIMIT = 64 * 1024
 """Bytes of an invalid line that are kept."""
 

@@ -10,8 +10,6 @@ from typing import BinaryIO
 
 from balog.errors import MissingExtraError
 
-__all__ = ["DamagedError", "decompress", "packing"]
-
 _PIECE = 1024 * 1024
 _COMPRESSED_READ = 128 * 1024
 _ZSTD_READ = 1024  # zstandard can't limit its output, and a kilobyte of zstd decompresses to at most 32 MiB

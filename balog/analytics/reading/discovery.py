@@ -17,8 +17,6 @@ from balog.analytics.reading.remote import StoragePool, is_remote, local_path, w
 from balog.errors import ConfigError
 from balog.storage import StorageError
 
-__all__ = ["ENDINGS", "find_files"]
-
 _FORMS = ".jsonl", ".ndjson", ".json", ".log", ".singer", ".tsv", ".txt"
 ENDINGS = tuple(form + packing for form in _FORMS for packing in ("", ".gz", ".zst", ".bz2"))
 """Suffixes of the files that a folder is searched for. A file that is named directly may have any name."""

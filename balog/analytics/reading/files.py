@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Slice", "SourceFile"]
-
 
 class SourceFile(NamedTuple):
     """A file of a source.

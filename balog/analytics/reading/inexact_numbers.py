@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-__all__ = ["DOUBLE_DIGITS", "exact_payloads", "inexact_lines"]
-
 DOUBLE_DIGITS = 17
 """Decimal digits that identify any double. A number with more digits was not a double."""
 

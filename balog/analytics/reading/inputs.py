@@ -19,8 +19,6 @@ from balog.errors import ConfigError
 from balog.expressions.functions import parse_time
 from balog.suggestions import suggest
 
-__all__ = ["OPTIONS", "Inputs", "absolute", "check_options", "read_inputs", "read_number"]
-
 _WHERE = "format('balog')"
 
 OPTIONS = (

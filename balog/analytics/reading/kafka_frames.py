@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.schemas import DEFAULT
 from balog.errors import ConfigError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
-
-__all__ = ["from_kafka"]
 
 _EVENTS = StructType(
     [StructField("payload_json", StringType()) if field.name == "payload" else field for field in DEFAULT]

@@ -13,8 +13,6 @@ from balog.analytics.reading.remote import StoragePool, is_remote, local_path, s
 from balog.errors import ConfigError
 from balog.singer.batch.dialects import BatchError, read_batch, shown
 
-__all__ = ["MOST_BYTES", "named_files"]
-
 MOST_BYTES = 64 << 20
 """The driver reads a manifest whole; a larger file is read as events."""
 

@@ -14,8 +14,6 @@ import pyarrow as pa
 from balog.analytics.reading.blocks import new_buffer
 from balog.analytics.reading.validation import LONGEST_LINE
 
-__all__ = ["Parser", "borrow_parser"]
-
 
 class Parser:
     """A DuckDB connection and the in-memory file that it parses.

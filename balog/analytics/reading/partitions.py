@@ -8,8 +8,6 @@ from pyspark.sql.datasource import InputPartition
 
 from balog.analytics.reading.files import Slice
 
-__all__ = ["partitions", "slices"]
-
 
 def partitions(tasks: Iterable[Sequence[Slice]]) -> list[InputPartition]:
     """Return a partition for each task, or an empty one if there is no task, because Spark needs one."""

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from balog.analytics.reading.files import Slice, SourceFile
 
-__all__ = ["COMPRESSED", "COMPRESSED_WEIGHT", "Spread", "plan", "plan_slices", "spread"]
-
 COMPRESSED = (".gz", ".zst", ".bz2")
 """Suffixes of compressed files."""
 

@@ -18,18 +18,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
+import pyarrow as pa
 from pyspark.sql import types as t
 
 from balog.analytics.reading.arrow_types import arrow_schema
 from balog.analytics.reading.schemas import DEFAULT
 from balog.errors import ConfigError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["Condition", "Projection", "is_of_type", "project"]
 
 _SCALARS = {
     t.StringType: "VARCHAR",

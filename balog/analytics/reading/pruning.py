@@ -13,8 +13,6 @@ from balog.analytics.reading.remote import StoragePool, is_remote
 from balog.sinks.store_part import MANIFESTS, Manifest
 from balog.storage import StorageError
 
-__all__ = ["Pruner"]
-
 _DAY = re.compile(r"(.*)/date=(\d{4}-\d\d-\d\d)/(?:.*/)?([^/.]+)[^/]*")
 _MOST_MANIFESTS = 5000
 _MOST_REMOTE_MANIFESTS = 200  # each one is a request

@@ -20,8 +20,6 @@ from balog.registry.json_schema import decode_schema
 from balog.registry.names import is_type
 from balog.storage import is_url
 
-__all__ = ["find_schema", "payload_type", "spark_type", "typed_events"]
-
 _SCALARS: dict[str, t.DataType] = {
     "string": t.StringType(),
     "bigint": t.LongType(),

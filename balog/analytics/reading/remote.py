@@ -16,8 +16,6 @@ from balog.errors import ConfigError
 from balog.storage import StorageError, open_storage
 from balog.storage.remote import RemoteStorage
 
-__all__ = ["StoragePool", "is_remote", "is_secret", "local_path", "store_of", "store_options", "with_retries"]
-
 T = TypeVar("T")
 
 TRIES = 6

@@ -26,8 +26,6 @@ from balog.analytics.reading.validation import NormalizedLines, count_events, no
 from balog.analytics.reading.variant import encode
 from balog.errors import EventError
 
-__all__ = ["EventQuery", "Query", "check_years", "scan", "scan_messages"]
-
 _DETECTED = FormOptions()
 _REFUSALS = (duckdb.Error, msgspec.DecodeError, RecursionError, ValueError)
 _PARSER_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.InterruptException)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pyspark.sql import types as t
 
-__all__ = ["DEFAULT", "QUARANTINE", "struct"]
-
 _STRING, _LONG, _TIMESTAMP = t.StringType(), t.LongType(), t.TimestampType()
 
 

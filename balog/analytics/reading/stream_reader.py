@@ -6,8 +6,9 @@ Older versions do not pass the start of a batch to the reader.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -22,11 +23,6 @@ from balog.analytics.reading.inputs import Inputs
 from balog.analytics.reading.partitions import partitions
 from balog.analytics.reading.streaming import Offset, StreamLimits, StreamPlanner
 from balog.analytics.reading.worker_errors import OneLineErrors
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["EventStreamReader"]
 
 
 class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -19,8 +19,6 @@ from balog.analytics.reading.topics import Bounds, bounds, split_bounds
 from balog.errors import ConfigError
 from balog.storage import open_storage
 
-__all__ = ["Offset", "StreamLimits", "StreamPlanner", "check_streaming"]
-
 
 class Offset(Struct, frozen=True, omit_defaults=True):
     """The offset that Spark keeps in the checkpoint.

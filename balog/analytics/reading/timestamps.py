@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column
 from pyspark.sql import functions as f
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-__all__ = ["literal"]
 
 
 def literal(moment: datetime) -> Column:

@@ -22,7 +22,6 @@ from balog.topics import local_folder, open_topics
 if TYPE_CHECKING:
     from balog.topics.kafka import KafkaTopic
 
-__all__ = ["Bounds", "bounds", "is_topic", "read_topic", "split_bounds"]
 
 Bounds = dict[str, tuple[int, int]]
 """By partition (a local topic has one, ""): the number of the first message, and the number after the last."""

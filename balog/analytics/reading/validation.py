@@ -23,8 +23,6 @@ from balog.duplicate_keys import has_duplicate_key
 from balog.errors import EventError
 from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, MAX_ID_LENGTH, Level, check_id, check_keys
 
-__all__ = ["LONGEST_LINE", "NormalizedLines", "count_events", "normalize", "normalize_line"]
-
 _Channel = Annotated[str, Meta(min_length=1, max_length=1000)]
 _Timestamp = Annotated[datetime, Meta(tz=True)]
 LONGEST_LINE = 1024 * 1024

@@ -13,8 +13,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["encode"]
-
 _NULL, _TRUE, _FALSE = b"\x00", b"\x04", b"\x08"
 _LONG_STRING, _DOUBLE, _DECIMAL16 = 16 << 2, 7 << 2, 10 << 2
 _INTEGERS = ((1 << 7, struct.Struct("<Bb"), 3 << 2), (1 << 15, struct.Struct("<Bh"), 4 << 2),

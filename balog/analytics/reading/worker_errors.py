@@ -8,8 +8,6 @@ from contextlib import ContextDecorator
 
 from balog.errors import BalogError
 
-__all__ = ["OneLineErrors"]
-
 _HIDE = "SPARK_HIDE_TRACEBACK"
 
 

@@ -28,8 +28,6 @@ from balog.analytics.reporting.model import (
 from balog.analytics.reporting.queries import RECORDS, REQUESTS, WAITS, Rows
 from balog.analytics.reporting.time_ranges import TimeRanges, step_of
 
-__all__ = ["Slow", "assemble", "slowed"]
-
 _MOST_FINDINGS = 5  # of a kind
 
 Row = Mapping[str, Any]

@@ -15,8 +15,6 @@ from balog.analytics.reporting.formats import count, minute, printable
 from balog.analytics.reporting.model import Report, RunStats
 from balog.analytics.reporting.periods import later
 
-__all__ = ["Chart", "draw", "outside_in_words", "runs_shown"]
-
 _LEVELS = {
     "DEBUG": "var(--debug)",
     "INFO": "var(--info)",

@@ -15,18 +15,6 @@ from typing import Any
 from balog.analytics.reporting.formats import count, seconds, span
 from balog.analytics.reporting.model import HealthStat
 
-__all__ = [
-    "FEW",
-    "SLOWER",
-    "change_in_words",
-    "counted",
-    "is_more",
-    "is_slower",
-    "since_when",
-    "slower_in_words",
-    "timed",
-]
-
 FEW = 20
 """The number of values that a percentile needs for a comparison."""
 

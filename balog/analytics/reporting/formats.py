@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
-__all__ = ["amount", "count", "length", "minute", "printable", "seconds", "size", "span", "when"]
-
 _NOTHING = "–"
 
 

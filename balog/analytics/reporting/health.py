@@ -9,8 +9,6 @@ from balog.analytics.reporting.formats import amount, count, length, minute, sec
 from balog.analytics.reporting.model import HealthStat, Report
 from balog.analytics.reporting.periods import HOUR, Period
 
-__all__ = ["Tile", "health_in_words", "period_in_words", "tile_of"]
-
 
 class Tile(NamedTuple):
     """A stat as the page shows it.

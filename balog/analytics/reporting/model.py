@@ -12,27 +12,6 @@ from msgspec import Struct
 
 from balog.analytics.reporting.periods import Comparison, Period
 
-__all__ = [
-    "MOST_ROWS",
-    "VERSION",
-    "BadLines",
-    "ChannelStats",
-    "Failure",
-    "FailureExample",
-    "HealthFinding",
-    "HealthStat",
-    "MetricStats",
-    "Outside",
-    "Report",
-    "RequestStats",
-    "RunStats",
-    "RunStreamStats",
-    "StageWaits",
-    "StreamSummary",
-    "Throughput",
-    "encode",
-]
-
 VERSION = "1.0.0"
 MOST_ROWS = 10_000
 """The longest list, so that neither the driver's memory nor the document grows with the archive."""

@@ -21,7 +21,6 @@ from balog.analytics.rollups.sketches import RANK_ERROR, K
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["MOST_FAILURES", "MOST_ROWS_SHOWN", "MOST_RUNS", "make_page"]
 
 MOST_RUNS = 200
 MOST_FAILURES = 100

@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from balog.errors import ConfigError
 
-__all__ = ["Comparison", "Period", "compare", "later", "length", "moment", "whole_hours"]
-
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
@@ -30,14 +31,8 @@ from balog.analytics.reporting.time_ranges import (
     within,
 )
 from balog.analytics.rollups.aggregates import error_events, merge_quarantine
+from balog.analytics.rollups.frames import Rollups
 from balog.analytics.rollups.sketches import merged_sketch, quantiles
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    from balog.analytics.rollups.frames import Rollups
-
-__all__ = ["RECORDS", "REQUESTS", "WAITS", "Rows", "ask", "axes", "bounds", "hourly"]
 
 REQUESTS = "http_request_duration"
 RECORDS = "record_count"

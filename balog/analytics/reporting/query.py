@@ -10,8 +10,6 @@ from balog.analytics.reporting.periods import DAY, EPOCH, HOUR, length, moment, 
 from balog.errors import ConfigError
 from balog.expressions import Expression
 
-__all__ = ["ReportQuery", "channel_pattern", "parse_query"]
-
 _RELATIVE = re.compile(r"\s*\d+\s*[mhdwMHDW]\s*")
 
 

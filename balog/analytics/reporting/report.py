@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from balog.analytics import rollups as rolling
@@ -20,16 +21,9 @@ from balog.analytics.reporting.periods import Period, compare
 from balog.analytics.reporting.queries import Bounds, ask, axes, bounds, hourly
 from balog.analytics.reporting.query import ReportQuery, channel_pattern
 from balog.analytics.reporting.time_ranges import TimeRanges
+from balog.analytics.rollups import Rollups
 from balog.analytics.rollups.schemas import COPIES
-from balog.analytics.tables import is_tables, open_tables
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from balog.analytics.rollups import Rollups
-    from balog.analytics.tables import Tables
-
-__all__ = ["empty_report", "make_report", "report_of"]
+from balog.analytics.tables import Tables, is_tables, open_tables
 
 _COLUMNS = """id string, channel string, timestamp timestamp, level string, schema string, composition boolean,
   context map<string,string>, cls_type string, payload_json string"""

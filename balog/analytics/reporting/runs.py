@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from balog.analytics.reporting.model import MOST_ROWS
 from balog.analytics.reporting.time_ranges import TimeRanges, read, spans_of, within
 from balog.analytics.rollups.aggregates import merge_runs, run_outcome, run_seconds
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    from balog.analytics.rollups.frames import Rollups
-
-__all__ = ["latest_runs", "outcomes", "run_streams"]
+from balog.analytics.rollups.frames import Rollups
 
 _LONGEST = 1e8  # the longest plausible duration of a run in seconds, three years
 

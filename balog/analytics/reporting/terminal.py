@@ -17,8 +17,6 @@ from balog.analytics.reporting.formats import amount, count, minute, printable, 
 from balog.analytics.reporting.health import health_in_words
 from balog.analytics.reporting.model import Report
 
-__all__ = ["MOST_ROWS_PRINTED", "print_tables"]
-
 MOST_ROWS_PRINTED = 20
 """Rows of each table that are printed; the page and ``--json`` have more."""
 

@@ -11,8 +11,6 @@ from pyspark.sql import functions as f
 from balog.analytics.reading.timestamps import literal
 from balog.analytics.reporting.periods import DAY, HOUR, Comparison, Period
 
-__all__ = ["SHORT", "TimeRanges", "axis_period", "by_step", "finite", "ranks", "read", "spans_of", "step_of", "within"]
-
 _STEPS = ((timedelta(days=8), "hour", HOUR), (timedelta(days=200), "day", 24 * HOUR),
           (timedelta(days=1400), "week", 168 * HOUR))  # fmt: skip
 _MOST = 1e300

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from balog.analytics.reading.timestamps import literal
 from balog.analytics.rollups.fingerprints import ERROR_LEVELS
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-__all__ = ["error_events", "hours_between", "merge_quarantine", "merge_runs", "run_outcome", "run_seconds"]
 
 
 def hours_between(frame: DataFrame, since: datetime | None, until: datetime | None) -> DataFrame:

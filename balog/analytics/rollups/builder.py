@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.window import Window
@@ -13,12 +15,6 @@ from pyspark.sql.window import Window
 from balog.analytics.reading.schemas import QUARANTINE
 from balog.analytics.rollups.schemas import IDS, ROLLUP
 from balog.errors import ConfigError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-__all__ = ["from_events", "from_files"]
 
 _READ = (
     "id string, channel string, timestamp timestamp, level string, context struct<application string, run_id string>, "

@@ -24,8 +24,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-__all__ = ["ERROR_LEVELS", "ERROR_PAYLOAD", "LONGEST_MESSAGE", "ErrorFingerprint", "failure", "masked"]
-
 LONGEST_MESSAGE = 300
 """Characters of a masked message, and of an example's message."""
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql import types as t
 
 from balog.analytics.rollups.aggregates import merge_quarantine
 from balog.analytics.rollups.schemas import ERRORS, EVENTS, METRICS, RUNS
 from balog.analytics.rollups.sketches import merged_sketch
 from balog.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql import types as t
-
-__all__ = ["Rollups", "merge", "split"]
 
 
 class Rollups(NamedTuple):

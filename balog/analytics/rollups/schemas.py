@@ -10,20 +10,6 @@ from pyspark.sql import types as t
 from balog.analytics.reading.schemas import QUARANTINE as BAD_LINE
 from balog.analytics.reading.schemas import struct
 
-__all__ = [
-    "COPIES",
-    "ERRORS",
-    "EVENTS",
-    "EXAMPLE",
-    "IDS",
-    "LONGEST_KEY",
-    "METRICS",
-    "QUARANTINE",
-    "ROLLUP",
-    "RUN",
-    "RUNS",
-]
-
 LONGEST_KEY = 1000
 """Characters of a key: a channel, an application, a run's id, a metric's name, a tag's value."""
 

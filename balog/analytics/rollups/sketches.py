@@ -11,17 +11,12 @@ less than ``RANK_ERROR`` of all values, with 99 % confidence.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+import numpy as np
+from pyspark.sql import Column
 from pyspark.sql import functions as f
 
 from balog.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from pyspark.sql import Column
-
-__all__ = ["PERCENTILES", "RANK_ERROR", "K", "merged_sketch", "quantiles", "sketched"]
 
 K = 1000
 """The sketch's size parameter: it keeps at most about 3 × K values of 8 bytes, and all values up to ``K``."""

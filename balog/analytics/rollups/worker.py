@@ -24,8 +24,6 @@ from balog.analytics.rollups.fingerprints import ERROR_LEVELS, ERROR_PAYLOAD, fa
 from balog.analytics.rollups.schemas import COPIES, IDS, LONGEST_KEY, ROLLUP
 from balog.analytics.rollups.sketches import sketched
 
-__all__ = ["RollupQuery", "count_copies", "roll_batches"]
-
 _HOUR = 3_600_000_000
 _YEAR_1 = 62_135_596_800_000_000  # microseconds from there to 1970, in whole hours; // would round earlier times up
 _BUCKET_BITS = 6  # ids are compared in one task of Spark if the first bits of their hashes are equal

@@ -6,10 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
@@ -38,11 +39,6 @@ from balog.analytics.tables.staging import (
 )
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TablePart, TableStore, is_own, read_files, table_name
 from balog.analytics.tables.write_errors import report_errors
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["MOST_TYPES", "BuiltBatch", "build", "gather", "grow", "in_workers", "stage_frame"]
 
 MOST_TYPES = 300
 """Payload types with a table of their own, those with the most events. Other events are only in ``events``."""

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
     from balog.analytics.tables.evolution import ColumnChange
 
-__all__ = [
-    "CatalogLocation",
-    "alter",
-    "columns_of",
-    "parse_location",
-    "quoted",
-    "session_settings",
-    "state_folder",
-    "text",
-]
 
 _NAME = re.compile(r"\w+")
 

@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from balog.analytics.rollups.frames import Rollups, merge
 from balog.analytics.rollups.schemas import ERRORS, EVENTS, METRICS, QUARANTINE, RUNS
+from balog.analytics.tables.log import TableFile
 from balog.analytics.tables.staging import FILES, BatchStage, DayFiles, decode_files, encode_files
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TableError
 from balog.analytics.tables.write_errors import report_errors
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from balog.analytics.tables.log import TableFile
-
-__all__ = ["COLUMNS", "SMALL", "compacted", "merged_rollups", "small_files"]
 
 SMALL = 64 * 1024 * 1024
 """Files below this size, in bytes, are small. A day with several small files is compacted."""

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
@@ -24,11 +24,6 @@ from balog.analytics.reading.timestamps import literal
 from balog.analytics.tables.staging import BAD, EVENTS, FILES, BatchStage, decode_files, encode_files, rewrite_without
 from balog.analytics.tables.store import StagedFile, TablePart, TableStore, read_files
 from balog.analytics.tables.write_errors import report_errors
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["WINDOW", "new_events", "new_quarantine", "spans"]
 
 WINDOW = timedelta(hours=1)
 """Events with the same id are duplicates if their timestamps differ by no more; usually they are equal."""

@@ -7,20 +7,15 @@ and the session's settings need its extension and catalog.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from balog.analytics.tables.catalogs import columns_of, parse_location, quoted, state_folder, text
 from balog.analytics.tables.lake import LakeStore, load_catalog
 from balog.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["DeltaStore", "open_store"]
 
 
 def open_store(spark: SparkSession, location: str) -> DeltaStore:

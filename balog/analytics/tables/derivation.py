@@ -25,7 +25,6 @@ from balog.analytics.tables.verification import difference
 if TYPE_CHECKING:
     from balog.analytics.tables.store import StagedFile
 
-__all__ = ["ROLLED", "Derivation", "DerivationTask", "PayloadTable", "share_files"]
 
 ROLLED = "-rollup"
 """The folder below a batch's folder for rollup rows, from which the tables of rollups are built."""

@@ -24,19 +24,6 @@ from typing import NamedTuple
 
 from pyspark.sql import types as t
 
-__all__ = [
-    "DEEPEST",
-    "FACILITY",
-    "MOST_COLUMNS",
-    "RECOVERED",
-    "ColumnChange",
-    "SchemaChange",
-    "field_of",
-    "merge",
-    "payload_fields",
-    "steps",
-]
-
 FACILITY = t.StructType([
     t.StructField("id", t.StringType()),
     t.StructField("timestamp", t.TimestampType()),

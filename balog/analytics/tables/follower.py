@@ -25,7 +25,6 @@ from balog.errors import BalogError, ConfigError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["EVERY", "follow"]
 
 EVERY = timedelta(seconds=5)
 """The interval between batches, unless a batch takes longer."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
 from balog.analytics.sessions import cause
@@ -21,11 +21,6 @@ from balog.analytics.tables.log import Commit
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.store import TableError
 from balog.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["HiveStore", "open_store"]
 
 _TOGETHER = 500  # partitions to add or drop in one statement
 

@@ -7,19 +7,14 @@ the session's settings need its extensions and the catalog (``spark.sql.catalog.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from balog.analytics.tables.catalogs import columns_of, parse_location, quoted, state_folder, text
 from balog.analytics.tables.lake import LakeStore, load_catalog
 from balog.analytics.tables.log import TableCommit, read_columns
 from balog.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["IcebergStore", "open_store"]
 
 _PACKAGE = "iceberg-spark-runtime"
 

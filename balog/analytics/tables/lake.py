@@ -15,9 +15,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import date, datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
@@ -27,11 +27,6 @@ from balog.analytics.tables.evolution import steps
 from balog.analytics.tables.log import Commit, TableCommit, read_columns
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TableBatch, TableError, TablePart
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["LakeStore", "load_catalog"]
 
 
 class LakeStore(ParquetStore, ABC):

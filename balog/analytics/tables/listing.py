@@ -11,8 +11,6 @@ from balog.analytics.reading.inputs import Inputs
 from balog.analytics.reading.planning import COMPRESSED, COMPRESSED_WEIGHT
 from balog.analytics.tables.store import LoadedSource, LoadHistory
 
-__all__ = ["BATCH_BYTES", "Listing", "SourceBatch", "list_sources"]
-
 BATCH_BYTES = 2 * 1024**3
 """The approximate size of a batch, in decompressed bytes of events; a single file may be larger."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from balog.analytics.reading.files import SourceFile
 
-__all__ = ["LoadOptions", "LoadSummary", "listed", "load", "reader_of", "stage_of"]
-
 
 @dataclass(frozen=True)
 class LoadOptions:

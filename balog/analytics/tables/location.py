@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from balog.analytics.tables.store import TableStore
 
-__all__ = ["CATALOGS", "check_location", "is_tables", "open_store"]
 
 CATALOGS = ("hive:", "iceberg:", "delta:")
 """Prefixes of locations in a catalog; ``balog.analytics.tables.<catalog>.open_store(spark, location)`` opens one."""

@@ -23,17 +23,6 @@ from balog.storage.local_files import create_file, sync_folder
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "Commit",
-    "CommitLog",
-    "LogState",
-    "TableCommit",
-    "TableFile",
-    "TableState",
-    "folder_of",
-    "has_log",
-    "read_columns",
-]
 
 FOLDER = "_balog"
 _Entry = TypeVar("_Entry")

@@ -15,8 +15,6 @@ from balog.analytics.tables.log import read_columns
 from balog.analytics.tables.shapes import PayloadShape, ShapeObserver, from_registry
 from balog.analytics.tables.store import table_name
 
-__all__ = ["Shapes", "first_schema"]
-
 _MOST_TYPES = 1000  # types that one worker observes, those with the most events
 _MOST_COUNTED = 20_000  # types that one worker counts
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from balog.analytics.tables.log import (
@@ -29,11 +29,6 @@ from balog.analytics.tables.log import (
 )
 from balog.analytics.tables.store import LoadHistory, StagedFile, TableBatch, TableError, TablePart, read_files
 from balog.storage.local_files import lock, sync_folder
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["ParquetStore"]
 
 
 class ParquetStore:

@@ -25,19 +25,6 @@ from pyspark.sql import types as t
 from balog.analytics.reading.inexact_numbers import DOUBLE_DIGITS
 from balog.analytics.tables.evolution import field_of
 
-__all__ = [
-    "EXACT",
-    "TIMESTAMP",
-    "WHOLE",
-    "Inexact",
-    "assign_values",
-    "columns_by_field",
-    "is_empty",
-    "number_of",
-    "raw_number",
-    "read_number",
-]
-
 EXACT = 1 << 53
 """Whole numbers up to this one are exact in a double."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from balog.analytics.reading.files import Slice
     from balog.analytics.reading.inputs import Inputs
 
-__all__ = ["position_of"]
-
 
 class _Header(msgspec.Struct):
     id: str

@@ -13,8 +13,6 @@ from balog.analytics.tables.store import TableStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LoadPreview", "plan"]
-
 
 class LoadPreview(NamedTuple):
     """What a load would read, in how many commits, and a message for each change of a table.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from balog.analytics.rollups import Rollups
 
-__all__ = ["Tables", "open_tables"]
-
 
 class Tables:
     """Tables as frames; open them with ``open_tables``."""

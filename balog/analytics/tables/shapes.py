@@ -24,8 +24,6 @@ from balog.analytics.tables.evolution import DEEPEST, MOST_COLUMNS, merge
 from balog.analytics.tables.placement import Inexact, is_empty, number_of
 from balog.analytics.tables.typed_columns import Columns
 
-__all__ = ["PayloadShape", "ShapeObserver", "from_registry"]
-
 _SCALARS = {
     "double": t.DoubleType(),
     "bigint": t.LongType(),

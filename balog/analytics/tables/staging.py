@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -24,28 +24,6 @@ from balog.analytics.tables.observation import Shapes
 from balog.analytics.tables.store import RowError, StagedFile, TableError
 from balog.analytics.tables.verification import VerifySample
 from balog.storage.local_files import sync
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = [
-    "BAD",
-    "EVENTS",
-    "FILES",
-    "FUTURE",
-    "OLD",
-    "READ",
-    "ROW_FAILED",
-    "SHAPE",
-    "TIMELESS",
-    "UNSEEN",
-    "WRITE_FAILED",
-    "BatchStage",
-    "DayFiles",
-    "decode_files",
-    "encode_files",
-    "rewrite_without",
-]
 
 _STRING, _LONG = t.StringType(), t.LongType()
 

@@ -21,20 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "ROLLUPS",
-    "LoadHistory",
-    "LoadedSource",
-    "RowError",
-    "StagedFile",
-    "TableBatch",
-    "TableError",
-    "TablePart",
-    "TableStore",
-    "is_own",
-    "read_files",
-    "table_name",
-]
 
 ROLLUPS = {
     "events": "rollup_events",

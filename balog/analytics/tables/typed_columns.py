@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal, Union
 
 import msgspec
+import pyarrow as pa
 from msgspec import Meta
 from pyspark.sql import types as t
 
@@ -28,11 +29,6 @@ from balog.analytics.tables.placement import (
     raw_number,
     read_number,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["Columns"]
 
 _TOGETHER = 256
 """Payloads to decode in one call; if one does not fit, all of them are decoded one by one."""

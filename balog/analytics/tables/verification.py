@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import types as t
 
-__all__ = ["VerifySample", "difference"]
-
 _RECOVERED = "payload_recovered"
 _FACILITY = ("id", "timestamp", "channel", "level", "run_id", "application", _RECOVERED)
 _DOUBLE_DIGITS = 17

@@ -19,7 +19,6 @@ from balog.analytics.tables.store import RowError, StagedFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["report_errors"]
 
 _REASONS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS}
 _P = ParamSpec("_P")

@@ -19,8 +19,6 @@ from balog.event import MAX_EVENT_BYTES
 from balog.storage import StorageError
 from balog.topics.archives import day_of, derive_id
 
-__all__ = ["TIMELESS_ID", "EventLines", "FormConverter", "LineConverter", "Origin", "pieces"]
-
 TIMELESS_ID = "LG0000"
 """Prefix of the ids of events whose lines have no time.
 

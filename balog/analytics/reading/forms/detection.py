@@ -11,8 +11,6 @@ from msgspec import Raw
 from balog.singer.dialects import read_line
 from balog.singer.log_json import LEVEL_KEYS
 
-__all__ = ["HEAD", "can_split", "detect"]
-
 HEAD = 64 * 1024
 """Bytes of a file, decompressed, for the detection."""
 

@@ -12,8 +12,6 @@ from msgspec import Raw
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, oversized
 from balog.event import MAX_EVENT_BYTES
 
-__all__ = ["EARLY", "DocumentMessage", "DocumentReader"]
-
 EARLY = "the document ends early"
 
 _value = msgspec.json.Decoder(Raw).decode

@@ -13,8 +13,6 @@ from balog.errors import EventError
 from balog.event import FACILITY_VERSION, Level
 from balog.topics.archives import read_time
 
-__all__ = ["read_local_time", "time_of", "write_line", "write_time"]
-
 
 class _Header(Struct):
     id: str

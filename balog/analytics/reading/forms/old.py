@@ -13,8 +13,6 @@ from balog.analytics.reading.forms.base import EventLines, LineConverter
 from balog.analytics.reading.forms.event_lines import read_local_time, write_time
 from balog.errors import EventError
 
-__all__ = ["OldConverter"]
-
 
 class _Object(Struct, frozen=True, gc=False):
     """Any JSON object."""

@@ -9,8 +9,6 @@ from zoneinfo import ZoneInfo
 
 from balog.errors import ConfigError
 
-__all__ = ["FORMS", "FormOptions"]
-
 FORMS = ("auto", "events", "sqs", "old", "singer", "stderr")
 """The values of the option ``form``; see ``docs/reading.md``."""
 

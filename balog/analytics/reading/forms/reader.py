@@ -16,8 +16,6 @@ from balog.analytics.reading.forms.sqs import SqsConverter
 from balog.analytics.reading.forms.stderr import StderrConverter
 from balog.analytics.reading.remote import StoragePool
 
-__all__ = ["read_parts"]
-
 _DETECTED = FormOptions()
 _CONVERTERS: dict[str, type[FormConverter]] = {
     "sqs": SqsConverter,

@@ -17,8 +17,6 @@ from balog.errors import EventError
 from balog.event import MAX_CHANNEL_LENGTH
 from balog.singer.messages import LogMessage, parse_log, to_event
 
-__all__ = ["SingerConverter", "is_message"]
-
 
 class _Type(Struct, gc=False):
     type: str

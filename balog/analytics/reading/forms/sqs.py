@@ -14,8 +14,6 @@ from balog.analytics.reading.forms.documents import EARLY, DocumentMessage, Docu
 from balog.errors import split_refusal
 from balog.topics.sqs.codec import claim_size, decode_body, unwrap
 
-__all__ = ["SqsConverter"]
-
 _Attributes = dict[str, dict[str, Any]]
 
 

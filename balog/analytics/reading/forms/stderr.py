@@ -12,8 +12,6 @@ from balog.errors import EventError
 from balog.singer.dialects import LogLine
 from balog.singer.stderr import RecordAssembler, channel_of, payload_of
 
-__all__ = ["StderrConverter"]
-
 _Mark = tuple[int, bytes]
 
 
