@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["events", "micro", "pytest_addoption", "tap_report", "topics"]
 
 
+pytest.register_assert_rewrite("balog.testing.contracts")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what ``micro`` reads from pytest's configuration."""
     parser.addini("balog_registry", "Folder or URL of the schemas that the fixture micro holds events against.")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from balog.consumers.ledger import DEFAULT_WINDOW, LedgerEntry
 from balog.consumers.ledgers import MemoryLedger, NoLedger, SqliteLedger, default_ledger, open_ledger
 from balog.errors import ConfigError, TopicError
+from balog.testing.contracts import DurableLedgerContract, LedgerContract, OpenLedger
 from balog.topics.local import LocalTopics
-from tests.contracts.ledger_contract import LastingLedgerContract, LedgerContract, OpenLedger
 
 
 class Clock:
@@ -30,7 +30,7 @@ def clock() -> Clock:
     return Clock()
 
 
-class TestSqliteLedger(LastingLedgerContract):
+class TestSqliteLedger(DurableLedgerContract):
     @pytest.fixture
     def open_ledger(self, tmp_path: Path) -> OpenLedger:
         return lambda window=DEFAULT_WINDOW: SqliteLedger(tmp_path / "folder" / "ledger.sqlite", window)

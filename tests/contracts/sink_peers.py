@@ -1,11 +1,11 @@
-"""The other side of each sink, for the suite in ``test_sinks.py``. A sink joins by adding its ``Peer`` to ``PEERS``."""
+"""The peer of each sink, for the contract suite in ``test_sinks.py``: every sink has one in ``PEERS``."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from balog.sinks import (
     PagerDutySinkConfig,
     PrometheusSinkConfig,
     ServiceSinkConfig,
-    SinkConfig,
     StatsdSinkConfig,
     StoreSinkConfig,
     TopicSinkConfig,
@@ -34,6 +33,7 @@ from balog.sinks import (
     YTsaurusSinkConfig,
 )
 from balog.sinks.prometheus import Pushgateway
+from balog.testing.contracts.sinks import SECRET, SECRET_NAME, SinkPeer
 from balog.topics import open_topics
 from tests.stand_ins.clickhouse import ClickHouseStandIn
 from tests.stand_ins.datadog import Datadog
@@ -44,62 +44,21 @@ from tests.stand_ins.pagerduty import PagerDuty
 from tests.stand_ins.service import ServiceStandIn
 from tests.stand_ins.ytsaurus import YTsaurusStandIn
 
-__all__ = ["PEERS", "SECRET", "SECRET_NAME", "HttpPeer", "Peer"]
-
-SECRET_NAME = "BALOG_TEST_SECRET"
-"""The environment variable with the secret; a config that can have one has ``Secret(env=SECRET_NAME)``."""
-
-SECRET = "whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
+__all__ = ["PEERS", "HttpPeer", "Peer"]
 
 
-class Peer:
-    """Where a sink writes to, and a look at what arrived there.
+class Peer(SinkPeer):
+    """Other side of a sink in a folder.
 
     Attributes:
-        config: the sink's, made by the subclass.
-        place: what an error must name when the other side is not there.
-        refuses: whether the other side can refuse an event for good; then ``refuse`` makes it do so.
-        has_secret: whether the config has ``Secret(env=SECRET_NAME)`` somewhere.
+        refuses: as the contract's; so is ``has_secret``.
     """
 
-    config: SinkConfig
-    place: str
     refuses = False
     has_secret = False
 
     def __init__(self, root: Path) -> None:
         self.root = root
-
-    def event(self, number: int, **changes: Any) -> Event:
-        """Make an event that the sink has something to write of; each number another one."""
-        return Event.new("a.b", {"cls_type": "x", "n": number}, **changes)
-
-    def expected(self, batch: Sequence[Delivery]) -> Mapping[str, Any]:
-        """Say what has to arrive for a batch, by the event's id or what else there is of it on the other side."""
-        return {event.header.id: body for event, body in batch}
-
-    def arrived(self) -> Mapping[str, Any]:
-        """Give all that arrived, in the form of ``expected``; something that arrived twice must show."""
-        raise NotImplementedError
-
-    def traces(self) -> Sequence[object]:
-        """Give whatever is there at all: files, requests, datagrams."""
-        raise NotImplementedError
-
-    def fail(self) -> None:
-        """Make the other side go away."""
-        raise NotImplementedError
-
-    def mend(self) -> None:
-        """Bring it back."""
-        raise NotImplementedError
-
-    def refuse(self, event: Event) -> None:
-        """Make the other side refuse this event, whenever it comes, and take all others."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """End what was started."""
 
 
 class FolderPeer(Peer):

@@ -17,10 +17,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from balog.errors import TopicError
 from balog.event import Event, encode
+from balog.testing.contracts.topic_fixtures import eventually
 from balog.topics import Message, Received, Topic, Topics, open_topics
 from balog.topics.kafka.dead_letters import DeadLetters
 from balog.topics.kafka.partition import FetchedMessage
-from tests.contracts.topic_contract import eventually
 from tests.services.servers.kafka import KafkaServer
 
 pytestmark = pytest.mark.service

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import pytest
 
+from balog.testing.contracts import TopicContract
+from balog.testing.contracts.topic_fixtures import ids, messages, take
 from balog.topics import Topic
-from tests.contracts.topic_contract import TopicContract, ids, messages, take
 from tests.services.servers.kafka import KafkaServer
 
 pytestmark = pytest.mark.service
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.service
 
 class TestKafkaTopicOfOnePartitionKeepsTheContract(TopicContract):
     keeps_ids: ClassVar[bool] = False
-    idle: ClassVar[float] = 1.0
+    idle_wait: ClassVar[float] = 1.0
 
     @pytest.fixture
     def url(self, kafka: KafkaServer) -> str:
@@ -25,7 +26,7 @@ class TestKafkaTopicOfOnePartitionKeepsTheContract(TopicContract):
 class TestKafkaTopicOfThreePartitionsKeepsTheContract(TopicContract):
     keeps_ids: ClassVar[bool] = False
     keeps_order: ClassVar[bool] = False
-    idle: ClassVar[float] = 1.0
+    idle_wait: ClassVar[float] = 1.0
     survives_fork: ClassVar[bool] = False  # it does, see below: the contract's test wants one order of all messages
 
     @pytest.fixture

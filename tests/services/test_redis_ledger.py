@@ -14,9 +14,9 @@ from balog.consumers.ledger import DEFAULT_WINDOW, Ledger, LedgerEntry
 from balog.consumers.ledgers import open_ledger as open_url
 from balog.errors import TopicError
 from balog.event import Event, encode
+from balog.testing.contracts import DurableLedgerContract, OpenLedger
 from balog.topics import Message
 from balog.topics.local import LocalTopics
-from tests.contracts.ledger_contract import LastingLedgerContract, OpenLedger
 from tests.services.servers.redis import PASSWORD, RedisServer, running_redis
 
 pytestmark = pytest.mark.service
@@ -52,7 +52,7 @@ def client(shared: RedisServer):
         yield client
 
 
-class TestRedisLedger(LastingLedgerContract):
+class TestRedisLedger(DurableLedgerContract):
     @pytest.fixture
     def open_ledger(self, url: str, client: object) -> Iterator[OpenLedger]:
         opened = []

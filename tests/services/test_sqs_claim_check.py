@@ -13,10 +13,10 @@ from balog.consumers import Consumer, ConsumerHub
 from balog.consumers.sqs import SQSEngine
 from balog.errors import TopicError
 from balog.event import Event, encode
+from balog.testing.contracts.topic_fixtures import ids, take
 from balog.topics import Message, Topic, Topics, open_topics
 from balog.topics.sqs import SqsTopic, account
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES
-from tests.contracts.topic_contract import ids, take
 from tests.services.servers.elasticmq import SqsServer, bare_client
 from tests.services.servers.s3 import KEY, SECRET, S3Server, running_s3
 

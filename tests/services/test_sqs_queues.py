@@ -15,9 +15,9 @@ from balog.consumers import Consumer, ConsumerHub
 from balog.consumers.sqs import SQSEngine
 from balog.errors import TopicError
 from balog.event import Event, encode
+from balog.testing.contracts.topic_fixtures import eventually, ids, messages, take
 from balog.topics import Message, Topic, Topics, open_topics
 from balog.topics.sqs import SqsTopic
-from tests.contracts.topic_contract import eventually, ids, messages, take
 from tests.services.servers.elasticmq import SqsServer, running_sqs
 from tests.services.servers.moto import running_moto
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.contracts.topic_contract import TopicContract
+from balog.testing.contracts import TopicContract
 from tests.services.servers.elasticmq import SqsServer, is_at_hand, set_credentials
 from tests.services.servers.moto import running_moto
 
@@ -35,12 +35,12 @@ class SqsContract(TopicContract):
     counts_attempts: ClassVar[bool] = False
     lease: ClassVar[float] = 1.0
     delay: ClassVar[float] = 1.0
-    large: ClassVar[int] = 150_000
-    many: ClassVar[int] = 100
+    large_body: ClassVar[int] = 150_000
+    shared_messages: ClassVar[int] = 100
     longest_name: ClassVar[int] = 80
-    name_ends: ClassVar[tuple[str, ...]] = ("", "_x", "-X0")
-    tells_apart: ClassVar[bool] = False
-    seeks: ClassVar[bool] = False
+    name_suffixes: ClassVar[tuple[str, ...]] = ("", "_x", "-X0")
+    counts_exactly: ClassVar[bool] = False
+    can_seek: ClassVar[bool] = False
 
     @pytest.fixture
     def url(self, server: SqsServer) -> str:
@@ -55,12 +55,12 @@ class TestFifo(SqsContract):
     """All that has no key is one group here, and a message in hand holds up those behind it in its group."""
 
     longest_name: ClassVar[int] = 75  # and .fifo
-    name_ends: ClassVar[tuple[str, ...]] = (".fifo", "_x.fifo", "-X0.fifo")
-    tells_stale: ClassVar[bool] = False  # ElasticMQ takes any receipt of a message; what AWS does is below
+    name_suffixes: ClassVar[tuple[str, ...]] = (".fifo", "_x.fifo", "-X0.fifo")
+    detects_stale_receipts: ClassVar[bool] = False  # ElasticMQ takes any receipt of a message; what AWS does is below
 
-    def good_names(self) -> list[str]:
+    def valid_names(self) -> list[str]:
         return [
-            *(self.new_name() + end for end in self.name_ends),
+            *(self.new_name() + end for end in self.name_suffixes),
             self.new_name().ljust(self.longest_name, "x") + ".fifo",
         ]
 
@@ -77,8 +77,8 @@ class TestOnMoto(SqsContract):
 
     __test__ = not is_at_hand()
     keeps_key_order: ClassVar[bool] = False
-    hands_out_once: ClassVar[bool] = False  # its threads look and take without a lock
-    tells_stale: ClassVar[bool] = False
+    delivers_once: ClassVar[bool] = False  # its threads look and take without a lock
+    detects_stale_receipts: ClassVar[bool] = False
 
     @pytest.fixture
     def url(self, moto_url: str) -> str:

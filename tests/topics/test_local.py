@@ -14,9 +14,10 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from topic_contract import TopicContract, ids, messages
 
 from balog.errors import ConfigError, TopicError
+from balog.testing.contracts import TopicContract
+from balog.testing.contracts.topic_fixtures import ids, messages
 from balog.topics import DeadLetter, Message, open_topics, sqlite_file
 from balog.topics.local import LocalTopic, LocalTopics
 

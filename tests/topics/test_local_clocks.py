@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from topic_contract import ids, messages
 
 from balog.errors import ConfigError
+from balog.testing.contracts.topic_fixtures import ids, messages
 from balog.topics import local_folder, open_topics
 from balog.topics.lease_clock import LeaseClock, uptime
 from balog.topics.local import LocalTopic, LocalTopics

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 import pytest
-from topic_contract import TopicContract, ids, messages
 
 from balog.errors import TopicError
+from balog.testing.contracts import TopicContract
+from balog.testing.contracts.topic_fixtures import ids, messages
 from balog.topics import Topics
 from balog.topics.memory import MemoryTopics
 
 
 class TestMemoryTopicKeepsTheContract(TopicContract):
-    reaches_processes = False
+    shares_with_processes = False
     survives_fork = False
 
     @pytest.fixture
@@ -20,12 +21,12 @@ class TestMemoryTopicKeepsTheContract(TopicContract):
         return "memory:"
 
     @pytest.fixture
-    def home(self) -> Iterator[Topics]:
-        with MemoryTopics() as home:
-            yield home
+    def backend(self) -> Iterator[Topics]:
+        with MemoryTopics() as backend:
+            yield backend
 
-    def another(self, url: str, home: Topics) -> AbstractContextManager[Topics]:
-        return nullcontext(home)
+    def another(self, url: str, backend: Topics) -> AbstractContextManager[Topics]:
+        return nullcontext(backend)
 
 
 class Clock:

@@ -1,7 +1,6 @@
-"""What every ledger must do, written once.
+"""The contract of a ledger."""
 
-A subclass gives the fixture ``open_ledger``: a function that opens the same ledger anew, with a window in seconds.
-"""
+from __future__ import annotations
 
 import threading
 from collections.abc import Callable
@@ -13,17 +12,20 @@ from balog.consumers.ledger import Ledger, LedgerEntry
 from balog.ids import new_id
 
 OpenLedger = Callable[..., Ledger]
+"""Opens the same ledger anew; takes a window in seconds."""
 
-names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
-reasons = st.sampled_from(["", "ValueError: no", "ünï\ncode"])
+_names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
+_reasons = st.sampled_from(["", "ValueError: no", "ünï\ncode"])
 
 
 class LedgerContract:
-    def test_nothing_is_known_before_anything_was_recorded(self, open_ledger: OpenLedger) -> None:
+    """Tests that every ledger passes. Inherit it and define the fixture ``open_ledger``, an :data:`OpenLedger`."""
+
+    def test_an_empty_ledger_knows_nothing(self, open_ledger: OpenLedger) -> None:
         assert not open_ledger().known("g", ["LGa", "LGb"])
         assert not open_ledger().known("g", [])
 
-    def test_what_was_recorded_is_known_by_event_and_consumer(self, open_ledger: OpenLedger) -> None:
+    def test_entries_are_known_by_event_and_consumer(self, open_ledger: OpenLedger) -> None:
         ledger = open_ledger()
         ledger.record(
             "g", [LedgerEntry("LGa", "one"), LedgerEntry("LGa", "two", "ValueError: no"), LedgerEntry("LGb", "one")]
@@ -48,12 +50,12 @@ class LedgerContract:
         ledger.record("g", [LedgerEntry("LGa", "one", "failed otherwise"), LedgerEntry("LGa", "one")])
         assert ledger.known("g", ["LGa"]) == {"LGa": {"one": "", "two": "failed"}}
 
-    def test_recording_nothing_is_no_trouble(self, open_ledger: OpenLedger) -> None:
+    def test_recording_nothing_changes_nothing(self, open_ledger: OpenLedger) -> None:
         ledger = open_ledger()
         ledger.record("g", [])
         assert not ledger.known("g", ["LGa"])
 
-    def test_it_can_be_used_after_it_was_closed(self, open_ledger: OpenLedger) -> None:
+    def test_a_closed_ledger_opens_again(self, open_ledger: OpenLedger) -> None:
         ledger = open_ledger()
         ledger.record("g", [LedgerEntry("LGa", "one")])
         ledger.close()
@@ -61,13 +63,13 @@ class LedgerContract:
         ledger.record("g", [LedgerEntry("LGb", "one")])
         assert ledger.known("g", ["LGb"]) == {"LGb": {"one": ""}}
 
-    def test_thousands_are_asked_for_and_recorded_at_once(self, open_ledger: OpenLedger) -> None:
+    def test_thousands_of_entries_are_recorded_and_looked_up_at_once(self, open_ledger: OpenLedger) -> None:
         ledger = open_ledger()
         ids = [new_id() for _ in range(2500)]
         ledger.record("g", [LedgerEntry(id, "one") for id in ids[::2]])
         assert ledger.known("g", ids) == {id: {"one": ""} for id in ids[::2]}
 
-    def test_threads_share_one(self, open_ledger: OpenLedger) -> None:
+    def test_threads_share_a_ledger(self, open_ledger: OpenLedger) -> None:
         ledger = open_ledger()
 
         def work(name: str) -> None:
@@ -87,7 +89,7 @@ class LedgerContract:
         ledger = open_ledger()
 
         @settings(deadline=None, max_examples=25)
-        @given(st.lists(st.lists(st.tuples(st.integers(0, 3), names, reasons), max_size=5), max_size=4))
+        @given(st.lists(st.lists(st.tuples(st.integers(0, 3), _names, _reasons), max_size=5), max_size=4))
         def check(batches: list[list[tuple[int, str, str]]]) -> None:
             group, ids = new_id(), [new_id() for _ in range(4)]
             model: dict[str, dict[str, str]] = {}
@@ -100,9 +102,9 @@ class LedgerContract:
         check()
 
 
-class LastingLedgerContract(LedgerContract):
-    """What a ledger adds that outlives its process."""
+class DurableLedgerContract(LedgerContract):
+    """Tests that a ledger passes, too, if it outlives its process."""
 
-    def test_another_one_at_the_same_place_knows_what_was_recorded(self, open_ledger: OpenLedger) -> None:
+    def test_entries_outlive_the_ledger_object(self, open_ledger: OpenLedger) -> None:
         open_ledger().record("g", [LedgerEntry("LGa", "one")])
         assert open_ledger().known("g", ["LGa"]) == {"LGa": {"one": ""}}

@@ -1,0 +1,182 @@
+"""How every topic publishes and receives messages."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from balog.errors import ConfigError
+from balog.testing.contracts.abilities import needs
+from balog.testing.contracts.topic_fixtures import TopicFixtures, ack, ids, messages, take
+from balog.topics import Message, Received, Topic, Topics
+
+
+class MessageContract(TopicFixtures):
+    """Publishing, receiving, keys, groups and names."""
+
+    def test_a_topic_declares_its_abilities(self, topic: Topic) -> None:
+        topic.publish(messages("a"))
+        assert topic.keeps_groups == self.keeps_groups
+        assert topic.keeps_order == self.keeps_order
+        assert topic.keeps_ids == self.keeps_ids
+        assert topic.counts_attempts == self.counts_attempts
+
+    def test_messages_are_received_in_the_order_of_publishing(self, topic: Topic) -> None:
+        topic.publish(messages("b", "a"))
+        topic.publish(messages("c"))
+        assert self.is_in_order(topic, ids(take(topic, 3)), ["b", "a", "c"])
+
+    def test_a_received_message_is_the_published_one(self, topic: Topic) -> None:
+        before = time.time()
+        topic.publish([Message("a", b"body")])
+        (received,) = take(topic, 1)
+        assert (received.id, received.body, received.attempts) == ("a", b"body", 1)
+        assert before - 1 <= received.published <= time.time() + 1
+
+    def test_no_more_than_the_limit_is_received(self, topic: Topic) -> None:
+        topic.publish([Message(id, b"", self.key_of(id)) for id in "abc"])
+        received: list[Received] = []
+        while len(received) < 3:
+            some = topic.receive("g", limit=2, wait=30, lease=60)
+            assert 1 <= len(some) <= 2
+            received += some
+        assert self.is_in_order(topic, ids(received), ["a", "b", "c"])
+
+    def test_publishing_nothing_stores_nothing(self, topic: Topic) -> None:
+        assert topic.publish([]) == 0
+        assert not topic.exists()
+
+    def test_publishing_creates_the_topic(self, topic: Topic) -> None:
+        assert topic.publish(messages("a")) == 1
+        assert topic.exists()
+
+    @needs("keeps_ids")
+    def test_a_known_id_is_not_stored_again(self, topic: Topic) -> None:
+        assert topic.publish(messages("a", "b", "a")) == 2
+        assert topic.publish([Message("b", b"another body"), *messages("c")]) == 1
+        received = take(topic, 3)
+        assert {message.id: message.body for message in received} == {i: f"body of {i}".encode() for i in "abc"}
+        ack(topic, received)
+        assert topic.publish(messages("a")) == 0
+        assert self.is_empty(topic)
+
+    def test_another_process_sees_what_was_published(self, url: str, name: str, backend: Topics, topic: Topic) -> None:
+        topic.publish(messages("a"))
+        with self.another(url, backend) as other:
+            assert ids(take(other.topic(name), 1)) == ["a"]
+
+    def test_any_bytes_are_a_body(self, topic: Topic) -> None:
+        bodies = [b"", b"\0", b"a\0b\n", b"\xff\xfe", b'{"not": json', "ä\u2028😀".encode(), bytes(range(256))]
+        topic.publish([Message(f"m{number}", body) for number, body in enumerate(bodies)])
+        received = {message.id: message.body for message in take(topic, len(bodies))}
+        assert received == {f"m{number}": body for number, body in enumerate(bodies)}
+
+    def test_a_large_body_is_received_whole(self, topic: Topic) -> None:
+        bodies = {f"m{number}": os.urandom(self.large_body) for number in range(3)}
+        topic.publish([Message(id, body) for id, body in bodies.items()])
+        assert {message.id: message.body for message in take(topic, 3)} == bodies
+
+    @settings(
+        max_examples=30,
+        deadline=None,
+        database=None,  # every kind of topic has examples of its own
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
+    )
+    @given(st.dictionaries(st.from_regex(r"\A[!-~]{1,60}\Z"), st.binary(max_size=2000), min_size=1, max_size=20))
+    def test_published_and_received_bodies_are_equal(self, topic: Topic, bodies: dict[str, bytes]) -> None:
+        here = uuid4().hex[:8]  # one topic for all examples: on a server each costs seconds
+        sent = {f"{here}{id}": body for id, body in bodies.items()}
+        assert topic.publish([Message(id, body, self.key_of(id)) for id, body in sent.items()]) == len(sent)
+        received = take(topic, len(sent))
+        assert {message.id: message.body for message in received} == sent
+        assert self.is_in_order(topic, ids(received), list(sent))
+        ack(topic, received)
+
+    def test_receive_waits_for_a_message(self, topic: Topic, name: str, url: str, backend: Topics) -> None:
+        topic.publish(messages("first"))
+        ack(topic, take(topic, 1))
+
+        def publish_later() -> None:
+            time.sleep(0.2)
+            with self.another(url, backend) as other:
+                other.topic(name).publish(messages("late"))
+
+        thread = threading.Thread(target=publish_later)
+        thread.start()
+        assert ids(topic.receive("g", wait=30)) == ["late"]
+        thread.join()
+
+    def test_receive_returns_nothing_when_nothing_is_ready(self, topic: Topic) -> None:
+        topic.publish(messages("a"))
+        take(topic, 1)
+        assert self.is_empty(topic)
+
+    @needs("keeps_keys")
+    def test_a_message_keeps_its_key(self, topic: Topic) -> None:
+        topic.publish([Message("a", b"", "customer 7"), Message("b", b"", "ä/😀"), Message("c", b"")])
+        assert {message.id: message.key for message in take(topic, 3)} == {"a": "customer 7", "b": "ä/😀", "c": None}
+
+    @needs("keeps_key_order")
+    def test_messages_of_one_key_are_received_in_order(self, topic: Topic) -> None:
+        sent = [Message(f"m{number}", b"", f"key {number % 3}") for number in range(30)]
+        topic.publish(sent[:17])
+        topic.publish(sent[17:])
+        received: list[Received] = []
+        while len(received) < len(sent):  # a queue may hold a key back until its messages are acked
+            some = topic.receive("g", wait=30, lease=60)
+            assert some
+            ack(topic, some)
+            received += some
+        for key in range(3):
+            assert [i for i in ids(received) if int(i[1:]) % 3 == key] == [m.id for m in sent[key::3]]
+
+    @needs("keeps_groups")
+    def test_each_group_gets_every_message(self, topic: Topic) -> None:
+        topic.publish(messages("a", "b"))
+        ack(topic, take(topic, 2, "one"), "one")
+        assert self.is_in_order(topic, ids(take(topic, 2, "two")), ["a", "b"])
+        assert self.is_empty(topic, "one")
+
+    @needs("keeps_groups", False)
+    def test_a_queue_has_one_group(self, topic: Topic) -> None:
+        topic.publish(messages("a"))
+        ack(topic, take(topic, 1, "one"), "one")
+        assert self.is_empty(topic, "two")
+
+    @needs("keeps_groups")
+    def test_a_new_group_begins_at_the_oldest_message(self, topic: Topic) -> None:
+        topic.publish(messages("a"))
+        ack(topic, take(topic, 1, "old"), "old")
+        topic.publish(messages("b"))
+        assert self.is_in_order(topic, ids(take(topic, 2, "new")), ["a", "b"])
+
+    @needs("keeps_groups")
+    def test_a_receipt_is_invalid_in_another_group(self, topic: Topic) -> None:
+        topic.publish(messages("a"))
+        received = take(topic, 1, "one")
+        take(topic, 1, "two", lease=self.lease)
+        assert topic.ack("two", received) == 0
+        self.wait_past_lease()
+        assert ids(take(topic, 1, "two")) == ["a"]
+
+    @pytest.mark.parametrize("bad", ["", ".", "..", "../x", "a/b", ".hidden", "a b", "ä", "a\n", "a\0", "x" * 201])
+    def test_an_invalid_name_is_rejected(self, backend: Topics, topic: Topic, bad: str) -> None:
+        with pytest.raises(ConfigError, match="can't be used"):
+            backend.topic(bad)
+        topic.publish(messages("a"))
+        with pytest.raises(ConfigError, match="can't be used"):
+            topic.receive(bad)
+
+    def test_a_valid_name_is_accepted(self, backend: Topics) -> None:
+        good = self.valid_names()
+        for name in good:
+            backend.topic(name).publish(messages("a"))
+        assert set(good) <= set(backend.names())
+        for name in good:
+            assert ids(take(backend.topic(name), 1)) == ["a"]

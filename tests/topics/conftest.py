@@ -1,6 +1,0 @@
-"""The contract suites are written once, in tests/contracts."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
