@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -14,8 +14,8 @@ import msgspec
 from balog.broker.config import BrokerConfig
 from balog.broker.editor import Line, PipeError
 from balog.broker.editor_chain import Chaining
-from balog.broker.metrics import BrokerMetrics
-from balog.broker.pipe import Counts, Pipe
+from balog.broker.metrics import StatsReporter
+from balog.broker.pipe import Pipe, PipeStats
 from balog.broker.quarantine import Quarantine
 from balog.broker.status import StageStatus
 from balog.errors import BalogError
@@ -23,6 +23,7 @@ from balog.outbound import Dispatcher
 from balog.signals import StopSignals, signals_for_main_thread
 from balog.singer import LogMessage, to_event
 from balog.sinks import Delivery, SinkConfig
+from balog.stats import Sample
 
 __all__ = ["EXIT_CODES", "run_broker"]
 
@@ -130,7 +131,7 @@ class _Broker:
                 reporting.enter_context(StageStatus("broker", self._stats))
                 metering = ExitStack()
                 if self._config.metrics is not None:
-                    metering.enter_context(BrokerMetrics(self._config.metrics, self._pipe.stats, self._dispatcher.put))
+                    metering.enter_context(StatsReporter(self._config.metrics, self._samples, self._dispatcher.put))
             with metering:
                 code = self._guard(self._pipe.run)
             if self._config.state is not None and self._config.state.hold:
@@ -189,7 +190,11 @@ class _Broker:
 
     def _stats(self) -> dict[str, Any]:
         sinks = {name: msgspec.to_builtins(stats) for name, stats in self._dispatcher.stats().items()}
-        return {**self._pipe.stats(), "sinks": sinks}
+        return {**msgspec.to_builtins(self._pipe.stats()), "sinks": sinks}
+
+    def _samples(self) -> Iterator[Sample]:
+        yield from self._pipe.stats().samples()
+        yield from self._dispatcher.samples()
 
     def _reload(self) -> None:
         if self._reread is None or not self._stop.reload_came():
@@ -228,7 +233,7 @@ def _let_go(target: int) -> None:
     os.close(nowhere)
 
 
-def _summary(counts: Counts, is_verbose: bool, say: Callable[[str], None]) -> None:
+def _summary(counts: PipeStats, is_verbose: bool, say: Callable[[str], None]) -> None:
     if counts.not_json:
         say(f"{counts.not_json} lines were not JSON objects and passed as they came")
     if counts.unread:

@@ -1,10 +1,10 @@
-"""Report a broker's throughput and waiting times as metrics among its events."""
+"""Report the counters and gauges of a process as ``metric`` events to its own sinks."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Annotated
 
@@ -12,23 +12,14 @@ from msgspec import Meta, Struct
 
 from balog.event import Event, encode
 from balog.sinks import Delivery
-
-__all__ = ["BrokerMetrics", "MetricsConfig"]
-
-_STATS = {
-    "pipe_bytes": "bytes",
-    "pipe_lines": "lines",
-    "pipe_logs": "logs",
-    "pipe_read_wait_seconds": "read_wait",
-    "pipe_write_wait_seconds": "write_wait",
-}
+from balog.stats import Sample
 
 
 class MetricsConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Send metrics of the pipe itself to the sinks: bytes, lines, LOG messages, seconds that it waited for each side.
+    """Send the process's own counters to the sinks as metrics: of the pipe, and of each sink.
 
-    Where ``pipe_read_wait_seconds`` grows by nearly a second a second, what stands before the broker is slow; where
-    ``pipe_write_wait_seconds`` does, what stands behind it.
+    Where ``pipe_read_wait_seconds`` grows by nearly a second a second, the process before the broker is slow; where
+    ``pipe_write_wait_seconds`` does, the process after it.
     """
 
     stage: Annotated[
@@ -37,26 +28,35 @@ class MetricsConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
     every: Annotated[float, Meta(ge=0.1, le=86400, description="Seconds between two reports.")] = 10.0
 
 
-class BrokerMetrics:
-    """Reports deltas of the broker's counters, at an interval and at the end.
+class RunMetricsConfig(MetricsConfig, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Send the sidecar's own counters to the sinks as metrics: of the command's output, and of each sink."""
+
+    stage: Annotated[
+        str, Meta(min_length=1, max_length=200, description="The tag stage, and the first part of the channel.")
+    ] = "run"
+
+
+class StatsReporter:
+    """Sends counters, as deltas, and gauges, at an interval and at the end. The first report has all of them, a later
+    one those that changed.
 
     Args:
-        config: how often, and as whom.
-        stats: gives the pipe's, see ``Pipe.stats``; called from a thread of its own.
+        config: the interval, and the stage.
+        samples: returns the current numbers; called from a thread of its own.
         put: takes the events; called from that thread.
     """
 
     def __init__(
-        self, config: MetricsConfig, stats: Callable[[], dict[str, float]], put: Callable[[Delivery], None]
+        self, config: MetricsConfig, samples: Callable[[], Iterable[Sample]], put: Callable[[Delivery], None]
     ) -> None:
         self._config = config
-        self._read_stats = stats
+        self._samples = samples
         self._put = put
-        self._reported = dict.fromkeys(_STATS, 0.0)
+        self._reported: dict[tuple[str, ...], float] = {}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="balog meter", daemon=True)
 
-    def __enter__(self) -> BrokerMetrics:
+    def __enter__(self) -> StatsReporter:
         self._thread.start()
         return self
 
@@ -76,17 +76,24 @@ class BrokerMetrics:
         context = {"fqdn": os.uname().nodename, "application": "balog", "process": os.getpid()}
         if run_id := os.environ.get("BALOG_RUN_ID", "").encode("utf-8", "replace").decode():
             context["run_id"] = run_id
-        stats = self._read_stats()
-        for metric, name in _STATS.items():
-            value = round(max(stats[name] - self._reported[metric], 0.0), 6)
-            self._reported[metric] += value
+        for sample in list(self._samples()):  # before the events of this report change them
+            key = (sample.name, *sample.labels.values())
+            before = self._reported.get(key)
+            value = sample.value
+            if sample.kind == "counter":
+                value = round(max(value - (before or 0.0), 0.0), 6)
+                self._reported[key] = (before or 0.0) + value
+            else:
+                self._reported[key] = value
+            if before is not None and self._reported[key] == before:
+                continue
             payload = {
                 "cls_type": "metric",
                 "version": "1.0.0",
-                "type": "counter",
-                "metric": metric,
+                "type": sample.kind,
+                "metric": sample.name,
                 "value": value,
-                "tags": {"stage": self._config.stage},
+                "tags": {"stage": self._config.stage, **sample.labels},
             }
             event = Event.new(f"{self._config.stage}.metric", payload, context=context)
             self._put(Delivery(event, encode(event)))

@@ -12,9 +12,9 @@ import os
 import re
 import select
 from collections.abc import Callable, Iterable
+from typing import Annotated, ClassVar
 
 import msgspec
-from msgspec import Struct
 
 from balog.broker.descriptors import write_all
 from balog.broker.editor import Chain, Line, PipeError
@@ -31,8 +31,9 @@ from balog.broker.message_prefixes import (
 )
 from balog.broker.stopwatch import Stopwatch
 from balog.singer import LogMessage, parse_log
+from balog.stats import Stats, counter
 
-__all__ = ["BLOCK_BYTES", "MAX_EDITED_LINE", "Counts", "Pipe"]
+__all__ = ["BLOCK_BYTES", "MAX_EDITED_LINE", "Pipe", "PipeStats"]
 
 BLOCK_BYTES = 8 * 1024 * 1024
 """Size of the buffer, and so the longest line that is searched; longer ones pass in pieces."""
@@ -48,24 +49,20 @@ _SAMPLED = 8
 _DUE_SECONDS = 0.1
 
 
-class Counts(Struct):
-    """Counts of the data that passed so far.
+class PipeStats(Stats, rename={"read_wait_seconds": "read_wait", "write_wait_seconds": "write_wait"}):
+    """Counters of the data that passed so far."""
 
-    Attributes:
-        bytes: read.
-        lines: read; where the stream is fast, counted in every eighth block and scaled.
-        logs: LOG messages.
-        edited: messages that an editor changed, made or took away.
-        not_json: lines that are no JSON object and passed all the same.
-        unread: LOG lines that can't be read: too long, nested too deep, or torn.
-    """
-
-    bytes: int = 0
-    lines: int = 0
-    logs: int = 0
-    edited: int = 0
-    not_json: int = 0
-    unread: int = 0
+    component: ClassVar[str] = "pipe"
+    bytes: Annotated[int, counter("Bytes that were read.")] = 0
+    lines: Annotated[int, counter("Lines that were read; of a fast stream, an estimate from every eighth block.")] = 0
+    logs: Annotated[int, counter("LOG messages.")] = 0
+    edited: Annotated[int, counter("Messages that an editor changed, created or removed.")] = 0
+    not_json: Annotated[int, counter("Lines that are not a JSON object and passed all the same.")] = 0
+    unread: Annotated[
+        int, counter("LOG lines that can't be read, because they are too long, nested too deep, or torn.")
+    ] = 0
+    read_wait_seconds: Annotated[float, counter("Seconds spent waiting for input.")] = 0.0
+    write_wait_seconds: Annotated[float, counter("Seconds spent waiting for the output to be taken.")] = 0.0
 
 
 class Pipe:
@@ -113,15 +110,14 @@ class Pipe:
         self._out_bytes = 0
         self._blocks = 0
         self._reading, self._writing = Stopwatch(), Stopwatch()
-        self.counts = Counts()
+        self.counts = PipeStats()
         self.change(strip, editor)
 
-    def stats(self) -> dict[str, float]:
-        """Return the counts, ``read_wait``, the seconds spent waiting for input, and ``write_wait``, those until the
-        other side had taken the output; both with the wait that is under way.
-        """
-        waits = {"read_wait": self._reading.seconds, "write_wait": self._writing.seconds}
-        return {**msgspec.structs.asdict(self.counts), **waits}
+    def stats(self) -> PipeStats:
+        """Return a copy of the counters, with the wait that is under way."""
+        return msgspec.structs.replace(
+            self.counts, read_wait_seconds=self._reading.seconds, write_wait_seconds=self._writing.seconds
+        )
 
     def change(self, strip: bool, editor: Chain | None, lines: Iterable[Line] = ()) -> None:
         """Apply other settings to everything read from now on, after writing ``lines``. Called by ``between``."""

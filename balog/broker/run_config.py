@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from balog.broker.metrics import RunMetricsConfig
 from balog.broker.quarantine import QuarantineConfig
 from balog.errors import ConfigError
 from balog.outbound.spool import SpoolConfig
@@ -38,6 +39,7 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         Meta(description="What a line on stdout that is no Singer message does: pass, go to quarantine, end the run."),
     ] = "pass"
     quarantine: QuarantineConfig | None = None
+    metrics: RunMetricsConfig | None = None
     log_patterns: Annotated[
         list[LogPattern],
         Meta(description="Lines of the command's stderr that balog does not know by itself.", max_length=20),

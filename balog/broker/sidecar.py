@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import IO, Any
+from typing import IO, Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -17,6 +17,7 @@ from balog.broker.child import Child, ForwardedSignals
 from balog.broker.descriptors import write_all
 from balog.broker.editor import PipeError
 from balog.broker.invalid_lines import InvalidLineFilter
+from balog.broker.metrics import StatsReporter
 from balog.broker.quarantine import Quarantine
 from balog.broker.run_config import RunConfig
 from balog.broker.status import StageStatus
@@ -30,6 +31,7 @@ from balog.redaction import Redactor
 from balog.signals import signals_for_main_thread
 from balog.singer import LineAssembler, LogMessage, write
 from balog.sinks import Delivery
+from balog.stats import Sample, Stats, counter
 
 __all__ = ["DRAIN_SECONDS", "EXIT_CODES", "SINK_WAIT_SECONDS", "run_sidecar"]
 
@@ -87,10 +89,14 @@ def run_sidecar(
                 config.sinks, _say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool, should_stop=signals.came
             )
             run = _Run(config, _printable(name or os.path.basename(command[0]))[:_MAX_NAME], dispatcher, quarantine)
-            stack.enter_context(StageStatus("run", run.stats, label=run.application))
+            stack.enter_context(StageStatus("run", run.status, label=run.application))
         signals.force = run.force
         try:
-            code = run.carry(command, signals, target)
+            with ExitStack() as metering:
+                if config.metrics is not None:
+                    with signals_for_main_thread():
+                        metering.enter_context(StatsReporter(config.metrics, run.samples, dispatcher.put))
+                code = run.carry(command, signals, target)
         finally:
             if quarantine is not None:
                 _close(quarantine)
@@ -98,6 +104,21 @@ def run_sidecar(
                 for warning in stats.warnings():
                     _say(f"{sink}: {warning}")
         return code
+
+
+class RunStats(
+    Stats, omit_defaults=True, rename={"read_wait_seconds": "read_wait", "write_wait_seconds": "write_wait"}
+):
+    """Counters of a sidecar. Those that the stream must pass through the sidecar for are None until it does."""
+
+    component: ClassVar[str] = "run"
+    logs: Annotated[int, counter("Events that were made: log records of the command, and the report of the run.")]
+    lost_logs: Annotated[int, counter("Log records that were lost.")]
+    invalid_lines: Annotated[int | None, counter("Lines on stdout that are not a Singer message.")] = None
+    bytes: Annotated[int | None, counter("Bytes on stdout.")] = None
+    records: Annotated[int | None, counter("RECORD messages.")] = None
+    read_wait_seconds: Annotated[float | None, counter("Seconds spent waiting for the command.")] = None
+    write_wait_seconds: Annotated[float | None, counter("Seconds spent waiting for the output to be taken.")] = None
 
 
 class _Run:
@@ -181,17 +202,26 @@ class _Run:
         _say("stopped before the sinks had taken everything")
         os._exit(128 + number if self._code is None else self._exit_code)
 
-    def stats(self) -> dict[str, Any]:
-        """Return the stats for ``balog top``; called by another thread."""
-        stats: dict[str, Any] = {"logs": self._logs, "sinks": self._dispatcher.stats()}
+    def stats(self) -> RunStats:
+        """Return the counters; called by another thread."""
+        stats = RunStats(logs=self._logs, lost_logs=self._lost)
+        if self._filter is not None:
+            stats.invalid_lines = self._filter.count
         if self._stream is not None:
-            stats |= {
-                "bytes": self._stream.bytes,
-                "records": self._stream.records.total,
-                "read_wait": self._reading.seconds,
-                "write_wait": self._stream.writing.seconds,
-            }
+            stats.bytes = self._stream.bytes
+            stats.records = self._stream.records.total
+            stats.read_wait_seconds = self._reading.seconds
+            stats.write_wait_seconds = self._stream.writing.seconds
         return stats
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the counters of the run and of its sinks; called by another thread."""
+        yield from self.stats().samples()
+        yield from self._dispatcher.samples()
+
+    def status(self) -> dict[str, Any]:
+        """Return the stats for ``balog top``; called by another thread."""
+        return {**msgspec.to_builtins(self.stats()), "sinks": self._dispatcher.stats()}
 
     def _copy(self, child: Child, signals: ForwardedSignals) -> None:
         """Copy until both outputs are closed, or the child has ended and its log is quiet."""

@@ -91,10 +91,8 @@ def command(
             engine.run(until_empty)
         finally:
             for sink in forwarding.sinks:
-                counts = sink.adapter.counts
-                _report(
-                    f"{sink.name}: {counts.delivered} delivered, {counts.refused} refused, {counts.retries} retries"
-                )
+                stats = sink.adapter.stats
+                _report(f"{sink.name}: {stats.delivered} delivered, {stats.dead} refused, {stats.retries} retries")
     if engine.counts.dead:
         sys.exit(1)
 

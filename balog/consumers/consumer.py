@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,6 +17,7 @@ from balog.consumers.conditions import Conditions, Facts, Texts
 from balog.errors import ConfigError, EventError
 from balog.event import Event, decode
 from balog.expressions import Expression
+from balog.stats import Sample
 
 __all__ = ["CATEGORY", "Backoff", "BatchOptions", "Consumer", "consumer_config"]
 
@@ -163,6 +164,10 @@ class Consumer:
             return msgspec.json.encode(value).decode()
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
             return str(value)
+
+    def samples(self) -> Iterable[Sample]:
+        """Return the counters that the consumer adds to the engine's metrics: none, unless a subclass overrides it."""
+        return ()
 
     def _refuse(self, argument: str, value: object, want: str) -> ConfigError:
         return ConfigError(f"consumer {self.name}: {argument} {value!r:.200} can't be; {want}")

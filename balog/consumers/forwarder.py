@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from balog.consumers.consumer import Consumer
@@ -21,6 +21,7 @@ from balog.outbound.attempt import reason_of
 from balog.outbound.spool import sink_folder
 from balog.signals import signals_for_main_thread
 from balog.sinks import SinkConfig, TopicSinkConfig
+from balog.stats import Sample
 from balog.topics import local_folder
 
 __all__ = ["Forwarder", "SinkConsumer"]
@@ -63,6 +64,10 @@ class SinkConsumer(Consumer):
     def take(self, settings: object, events: Sequence[Event]) -> None:
         """Deliver a batch: the handler. Raises the exceptions of ``SinkAdapter.send``."""
         self.adapter.send(events)
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the sink's counters."""
+        return self.adapter.stats.samples({"sink": self.name})
 
     def close(self) -> None:
         """Close the sink and report an error in a line. A second call does nothing."""

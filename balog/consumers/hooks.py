@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from balog.consumers.consumer import Consumer
-from balog.consumers.stats import EngineState
+from balog.consumers.stats import EngineState, EngineStats
 from balog.event import Event
 from balog.topics import Received, Topics
 
@@ -29,6 +29,10 @@ class ObservedEngine(Protocol):
     @property
     def consumers(self) -> list[tuple[str, Consumer]]:
         """The consumers with the names of their topics."""
+
+    @property
+    def counts(self) -> EngineStats:
+        """The counters of the current run, or of the last one."""
 
     @property
     def state(self) -> EngineState:

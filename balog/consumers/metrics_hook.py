@@ -6,14 +6,19 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from operator import itemgetter
+from typing import Annotated, Any, ClassVar
+
+from msgspec.structs import replace
 
 from balog.consumers.hooks import Hook, ObservedEngine, Work
 from balog.consumers.lag import MAX_AGE, Lag
 from balog.consumers.outcomes import PartialFailure, Retry
+from balog.consumers.stats import EngineStats
 from balog.errors import ConfigError
 from balog.event import Event
-from balog.sinks.families import registry_of
+from balog.sinks.families import families_of, registry_of
+from balog.stats import Sample, Stats, counter, gauge
 from balog.topics import Received
 
 __all__ = ["BUCKETS", "MetricsHook"]
@@ -22,13 +27,46 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 """The default upper bounds of the histogram of calls, in seconds."""
 
 
-class _ConsumerStats:
-    """The counters of one consumer."""
+class TopicStats(Stats):
+    """Counters of one topic."""
 
-    __slots__ = ("calls", "failed", "retried", "seconds", "succeeded")
+    component: ClassVar[str] = "consumer"
+    received: Annotated[int, counter("Messages that were received.")] = 0
+    acked: Annotated[int, counter("Messages that were acked: handled, or wanted by no consumer.")] = 0
+    dead: Annotated[int, counter("Messages that were dead-lettered.")] = 0
+
+
+class ConsumerStats(Stats):
+    """Counters of one consumer."""
+
+    component: ClassVar[str] = "consumer"
+    succeeded: Annotated[int, counter("Events that a consumer handled.")] = 0
+    failed: Annotated[int, counter("Attempts of a consumer at an event that failed.")] = 0
+    retried: Annotated[int, counter("Retries of events.")] = 0
+
+
+class GroupStats(Stats):
+    """What a group has left in one topic."""
+
+    component: ClassVar[str] = "consumer"
+    lag: Annotated[int, gauge("Messages that the group never received.")] = 0
+    waiting: Annotated[int, gauge("Messages that wait to be tried again.")] = 0
+    dead_letters: Annotated[int, gauge("Dead letters that the group has now.")] = 0
+
+
+class TopicState(Stats):
+    """Whether a topic answers."""
+
+    component: ClassVar[str] = "consumer"
+    up: Annotated[bool, gauge("Whether the topic answers.")] = False
+
+
+class _Durations:
+    """A histogram of one consumer's calls."""
+
+    __slots__ = ("calls", "seconds")
 
     def __init__(self, buckets: int) -> None:
-        self.succeeded = self.failed = self.retried = 0
         self.calls = [0] * buckets  # of each bucket by itself, the last one without a bound
         self.seconds = 0.0
 
@@ -39,11 +77,10 @@ class MetricsHook(Hook):
     In a program that already serves metrics, use ``prometheus_client.REGISTRY.register(hook)``; otherwise
     :class:`balog.consumers.health.Watch` serves them. Counters continue over several runs of the engine.
 
-    ``balog_consumer_received_total``, ``…_acked_total`` and ``…_dead_total`` count messages by ``topic``;
-    ``…_succeeded_total``, ``…_failed_total`` (attempts) and ``…_retried_total`` events by ``topic`` and ``consumer``;
-    ``…_handler_seconds`` is a histogram of calls by ``topic`` and ``consumer``. The gauges ``…_in_flight``,
-    ``…_calls``, ``…_hung`` are the engine's now, ``…_up`` by ``topic`` whether the topic answers, and ``…_lag``,
-    ``…_waiting`` and ``…_dead_letters`` by ``topic`` and ``group`` what the group has left, requested at a scrape.
+    Counters by ``topic`` (:class:`TopicStats`), by ``topic`` and ``consumer`` (:class:`ConsumerStats`), of the engine
+    (:class:`EngineStats`) and by ``sink`` (``SinkStats``); gauges of the engine (:class:`EngineState`), by ``topic``
+    (:class:`TopicState`), and by ``topic`` and ``group`` (:class:`GroupStats`), which are requested at a scrape.
+    ``balog_consumer_handler_seconds`` is a histogram of calls by ``topic`` and ``consumer``.
 
     Args:
         buckets: upper bounds of the histogram, in seconds, ascending.
@@ -59,10 +96,9 @@ class MetricsHook(Hook):
         self._bounds = tuple(map(float, buckets))
         self._max_age = max_age
         self._lock = threading.Lock()
-        self._received: dict[str, int] = {}
-        self._acked: dict[str, int] = {}
-        self._dead: dict[str, int] = {}
-        self._by_consumer: dict[tuple[str, str], _ConsumerStats] = {}
+        self._by_topic: dict[str, TopicStats] = {}
+        self._by_consumer: dict[tuple[str, str], tuple[ConsumerStats, _Durations]] = {}
+        self._earlier = EngineStats()
         self._engine: ObservedEngine | None = None
         self._lag: Lag | None = None
 
@@ -73,53 +109,53 @@ class MetricsHook(Hook):
         consumers = engine.consumers
         with self._lock:
             for topic, consumer in consumers:
-                self._by_consumer.setdefault((topic, consumer.name), _ConsumerStats(len(self._bounds) + 1))
-                for counts in (self._received, self._acked, self._dead):
-                    counts.setdefault(topic, 0)
+                self._of_consumer(topic, consumer.name)
+                self._by_topic.setdefault(topic, TopicStats())
         self._engine = engine
         self._lag = Lag(engine.topics, (topic for topic, _ in consumers), engine.group, self._max_age)
 
     def stopped(self, engine: ObservedEngine) -> None:
         """Read no more from the engine: its topics may be closed."""
         self._engine = self._lag = None
+        self._earlier.add(engine.counts)
 
     def after_receive(self, topic: str, received: Sequence[Received]) -> None:
         """Count messages."""
-        self._count(self._received, topic, len(received))
+        with self._lock:
+            self._of_topic(topic).received += len(received)
 
     def after_ack(self, topic: str, received: Sequence[Received]) -> None:
         """Count messages."""
-        self._count(self._acked, topic, len(received))
+        with self._lock:
+            self._of_topic(topic).acked += len(received)
 
     def dead(self, topic: str, received: Received, event: Event | None, reason: str, consumers: Sequence[str]) -> None:
         """Count a message."""
-        self._count(self._dead, topic, 1)
+        with self._lock:
+            self._of_topic(topic).dead += 1
 
     def after_process(self, work: Work, error: BaseException | None, seconds: float) -> None:
         """Count a call and its events."""
         succeeded, failed = _split(work, error)
         with self._lock:
-            stats = self._of(work)
+            stats, durations = self._of_consumer(work.topic, work.consumer.name)
             stats.succeeded += succeeded
             stats.failed += failed
-            stats.calls[bisect_left(self._bounds, seconds)] += 1
-            stats.seconds += seconds
+            durations.calls[bisect_left(self._bounds, seconds)] += 1
+            durations.seconds += seconds
 
     def retried(self, work: Work, event: Event, error: BaseException, delay: float) -> None:
         """Count an event."""
         with self._lock:
-            self._of(work).retried += 1
+            self._of_consumer(work.topic, work.consumer.name)[0].retried += 1
 
-    def _count(self, counts: dict[str, int], topic: str, number: int) -> None:
-        if number:
-            with self._lock:
-                counts[topic] = counts.get(topic, 0) + number
+    def _of_topic(self, topic: str) -> TopicStats:
+        return self._by_topic.setdefault(topic, TopicStats())
 
-    def _of(self, work: Work) -> _ConsumerStats:
-        key = (work.topic, work.consumer.name)
-        found = self._by_consumer.get(key)
+    def _of_consumer(self, topic: str, consumer: str) -> tuple[ConsumerStats, _Durations]:
+        found = self._by_consumer.get((topic, consumer))
         if found is None:
-            found = self._by_consumer[key] = _ConsumerStats(len(self._bounds) + 1)
+            found = self._by_consumer[topic, consumer] = ConsumerStats(), _Durations(len(self._bounds) + 1)
         return found
 
     # -- as a collector -----------------------------------------------------------------------------------------------
@@ -138,27 +174,19 @@ class MetricsHook(Hook):
 
     def collect(self) -> Iterator[Any]:
         """Yield the metric families of prometheus-client."""
-        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+        from prometheus_client.core import HistogramMetricFamily
 
         with self._lock:
-            by_topic = (dict(self._received), dict(self._acked), dict(self._dead))
-            stats = sorted(self._by_consumer.items())
-            by_consumer = (
-                [(key, one.succeeded) for key, one in stats],
-                [(key, one.failed) for key, one in stats],
-                [(key, one.retried) for key, one in stats],
-            )
-            times = [(key, tuple(one.calls), one.seconds) for key, one in stats]
-        for (name, about), counts in zip(_BY_TOPIC, by_topic):
-            family = CounterMetricFamily(f"balog_consumer_{name}", about, labels=("topic",))
-            for topic, count in sorted(counts.items()):
-                family.add_metric((topic,), count)
-            yield family
-        for (name, about), found in zip(_BY_CONSUMER, by_consumer):
-            family = CounterMetricFamily(f"balog_consumer_{name}", about, labels=("topic", "consumer"))
-            for key, count in found:
-                family.add_metric(key, count)
-            yield family
+            samples = [
+                sample
+                for topic, counts in sorted(self._by_topic.items())
+                for sample in counts.samples({"topic": topic})
+            ]
+            stats = sorted(self._by_consumer.items(), key=itemgetter(0))
+            times = [(key, tuple(durations.calls), durations.seconds) for key, (_, durations) in stats]
+            for (topic, consumer), (counts_of_one, _) in stats:
+                samples += counts_of_one.samples({"topic": topic, "consumer": consumer})
+        yield from families_of([*samples, *self._samples_of_engine()])
         calls = HistogramMetricFamily(
             "balog_consumer_handler_seconds", "How long calls of a handler took.", labels=("topic", "consumer")
         )
@@ -166,45 +194,25 @@ class MetricsHook(Hook):
         for key, counted, seconds in times:
             calls.add_metric(key, list(zip(bounds, accumulate(counted))), seconds)
         yield calls
-        yield from self._collect_engine()
 
-    def _collect_engine(self) -> Iterator[Any]:
-        from prometheus_client.core import GaugeMetricFamily
-
+    def _samples_of_engine(self) -> Iterator[Sample]:
         engine, lag = self._engine, self._lag
+        totals = replace(self._earlier)
+        if engine is not None:
+            totals.add(engine.counts)
+        yield from totals.samples()
         if engine is None or lag is None:
             return
         state = engine.state
-        yield GaugeMetricFamily("balog_consumer_in_flight", "Messages in flight.", state.in_flight)
-        yield GaugeMetricFamily("balog_consumer_calls", "Running calls of handlers.", state.calls)
-        yield GaugeMetricFamily("balog_consumer_hung", "Handlers that took longer than their timeout.", state.hung)
+        yield from state.samples()
+        for _, consumer in engine.consumers:
+            yield from consumer.samples()
         states = lag.states()
-        up = GaugeMetricFamily("balog_consumer_up", "Whether the topic answers.", labels=("topic",))
         for topic in sorted({*state.errors, *states}):
-            up.add_metric((topic,), 0.0 if state.errors.get(topic) or topic not in states else 1.0)
-        yield up
-        for name, field, about in _OF_GROUP:
-            family = GaugeMetricFamily(f"balog_consumer_{name}", about, labels=("topic", "group"))
-            for topic, found in states.items():
-                family.add_metric((topic, lag.group), getattr(found, field) if found is not None else 0)
-            yield family
-
-
-_BY_TOPIC = (
-    ("received", "Messages that were received."),
-    ("acked", "Messages that were acked: handled, or wanted by no consumer."),
-    ("dead", "Messages that were dead-lettered."),
-)
-_BY_CONSUMER = (
-    ("succeeded", "Events that a consumer handled."),
-    ("failed", "Attempts of a consumer at an event that failed."),
-    ("retried", "Retries of events."),
-)
-_OF_GROUP = (
-    ("lag", "lag", "Messages that the group never received."),
-    ("waiting", "waiting", "Messages that wait to be tried again."),
-    ("dead_letters", "dead", "Dead letters that the group has now."),
-)
+            yield from TopicState(up=not state.errors.get(topic) and topic in states).samples({"topic": topic})
+        for topic, found in states.items():
+            left = GroupStats() if found is None else GroupStats(found.lag, found.waiting, found.dead)
+            yield from left.samples({"topic": topic, "group": lag.group})
 
 
 def _split(work: Work, error: BaseException | None) -> tuple[int, int]:

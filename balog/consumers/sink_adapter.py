@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from msgspec import Struct
-
 from balog.backoff import BackoffSequence
 from balog.consumers.exit_callbacks import at_end
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
@@ -18,26 +16,13 @@ from balog.event import Event, encode
 from balog.outbound.attempt import AttemptOutcome, as_sink_error, attempt, reason_of
 from balog.outbound.health import SinkHealth
 from balog.outbound.notices import ThrottledNotices
+from balog.outbound.stats import SinkStats
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 
-__all__ = ["SinkAdapter", "SinkCounts"]
+__all__ = ["SinkAdapter"]
 
 CLOSE_SECONDS = 5.0
 """Seconds that closing waits for a busy sink; then it is abandoned, and its events are delivered again."""
-
-
-class SinkCounts(Struct):
-    """Counters of a sink.
-
-    Attributes:
-        delivered: events that the sink accepted.
-        refused: events that it rejected for good.
-        retries: failed tries.
-    """
-
-    delivered: int = 0
-    refused: int = 0
-    retries: int = 0
 
 
 class SinkAdapter:
@@ -55,7 +40,7 @@ class SinkAdapter:
 
     Attributes:
         name: the sink's name in messages.
-        counts: the counters since the adapter was created.
+        stats: the counters since the adapter was created.
 
     Raises:
         Halt: an invalid config, a missing secret, or missing packages. If ``is_owned``, the ``ConfigError`` or
@@ -66,7 +51,7 @@ class SinkAdapter:
         self, config: SinkConfig, say: Callable[[str], None] = lambda line: None, *, is_owned: bool = False
     ) -> None:
         self.name = config.name
-        self.counts = SinkCounts()
+        self.stats = SinkStats()
         self._config = config
         self._health = SinkHealth(
             ThrottledNotices(config.name, say), on_failure="trying again, its events stay in the topic"
@@ -215,8 +200,10 @@ class SinkAdapter:
 
     def _note(self, outcome: AttemptOutcome) -> None:
         with self._lock:
-            self.counts.delivered += outcome.taken
-            self.counts.refused += len(outcome.dead) + outcome.unnamed
+            dead = len(outcome.dead) + outcome.unnamed
+            self.stats.put += outcome.taken + dead
+            self.stats.delivered += outcome.taken
+            self.stats.dead += dead
             self._health.refuse(outcome, "refused events become dead letters of the topic")
             if outcome.taken:
                 self._recover()
@@ -228,19 +215,21 @@ class SinkAdapter:
             failures: earlier failures when the try began: concurrent tries that fail count as one.
         """
         with self._lock:
-            self.counts.retries += 1
+            self.stats.retries += 1
             now = time.monotonic()
             if failures == self._failures:
                 self._next_try = now + self._delays.next()
                 self._failures += 1
             self._next_try = max(self._next_try, now + (error.retry_after or 0.0))
             self._health.fail(error)
+            self.stats.is_failing, self.stats.reason = True, self._health.reason
             return max(0.0, self._next_try - now)
 
     def _recover(self) -> None:
         self._delays.reset()
         self._next_try = 0.0
         self._health.recover()
+        self.stats.is_failing = False
 
     def _close_at_end(self) -> None:
         try:

@@ -1,51 +1,44 @@
-"""What an engine did and how it is: counters and a snapshot."""
+"""Counters and a snapshot of an engine."""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated, ClassVar
 
-__all__ = ["EngineState", "EngineStats"]
+from msgspec import field
 
-
-class EngineStats(Struct):
-    """Counters of a run, in messages.
-
-    Attributes:
-        received: messages whose handling began.
-        succeeded: messages that every interested consumer handled.
-        failed: failed attempts, of each consumer for each event.
-        dead: messages that were dead-lettered: not events, or failed too often.
-        unwanted: messages that were acked because no consumer wanted them.
-        duplicates: messages that were acked because every interested consumer had succeeded before.
-    """
-
-    received: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    dead: int = 0
-    unwanted: int = 0
-    duplicates: int = 0
+from balog.stats import Stats, counter, gauge
 
 
-class EngineState(Struct, frozen=True):
+class EngineStats(Stats):
+    """Counters of a run, in messages; ``failed`` in attempts, of each consumer for each event."""
+
+    component: ClassVar[str] = "engine"
+    received: Annotated[int, counter("Messages whose handling began.")] = 0
+    succeeded: Annotated[int, counter("Messages that every interested consumer handled.")] = 0
+    failed: Annotated[int, counter("Failed attempts, of each consumer for each event.")] = 0
+    dead: Annotated[int, counter("Messages that were dead-lettered: not events, or failed too often.")] = 0
+    unwanted: Annotated[int, counter("Messages that were acked because no consumer wanted them.")] = 0
+    duplicates: Annotated[int, counter("Messages that were acked because their consumers had succeeded before.")] = 0
+
+
+class EngineState(Stats, frozen=True):
     """A snapshot of an engine.
 
     Attributes:
         draining: the engine stops and waits for handlers.
         alive: when its main loop last turned, in seconds of ``time.monotonic``; it does at least every second.
-        in_flight: messages in flight.
-        calls: running calls of handlers.
-        hung: calls that took longer than their timeout and can't be ended; more than ``hung_limit`` end the run.
+        hung_limit: more hung calls than this end the run.
         last_receive: by topic, when it last answered a receive, in seconds since the epoch; None before.
         errors: by topic, why it does not answer; "" when it does.
     """
 
+    component: ClassVar[str] = "consumer"
     running: bool = False
     draining: bool = False
     alive: float = 0.0
-    in_flight: int = 0
-    calls: int = 0
-    hung: int = 0
+    in_flight: Annotated[int, gauge("Messages in flight.")] = 0
+    calls: Annotated[int, gauge("Running calls of handlers.")] = 0
+    hung: Annotated[int, gauge("Handlers that took longer than their timeout and can't be ended.")] = 0
     hung_limit: int = 1
-    last_receive: dict[str, float | None] = {}
-    errors: dict[str, str] = {}
+    last_receive: dict[str, float | None] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Raw, Struct, structs
@@ -16,6 +16,7 @@ from balog.errors import EventError, split_refusal
 from balog.event import Event, check_keys, decode, encode
 from balog.expressions import Expression
 from balog.sinks.service import Item, Problem
+from balog.stats import Stats, counter
 from balog.topics import Received, Topic
 from balog.topics.redrive import Patch
 
@@ -33,17 +34,14 @@ class _Failed(Struct):
     event: str = ""
 
 
-class ReplayStats(Struct):
-    """The result of a replay, in numbers of failed events.
+class ReplayStats(Stats):
+    """Counters of a replay, in failed events. All but the sent ones stay."""
 
-    ``sent`` were accepted and are done. The others stay: ``refused`` were rejected again, ``filtered`` did not match
-    the condition, ``invalid`` are not events even with the patch.
-    """
-
-    sent: int = 0
-    refused: int = 0
-    filtered: int = 0
-    invalid: int = 0
+    component: ClassVar[str] = "replay"
+    sent: Annotated[int, counter("Failed events that were accepted and are done.")] = 0
+    refused: Annotated[int, counter("Failed events that were rejected again.")] = 0
+    filtered: Annotated[int, counter("Failed events that did not match the condition.")] = 0
+    invalid: Annotated[int, counter("Failed events that are not events even with the patch.")] = 0
 
     @property
     def left(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import ExitStack
 
@@ -13,7 +13,7 @@ from balog.delivery.api.bodies import ByteBudget
 from balog.delivery.api.failed_events import FailedEvents
 from balog.delivery.api.item_reader import ItemReader
 from balog.delivery.api.listener import check_listen, open_socket, url_of
-from balog.delivery.api.metrics import ServiceMetrics
+from balog.delivery.api.metrics import ServiceGauges, ServiceMetrics
 from balog.delivery.api.tokens import Tokens
 from balog.delivery.control.applier import Applier
 from balog.delivery.control.factory import open_version_store
@@ -36,6 +36,7 @@ from balog.delivery.validation import service_problems
 from balog.errors import BalogError, MissingExtraError, complain
 from balog.event import Event, encode
 from balog.signals import StopSignals, signals_for_main_thread
+from balog.stats import Sample
 from balog.topics import Topics, open_topics
 
 __all__ = ["Service"]
@@ -108,7 +109,7 @@ class Service:
         self.reader = ItemReader(self.registry, config)
         self.failed = FailedEvents(self.name)
         self.request_budget = ByteBudget(config.limits.in_flight_bytes)
-        self.metrics = ServiceMetrics(self._gauges)
+        self.metrics = ServiceMetrics(self._samples)
         self.inspector = TopicInspector(inspected_topics)
         self.applier = self._make_applier()
         self.readers = DaemonExecutor(_READER_THREADS, "reading")
@@ -287,13 +288,16 @@ class Service:
         if placed.status != 202:
             raise BalogError(placed.reason)
 
-    def _gauges(self) -> dict[str, tuple[str, float]]:
+    def _samples(self) -> Iterator[Sample]:
+        """Yield the gauges of the service and the numbers of its jobs."""
         state = self.intake.state()
-        return {
-            "in_flight": ("Events that are not durable yet.", state.in_flight),
-            "in_flight_bytes": ("Bytes of events that are not durable yet.", state.in_flight_bytes),
-            "request_bytes": ("Bytes of requests that are being handled.", self.request_budget.used),
-            "fallback_backlog": ("Events that wait in the fallback.", state.backlog),
-            "ready": ("Whether events are taken now.", float(self.is_ready)),
-            "uptime_seconds": ("Seconds since the start.", time.monotonic() - self.started),
-        }
+        yield from ServiceGauges(
+            in_flight=state.in_flight,
+            in_flight_bytes=state.in_flight_bytes,
+            request_bytes=self.request_budget.used,
+            fallback_backlog=state.backlog,
+            ready=self.is_ready,
+            uptime_seconds=time.monotonic() - self.started,
+        ).samples()
+        for job in self.jobs:
+            yield from job.samples({"kind": job.kind, "job": job.name})

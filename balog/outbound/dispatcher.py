@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import structs
 
@@ -15,6 +15,7 @@ from balog.outbound.stats import SinkStats
 from balog.outbound.sync_window import tick_of
 from balog.outbound.worker import SinkWorker
 from balog.sinks.base import Delivery, SinkConfig
+from balog.stats import Sample
 
 __all__ = ["Dispatcher"]
 
@@ -129,6 +130,11 @@ class Dispatcher:
         for name, stats in found.items():
             total.setdefault(name, SinkStats()).add_successor(stats)
         return total
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the counters of every sink."""
+        for name, stats in self.stats().items():
+            yield from stats.samples({"sink": name})
 
     def reload(self, configs: Sequence[SinkConfig]) -> None:
         """Change the sinks between two events, without waiting. A sink whose config is unchanged goes on.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Annotated, ClassVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from balog.errors import EventError, TopicError
 from balog.event import decode, encode
 from balog.sinks.base import Delivery, Sink
+from balog.stats import Stats, counter
 from balog.topics import GivenUp, Received, Topic
 
 __all__ = ["DumpStats", "dump"]
@@ -23,18 +24,13 @@ _QUIET = 2
 _LONGEST_QUIET = 15.0
 
 
-class DumpStats(Struct):
-    """Counters of a dump.
+class DumpStats(Stats):
+    """Counters of a dump."""
 
-    Attributes:
-        written: messages written to the files.
-        dead: messages that are not events and were dead-lettered.
-        left: messages released to the queue.
-    """
-
-    written: int = 0
-    dead: int = 0
-    left: int = 0
+    component: ClassVar[str] = "dump"
+    written: Annotated[int, counter("Messages written to the files.")] = 0
+    dead: Annotated[int, counter("Messages that are not events and were dead-lettered.")] = 0
+    left: Annotated[int, counter("Messages released to the queue.")] = 0
 
 
 def dump(

@@ -2,53 +2,41 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated, ClassVar
 
-__all__ = ["SinkStats"]
+from balog.stats import Stats, counter, gauge
 
 
-class SinkStats(Struct, kw_only=True):
+class SinkStats(Stats, kw_only=True):
     """Counters of one sink since its start.
 
     ``put + adopted = filtered + delivered + waiting + spooled + dead + dropped``, once no attempt is under way.
 
     Attributes:
-        put: events that arrived.
-        adopted: events from the spool of a broker that no longer runs.
-        filtered: events that ``where`` excludes, or of which the sink sends nothing.
-        delivered: events that the sink took.
-        waiting: events in memory.
-        spooled: events on disk, in the spool.
-        dead: events that the sink refused for good.
-        dropped: events for which there was no room, or no time.
-        lost: dropped events, and dead ones that are not on disk.
-        retries: attempts after the first one, over all batches.
-        is_failing: whether the last attempt failed.
         reason: the error of the last failed attempt; "" if none has failed.
         spool: the spool's folder; "" without a spool.
         dead_letters: the folder of the dead letters; "" if none was kept.
     """
 
-    put: int = 0
-    adopted: int = 0
-    filtered: int = 0
-    delivered: int = 0
-    waiting: int = 0
-    spooled: int = 0
-    dead: int = 0
-    dropped: int = 0
-    lost: int = 0
-    retries: int = 0
-    is_failing: bool = False
+    component: ClassVar[str] = "sink"
+    put: Annotated[int, counter("Events that arrived.")] = 0
+    adopted: Annotated[int, counter("Events from the spool of a process that no longer runs.")] = 0
+    filtered: Annotated[int, counter("Events that where excludes, or of which the sink sends nothing.")] = 0
+    delivered: Annotated[int, counter("Events that the sink accepted.")] = 0
+    waiting: Annotated[int, gauge("Events in memory.")] = 0
+    spooled: Annotated[int, gauge("Events on disk, in the spool.")] = 0
+    dead: Annotated[int, counter("Events that the sink refused for good.")] = 0
+    dropped: Annotated[int, counter("Events for which there was no room, or no time.")] = 0
+    lost: Annotated[int, counter("Dropped events, and refused ones that are not on disk.")] = 0
+    retries: Annotated[int, counter("Attempts after the first one, over all batches.")] = 0
+    is_failing: Annotated[bool, gauge("Whether the last attempt failed.")] = False
     reason: str = ""
     spool: str = ""
     dead_letters: str = ""
 
     def add(self, other: SinkStats) -> None:
         """Add the counters of another sink of the same name."""
-        for name in _COUNTERS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.is_failing = self.is_failing or other.is_failing
+        super().add(other)
         self.reason = other.reason or self.reason
         self.spool = other.spool or self.spool
         self.dead_letters = other.dead_letters or self.dead_letters
@@ -70,6 +58,3 @@ class SinkStats(Struct, kw_only=True):
         if self.lost:
             lines.append(f"{self.lost} events were not delivered")
         return lines
-
-
-_COUNTERS = ("put", "adopted", "filtered", "delivered", "waiting", "spooled", "dead", "dropped", "lost", "retries")

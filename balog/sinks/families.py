@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, groupby
 from operator import itemgetter
@@ -17,8 +18,17 @@ from typing import Any, NamedTuple
 
 from balog.errors import MissingExtraError
 from balog.sinks.measures import Kind, Measure
+from balog.stats import Sample
 
-__all__ = ["BUCKETS", "Families", "FamilyChange", "clean_label", "clean_metric_name", "registry_of"]
+__all__ = [
+    "BUCKETS",
+    "Families",
+    "FamilyChange",
+    "clean_label",
+    "clean_metric_name",
+    "families_of",
+    "registry_of",
+]
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 """Default upper bounds of histograms, in seconds: from one request to a whole run."""
@@ -268,3 +278,22 @@ def registry_of(collector: Any, what: str) -> Any:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(collector)
     return registry
+
+
+def families_of(samples: Iterable[Sample]) -> Iterator[Any]:
+    """Yield the metric families of prometheus-client for the counters and gauges of components.
+
+    Samples of one name must have the same labels, each with values of its own.
+    """
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    by_name: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        by_name[sample.family].append(sample)
+    for name, found in by_name.items():
+        one = found[0]
+        make = CounterMetricFamily if one.kind == "counter" else GaugeMetricFamily
+        family = make(name, one.help, labels=tuple(one.labels))
+        for sample in found:
+            family.add_metric(tuple(sample.labels.values()), sample.value)
+        yield family

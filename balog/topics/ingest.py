@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import IO
+from typing import IO, Annotated, ClassVar
 
 import msgspec
 from msgspec import Struct
 
 from balog.errors import BalogError, ConfigError, EventError, MessageError, MissingExtraError
 from balog.event import Event, encode
+from balog.stats import Stats, counter
 from balog.storage import Storage
 from balog.storage.local_files import sync
 from balog.topics.archives import Line, day_of, read_event, read_lines
@@ -60,18 +61,16 @@ class Choice(Struct, frozen=True):
         )
 
 
-class IngestStats(Struct):
-    """What an ingest did, in events: ``sent`` were published, of which the topic had not yet ``new``; ``unwanted``
-    were not chosen; ``bad`` lines were none, or too large for it. ``files`` were read, of which ``damaged`` not to
-    their end.
-    """
+class IngestStats(Stats):
+    """Counters of an ingest."""
 
-    files: int = 0
-    damaged: int = 0
-    sent: int = 0
-    new: int = 0
-    unwanted: int = 0
-    bad: int = 0
+    component: ClassVar[str] = "ingest"
+    files: Annotated[int, counter("Files that were read.")] = 0
+    damaged: Annotated[int, counter("Files that could not be read to their end.")] = 0
+    sent: Annotated[int, counter("Events that were published.")] = 0
+    new: Annotated[int, counter("Published events that the topic did not have.")] = 0
+    unwanted: Annotated[int, counter("Events that were not selected.")] = 0
+    bad: Annotated[int, counter("Lines that are not events, or too large for the topic.")] = 0
 
 
 class Mark(Struct):

@@ -1,10 +1,11 @@
 import time
 
-from balog.broker.metrics import BrokerMetrics, MetricsConfig
+from balog.broker.metrics import MetricsConfig, StatsReporter
+from balog.broker.pipe import PipeStats
+from balog.outbound.stats import SinkStats
 from balog.payload import MetricPayload, read
 
-STEPS = {"bytes": 1000, "lines": 10, "logs": 1, "read_wait": 0.25, "write_wait": 0.5}
-NOTHING = dict.fromkeys(STEPS, 0)
+STEPS = {"bytes": 1000, "lines": 10, "logs": 1, "read_wait_seconds": 0.25, "write_wait_seconds": 0.5}
 
 
 def total(deliveries, metric):
@@ -15,11 +16,11 @@ def total(deliveries, metric):
 
 def test_what_is_reported_adds_up_to_what_was_counted():
     """Given counts that grow while reports are made, then the deltas add up to the counts at the end."""
-    stats, put = {**NOTHING}, []
-    with BrokerMetrics(MetricsConfig(stage="first", every=0.1), stats.copy, put.append):
+    stats, put = PipeStats(), []
+    with StatsReporter(MetricsConfig(stage="first", every=0.1), stats.samples, put.append):
         for _ in range(40):
             for name, step in STEPS.items():
-                stats[name] += step
+                setattr(stats, name, getattr(stats, name) + step)
             time.sleep(0.01)
     assert total(put, "pipe_bytes") == 40_000
     assert total(put, "pipe_lines") == 400
@@ -34,7 +35,26 @@ def test_what_is_reported_adds_up_to_what_was_counted():
 
 def test_a_short_run_is_reported_at_its_end():
     put = []
-    with BrokerMetrics(MetricsConfig(), lambda: {**NOTHING, "bytes": 7}, put.append):
+    with StatsReporter(MetricsConfig(), PipeStats(bytes=7).samples, put.append):
         pass
     assert total(put, "pipe_bytes") == 7
-    assert len(put) == 5
+    assert len(put) == 8
+
+
+def test_numbers_that_did_not_change_are_sent_once_and_gauges_as_they_are():
+    """Given a sink whose queue grows, then its gauge is sent as the level now, and its counters as deltas."""
+    put, reports = [], iter([SinkStats(put=3, waiting=3), SinkStats(put=5, waiting=4), SinkStats(put=5, waiting=4)])
+    with StatsReporter(MetricsConfig(every=0.1), lambda: next(reports, last).samples({"sink": "a"}), put.append):
+        last = SinkStats(put=5, waiting=4)
+        time.sleep(0.5)
+    payloads = [delivery.event.payload for delivery in put]
+    wanted = [one for one in payloads if one["metric"] in ("sink_put", "sink_waiting")]
+    sent = [(one["metric"], one["type"], one["value"]) for one in wanted]
+    assert sent == [
+        ("sink_put", "counter", 3),
+        ("sink_waiting", "gauge", 3),
+        ("sink_put", "counter", 2),
+        ("sink_waiting", "gauge", 4),
+    ]
+    assert all(one["tags"] == {"stage": "broker", "sink": "a"} for one in payloads)
+    assert [one["metric"] for one in payloads].count("sink_lost") == 1

@@ -540,3 +540,13 @@ class TestConfig:
     )
     def test_the_stream_is_looked_at_only_when_something_asks_for_it(self, config, looks):
         assert config.looks is looks
+
+
+def test_metrics_are_the_counters_of_the_run_and_of_its_sinks(folder):
+    """Given ``metrics``, then the sidecar's own counters are events of its sinks."""
+    sidecar(*printing(RECORD * 3), options=write_config(folder, count=True, metrics={"stage": "tap-x"}))
+    found = [event for event in archived(folder) if event.cls_type == "metric"]
+    values = {event.payload["metric"]: event.payload["value"] for event in found}
+    assert (values["run_records"], values["run_bytes"], values["run_logs"]) == (3, 3 * len(RECORD), 1)
+    assert {event.header.channel for event in found} == {"tap-x.metric"}
+    assert {event.payload["tags"].get("sink") for event in found if event.payload["metric"] == "sink_put"} != {None}

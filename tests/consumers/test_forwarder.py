@@ -109,7 +109,7 @@ class TestTaking:
         else:
             sink.take({}, batch)
         assert sorted(config.taken) == sorted(event.header.id for place, event in enumerate(batch) if place not in bad)
-        assert (sink.adapter.counts.delivered, sink.adapter.counts.refused) == (100 - len(bad), len(bad))
+        assert (sink.adapter.stats.delivered, sink.adapter.stats.dead) == (100 - len(bad), len(bad))
 
     def test_of_a_thousand_refused_ones_each_was_tried_alone(self) -> None:
         """A broker gives such a search up after a hundred writes; a dead letter here must have been the culprit."""
@@ -181,7 +181,7 @@ class TestTroubleOfTheOtherSide:
         sink = consumer(Scripted(write))
         found = failures(sink, events(4))
         assert {place: type(error) for place, error in found.items()} == {0: Reject, 2: Retry, 3: Retry}
-        assert (sink.adapter.counts.delivered, sink.adapter.counts.refused, sink.adapter.counts.retries) == (1, 1, 1)
+        assert (sink.adapter.stats.delivered, sink.adapter.stats.dead, sink.adapter.stats.retries) == (1, 1, 1)
 
     def test_parts_that_were_not_begun_come_again_too(self) -> None:
         config = Scripted(lambda batch: down() if len(config.writes) == 2 else None, batch=Batching(bytes=1024))

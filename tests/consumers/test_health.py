@@ -16,7 +16,7 @@ import pytest
 
 from balog.consumers import Consumer, ConsumerHub, Engine
 from balog.consumers.health import Watch
-from balog.consumers.stats import EngineState
+from balog.consumers.stats import EngineState, EngineStats
 from balog.errors import BalogError, ConfigError
 from balog.topics.local import LocalTopics
 
@@ -44,7 +44,7 @@ def look(watch: Watch, path: str) -> tuple[int, list[str]]:
 
 def engine(topics: object = None, **state: object) -> SimpleNamespace:
     found = EngineState(**{"running": True, "alive": time.monotonic(), **state})
-    return SimpleNamespace(topics=topics, group="g", consumers=[], state=found)
+    return SimpleNamespace(topics=topics, group="g", consumers=[], counts=EngineStats(), state=found)
 
 
 class TestPages:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -14,9 +14,11 @@ from balog.consumers.hooks import Work
 from balog.consumers.lag import Lag
 from balog.consumers.metrics_hook import MetricsHook
 from balog.consumers.outcomes import PartialFailure, Reject, Retry
-from balog.consumers.stats import EngineState
+from balog.consumers.stats import EngineState, EngineStats
 from balog.errors import ConfigError, TopicError
 from balog.event import Event, encode
+from balog.outbound.stats import SinkStats
+from balog.stats import Sample
 from balog.topics import GroupState, Message, Received
 from balog.topics.local import LocalTopics
 
@@ -26,7 +28,9 @@ SHIP = Consumer(print, "orders", name="ship")
 
 def engine(topics: object, **state: object) -> SimpleNamespace:
     consumers = [("orders", BILL), ("orders", SHIP)]
-    return SimpleNamespace(topics=topics, group="g", consumers=consumers, state=EngineState(running=True, **state))
+    return SimpleNamespace(
+        topics=topics, group="g", consumers=consumers, counts=EngineStats(), state=EngineState(running=True, **state)
+    )
 
 
 def call(hook: MetricsHook, count: int = 1, error: BaseException | None = None, seconds: float = 0.02) -> list[Event]:
@@ -152,6 +156,29 @@ class TestEngine:
         found = values(hook)
         assert found["succeeded_total", "orders", "bill"] == 1
         assert ("in_flight",) not in found
+
+    def test_counters_of_the_engine_go_on_over_several_runs(self, home: LocalTopics) -> None:
+        """Given two runs, then the engine's counters are those of both."""
+        hook = MetricsHook()
+        for _ in range(2):
+            run = engine(home)
+            run.counts = EngineStats(received=3, unwanted=1)
+            hook.started(run)
+            hook.stopped(run)
+        hook.started(run)
+        text = generate_latest(hook.registry()).decode()
+        assert "balog_engine_received_total 9.0" in text
+        assert "balog_engine_unwanted_total 3.0" in text
+
+    def test_a_consumer_adds_the_counters_of_its_sink(self, home: LocalTopics) -> None:
+        class Sinking(Consumer):
+            def samples(self) -> Iterator[Sample]:
+                return SinkStats(delivered=5).samples({"sink": self.name})
+
+        hook, run = MetricsHook(), engine(home)
+        run.consumers = [("orders", Sinking(print, "orders", name="statsd"))]
+        hook.started(run)
+        assert 'balog_sink_delivered_total{sink="statsd"} 5.0' in generate_latest(hook.registry()).decode()
 
     def test_registering_it_asks_no_server(self) -> None:
         class Untouchable:

@@ -4,40 +4,62 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 from balog.cardinality import Cardinality
-from balog.sinks.families import registry_of
+from balog.sinks.families import families_of, registry_of
+from balog.stats import Sample, Stats, counter, gauge
 
 __all__ = ["BUCKETS", "ServiceMetrics"]
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of the request histogram, in seconds."""
 
-_Gauges = Callable[[], Mapping[str, tuple[str, float]]]
+
+class ServiceStats(Stats):
+    """Counters of a service."""
+
+    component: ClassVar[str] = "service"
+    duplicates: Annotated[int, counter("Events whose id was stored already.")] = 0
+    body_bytes: Annotated[int, counter("Bytes of bodies as sent.")] = 0
+    event_bytes: Annotated[int, counter("Bytes of stored events.")] = 0
+    failed_unkept: Annotated[
+        int, counter("Rejected events that were not stored: too many, or no store accepted them.")
+    ] = 0
+
+
+class ServiceGauges(Stats, kw_only=True):
+    """The state of a service now."""
+
+    component: ClassVar[str] = "service"
+    in_flight: Annotated[int, gauge("Events that are not durable yet.")]
+    in_flight_bytes: Annotated[int, gauge("Bytes of events that are not durable yet.")]
+    request_bytes: Annotated[int, gauge("Bytes of requests that are being handled.")]
+    fallback_backlog: Annotated[int, gauge("Events that wait in the fallback.")]
+    ready: Annotated[bool, gauge("Whether events are accepted now.")]
+    uptime_seconds: Annotated[float, gauge("Seconds since the start.")]
 
 
 class ServiceMetrics:
     """Counts requests and events, as a collector of prometheus-client.
 
     ``balog_service_requests_total`` by ``path`` (as the API names it) and ``status``; ``…_events_total`` by ``stream``,
-    ``status`` and ``store`` (at most 1,000 series, further streams are ``__other__``); ``…_duplicates_total``;
-    ``…_body_bytes_total`` as sent and ``…_event_bytes_total`` as stored; ``…_request_seconds``, a histogram of
-    ``POST /v1/events``; ``…_failed_unkept_total`` for rejected events that were not stored; and gauges.
+    ``status`` and ``store`` (at most 1,000 series, further streams are ``__other__``); ``…_request_seconds``, a
+    histogram of ``POST /v1/events``; the counters of :class:`ServiceStats`; and what ``samples`` returns.
 
     Args:
-        gauges: called at each scrape; returns help and value by name.
+        samples: called at each scrape, for the gauges and the counters of jobs.
     """
 
-    def __init__(self, gauges: _Gauges = dict) -> None:
-        self._gauges = gauges
+    def __init__(self, samples: Callable[[], Iterable[Sample]] = tuple) -> None:
+        self._samples = samples
         self._lock = threading.Lock()
         self._series = Cardinality()
         self._requests: dict[tuple[str, str], int] = {}
         self._events: dict[tuple[str, str, str], int] = {}
-        self._plain = {"duplicates": 0, "body_bytes": 0, "event_bytes": 0, "failed_unkept": 0}
+        self._stats = ServiceStats()
         self._times = [0] * (len(BUCKETS) + 1)
         self._seconds = 0.0
 
@@ -62,10 +84,10 @@ class ServiceMetrics:
                 self._events[key] = self._events.get(key, 0) + count
 
     def add(self, name: str, count: int) -> None:
-        """Count one of ``duplicates``, ``body_bytes``, ``event_bytes``, ``failed_unkept``."""
+        """Add to a counter of :class:`ServiceStats`."""
         if count:
             with self._lock:
-                self._plain[name] += count
+                setattr(self._stats, name, getattr(self._stats, name) + count)
 
     def outcomes(self) -> dict[tuple[str, str, str], int]:
         """Return the number of events by stream, status and store."""
@@ -86,10 +108,11 @@ class ServiceMetrics:
 
     def collect(self) -> Iterator[Any]:
         """Yield the metric families of prometheus-client."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
         with self._lock:
-            requests, events, plain = sorted(self._requests.items()), sorted(self._events.items()), dict(self._plain)
+            requests, events = sorted(self._requests.items()), sorted(self._events.items())
+            samples = [*self._stats.samples()]
             times, seconds = tuple(self._times), self._seconds
         family = CounterMetricFamily(
             "balog_service_requests", "Requests that were answered.", labels=("path", "status")
@@ -101,18 +124,7 @@ class ServiceMetrics:
         for event, count in events:
             family.add_metric(event, count)
         yield family
-        for name, about in _PLAIN.items():
-            yield CounterMetricFamily(f"balog_service_{name}", about, plain[name])
         calls = HistogramMetricFamily("balog_service_request_seconds", "Duration of POST /v1/events.", labels=())
         calls.add_metric((), list(zip([*map(repr, BUCKETS), "+Inf"], accumulate(times))), seconds)
         yield calls
-        for name, (about, value) in self._gauges().items():
-            yield GaugeMetricFamily(f"balog_service_{name}", about, value)
-
-
-_PLAIN = {
-    "duplicates": "Events whose id was stored already.",
-    "body_bytes": "Bytes of bodies as sent.",
-    "event_bytes": "Bytes of stored events.",
-    "failed_unkept": "Rejected events that were not stored: too many, or no store accepted them.",
-}
+        yield from families_of([*samples, *self._samples()])

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
-from msgspec import Struct
+from balog.stats import Stats, counter, gauge
 
 __all__ = ["Job", "JobStatus", "Kind"]
 
 Kind = Literal["filter", "table", "callback"]
 
 
-class JobStatus(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
+class JobStatus(Stats, frozen=True, kw_only=True, rename={"error": "trouble"}):
     """The status of a job.
 
-    ``taken`` counts received events, ``done`` finished ones (written, posted, or filtered out), ``failed`` failed
-    attempts, ``dead`` dead letters. ``lag`` is the number of events that its group has not received yet; None if
-    unknown. ``error`` is the current error in one line, "" if there is none.
+    ``lag`` is None if unknown. ``error`` is the current error in one line, "" if there is none.
     """
 
+    component: ClassVar[str] = "job"
     name: str
     kind: Kind
     state: Literal["running", "stopped", "disabled"]
-    taken: int = 0
-    done: int = 0
-    failed: int = 0
-    dead: int = 0
-    lag: int | None = None
+    taken: Annotated[int, counter("Events that the job received.")] = 0
+    done: Annotated[int, counter("Events that were written, posted or filtered out.")] = 0
+    failed: Annotated[int, counter("Attempts that failed.")] = 0
+    dead: Annotated[int, counter("Events that became dead letters.")] = 0
+    lag: Annotated[int | None, gauge("Events that the job's group has not received yet.")] = None
     error: str = ""
 
 

@@ -124,10 +124,10 @@ class EngineJob(ABC):
         self._say(f"{self.kind} {self.name}: {line}")
 
     def _counts(self) -> EngineStats:
-        now = self._engine.counts if self._engine is not None else EngineStats()
-        return EngineStats(
-            *(a + b for a, b in zip(msgspec.structs.astuple(self._earlier), msgspec.structs.astuple(now)))
-        )
+        total = msgspec.structs.replace(self._earlier)
+        if self._engine is not None:
+            total.add(self._engine.counts)
+        return total
 
     def _work(self) -> None:
         delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))

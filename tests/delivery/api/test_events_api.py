@@ -1,6 +1,7 @@
 import base64
 import gzip
 import json
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -229,6 +230,8 @@ def test_probes_and_metrics_tell_what_happened(service):
     assert 'balog_service_requests_total{path="/v1/events",status="202"}' in text
     assert 'balog_service_events_total{status="202",store="topics",stream="order"}' in text
     assert "balog_service_request_seconds_bucket" in text
+    assert re.search(r"^balog_service_body_bytes_total [1-9]", text, re.MULTILINE)
+    assert re.search(r"^balog_service_in_flight 0.0$", text, re.MULTILINE)
 
 
 def test_another_path_or_method_is_refused_in_the_one_form(service):
