@@ -1,6 +1,6 @@
 """Counters and gauges of a component, in the one form that every process exports.
 
-A component keeps its numbers in a subclass of ``Stats``, with a help text for each. As ``Sample``\\ s they become
+A component keeps its numbers in a subclass of ``Stats``, with a help text for each. As ``StatSample``\\ s they become
 ``metric`` events (the broker, the sidecar) or families of Prometheus (consumers, the event service)::
 
     class PipeStats(Stats):
@@ -19,7 +19,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar, get_args, 
 
 from msgspec import Struct
 
-__all__ = ["Sample", "Stats", "counter", "gauge"]
+__all__ = ["StatSample", "Stats", "counter", "gauge"]
 
 _Own = TypeVar("_Own", bound="Stats")
 
@@ -29,7 +29,7 @@ class _Declared(NamedTuple):
     help: str
 
 
-class Sample(NamedTuple):
+class StatSample(NamedTuple):
     """The value of one counter or gauge at one time.
 
     Attributes:
@@ -71,12 +71,12 @@ class Stats(Struct):
 
     component: ClassVar[str] = ""
 
-    def samples(self, labels: Mapping[str, str] | None = None) -> Iterator[Sample]:
+    def samples(self, labels: Mapping[str, str] | None = None) -> Iterator[StatSample]:
         """Yield the value of each declared field that is not None."""
         for field, name, declared in declared_metrics(type(self)):
             value = getattr(self, field)
             if value is not None:
-                yield Sample(name, declared.kind, declared.help, float(value), labels or {})
+                yield StatSample(name, declared.kind, declared.help, float(value), labels or {})
 
     def add(self: _Own, other: _Own) -> None:
         """Add the numbers of another component of this kind; of bools, whether either is True."""

@@ -9,7 +9,7 @@ import pytest
 
 import balog
 from balog.sinks.families import families_of
-from balog.stats import Sample, Stats, counter, declared_metrics, gauge
+from balog.stats import Stats, StatSample, counter, declared_metrics, gauge
 
 
 class DoorStats(Stats):
@@ -24,8 +24,8 @@ def test_declared_fields_are_samples_with_their_labels():
     """Given fields with and without a declaration, then samples are those with one, and the ones that are not None."""
     labels = {"house": "a"}
     assert list(DoorStats(3, None, True, "storm").samples(labels)) == [
-        Sample("door_opened", "counter", "Times that it was opened.", 3.0, labels),
-        Sample("door_is_locked", "gauge", "Whether it is locked.", 1.0, labels),
+        StatSample("door_opened", "counter", "Times that it was opened.", 3.0, labels),
+        StatSample("door_is_locked", "gauge", "Whether it is locked.", 1.0, labels),
     ]
 
 

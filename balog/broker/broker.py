@@ -23,7 +23,7 @@ from balog.outbound import Dispatcher
 from balog.signals import StopSignals, signals_for_main_thread
 from balog.singer import LogMessage, to_event
 from balog.sinks import Delivery, SinkConfig
-from balog.stats import Sample
+from balog.stats import StatSample
 
 __all__ = ["EXIT_CODES", "run_broker"]
 
@@ -192,7 +192,7 @@ class _Broker:
         sinks = {name: msgspec.to_builtins(stats) for name, stats in self._dispatcher.stats().items()}
         return {**msgspec.to_builtins(self._pipe.stats()), "sinks": sinks}
 
-    def _samples(self) -> Iterator[Sample]:
+    def _samples(self) -> Iterator[StatSample]:
         yield from self._pipe.stats().samples()
         yield from self._dispatcher.samples()
 

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from balog.event import Event, encode
 from balog.sinks import Delivery
-from balog.stats import Sample
+from balog.stats import StatSample
 
 
 class MetricsConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -47,7 +47,7 @@ class StatsReporter:
     """
 
     def __init__(
-        self, config: MetricsConfig, samples: Callable[[], Iterable[Sample]], put: Callable[[Delivery], None]
+        self, config: MetricsConfig, samples: Callable[[], Iterable[StatSample]], put: Callable[[Delivery], None]
     ) -> None:
         self._config = config
         self._samples = samples

@@ -31,7 +31,7 @@ from balog.redaction import Redactor
 from balog.signals import signals_for_main_thread
 from balog.singer import LineAssembler, LogMessage, write
 from balog.sinks import Delivery
-from balog.stats import Sample, Stats, counter
+from balog.stats import Stats, StatSample, counter
 
 __all__ = ["DRAIN_SECONDS", "EXIT_CODES", "SINK_WAIT_SECONDS", "run_sidecar"]
 
@@ -106,7 +106,7 @@ def run_sidecar(
         return code
 
 
-class RunStats(
+class SidecarStats(
     Stats, omit_defaults=True, rename={"read_wait_seconds": "read_wait", "write_wait_seconds": "write_wait"}
 ):
     """Counters of a sidecar. Those that the stream must pass through the sidecar for are None until it does."""
@@ -202,9 +202,9 @@ class _Run:
         _say("stopped before the sinks had taken everything")
         os._exit(128 + number if self._code is None else self._exit_code)
 
-    def stats(self) -> RunStats:
+    def stats(self) -> SidecarStats:
         """Return the counters; called by another thread."""
-        stats = RunStats(logs=self._logs, lost_logs=self._lost)
+        stats = SidecarStats(logs=self._logs, lost_logs=self._lost)
         if self._filter is not None:
             stats.invalid_lines = self._filter.count
         if self._stream is not None:
@@ -214,7 +214,7 @@ class _Run:
             stats.write_wait_seconds = self._stream.writing.seconds
         return stats
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[StatSample]:
         """Yield the counters of the run and of its sinks; called by another thread."""
         yield from self.stats().samples()
         yield from self._dispatcher.samples()

@@ -17,7 +17,7 @@ from balog.consumers.conditions import Conditions, Facts, Texts
 from balog.errors import ConfigError, EventError
 from balog.event import Event, decode
 from balog.expressions import Expression
-from balog.stats import Sample
+from balog.stats import StatSample
 
 __all__ = ["CATEGORY", "Backoff", "BatchOptions", "Consumer", "consumer_config"]
 
@@ -165,7 +165,7 @@ class Consumer:
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
             return str(value)
 
-    def samples(self) -> Iterable[Sample]:
+    def samples(self) -> Iterable[StatSample]:
         """Return the counters that the consumer adds to the engine's metrics: none, unless a subclass overrides it."""
         return ()
 

@@ -21,7 +21,7 @@ from balog.outbound.attempt import reason_of
 from balog.outbound.spool import sink_folder
 from balog.signals import signals_for_main_thread
 from balog.sinks import SinkConfig, TopicSinkConfig
-from balog.stats import Sample
+from balog.stats import StatSample
 from balog.topics import local_folder
 
 __all__ = ["Forwarder", "SinkConsumer"]
@@ -65,7 +65,7 @@ class SinkConsumer(Consumer):
         """Deliver a batch: the handler. Raises the exceptions of ``SinkAdapter.send``."""
         self.adapter.send(events)
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[StatSample]:
         """Yield the sink's counters."""
         return self.adapter.stats.samples({"sink": self.name})
 

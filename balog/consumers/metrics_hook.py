@@ -18,7 +18,7 @@ from balog.consumers.stats import EngineStats
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.sinks.families import families_of, registry_of
-from balog.stats import Sample, Stats, counter, gauge
+from balog.stats import Stats, StatSample, counter, gauge
 from balog.topics import Received
 
 __all__ = ["BUCKETS", "MetricsHook"]
@@ -54,7 +54,7 @@ class GroupStats(Stats):
     dead_letters: Annotated[int, gauge("Dead letters that the group has now.")] = 0
 
 
-class TopicState(Stats):
+class TopicHealth(Stats):
     """Whether a topic answers."""
 
     component: ClassVar[str] = "consumer"
@@ -79,7 +79,7 @@ class MetricsHook(Hook):
 
     Counters by ``topic`` (:class:`TopicStats`), by ``topic`` and ``consumer`` (:class:`ConsumerStats`), of the engine
     (:class:`EngineStats`) and by ``sink`` (``SinkStats``); gauges of the engine (:class:`EngineState`), by ``topic``
-    (:class:`TopicState`), and by ``topic`` and ``group`` (:class:`GroupStats`), which are requested at a scrape.
+    (:class:`TopicHealth`), and by ``topic`` and ``group`` (:class:`GroupStats`), which are requested at a scrape.
     ``balog_consumer_handler_seconds`` is a histogram of calls by ``topic`` and ``consumer``.
 
     Args:
@@ -195,7 +195,7 @@ class MetricsHook(Hook):
             calls.add_metric(key, list(zip(bounds, accumulate(counted))), seconds)
         yield calls
 
-    def _samples_of_engine(self) -> Iterator[Sample]:
+    def _samples_of_engine(self) -> Iterator[StatSample]:
         engine, lag = self._engine, self._lag
         totals = replace(self._earlier)
         if engine is not None:
@@ -209,7 +209,7 @@ class MetricsHook(Hook):
             yield from consumer.samples()
         states = lag.states()
         for topic in sorted({*state.errors, *states}):
-            yield from TopicState(up=not state.errors.get(topic) and topic in states).samples({"topic": topic})
+            yield from TopicHealth(up=not state.errors.get(topic) and topic in states).samples({"topic": topic})
         for topic, found in states.items():
             left = GroupStats() if found is None else GroupStats(found.lag, found.waiting, found.dead)
             yield from left.samples({"topic": topic, "group": lag.group})

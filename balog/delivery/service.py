@@ -36,7 +36,7 @@ from balog.delivery.validation import service_problems
 from balog.errors import BalogError, MissingExtraError, complain
 from balog.event import Event, encode
 from balog.signals import StopSignals, signals_for_main_thread
-from balog.stats import Sample
+from balog.stats import StatSample
 from balog.topics import Topics, open_topics
 
 __all__ = ["Service"]
@@ -288,7 +288,7 @@ class Service:
         if placed.status != 202:
             raise BalogError(placed.reason)
 
-    def _samples(self) -> Iterator[Sample]:
+    def _samples(self) -> Iterator[StatSample]:
         """Yield the gauges of the service and the numbers of its jobs."""
         state = self.intake.state()
         yield from ServiceGauges(

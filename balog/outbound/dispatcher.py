@@ -15,7 +15,7 @@ from balog.outbound.stats import SinkStats
 from balog.outbound.sync_window import tick_of
 from balog.outbound.worker import SinkWorker
 from balog.sinks.base import Delivery, SinkConfig
-from balog.stats import Sample
+from balog.stats import StatSample
 
 __all__ = ["Dispatcher"]
 
@@ -131,7 +131,7 @@ class Dispatcher:
             total.setdefault(name, SinkStats()).add_successor(stats)
         return total
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[StatSample]:
         """Yield the counters of every sink."""
         for name, stats in self.stats().items():
             yield from stats.samples({"sink": name})

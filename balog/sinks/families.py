@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from balog.errors import MissingExtraError
 from balog.sinks.measures import Kind, Measure
-from balog.stats import Sample
+from balog.stats import StatSample
 
 __all__ = [
     "BUCKETS",
@@ -280,14 +280,14 @@ def registry_of(collector: Any, what: str) -> Any:
     return registry
 
 
-def families_of(samples: Iterable[Sample]) -> Iterator[Any]:
+def families_of(samples: Iterable[StatSample]) -> Iterator[Any]:
     """Yield the metric families of prometheus-client for the counters and gauges of components.
 
     Samples of one name must have the same labels, each with values of its own.
     """
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-    by_name: dict[str, list[Sample]] = defaultdict(list)
+    by_name: dict[str, list[StatSample]] = defaultdict(list)
     for sample in samples:
         by_name[sample.family].append(sample)
     for name, found in by_name.items():

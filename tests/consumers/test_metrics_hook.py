@@ -18,7 +18,7 @@ from balog.consumers.stats import EngineState, EngineStats
 from balog.errors import ConfigError, TopicError
 from balog.event import Event, encode
 from balog.outbound.stats import SinkStats
-from balog.stats import Sample
+from balog.stats import StatSample
 from balog.topics import GroupState, Message, Received
 from balog.topics.local import LocalTopics
 
@@ -172,7 +172,7 @@ class TestEngine:
 
     def test_a_consumer_adds_the_counters_of_its_sink(self, home: LocalTopics) -> None:
         class Sinking(Consumer):
-            def samples(self) -> Iterator[Sample]:
+            def samples(self) -> Iterator[StatSample]:
                 return SinkStats(delivered=5).samples({"sink": self.name})
 
         hook, run = MetricsHook(), engine(home)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from balog.cardinality import Cardinality
 from balog.sinks.families import families_of, registry_of
-from balog.stats import Sample, Stats, counter, gauge
+from balog.stats import Stats, StatSample, counter, gauge
 
 __all__ = ["BUCKETS", "ServiceMetrics"]
 
@@ -53,7 +53,7 @@ class ServiceMetrics:
         samples: called at each scrape, for the gauges and the counters of jobs.
     """
 
-    def __init__(self, samples: Callable[[], Iterable[Sample]] = tuple) -> None:
+    def __init__(self, samples: Callable[[], Iterable[StatSample]] = tuple) -> None:
         self._samples = samples
         self._lock = threading.Lock()
         self._series = Cardinality()
