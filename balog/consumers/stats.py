@@ -21,7 +21,7 @@ class EngineStats(Stats):
     duplicates: Annotated[int, counter("Messages that were acked because their consumers had succeeded before.")] = 0
 
 
-class EngineState(Stats, frozen=True):
+class EngineState(Stats):
     """A snapshot of an engine.
 
     Attributes:

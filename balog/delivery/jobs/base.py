@@ -11,7 +11,7 @@ __all__ = ["Job", "JobStatus", "Kind"]
 Kind = Literal["filter", "table", "callback"]
 
 
-class JobStatus(Stats, frozen=True, kw_only=True, rename={"error": "trouble"}):
+class JobStatus(Stats, kw_only=True, rename={"error": "trouble"}):
     """The status of a job.
 
     ``lag`` is None if unknown. ``error`` is the current error in one line, "" if there is none.
