@@ -81,7 +81,7 @@ def verify(
     if str(json_file) == "-":
         click.echo(report.encode(), nl=False)
     else:
-        from balog.verify.text import as_text
+        from balog.verify.report import as_text
 
         if json_file is not None:
             json_file.write_bytes(report.encode())
@@ -113,4 +113,4 @@ def rules() -> None:
     for check in select_rules(Options()):
         rule = check.rule
         title = rule.title.replace("``", "")
-        click.echo(f"{rule.group:<10} {rule.severity:<8} {rule.weight:>2}  {rule.id}: {title}")
+        click.echo(f"{rule.group:<13} {rule.severity:<8} {rule.weight:>2}  {rule.id}: {title}")

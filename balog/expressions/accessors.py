@@ -13,8 +13,6 @@ from msgspec import UNSET
 from balog.errors import EventError
 from balog.event import Event
 
-__all__ = ["COLUMN_GETTERS", "path_getter"]
-
 Get = Callable[[Any], Any]
 
 

@@ -19,8 +19,6 @@ from balog.expressions.functions import CASTS, READERS
 from balog.expressions.patterns import compile_regex
 from balog.expressions.tree import Constant, ExpressionNode, Kind
 
-__all__ = ["compile_test", "compile_value"]
-
 Get = Callable[[Any], Any]
 Test = Callable[[Any], bool]
 

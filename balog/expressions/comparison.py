@@ -10,8 +10,6 @@ from typing import Any
 from balog.expressions.functions import READERS
 from balog.expressions.tree import Compare
 
-__all__ = ["FLIPPED", "OPERATORS", "comparison"]
-
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "<>": operator.ne,

@@ -16,8 +16,6 @@ from balog.errors import ConfigError
 from balog.event import Event, format_timestamp
 from balog.expressions import Expression
 
-__all__ = ["EventFilter"]
-
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 24
 _TIME_LENGTH = 10

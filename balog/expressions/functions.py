@@ -12,8 +12,6 @@ from typing import Any
 from balog.event import LEVELS, parse_level
 from balog.expressions.tree import Function, Kind
 
-__all__ = ["CASTS", "FUNCTIONS", "READERS", "parse_time", "read_severity"]
-
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 
 

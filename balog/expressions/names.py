@@ -10,8 +10,6 @@ from balog.expressions import tree
 from balog.expressions.source import MARK, Source, one_line
 from balog.expressions.tree import ExpressionNode, Kind
 
-__all__ = ["COLUMNS", "read_name"]
-
 COLUMNS: dict[str, Kind] = {
     "id": "string",
     "channel": "string",

@@ -17,8 +17,6 @@ from balog.expressions.patterns import compile_regex, read_like
 from balog.expressions.source import Source, one_line
 from balog.expressions.tree import WORDS, Constant, ExpressionNode, Kind
 
-__all__ = ["MAX_DEPTH", "parse"]
-
 MAX_DEPTH = 100
 """Operators inside each other; a chain of AND or of OR is one."""
 

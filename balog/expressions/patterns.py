@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from balog.expressions.regex import MAX_SEARCHED, Alternation, Anchor, Atom, Regex, Repeat, Sequence
-
-__all__ = ["MAX_PATTERN", "MAX_SEARCHED", "LikePattern", "compile_regex", "read_like"]
+from balog.expressions.regex import Alternation, Anchor, Atom, Regex, Repeat, Sequence
 
 MAX_PATTERN = 1000
 """Characters of a LIKE pattern or a regular expression."""

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 from balog.expressions.closures import compile_value
 from balog.expressions.tree import Among, And, Compare, Constant, EventColumn, ExpressionNode, Path
 
-__all__ = ["Need", "find_need"]
-
 
 class Need(NamedTuple):
     """A necessary condition: a value that must be one of some texts.

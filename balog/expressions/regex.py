@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["MAX_SEARCHED", "Regex"]
-
 MAX_SEARCHED = 65_536
 """A search looks at so many characters of a text at most, from its beginning."""
 

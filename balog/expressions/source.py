@@ -11,8 +11,6 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from balog.errors import ConfigError
 
-__all__ = ["MARK", "MAX_NESTING", "MAX_TEXT", "Source", "one_line"]
-
 MAX_TEXT = 16 * 1024
 """Bytes of an expression in UTF-8."""
 

@@ -18,8 +18,6 @@ from balog.expressions.comparison import FLIPPED, OPERATORS
 from balog.expressions.patterns import LikePattern, compile_regex
 from balog.expressions.tree import Constant, ExpressionNode, Kind
 
-__all__ = ["MAX_SQL", "SEVERITIES", "write"]
-
 MAX_SQL = 4 * 1024 * 1024
 """Characters written on the way. What Python computes once may have to be written twice, and that can double again."""
 

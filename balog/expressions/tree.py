@@ -12,35 +12,6 @@ from typing import Any, Literal
 
 from balog.expressions.patterns import LikePattern
 
-__all__ = [
-    "WORDS",
-    "Among",
-    "And",
-    "Arithmetic",
-    "Between",
-    "CaseWhen",
-    "Cast",
-    "Coalesce",
-    "Compare",
-    "Concat",
-    "Constant",
-    "Differs",
-    "EventColumn",
-    "ExpressionNode",
-    "Function",
-    "FunctionCall",
-    "IsBool",
-    "IsNull",
-    "Kind",
-    "Like",
-    "Matches",
-    "Negative",
-    "Not",
-    "NullIf",
-    "Or",
-    "Path",
-]
-
 Kind = Literal["any", "null", "bool", "number", "string", "timestamp", "level"]
 
 WORDS: dict[Kind, str] = {

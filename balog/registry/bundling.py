@@ -14,8 +14,6 @@ from balog.registry.names import is_type, is_version
 from balog.registry.schema import InvalidSchemaError, Schema
 from balog.registry.subschemas import copy_schema, subschemas
 
-__all__ = ["bundle"]
-
 _OTHER = re.compile(r"(?:\.\./|/v1/schemas/)?([^/#]+)/([^/#]+?)(?:\.json)?(#.*)?")
 _OLD = ("draft-04", "draft-06", "draft-07")
 _MOST_TYPES = 100

@@ -18,8 +18,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["TEXT", "Column", "List", "Map", "Struct", "column_of"]
-
 _DEEPEST = 64
 _FORMATS = {"date-time": "timestamp", "date": "date"}
 _SCALARS = {"integer": "bigint", "number": "double", "boolean": "boolean"}

@@ -9,8 +9,6 @@ from balog.registry.pattern_size import byte_ns, check_patterns, own_patterns
 from balog.registry.schema import InvalidSchemaError
 from balog.registry.subschemas import resolve
 
-__all__ = ["Complexity", "measure_complexity", "resolve"]
-
 MAX_DEPTH = 100
 MAX_UNFOLDED = 100_000
 

@@ -21,8 +21,6 @@ from balog.errors import EventError
 from balog.registry.json_schema import JsonValidator
 from balog.registry.subschemas import copy_schema
 
-__all__ = ["Inference", "from_singer", "is_singer_schema"]
-
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _MOST_VALUES = 10
 _LEAST_SAMPLES = 20

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["MAX_PATTERN_BYTES", "compile_schema"]
-
 MAX_PATTERN_BYTES = 4 << 20
 """Size of one compiled pattern."""
 

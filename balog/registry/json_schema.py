@@ -28,8 +28,6 @@ from balog.registry.worker_pool import MAX_SECONDS, check_in_worker
 if TYPE_CHECKING:
     from balog.registry.reference import ReferenceValidator
 
-__all__ = ["JsonValidator", "decode_schema"]
-
 MAX_VIOLATIONS = 100
 _MAX_VALUES = 5_000
 _MAX_PATHS = 1_000_000

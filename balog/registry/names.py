@@ -11,8 +11,6 @@ from semantic_version import Version
 from balog.errors import ConfigError
 from balog.registry.schema import Form
 
-__all__ = ["FileName", "check_message", "check_type", "check_version", "latest", "major", "order", "parse_file_name"]
-
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _VERSION = re.compile(
     r"(?:0|[1-9]\d{0,8})\.(?:0|[1-9]\d{0,8})\.(?:0|[1-9]\d{0,8})(?:-[0-9A-Za-z-]{1,20}(?:\.[0-9A-Za-z-]{1,20}){0,4})?",

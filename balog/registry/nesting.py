@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-__all__ = ["is_deeper"]
-
 _NO_MARKS = bytes(set(range(256)) - set(b'{}[]"'))
 _STEPS = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
 

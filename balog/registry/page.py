@@ -14,8 +14,6 @@ from balog.registry.registry import Registry
 from balog.registry.schema import Schema
 from balog.registry.subschemas import resolve
 
-__all__ = ["Field", "list_fields", "render"]
-
 _DEEPEST = 12
 _MOST_FIELDS = 1000
 _LONGEST = 400

@@ -15,8 +15,6 @@ from balog.registry.json_compiler import MAX_PATTERN_BYTES, compile_schema
 from balog.registry.schema import InvalidSchemaError
 from balog.registry.subschemas import subschemas
 
-__all__ = ["byte_ns", "check_patterns", "own_patterns"]
-
 MAX_PATTERNS_BYTES = 32 << 20
 """Size of all compiled patterns of a schema together, each at least 4 KiB."""
 

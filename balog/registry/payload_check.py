@@ -13,8 +13,6 @@ from balog.registry.schema import PayloadValidator, SchemaViolation
 if TYPE_CHECKING:
     from balog.registry.validator_pair import ValidatorPair
 
-__all__ = ["PayloadCheck"]
-
 
 class _Head(msgspec.Struct):
     cls_type: Any = None

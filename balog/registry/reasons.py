@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["describe_error", "json_path", "shorten"]
-
 _MAX_TEXT = 100
 
 

@@ -14,8 +14,6 @@ from balog.registry.reasons import describe_error, json_path
 from balog.registry.schema import InvalidSchemaError, SchemaViolation
 from balog.registry.subschemas import copy_schema
 
-__all__ = ["ReferenceValidator"]
-
 _SPACES = "\\t\\n\\x0b\\f\\r \\xa0\\ufeff\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"
 _OUTSIDE = {"d": "[0-9]", "D": "[^0-9]", "w": "[0-9A-Za-z_]", "W": "[^0-9A-Za-z_]",
             "s": f"[{_SPACES}]", "S": f"[^{_SPACES}]"}  # fmt: skip

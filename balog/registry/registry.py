@@ -19,16 +19,6 @@ from balog.storage import StorageError
 if TYPE_CHECKING:
     from balog.registry.comparing import CompatibilityReport, Mode
 
-__all__ = [
-    "IncompatibleError",
-    "Registry",
-    "UnknownTypeError",
-    "UnknownVersionError",
-    "VersionTakenError",
-    "make_validator",
-    "open_registry",
-]
-
 _MOST_LISTED = 10
 _MISS_SECONDS = 1.0
 

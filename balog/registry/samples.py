@@ -15,8 +15,6 @@ from msgspec import Raw
 from balog.errors import EventError, MissingExtraError, split_refusal
 from balog.event import MAX_EVENT_BYTES, decode
 
-__all__ = ["PayloadSample", "read_samples"]
-
 _MAX_WHOLE = 64 << 20
 
 

@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from balog.errors import ConfigError
 
-__all__ = ["MAX_SCHEMA_BYTES", "Form", "InvalidSchemaError", "PayloadValidator", "Schema", "SchemaViolation"]
-
 Form = Literal["json", "protobuf"]
 """JSON Schema (draft 2020-12 unless ``$schema`` names another), or a ``.proto`` file."""
 

@@ -12,8 +12,6 @@ from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, Schema
 from balog.storage import StorageError, open_storage
 from balog.storage.remote import RemoteStorage
 
-__all__ = ["FolderStore", "Listing", "PackagedStore", "SchemaStore", "StoredVersion"]
-
 
 class StoredVersion(NamedTuple):
     """A version in a store: its file name, and a mark that changes when the file is edited."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["copy_schema", "resolve", "subschemas"]
-
 _DATA = frozenset({"enum", "const", "default", "examples"})
 """Keywords whose values are data."""
 

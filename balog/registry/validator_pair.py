@@ -11,8 +11,6 @@ from balog.registry.json_compiler import compile_schema
 from balog.registry.reference import ReferenceValidator
 from balog.registry.schema import InvalidSchemaError
 
-__all__ = ["ValidatorPair", "disagreements"]
-
 _MOST_TRIED = 200
 
 

@@ -26,8 +26,6 @@ from balog.registry.worker_pool import read_frame, write_frame
 if TYPE_CHECKING:
     from balog.registry.comparing import CompatibilityReport
 
-__all__ = ["main"]
-
 MAX_MEMORY = 4 << 30  # bytes of address space
 
 

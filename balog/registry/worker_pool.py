@@ -20,25 +20,6 @@ import msgspec
 from balog.errors import BalogError, EventError
 from balog.registry.schema import InvalidSchemaError, Schema, SchemaViolation
 
-__all__ = [
-    "CHECK_SECONDS",
-    "COMPARE_SECONDS",
-    "COMPILE_SECONDS",
-    "MAX_SECONDS",
-    "TOO_LONG",
-    "WorkBusyError",
-    "WorkExceededError",
-    "WorkerPool",
-    "check_in_worker",
-    "compile_in_worker",
-    "end_workers",
-    "is_worker",
-    "read_frame",
-    "read_in_worker",
-    "workers",
-    "write_frame",
-]
-
 CHECK_SECONDS = 1.0
 """Processor time to validate a payload."""
 

@@ -14,25 +14,6 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = [
-    "DiscoveryOutput",
-    "as_properties",
-    "entries",
-    "has_inclusion",
-    "id_of",
-    "inclusion_of",
-    "is_selected",
-    "key_properties_of",
-    "metadata_of",
-    "method_of",
-    "name_of",
-    "properties_of",
-    "read_discovery",
-    "replication_key_of",
-    "select",
-    "spare_property",
-]
-
 Document = dict[str, Any]
 _MAX_TRIED = 10_000
 _LINE_WITH_WORDS = re.compile(r"\S[^\n]*")

@@ -12,8 +12,6 @@ from urllib.parse import quote, unquote, urlsplit
 from balog.redaction import Redactor, default_names
 from balog.redaction.names import SecretNames
 
-__all__ = ["Leaks"]
-
 _MIN_SECRET = 6  # characters; shorter values occur by chance
 _MIN_ENCODED = 8
 _VAGUE_NAMES = ("key", "auth", "session")  # names of properties and methods, too

@@ -13,8 +13,6 @@ from balog.singer.dialects import LogLine
 from balog.singer.stderr import MAX_LINE, RecordAssembler
 from balog.verify.leaks import Leaks
 
-__all__ = ["Logs"]
-
 _MAX_READ = 32 * 1024 * 1024
 _MAX_KEPT = 256 * 1024
 _MAX_EXCERPT = 4096

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["Options"]
-
 
 class Options(Struct, frozen=True, kw_only=True):
     """Limits and selection of a verification.

@@ -17,8 +17,6 @@ from balog.verify.logs import Logs
 from balog.verify.synced_stream import SyncedStream
 from balog.verify.values import bookmark_of
 
-__all__ = ["InvalidLine", "KnownStreams", "OutputReader", "StateLine"]
-
 MAX_LINE = 16 * 1024 * 1024
 """Maximum bytes of a line; a longer line ends the run."""
 

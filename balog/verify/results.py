@@ -6,17 +6,29 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["GROUPS", "Group", "Outcome", "RuleResult", "Severity", "VerifyRule"]
-
 Severity = Literal["error", "warning", "advice"]
 Outcome = Literal["passed", "failed", "skipped"]
-Group = Literal["discovery", "selection", "output", "records", "state", "stopping", "failing", "telling"]
+Group = Literal["discovery", "selection", "output", "records", "state", "interruption", "failures", "observability"]
 
 GROUPS: tuple[Group, ...] = (
     *("discovery", "selection", "output", "records"),
-    *("state", "stopping", "failing", "telling"),
+    *("state", "interruption", "failures", "observability"),
 )
 """The groups, in the order of a report."""
+
+FORMER_NAMES = {
+    "stopping": "interruption",
+    "failing": "failures",
+    "telling": "observability",
+    "about-is-told": "about-is-printed",
+    "bookmark-properties-are-said": "bookmark-properties-are-declared",
+    "currently-syncing-is-said": "currently-syncing-is-written",
+    "failure-is-said-at-a-level": "failure-is-logged-at-a-level",
+    "inclusion-is-said": "inclusion-is-declared",
+    "replication-is-said": "replication-is-declared",
+    "version-is-told": "version-is-printed",
+}
+"""Former names of groups and rules, which options still accept, and the names that replaced them."""
 
 
 class VerifyRule(Struct, frozen=True, kw_only=True):

@@ -9,8 +9,6 @@ from balog.verify.logs import Logs
 from balog.verify.output_reader import OutputReader
 from balog.verify.process import ProcessResult
 
-__all__ = ["Capture", "CommandRun", "Skip", "SyncRun"]
-
 _MAX_CAPTURED = 64 * 1024 * 1024
 _TOO_MUCH = {
     "junk": "10,000 lines were not Singer messages",
@@ -36,6 +34,11 @@ class SyncRun(Struct, kw_only=True):
     def is_whole(self) -> bool:
         """Whether the sync was complete and successful."""
         return not self.result.stopped and self.result.code == 0
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the sync ended by itself with another exit code than 0, or exceeded a limit besides ``records``."""
+        return self.result.stopped not in ("", "records") or bool(self.result.code and not self.result.stopped)
 
     @property
     def outcome(self) -> str:

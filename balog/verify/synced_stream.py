@@ -12,11 +12,9 @@ import msgspec
 from balog.errors import MissingExtraError
 from balog.registry.json_schema import JsonValidator
 from balog.registry.schema import InvalidSchemaError
-from balog.verify.validators import validator_for
 from balog.verify.values import is_after
 
-__all__ = ["SyncedStream"]
-
+_DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 _MAX_FAULTS = 50
 _MAX_NAMES = 10_000
 _MAX_NAME = 1000
@@ -179,3 +177,22 @@ class SyncedStream:
             self.disordered_at = self.disordered_at or line
         if value is not None:
             self._last_ordered = value
+
+
+def validator_for(schema: dict[str, Any]) -> JsonValidator:
+    """Return a validator. Taps seldom name a draft, and ``exclusiveMaximum: true`` of database taps is draft 4.
+
+    Raises:
+        InvalidSchemaError: the schema is invalid in each of these drafts.
+        MissingExtraError: jsonschema-rs is not installed.
+    """
+    try:
+        return JsonValidator(schema)
+    except InvalidSchemaError:
+        if "$schema" in schema:
+            raise
+        try:
+            return JsonValidator({"$schema": _DRAFT_4, **schema})
+        except InvalidSchemaError:
+            pass
+        raise

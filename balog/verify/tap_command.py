@@ -12,8 +12,6 @@ from msgspec import Struct
 
 from balog.errors import ConfigError
 
-__all__ = ["TapCommand", "parse_command", "read_json"]
-
 _OPTIONS = {"--config": "config", "--catalog": "catalog", "--properties": "properties", "--state": "state"}
 _SHORT = {"-c": "config", "-p": "properties", "-s": "state"}
 

@@ -21,9 +21,8 @@ from collections.abc import Sequence
 import pytest
 
 from balog.verify.options import Options
-from balog.verify.report import VerifyReport
+from balog.verify.report import VerifyReport, as_text
 from balog.verify.rules import CHECKS
-from balog.verify.text import as_text
 from balog.verify.verification import verify
 
 __all__ = ["TapPractices", "TapWarning", "assert_verified"]

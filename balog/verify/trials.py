@@ -23,16 +23,13 @@ from balog.verify.catalogs import (
     select,
     spare_property,
 )
-from balog.verify.guard import Guard
 from balog.verify.leaks import Leaks
 from balog.verify.options import Options
 from balog.verify.output_reader import KnownStreams, OutputReader, StateLine
-from balog.verify.process import run
+from balog.verify.process import Guard, run
 from balog.verify.runs import Capture, CommandRun, Skip, SyncRun
 from balog.verify.tap_command import TapCommand, parse_command, read_json
 from balog.verify.values import middle_of
-
-__all__ = ["CommandRun", "Skip", "SyncRun", "Trials"]
 
 _SHORT_RUN = 30.0  # seconds for a tap to reject its input
 FOREIGN_STATE = {"bookmarks": {"a_stream_of_another_tap": {"a_key": "2020-01-01T00:00:00Z"}}, "a_key": 1}

@@ -6,8 +6,6 @@ import re
 from datetime import datetime, timezone
 from typing import Any
 
-__all__ = ["bookmark_of", "is_after", "mentions", "middle_of", "seconds_between"]
-
 _MAX_DEPTH = 8
 _DIGITS = re.compile("-?[0-9]{1,40}")
 _ISO = re.compile(

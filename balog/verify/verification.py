@@ -8,11 +8,9 @@ from balog.errors import ConfigError
 from balog.verify.catalogs import id_of
 from balog.verify.options import Options
 from balog.verify.report import VerifyReport, write_report
-from balog.verify.results import GROUPS, RuleResult
+from balog.verify.results import FORMER_NAMES, GROUPS, RuleResult
 from balog.verify.rules import CHECKS, Check
 from balog.verify.trials import Trials
-
-__all__ = ["select_rules", "verify"]
 
 
 def select_rules(options: Options) -> list[Check]:
@@ -21,20 +19,18 @@ def select_rules(options: Options) -> list[Check]:
     Raises:
         ConfigError: the options name an unknown rule.
     """
-    for option, names in (("--rules", options.rules), ("--skip", options.skip)):
-        for name in names:
-            if name not in CHECKS and name not in GROUPS:
-                raise ConfigError(f"there is no rule {name!r}; `balog tap rules` lists them", source=option)
-
-    def is_in(check: Check, names: Sequence[str]) -> bool:
-        return check.rule.id in names or check.rule.group in names
-
-    wanted = [
-        check
-        for check in CHECKS.values()
-        if (not options.rules or is_in(check, options.rules)) and not is_in(check, options.skip)
-    ]
+    chosen, skipped = _rule_ids(options.rules, "--rules"), _rule_ids(options.skip, "--skip")
+    wanted = [check for id, check in CHECKS.items() if (not chosen or id in chosen) and id not in skipped]
     return sorted(wanted, key=lambda check: GROUPS.index(check.rule.group))
+
+
+def _rule_ids(names: Sequence[str], option: str) -> set[str]:
+    """Return the ids of the rules that an option names by id or group."""
+    current = {FORMER_NAMES.get(name, name) for name in names}
+    for name in names:
+        if FORMER_NAMES.get(name, name) not in (*CHECKS, *GROUPS):
+            raise ConfigError(f"there is no rule {name!r}; `balog tap rules` lists them", source=option)
+    return {id for id, check in CHECKS.items() if {id, check.rule.group} & current}
 
 
 def verify(

@@ -12,9 +12,9 @@ import pytest
 
 from balog.cli.tap import command
 from balog.verify import Options, verify
+from balog.verify.report import as_text
 from balog.verify.results import GROUPS
 from balog.verify.rules import CHECKS
-from balog.verify.text import as_text
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from balog.errors import ConfigError
 from balog.expressions import Expression
-from balog.expressions.patterns import MAX_PATTERN, MAX_SEARCHED, compile_regex, read_like
+from balog.expressions.patterns import MAX_PATTERN, compile_regex, read_like
 
 
 def as_regex(pattern: str, flags: int = 0) -> re.Pattern[str]:

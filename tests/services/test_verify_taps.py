@@ -35,8 +35,8 @@ SCORES = {tap: int(score) for tap, score in re.findall(r"^\| (\S+) \|(?:[^|]*\|)
 SKIPPED = {tap: int(count) for tap, count in re.findall(r"^\| (\S+) \|(?:[^|]*\|){7} (\d+) \|$", PAGE, re.MULTILINE)}
 
 NOT_ASKED = {
-    "tap-postgres": ("stopping", "failing", "telling"),
-    "tap-rest-api-msdk": ("selection", "stopping", "failing", "telling"),
+    "tap-postgres": ("interruption", "failures", "observability"),
+    "tap-rest-api-msdk": ("selection", "interruption", "failures", "observability"),
 }
 """Groups of rules by the tap that starts slowly, and whose neighbour on the same SDK is asked them."""
 

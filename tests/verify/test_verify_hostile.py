@@ -13,10 +13,9 @@ import pytest
 
 from balog.verify import Options, VerifyReport, verify
 from balog.verify.catalogs import read_discovery
-from balog.verify.guard import Guard
 from balog.verify.leaks import Leaks
 from balog.verify.output_reader import MAX_LINE, KnownStreams, OutputReader
-from balog.verify.process import run
+from balog.verify.process import Guard, run
 
 TAP = Path(__file__).parent / "sinful_tap.py"
 

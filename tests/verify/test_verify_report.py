@@ -14,9 +14,11 @@ from jsonschema import Draft202012Validator
 from balog.config import write_schema
 from balog.errors import ConfigError
 from balog.verify import Options, VerifyReport, verify
+from balog.verify.report import as_text
+from balog.verify.results import GROUPS
 from balog.verify.rules import CHECKS
 from balog.verify.testing import TapPractices, TapWarning, assert_verified
-from balog.verify.text import as_text
+from balog.verify.verification import select_rules
 
 TAP = Path(__file__).parent / "sinful_tap.py"
 
@@ -31,7 +33,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [sys.executable, "-S", "-E", str(TAP), "--config", str(config), *words]
 
 
-OPTIONS = Options(rules=("records", "clean-run-has-no-errors", "about-is-told", "bookmark-advances"))
+OPTIONS = Options(rules=("records", "clean-run-has-no-errors", "about-is-printed", "bookmark-advances"))
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def test_the_score_is_the_weight_of_what_is_kept(report: VerifyReport) -> None:
     weights = {finding.rule.id: finding.rule.weight for finding in report.findings}
     broken = {finding.rule.id for finding in report.failed}
 
-    assert broken == {"keys-are-unique", "clean-run-has-no-errors", "about-is-told"}
+    assert broken == {"keys-are-unique", "clean-run-has-no-errors", "about-is-printed"}
     assert report.score == 100 * sum(weights[rule] for rule in weights.keys() - broken) // sum(weights.values())
     assert (report.counts.errors, report.counts.warnings, report.counts.advice) == (1, 1, 1)
     assert report.groups["discovery"] is None
@@ -138,7 +140,7 @@ def test_one_stream_alone_can_be_verified(command: list[str]) -> None:
 def test_asserting_says_the_report(command: list[str]) -> None:
     with pytest.raises(AssertionError, match="ERROR keys-are-unique"):
         assert_verified(command, OPTIONS)
-    only = Options(rules=("about-is-told", "bookmark-advances"))
+    only = Options(rules=("about-is-printed", "bookmark-advances"))
     assert assert_verified(command, only).score == 85
     with pytest.raises(AssertionError, match="85 of 100"):
         assert_verified(command, only, fail_under=86)
@@ -192,3 +194,16 @@ def test_each_practice_is_a_test_in_a_user_s_own_run(tmp_path: Path, command: li
     assert f"1 failed, 7 passed, {len(CHECKS) - 8} skipped" in done.stdout, done.stdout
     assert "test_practice[keys-are-unique]" in done.stdout
     assert "warning" not in done.stdout.splitlines()[-1]
+
+
+def test_options_accept_the_former_names_of_groups_and_rules() -> None:
+    former = Options(
+        rules=("telling", "stopping", "inclusion-is-said"), skip=("version-is-told", "memory-does-not-grow")
+    )
+    current = Options(
+        rules=("observability", "interruption", "inclusion-is-declared"),
+        skip=("version-is-printed", "memory-does-not-grow"),
+    )
+
+    assert select_rules(former) == select_rules(current)
+    assert {check.rule.group for check in select_rules(Options(skip=("failing",)))} == set(GROUPS) - {"failures"}

@@ -29,13 +29,13 @@ SINS = {
     "schemas-are-json-schema": ["unknown type"],
     "breadcrumbs-exist": ["lost breadcrumb"],
     "metadata-is-publishable": ["odd metadata"],
-    "inclusion-is-said": ["no inclusion"],
+    "inclusion-is-declared": ["no inclusion"],
     "keys-exist": ["lost key"],
     "keys-are-automatic": ["available key", "available key in the schema"],
     "replication-key-is-automatic": ["available replication key"],
     "keys-are-one-story": ["two keys"],
     "replication-is-valid": ["odd method", "lost replication key"],
-    "replication-is-said": ["no method"],
+    "replication-is-declared": ["no method"],
     "discovery-selects-nothing": ["selects"],
     "sync-succeeds": ["fails in the end", "older"],
     "each-stream-gives-records": ["empty"],
@@ -70,10 +70,10 @@ SINS = {
     "bookmark-is-not-ahead": ["rash state", "unordered"],
     "bookmark-is-of-a-record": ["bookmark of now"],
     "replication-values-are-there": ["valueless"],
-    "bookmark-properties-are-said": ["no bookmark properties"],
+    "bookmark-properties-are-declared": ["no bookmark properties"],
     "state-comes-on-the-way": ["many orders and quiet"],
     "currently-syncing-is-cleared": ["never done"],
-    "currently-syncing-is-said": ["no currently_syncing"],
+    "currently-syncing-is-written": ["no currently_syncing"],
     "order-is-as-declared": ["unordered at the end"],
     "resumes-without-a-gap": ["rash state", "exclusive"],
     "resumes-with-little": ["ignores state"],
@@ -87,11 +87,11 @@ SINS = {
     "broken-state-is-refused": ["lenient state"],
     "bad-config-is-refused": ["lenient config"],
     "bad-config-is-explained": ["silent failure", "traceback only", "traceback after info", "traceback after warning"],
-    "failure-is-said-at-a-level": ["failure at info"],
+    "failure-is-logged-at-a-level": ["failure at info"],
     "secrets-stay-secret": ["logs secret", "dumps config", "logs basic", "logs dsn", "logs pat", "logs key"],
     "failure-is-not-success": ["fails without output", "fails in a traceback"],
-    "version-is-told": ["no version"],
-    "about-is-told": ["no about"],
+    "version-is-printed": ["no version"],
+    "about-is-printed": ["no about"],
     "clean-run-has-no-errors": ["logs error"],
     "streams-are-named": ["anonymous"],
     "records-are-counted": ["no metrics"],
@@ -212,7 +212,7 @@ def test_nothing_selected_may_be_refused_in_words(config: Path, words: str) -> N
 
 
 def test_runs_that_were_cut_are_not_judged_by_what_would_have_come(config: Path) -> None:
-    report = verified(config, rules=("state", "stopping", "records"), records=120)
+    report = verified(config, rules=("state", "interruption", "records"), records=120)
 
     assert [finding.rule.id for finding in report.failed] == []
     skipped = {finding.rule.id for finding in report.findings if finding.outcome == "skipped"}

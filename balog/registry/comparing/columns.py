@@ -10,8 +10,6 @@ from typing import Any
 from balog.registry.columns import TEXT, Column, List, Map, Struct, column_of
 from balog.registry.comparing.document import Node, SchemaDocument
 
-__all__ = ["Column", "List", "Struct", "columns_of", "type_text"]
-
 _DEEPEST = 64
 
 

@@ -18,8 +18,6 @@ from balog.registry.json_schema import decode_schema
 from balog.registry.names import major, order
 from balog.registry.schema import Schema
 
-__all__ = ["compare", "compare_history", "document_of", "least_version"]
-
 Side = Literal["old", "new"]
 
 _BUMPS: tuple[Bump, ...] = ("none", "patch", "minor", "major")

@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 from balog.registry.comparing.document import Node, SchemaDocument, is_anything
 
-__all__ = ["Answer", "covers"]
-
 Answer = Literal["yes", "no", "unknown"]
 
 _STRUCTURE = {"$ref", "allOf", "anyOf", "properties", "patternProperties", "additionalProperties", "items"}

@@ -16,19 +16,6 @@ from balog.registry.reasons import json_path
 from balog.registry.schema import InvalidSchemaError
 from balog.registry.subschemas import copy_schema, resolve
 
-__all__ = [
-    "DEEPEST",
-    "ITEMS",
-    "OTHERS",
-    "Node",
-    "SchemaDocument",
-    "Step",
-    "draft_of",
-    "is_anything",
-    "matches",
-    "path_of",
-]
-
 DEEPEST = 40
 """Levels of a payload that are compared one by one; deeper levels are compared as a whole."""
 

@@ -17,8 +17,6 @@ import msgspec
 from balog.registry.comparing.document import ITEMS, OTHERS, Node, SchemaDocument, Step
 from balog.registry.comparing.strings import FORMAT_EXAMPLES, matching_strings
 
-__all__ = ["Counterexample", "find_examples", "suggest_payloads"]
-
 _MOST_A_PLACE = 40
 _MOST_IN_ALL = 20_000
 _MOST_TESTED = 1_000

@@ -12,8 +12,6 @@ from typing import Any
 
 from balog.registry.comparing.document import DEEPEST, Node, SchemaDocument, is_anything, matches
 
-__all__ = ["assume_open_content"]
-
 
 def assume_open_content(writer: SchemaDocument, reader: SchemaDocument) -> SchemaDocument:
     """Return the writer's schema restricted by the assumption; the writer itself if nothing changes."""

@@ -15,8 +15,6 @@ with warnings.catch_warnings():
     except ImportError:  # Python 3.10
         import sre_parse as parser
 
-__all__ = ["FORMAT_EXAMPLES", "matching_strings"]
-
 FORMAT_EXAMPLES = {
     "date-time": "2020-01-01T00:00:00Z", "date": "2020-01-01", "time": "00:00:00Z", "duration": "P1D",
     "email": "a@example.com", "idn-email": "a@example.com", "hostname": "example.com", "idn-hostname": "example.com",

@@ -13,8 +13,6 @@ from balog.registry.comparing.columns import Column, List, Struct, columns_of, t
 from balog.registry.comparing.document import SchemaDocument
 from balog.registry.comparing.verdict import CompatibilityFinding
 
-__all__ = ["TableStep", "compare_tables", "table_steps"]
-
 _FACILITY = {"id", "timestamp", "channel", "level", "run_id", "application"}
 _RESERVED = {*_FACILITY, "payload_recovered", "date"}
 _LONGEST_NAME = 120

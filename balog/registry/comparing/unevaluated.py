@@ -10,8 +10,6 @@ from typing import Any
 
 from balog.registry.subschemas import copy_schema, resolve, subschemas
 
-__all__ = ["replace_unevaluated"]
-
 _CONDITIONAL = frozenset(
     {"anyOf", "oneOf", "if", "then", "else", "not", "dependentSchemas", "$dynamicRef", "$recursiveRef"}
 )

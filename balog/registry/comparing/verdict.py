@@ -6,8 +6,6 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-__all__ = ["Bump", "CompatibilityFinding", "CompatibilityReport", "Layer", "Mode"]
-
 Mode = Literal["backward", "forward", "full", "backward_transitive", "forward_transitive", "full_transitive"]
 """Backward: readers of the new version can read events of the old one. Forward: the reverse."""
 

@@ -20,8 +20,6 @@ from balog.registry.protobuf.message import CompiledMessage
 from balog.registry.protobuf.schema import inexpressible_rules
 from balog.registry.schema import Schema
 
-__all__ = ["compare_wire"]
-
 
 def compare_wire(old: Schema, new: Schema, mode: Mode) -> list[CompatibilityFinding]:
     """Compare two versions of a type in protobuf.

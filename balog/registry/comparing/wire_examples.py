@@ -11,8 +11,6 @@ from balog.errors import EventError
 from balog.registry.protobuf.descriptors import is_map
 from balog.registry.protobuf.message import CompiledMessage
 
-__all__ = ["show"]
-
 
 def show(writer: CompiledMessage, reader: CompiledMessage, path: Sequence[Any], values: Sequence[Any]) -> Any:
     """Encode a message with one schema, and decode it with the other.

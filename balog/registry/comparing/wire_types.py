@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from google.protobuf.descriptor import FieldDescriptor as Field
 
-__all__ = ["Misread", "misread"]
-
 _VARINTS: dict[int, tuple[int, int]] = {
     Field.TYPE_INT32: (-(1 << 31), (1 << 31) - 1),
     Field.TYPE_INT64: (-(1 << 63), (1 << 63) - 1),

@@ -15,8 +15,6 @@ from google.protobuf import descriptor_pb2
 
 from balog.registry.schema import InvalidSchemaError
 
-__all__ = ["FILE", "MAX_MEMORY", "MAX_SECONDS", "MAX_SOURCE_BYTES", "run_protoc"]
-
 FILE = "schema.proto"
 """The name of the file among the compiled ones."""
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from balog.registry.protobuf.descriptors import is_map
 
-__all__ = ["constrain", "rule_lines"]
-
 _IGNORE_ALWAYS, _IGNORE_IF_ZERO = 3, 1
 _SILENT = ("example", "cel", "cel_expression", "ignore")
 _FORMATS = {

@@ -10,17 +10,6 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from balog.registry.protobuf.compiler import FILE
 from balog.registry.schema import InvalidSchemaError
 
-__all__ = [
-    "TYPE_FIELDS",
-    "WRAPPERS",
-    "check_storable",
-    "choose_message",
-    "is_map",
-    "is_plain",
-    "load_pool",
-    "reachable_messages",
-]
-
 _GOOGLE = "google.protobuf."
 WRAPPERS = frozenset(
     f"{_GOOGLE}{kind}Value"

@@ -14,8 +14,6 @@ from balog.registry.protobuf.descriptors import WRAPPERS, is_map
 from balog.registry.protobuf.json_writer import MAX_DEPTH
 from balog.registry.protobuf.scalars import Convert, ValueRejectedError, make_converter, make_key_converter
 
-__all__ = ["Read", "Steps", "make_reader"]
-
 Steps = tuple[str | int, ...]
 Violations = list[tuple[Steps, str]]
 

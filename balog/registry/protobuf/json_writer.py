@@ -16,8 +16,6 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from balog.registry.protobuf.descriptors import WRAPPERS, is_map
 
-__all__ = ["MAX_DEPTH", "UnwritableError", "Write", "make_writer"]
-
 MAX_DEPTH = 64
 """Limit of nested messages; the payload is level 1."""
 

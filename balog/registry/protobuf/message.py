@@ -24,8 +24,6 @@ from balog.registry.reasons import json_path
 from balog.registry.schema import InvalidSchemaError, Schema, SchemaViolation
 from balog.registry.worker_pool import MAX_SECONDS, check_in_worker, compile_in_worker, read_in_worker
 
-__all__ = ["CompiledMessage", "compile_message"]
-
 MAX_VIOLATIONS = 100
 MAX_DEFAULTS = 1_000_000
 """Limit of fields without presence in a message and its nested messages: they are written even if they are empty."""

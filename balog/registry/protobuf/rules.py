@@ -16,8 +16,6 @@ from balog.registry.protobuf.descriptors import is_map, reachable_messages
 from balog.registry.protobuf.json_reader import Steps
 from balog.registry.schema import InvalidSchemaError
 
-__all__ = ["Rules", "annotated_rules"]
-
 _LOOPS = re.compile(r"\b(?:all|exists|exists_one|existsOne|filter|map|matches|unique)\s*\(")
 _RULE_NS = 1000.0  # a byte of the message, for each value that its rules compare with
 _UNIQUE_NS = 100e6  # a message of 1,000 bytes, compared item by item

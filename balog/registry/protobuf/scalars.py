@@ -11,8 +11,6 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor as Field
 
-__all__ = ["FLOAT_MAX", "INTEGERS", "Convert", "ValueRejectedError", "make_converter", "make_key_converter"]
-
 Convert = Callable[[Any], Any]
 """Converts a JSON value to a field's value; raises ``ValueRejectedError``."""
 

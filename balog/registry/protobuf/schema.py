@@ -16,8 +16,6 @@ from balog.registry.protobuf.descriptors import WRAPPERS, is_map, is_plain, reac
 from balog.registry.protobuf.rules import Rules, annotated_rules
 from balog.registry.protobuf.scalars import FLOAT_MAX, INTEGERS
 
-__all__ = ["inexpressible_rules", "make_json_schema"]
-
 _NUMBER = r"^(-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"
 _INTEGER = r"^(0|-?[1-9][0-9]{0,19})$"
 _OWN: dict[str, dict[str, Any]] = {

@@ -11,8 +11,6 @@ from google.protobuf.descriptor import FieldDescriptor
 from balog.registry.protobuf.descriptors import is_map
 from balog.registry.protobuf.json_reader import Steps
 
-__all__ = ["find_unknown_fields", "has_more_defaults", "missing_fields"]
-
 
 def find_unknown_fields(message: Any, wire: bytes) -> list[tuple[Steps, str]]:
     """Return the fields of an encoded message that its type does not have, or has with another wire type.

@@ -6,11 +6,20 @@ from collections.abc import Iterator
 
 from balog.verify.catalogs import key_properties_of
 from balog.verify.output_reader import InvalidLine
-from balog.verify.rules.registration import PRACTICE, SDK_TARGETS, SPEC, SYNC_MODE, TARGETS, Violation, check
-from balog.verify.rules.selection import require_output
-from balog.verify.trials import Skip, SyncRun, Trials
-
-__all__: list[str] = []
+from balog.verify.rules.registration import (
+    PRACTICE,
+    SDK_TARGETS,
+    SPEC,
+    SYNC_MODE,
+    TARGETS,
+    Violation,
+    check,
+    check_each,
+)
+from balog.verify.rules.subjects import require_output, streams
+from balog.verify.runs import Skip, SyncRun
+from balog.verify.synced_stream import SyncedStream
+from balog.verify.trials import Trials
 
 
 def _syncs(trials: Trials) -> Iterator[SyncRun]:
@@ -19,45 +28,45 @@ def _syncs(trials: Trials) -> Iterator[SyncRun]:
     yield from (run for run in trials.made if isinstance(run, SyncRun) and run is not trials.sync)
 
 
-@check(
-    "only-messages-on-stdout", "output", "error", 10, SPEC,
-    "Write one JSON object per line to stdout, all else to stderr. Look for print() in the tap and its libraries.",
-)  # fmt: skip
+@check("output", "error", 10, SPEC)
 def only_messages_on_stdout(trials: Trials) -> Iterator[Violation]:
-    """Each line of stdout is a Singer message."""
+    """Each line of stdout is a Singer message.
+
+    Write one JSON object per line to stdout, all else to stderr. Look for print() in the tap and its libraries.
+    """
     run = require_output(trials.sync)
     if run.output.invalid_count:
         yield Violation(f"{run.output.invalid_count} of {run.output.lines} lines are not: {_lines(run.output.invalid)}")
 
 
-@check(
-    "message-types-are-known", "output", "warning", 2, SDK_TARGETS,
-    "Write RECORD, SCHEMA, STATE, ACTIVATE_VERSION and BATCH. Other types are permitted, but targets fail on them.",
-)  # fmt: skip
+@check("output", "warning", 2, SDK_TARGETS)
 def message_types_are_known(trials: Trials) -> Iterator[Violation]:
-    """Messages have types that targets support."""
+    """Messages have types that targets support.
+
+    Write RECORD, SCHEMA, STATE, ACTIVATE_VERSION and BATCH. Other types are permitted, but targets fail on them.
+    """
     output = require_output(trials.sync).output
     if output.unknown_count:
         yield Violation(f"{output.unknown_count} of {output.lines} lines are not: {_lines(output.unknown)}")
 
 
-@check(
-    "messages-are-whole", "output", "error", 8, SPEC,
-    "Write `stream` and `record` in RECORD; `stream`, `schema` and `key_properties` in SCHEMA; `value` in STATE.",
-)  # fmt: skip
+@check("output", "error", 8, SPEC)
 def messages_are_whole(trials: Trials) -> Iterator[Violation]:
-    """Each message has the fields of its type, with the right types."""
+    """Each message has the fields of its type, with the right types.
+
+    Write `stream` and `record` in RECORD; `stream`, `schema` and `key_properties` in SCHEMA; `value` in STATE.
+    """
     broken = require_output(trials.sync).output.broken
     if broken:
         yield Violation(_lines(broken))
 
 
-@check(
-    "lines-end", "output", "error", 4, SPEC,
-    "Write each message and its newline in one call, and flush before the process ends.",
-)  # fmt: skip
+@check("output", "error", 4, SPEC)
 def lines_end(trials: Trials) -> Iterator[Violation]:
-    """The last line of each run ends with a newline and is complete."""
+    """The last line of each run ends with a newline and is complete.
+
+    Write each message and its newline in one call, and flush before the process ends.
+    """
     for run in _syncs(trials):
         if run.output.unended == "torn":
             yield Violation(f"{run.name}: the last line is torn")
@@ -66,36 +75,35 @@ def lines_end(trials: Trials) -> Iterator[Violation]:
     require_output(trials.sync)
 
 
-@check(
-    "nothing-is-left-running", "output", "warning", 2, PRACTICE,
-    "End child processes and wait for them: a pipeline waits until the output is closed.",
-)  # fmt: skip
+@check("output", "warning", 2, PRACTICE)
 def nothing_is_left_running(trials: Trials) -> Iterator[Violation]:
-    """When the tap ends, none of its child processes keeps running or keeps its output open."""
+    """When the tap ends, none of its child processes keeps running or keeps its output open.
+
+    End child processes and wait for them: a pipeline waits until the output is closed.
+    """
     for run in (trials.sync, *(run for run in trials.made if run is not trials.sync)):
         if run.result.left_running:
             yield Violation(f"{run.name}: a second after its end, a child process still ran")
     require_output(trials.sync)
 
 
-@check(
-    "schema-before-record", "output", "error", 8, TARGETS,
-    "Write a stream's SCHEMA before its first RECORD.",
-)  # fmt: skip
-def schema_before_record(trials: Trials) -> Iterator[Violation]:
-    """A stream's SCHEMA precedes its first RECORD."""
-    for name, stream in require_output(trials.sync).output.streams.items():
-        if stream.before_schema:
-            yield Violation(f"{stream.before_schema} records precede it", name)
+@check_each(streams, "output", "error", 8, TARGETS)
+def schema_before_record(stream: SyncedStream) -> Iterator[str]:
+    """A stream's SCHEMA precedes its first RECORD.
+
+    Write a stream's SCHEMA before its first RECORD.
+    """
+    if stream.before_schema:
+        yield f"{stream.before_schema} records precede it"
 
 
-@check(
-    "schema-has-the-catalog-keys", "output", "warning", 2, SYNC_MODE,
-    "Write the key properties of the catalog.",
-)  # fmt: skip
+@check("output", "warning", 2, SYNC_MODE)
 def schema_has_the_catalog_keys(trials: Trials) -> Iterator[Violation]:
-    """A stream's SCHEMA has the catalog's key properties, and declares them."""
-    for name, stream in require_output(trials.sync).output.streams.items():
+    """A stream's SCHEMA has the catalog's key properties, and declares them.
+
+    Write the key properties of the catalog.
+    """
+    for name, stream in streams(trials):
         if not stream.schemas:
             continue
         properties = stream.schema.get("properties")
@@ -110,25 +118,24 @@ def schema_has_the_catalog_keys(trials: Trials) -> Iterator[Violation]:
             )
 
 
-@check(
-    "bookmark-properties-exist", "output", "warning", 2, SPEC,
-    "In `bookmark_properties`, name properties of the schema.",
-)  # fmt: skip
-def bookmark_properties_exist(trials: Trials) -> Iterator[Violation]:
-    """The ``bookmark_properties`` of a SCHEMA are properties of its schema."""
-    for name, stream in require_output(trials.sync).output.streams.items():
-        properties = stream.schema.get("properties")
-        for key in stream.bookmark_properties or ():
-            if isinstance(properties, dict) and key not in properties:
-                yield Violation(f"{key} is not a property of the SCHEMA", name)
+@check_each(streams, "output", "warning", 2, SPEC)
+def bookmark_properties_exist(stream: SyncedStream) -> Iterator[str]:
+    """The ``bookmark_properties`` of a SCHEMA are properties of its schema.
+
+    In `bookmark_properties`, name properties of the schema.
+    """
+    properties = stream.schema.get("properties")
+    for key in stream.bookmark_properties or ():
+        if isinstance(properties, dict) and key not in properties:
+            yield f"{key} is not a property of the SCHEMA"
 
 
-@check(
-    "versions-are-activated", "output", "error", 4, "Singer, singer-python's ACTIVATE_VERSION",
-    "After a full table, write ACTIVATE_VERSION with the version of its records.",
-)  # fmt: skip
+@check("output", "error", 4, "Singer, singer-python's ACTIVATE_VERSION")
 def versions_are_activated(trials: Trials) -> Iterator[Violation]:
-    """Records with a version are followed by ACTIVATE_VERSION of that version, and each stream has one version."""
+    """Records with a version are followed by ACTIVATE_VERSION of that version, and each stream has one version.
+
+    After a full table, write ACTIVATE_VERSION with the version of its records.
+    """
     streams = require_output(trials.sync).output.streams
     if not any(stream.versions.keys() - {"none"} or stream.activated for stream in streams.values()):
         raise Skip("no stream has versions")

@@ -1,28 +1,31 @@
-"""Rules of records: they match the schema before them."""
+"""Rules of records: they match the schema before them, and their keys are present and unique."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from balog.distribution import install_command
-from balog.verify.rules.registration import BEST_PRACTICES, SDK_TESTS, SPEC, Violation, check
-from balog.verify.rules.selection import require_output
+from balog.verify.catalogs import method_of
+from balog.verify.rules.registration import BEST_PRACTICES, SDK_TESTS, SPEC, Violation, check, check_each
+from balog.verify.rules.subjects import streams, streams_with
+from balog.verify.runs import Skip
 from balog.verify.synced_stream import SyncedStream
-from balog.verify.trials import Skip, Trials
+from balog.verify.trials import Trials
 
-__all__: list[str] = []
+_MANY = 10  # records
+_MANY_SHARE = 0.1
+
+_with_schema = streams_with(lambda stream: stream.schemas and stream.records, "no stream with a SCHEMA wrote records")
+_keyed = streams_with(
+    lambda stream: stream.key_properties and stream.records, "no stream with key properties wrote records"
+)
+_keyed_incremental = streams_with(
+    lambda stream: stream.replication_key, "no incremental stream with key properties wrote records", _keyed
+)
 
 
-def _with_schema(trials: Trials) -> Iterator[tuple[str, SyncedStream]]:
-    streams = require_output(trials.sync).output.streams
-    found = [(name, stream) for name, stream in streams.items() if stream.schemas and stream.records]
-    if not found:
-        raise Skip("no stream with a SCHEMA wrote records")
-    yield from found
-
-
-def _validated(trials: Trials) -> Iterator[tuple[str, SyncedStream]]:
+def _validated(trials: Trials) -> list[tuple[str, SyncedStream]]:
     found = [(name, stream) for name, stream in _with_schema(trials) if stream.can_validate]
     if not found:
         try:
@@ -30,71 +33,111 @@ def _validated(trials: Trials) -> Iterator[tuple[str, SyncedStream]]:
         except ImportError:
             raise Skip(f"validation needs: {install_command('schema')}") from None
         raise Skip("no stream has a valid SCHEMA")
-    yield from found
+    return found
 
 
-@check(
-    "schema-messages-are-json-schema", "records", "error", 6, SPEC,
-    "Write schemas that a JSON Schema validator accepts.",
-)  # fmt: skip
-def schema_messages_are_json_schema(trials: Trials) -> Iterator[Violation]:
-    """Each SCHEMA has a valid JSON Schema."""
-    for name, stream in require_output(trials.sync).output.streams.items():
-        if stream.schema_fault:
-            yield Violation(stream.schema_fault, name)
+@check_each(streams, "records", "error", 6, SPEC)
+def schema_messages_are_json_schema(stream: SyncedStream) -> Iterator[str]:
+    """Each SCHEMA has a valid JSON Schema.
+
+    Write schemas that a JSON Schema validator accepts.
+    """
+    if stream.schema_fault:
+        yield stream.schema_fault
 
 
-@check(
-    "records-match-schema", "records", "error", 10, SPEC,
-    "Make the records match the schema (coerce types, allow null), or correct the schema.",
-)  # fmt: skip
-def records_match_schema(trials: Trials) -> Iterator[Violation]:
-    """Each record is valid against its stream's schema."""
-    for name, stream in _validated(trials):
-        if stream.invalid:
-            text = f"{stream.invalid} of {stream.records} records are invalid, the first in line {stream.first_invalid}"
-            yield Violation(f"{text}: {_most(stream.faults)}", name)
+@check_each(_validated, "records", "error", 10, SPEC)
+def records_match_schema(stream: SyncedStream) -> Iterator[str]:
+    """Each record is valid against its stream's schema.
+
+    Make the records match the schema (coerce types, allow null), or correct the schema.
+    """
+    if stream.invalid:
+        text = f"{stream.invalid} of {stream.records} records are invalid, the first in line {stream.first_invalid}"
+        yield f"{text}: {_most(stream.faults)}"
 
 
-@check(
-    "formats-hold", "records", "warning", 4, BEST_PRACTICES,
-    "Write times as in RFC 3339 with an offset, 2026-11-20T07:00:00Z, or remove the format from the schema.",
-)  # fmt: skip
-def formats_hold(trials: Trials) -> Iterator[Violation]:
-    """Values have the formats of the schema: ``date-time`` as in RFC 3339, and so on."""
-    for name, stream in _validated(trials):
-        if stream.format_faults:
-            yield Violation(_most(stream.format_faults), name)
+@check_each(_validated, "records", "warning", 4, BEST_PRACTICES)
+def formats_hold(stream: SyncedStream) -> Iterator[str]:
+    """Values have the formats of the schema: ``date-time`` as in RFC 3339, and so on.
+
+    Write times as in RFC 3339 with an offset, 2026-11-20T07:00:00Z, or remove the format from the schema.
+    """
+    if stream.format_faults:
+        yield _most(stream.format_faults)
 
 
-@check(
-    "properties-are-declared", "records", "warning", 3, SDK_TESTS,
-    "Declare the property in the schema, or omit it from the records: most targets drop it.",
-)  # fmt: skip
-def properties_are_declared(trials: Trials) -> Iterator[Violation]:
-    """Records have no top-level property that the schema does not declare."""
-    for name, stream in _with_schema(trials):
-        declared = stream.schema.get("properties")
-        if not isinstance(declared, dict) or "patternProperties" in stream.schema:
-            continue
-        others = [key for key in stream.properties if key not in declared]
-        if others:
-            yield Violation(f"{len(others)} are undeclared: {', '.join(others[:5])}", name)
+@check_each(_with_schema, "records", "warning", 3, SDK_TESTS)
+def properties_are_declared(stream: SyncedStream) -> Iterator[str]:
+    """Records have no top-level property that the schema does not declare.
+
+    Declare the property in the schema, or omit it from the records: most targets drop it.
+    """
+    declared = stream.schema.get("properties")
+    if not isinstance(declared, dict) or "patternProperties" in stream.schema:
+        return
+    others = [key for key in stream.properties if key not in declared]
+    if others:
+        yield f"{len(others)} are undeclared: {', '.join(others[:5])}"
 
 
-@check(
-    "properties-are-used", "records", "advice", 1, SDK_TESTS,
-    "Check whether the source still has the property: a column that is always empty has no use.",
-)  # fmt: skip
-def properties_are_used(trials: Trials) -> Iterator[Violation]:
-    """Each property of the schema occurs in a record."""
-    for name, stream in _with_schema(trials):
-        declared = stream.schema.get("properties")
-        unused = [key for key in declared if not stream.properties[key]] if isinstance(declared, dict) else []
-        if unused:
-            yield Violation(f"{len(unused)} are in no record: {', '.join(unused[:5])}", name)
+@check_each(_with_schema, "records", "advice", 1, SDK_TESTS)
+def properties_are_used(stream: SyncedStream) -> Iterator[str]:
+    """Each property of the schema occurs in a record.
+
+    Check whether the source still has the property: a column that is always empty has no use.
+    """
+    declared = stream.schema.get("properties")
+    unused = [key for key in declared if not stream.properties[key]] if isinstance(declared, dict) else []
+    if unused:
+        yield f"{len(unused)} are in no record: {', '.join(unused[:5])}"
 
 
 def _most(faults: Counter[str]) -> str:
     text = "; ".join(f"{fault} ({count})" for fault, count in faults.most_common(3))
     return f"{text}; …" if len(faults) > 3 else text
+
+
+@check_each(_keyed, "records", "error", 8, SPEC)
+def keys_are_there(stream: SyncedStream) -> Iterator[str]:
+    """Each record has its key properties, and none is null.
+
+    Write all key properties in each record. A property that can be null is not a key.
+    """
+    for key, count in stream.keyless.items():
+        yield f"{key} is missing or null in {count} of {stream.records} records"
+
+
+@check("records", "error", 6, SDK_TESTS)
+def keys_are_unique(trials: Trials) -> Iterator[Violation]:
+    """In a full table, no key occurs twice.
+
+    Declare the complete key of a record, and look for a page that is read twice.
+    """
+    keyed = [
+        (name, stream)
+        for name, stream in _keyed(trials)
+        if not stream.replication_key
+        and method_of(trials.entries.get(name, {})) != "LOG_BASED"  # a row, then its changes
+    ]
+    if not keyed:
+        raise Skip("no full table with key properties wrote records")
+    yield from _repeated_keys(keyed, 1)
+
+
+@check("records", "warning", 2, SDK_TESTS)
+def records_come_once(trials: Trials) -> Iterator[Violation]:
+    """In an incremental stream, no key occurs twice in a run; an error where many do.
+
+    Where windows or pages overlap, omit records that were already written.
+    """
+    yield from _repeated_keys(_keyed_incremental(trials), _MANY)
+
+
+def _repeated_keys(keyed: Iterable[tuple[str, SyncedStream]], many: int) -> Iterator[Violation]:
+    """Yield the streams with repeated keys, as grave violations for at least ``many`` and a tenth of the records."""
+    for name, stream in keyed:
+        count = len(stream.keys) - len(set(stream.keys))
+        if count:
+            is_grave = count >= many and count >= _MANY_SHARE * stream.records
+            yield Violation(f"{count} of {stream.records} records repeat a key", name, is_grave)

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from functools import wraps
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from balog.verify.results import Group, RuleResult, Severity, VerifyRule
-from balog.verify.trials import Skip, Trials
-
-__all__ = [
-    "BEST_PRACTICES",
-    "CHECKS",
-    "CONFIG_AND_STATE",
-    "CURRENTLY_SYNCING",
-    "DISCOVERY_MODE",
-    "METRICS",
-    "PRACTICE",
-    "SDK_TARGETS",
-    "SDK_TESTS",
-    "SPEC",
-    "SYNC_MODE",
-    "TARGETS",
-    "Check",
-    "Violation",
-    "check",
-]
+from balog.verify.runs import Skip
+from balog.verify.trials import Trials
 
 SPEC = "Singer, docs/SPEC.md"
 DISCOVERY_MODE = "Singer, docs/DISCOVERY_MODE.md"
@@ -95,15 +79,51 @@ CHECKS: dict[str, Check] = {}
 """The rules by id, in order of declaration."""
 
 
-def check(name: str, group: Group, severity: Severity, weight: int, source: str, remedy: str) -> Callable[[Look], Look]:
-    """Declare a rule by its function, whose docstring begins with the title. See ``VerifyRule``."""
+def check(group: Group, severity: Severity, weight: int, source: str) -> Callable[[Look], Look]:
+    """Declare a rule by its function.
+
+    The function's name is the rule's id. The docstring's first line is the title, and the rest is the remedy. See
+    ``VerifyRule``.
+    """
 
     def declare(look: Look) -> Look:
-        title = (inspect.getdoc(look) or "").splitlines()[0]
+        name = look.__name__.replace("_", "-")
+        title, _, remedy = (inspect.getdoc(look) or "").partition("\n\n")
         rule = VerifyRule(
-            id=name, group=group, title=title, severity=severity, weight=weight, source=source, remedy=remedy
-        )
+            id=name, group=group, title=title, severity=severity, weight=weight, source=source,
+            remedy=" ".join(remedy.split()),
+        )  # fmt: skip
         CHECKS[name] = Check(rule, look)
         return look
+
+    return declare
+
+
+Subject = TypeVar("Subject")
+Judge = Callable[[Subject], Iterable[str]]
+
+
+def check_each(
+    subjects: Callable[[Trials], Iterable[tuple[str, Subject]]],
+    group: Group,
+    severity: Severity,
+    weight: int,
+    source: str,
+) -> Callable[[Judge[Subject]], Judge[Subject]]:
+    """Declare a rule of single streams by its function, which yields the violations of one. See ``check``.
+
+    Args:
+        subjects: returns the streams, or the entries of the catalog, by name.
+    """
+
+    def declare(judge: Judge[Subject]) -> Judge[Subject]:
+        @check(group, severity, weight, source)
+        @wraps(judge)
+        def look(trials: Trials) -> Iterator[Violation]:
+            for name, subject in subjects(trials):
+                for detail in judge(subject):
+                    yield Violation(detail, name)
+
+        return judge
 
     return declare

@@ -1,4 +1,4 @@
-"""Rules of resuming: a run from an emitted state writes the remaining records, and few others."""
+"""Rules of resuming, from an emitted state or after SIGTERM: a run writes the remaining records, and few others."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 from balog.verify.catalogs import id_of, replication_key_of
 from balog.verify.output_reader import StateLine
-from balog.verify.rules.registration import CONFIG_AND_STATE, SYNC_MODE, Violation, check
-from balog.verify.rules.selection import needs_a_start
+from balog.verify.rules.registration import CONFIG_AND_STATE, PRACTICE, SYNC_MODE, Violation, check
+from balog.verify.rules.subjects import require_start
+from balog.verify.runs import Skip, SyncRun
 from balog.verify.synced_stream import SyncedStream
-from balog.verify.trials import Skip, SyncRun, Trials
+from balog.verify.trials import Trials
 from balog.verify.values import bookmark_of, is_after
-
-__all__ = ["Gap", "describe_gap", "gaps"]
 
 
 class Gap(NamedTuple):
@@ -54,16 +53,16 @@ def gaps(trials: Trials, first: SyncRun, state: StateLine | None, second: SyncRu
     return found
 
 
-@check(
-    "resumes-without-a-gap", "state", "error", 10, CONFIG_AND_STATE,
-    "Write a STATE only after all records that it covers. Query the source from the bookmark on, inclusively.",
-)  # fmt: skip
+@check("state", "error", 10, CONFIG_AND_STATE)
 def resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
-    """A run from any emitted STATE writes all records that were not yet written."""
+    """A run from any emitted STATE writes all records that were not yet written.
+
+    Write a STATE only after all records that it covers. Query the source from the bookmark on, inclusively.
+    """
     judged = 0
     for state, run in trials.resumed:
         where = f"from the STATE in line {state.line}"
-        if run.result.stopped not in ("", "records") or (run.result.code and not run.result.stopped):
+        if run.has_failed:
             yield Violation(f"{where}: {run.outcome}")
             continue
         found = gaps(trials, trials.sync, state, run)
@@ -82,12 +81,12 @@ def describe_gap(gap: Gap) -> str:
     return f"{gap.missing} of {gap.of} records came neither before it nor after{changes}"
 
 
-@check(
-    "resumes-with-little", "state", "warning", 4, SYNC_MODE,
-    "Query the source for records since `state`, not for all.",
-)  # fmt: skip
+@check("state", "warning", 4, SYNC_MODE)
 def resumes_with_little(trials: Trials) -> Iterator[Violation]:
-    """A run from the last STATE writes less than the whole incremental stream."""
+    """A run from the last STATE writes less than the whole incremental stream.
+
+    Query the source for records since `state`, not for all.
+    """
     _, run = trials.resumed[-1]
     if trials.sync.result.stopped or run.result.stopped or run.result.code:
         raise Skip("a run was not complete")
@@ -112,12 +111,12 @@ def _came_again(first: SyncedStream, second: SyncedStream) -> bool:
     return changes and same_range and set(first.keys) <= set(second.keys)
 
 
-@check(
-    "state-only-moves-forward", "state", "error", 4, CONFIG_AND_STATE,
-    "Keep the bookmarks of the given state when there are no newer records.",
-)  # fmt: skip
+@check("state", "error", 4, CONFIG_AND_STATE)
 def state_only_moves_forward(trials: Trials) -> Iterator[Violation]:
-    """A run from the last STATE keeps its bookmarks or advances them."""
+    """A run from the last STATE keeps its bookmarks or advances them.
+
+    Keep the bookmarks of the given state when there are no newer records.
+    """
     state, run = trials.resumed[-1]
     last = run.output.last_state
     if run.result.stopped or run.result.code or last is None:
@@ -132,12 +131,12 @@ def state_only_moves_forward(trials: Trials) -> Iterator[Violation]:
             yield Violation("its bookmark went back", name)
 
 
-@check(
-    "start-date-is-kept", "state", "warning", 3, CONFIG_AND_STATE,
-    "For a stream without a bookmark, query records that changed since the config's `start_date`.",
-)  # fmt: skip
+@check("state", "warning", 3, CONFIG_AND_STATE)
 def start_date_is_kept(trials: Trials) -> Iterator[Violation]:
-    """With a later ``start_date``, an incremental stream writes all newer records and no older ones."""
+    """With a later ``start_date``, an incremental stream writes all newer records and no older ones.
+
+    For a stream without a bookmark, query records that changed since the config's `start_date`.
+    """
     if not trials.sync.is_whole:
         raise Skip("the sync was not complete")
     start, name, run = trials.later_start
@@ -155,13 +154,13 @@ def start_date_is_kept(trials: Trials) -> Iterator[Violation]:
         yield Violation(f"with start_date {start}, the newest records are missing", name)
 
 
-@check(
-    "state-of-another-tap-is-harmless", "failing", "warning", 2, CONFIG_AND_STATE,
-    "Ignore unknown streams of the state, or reject them with an error message.",
-)  # fmt: skip
+@check("failures", "warning", 2, CONFIG_AND_STATE)
 def state_of_another_tap_is_harmless(trials: Trials) -> Iterator[Violation]:
-    """The tap ignores a state of other streams, or rejects it with an error message."""
-    needs_a_start(trials)
+    """The tap ignores a state of other streams, or rejects it with an error message.
+
+    Ignore unknown streams of the state, or reject them with an error message.
+    """
+    require_start(trials)
     run = trials.foreign_state
     if run.result.stopped == "timeout" or (run.result.code and run.output.logs.tracebacks):
         yield Violation(run.outcome)
@@ -171,13 +170,13 @@ def state_of_another_tap_is_harmless(trials: Trials) -> Iterator[Violation]:
         yield Violation("nothing came")
 
 
-@check(
-    "broken-state-is-refused", "failing", "warning", 2, CONFIG_AND_STATE,
-    "End with an error message and an exit code other than 0: a run without its state syncs everything again.",
-)  # fmt: skip
+@check("failures", "warning", 2, CONFIG_AND_STATE)
 def broken_state_is_refused(trials: Trials) -> Iterator[Violation]:
-    """The tap rejects a state that is not JSON before it syncs anything."""
-    needs_a_start(trials)
+    """The tap rejects a state that is not JSON before it syncs anything.
+
+    End with an error message and an exit code other than 0: a run without its state syncs everything again.
+    """
+    require_start(trials)
     run = trials.broken_state
     if run.result.stopped == "timeout" and not run.output.records:
         yield Violation(run.outcome)
@@ -185,3 +184,64 @@ def broken_state_is_refused(trials: Trials) -> Iterator[Violation]:
         yield Violation("exit code 0")
     elif run.output.records:
         yield Violation(f"{run.output.records} records came")
+
+
+_ON_ITS_WAY = 192 * 1024  # bytes that the pipe and buffers can hold
+
+
+@check("interruption", "error", 4, PRACTICE)
+def ends_on_sigterm(trials: Trials) -> Iterator[Violation]:
+    """The tap ends within seconds after SIGTERM.
+
+    Do not ignore SIGTERM, and do not wait for the source after it: runners kill the tap soon after.
+    """
+    run = trials.signalled
+    if run.result.was_killed:
+        yield Violation(f"it still ran after {trials.options.grace:g} s")
+    elif run.result.code == 0 and run.result.went_on > _ON_ITS_WAY:
+        yield Violation(f"it continued to its end and wrote {run.result.went_on / 1e6:.1f} MB more")
+    else:
+        _ = trials.interrupted  # skips the rule if there was nothing to interrupt
+
+
+@check("interruption", "warning", 3, PRACTICE)
+def interrupted_is_not_done(trials: Trials) -> Iterator[Violation]:
+    """An interrupted tap does not end with exit code 0.
+
+    End with exit code 143 (128 + SIGTERM) or by the signal: 0 means that the sync is complete.
+    """
+    run = trials.interrupted
+    if run.result.code == 0:
+        yield Violation("exit code 0")
+
+
+@check("interruption", "error", 4, PRACTICE)
+def interrupted_output_is_whole(trials: Trials) -> Iterator[Violation]:
+    """An interrupted tap leaves no incomplete line.
+
+    Write each message in one call, and finish the current message on SIGTERM.
+    """
+    run = trials.interrupted
+    if run.result.was_killed:
+        raise Skip("it had to be killed")
+    if run.output.unended:
+        yield Violation("the last line " + ("is torn" if run.output.unended == "torn" else "has no newline"))
+    elif run.output.invalid_count > trials.sync.output.invalid_count:
+        yield Violation("it has invalid lines, unlike the uninterrupted run")
+
+
+@check("interruption", "error", 8, CONFIG_AND_STATE)
+def interrupted_resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
+    """A run from the last STATE of an interrupted run writes all records that were not yet written.
+
+    Write a STATE only after all records that it covers, also on SIGTERM.
+    """
+    first, second = trials.interrupted, trials.after_interruption
+    if second.has_failed:
+        yield Violation(second.outcome)
+        return
+    found = gaps(trials, first, first.output.last_state, second)
+    if found and second.result.stopped:
+        raise Skip("the run was cut short: use a larger --records")
+    for gap in found:
+        yield Violation(describe_gap(gap), gap.stream)

@@ -7,27 +7,13 @@ from collections.abc import Iterator
 
 from balog.verify.catalogs import key_properties_of, replication_key_of
 from balog.verify.rules.registration import PRACTICE, SDK_TESTS, SYNC_MODE, Violation, check
-from balog.verify.trials import Skip, SyncRun, Trials
-
-__all__ = ["needs_a_start", "require_output"]
+from balog.verify.rules.subjects import require_output, streams
+from balog.verify.runs import Skip, SyncRun
+from balog.verify.trials import Trials
 
 _NO_OPTION = re.compile(
     r"(unrecognized|unexpected|unknown) (argument|option|flag)|no such option|not defined: -", re.IGNORECASE
 )
-
-
-def require_output(run: SyncRun) -> SyncRun:
-    """Return a run with output, or skip the rule."""
-    if not run.output.lines:
-        raise Skip(f"{run.name} wrote nothing: {run.outcome}")
-    return run
-
-
-def needs_a_start(trials: Trials) -> None:
-    """Skip the rule if the tap fails with valid input, too."""
-    run = trials.sync
-    if not run.output.lines and not run.is_whole:
-        raise Skip(f"it also fails with valid input: {run.outcome}")
 
 
 def _is_unknown_option(run: SyncRun) -> bool:
@@ -39,25 +25,25 @@ def _records_of(run: SyncRun, name: str) -> int:
     return stream.records + stream.batches if stream is not None else 0
 
 
-@check(
-    "sync-succeeds", "selection", "error", 10, SYNC_MODE,
-    "Sync the selected streams of the catalog and end with exit code 0.",
-)  # fmt: skip
+@check("selection", "error", 10, SYNC_MODE)
 def sync_succeeds(trials: Trials) -> Iterator[Violation]:
-    """A sync with the discovered catalog ends with exit code 0."""
+    """A sync with the discovered catalog ends with exit code 0.
+
+    Sync the selected streams of the catalog and end with exit code 0.
+    """
     run = trials.sync
-    if run.result.stopped not in ("", "records") or (run.result.code and not run.result.stopped):
+    if run.has_failed:
         yield Violation(run.outcome)
     if trials.is_older:
         yield Violation(f"no records with --catalog, {run.output.records} records with --properties")
 
 
-@check(
-    "each-stream-gives-records", "selection", "advice", 2, SDK_TESTS,
-    "Verify with an account that has data in each stream: empty streams cannot be judged by the other rules.",
-)  # fmt: skip
+@check("selection", "advice", 2, SDK_TESTS)
 def each_stream_gives_records(trials: Trials) -> Iterator[Violation]:
-    """Each selected stream writes at least one record."""
+    """Each selected stream writes at least one record.
+
+    Verify with an account that has data in each stream: empty streams cannot be judged by the other rules.
+    """
     seen = require_output(trials.sync).output.streams
     if trials.sync.result.stopped:
         raise Skip("the run was ended before all streams were synced")
@@ -66,24 +52,24 @@ def each_stream_gives_records(trials: Trials) -> Iterator[Violation]:
             yield Violation("wrote no record", name)
 
 
-@check(
-    "properties-form-works", "selection", "warning", 2, SYNC_MODE,
-    "Accept --properties with `selected` inside the schemas, or reject it as an unknown option.",
-)  # fmt: skip
+@check("selection", "warning", 2, SYNC_MODE)
 def properties_form_works(trials: Trials) -> Iterator[Violation]:
-    """A sync with ``--properties`` writes the same streams as one with ``--catalog``."""
+    """A sync with ``--properties`` writes the same streams as one with ``--catalog``.
+
+    Accept --properties with `selected` inside the schemas, or reject it as an unknown option.
+    """
     run = trials.by_properties
     if _is_unknown_option(run):
         raise Skip("the tap has no --properties")
     yield from _same_streams(trials, run)
 
 
-@check(
-    "both-forms-at-once-work", "selection", "warning", 2, PRACTICE,
-    "Let --catalog take precedence over --properties, or reject the combination with an error message.",
-)  # fmt: skip
+@check("selection", "warning", 2, PRACTICE)
 def both_forms_at_once_work(trials: Trials) -> Iterator[Violation]:
-    """A sync with both a catalog and properties does not fail."""
+    """A sync with both a catalog and properties does not fail.
+
+    Let --catalog take precedence over --properties, or reject the combination with an error message.
+    """
     run = trials.by_both
     if _is_unknown_option(run):
         raise Skip("the tap has no --properties")
@@ -93,7 +79,7 @@ def both_forms_at_once_work(trials: Trials) -> Iterator[Violation]:
 
 
 def _same_streams(trials: Trials, run: SyncRun) -> Iterator[Violation]:
-    if (run.result.code and not run.result.stopped) or run.result.stopped not in ("", "records"):
+    if run.has_failed:
         yield Violation(run.outcome)
         return
     if run.result.stopped or trials.sync.result.stopped:
@@ -105,12 +91,12 @@ def _same_streams(trials: Trials, run: SyncRun) -> Iterator[Violation]:
         yield Violation("wrote records that it does not write with --catalog", name)
 
 
-@check(
-    "nothing-selected-gives-nothing", "selection", "error", 4, SYNC_MODE,
-    "When no stream is selected, end with exit code 0 and no records, or with an error message.",
-)  # fmt: skip
+@check("selection", "error", 4, SYNC_MODE)
 def nothing_selected_gives_nothing(trials: Trials) -> Iterator[Violation]:
-    """With a catalog that selects nothing, the tap writes no records and does not crash."""
+    """With a catalog that selects nothing, the tap writes no records and does not crash.
+
+    When no stream is selected, end with exit code 0 and no records, or with an error message.
+    """
     run = trials.nothing
     for name, stream in run.output.streams.items():
         if stream.records:
@@ -119,14 +105,14 @@ def nothing_selected_gives_nothing(trials: Trials) -> Iterator[Violation]:
         yield Violation(run.outcome)
 
 
-@check(
-    "only-selected-streams-come", "selection", "error", 6, SYNC_MODE,
-    "Skip streams whose metadata does not have `selected: true`.",
-)  # fmt: skip
+@check("selection", "error", 6, SYNC_MODE)
 def only_selected_streams_come(trials: Trials) -> Iterator[Violation]:
-    """With one selected stream, the tap writes only its records."""
+    """With one selected stream, the tap writes only its records.
+
+    Skip streams whose metadata does not have `selected: true`.
+    """
     name, run = trials.alone
-    if run.result.stopped not in ("", "records") or (run.result.code and not run.result.stopped):
+    if run.has_failed:
         yield Violation(f"it cannot be synced alone: {run.outcome}", name)
     elif _records_of(trials.sync, name) and not _records_of(run, name) and not run.result.stopped:
         yield Violation("it writes records, but none when it is selected alone", name)
@@ -135,25 +121,25 @@ def only_selected_streams_come(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"{stream.records} records, although only {name} was selected", other)
 
 
-@check(
-    "only-known-streams-come", "selection", "error", 4, SYNC_MODE,
-    "Use the stream names of the catalog in messages.",
-)  # fmt: skip
+@check("selection", "error", 4, SYNC_MODE)
 def only_known_streams_come(trials: Trials) -> Iterator[Violation]:
-    """All records belong to streams of the catalog."""
+    """All records belong to streams of the catalog.
+
+    Use the stream names of the catalog in messages.
+    """
     if trials.catalog is None:
         raise Skip("there is no catalog")
-    for name, stream in require_output(trials.sync).output.streams.items():
+    for name, stream in streams(trials):
         if stream.records and name not in trials.entries:
             yield Violation(f"{stream.records} records of a stream that was not selected", name)
 
 
-@check(
-    "only-selected-properties-come", "selection", "warning", 4, SYNC_MODE,
-    "Omit properties whose metadata has `selected: false`.",
-)  # fmt: skip
+@check("selection", "warning", 4, SYNC_MODE)
 def only_selected_properties_come(trials: Trials) -> Iterator[Violation]:
-    """Records do not contain deselected properties."""
+    """Records do not contain deselected properties.
+
+    Omit properties whose metadata has `selected: false`.
+    """
     left_out, run = trials.deselected
     if run.result.code and not run.result.stopped:
         yield Violation(run.outcome)
@@ -163,12 +149,12 @@ def only_selected_properties_come(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"{spare} is in {stream.properties[spare]} of {stream.records} records", name)
 
 
-@check(
-    "automatic-properties-come", "selection", "error", 4, SYNC_MODE,
-    "Write key properties and the replication key whatever else is selected.",
-)  # fmt: skip
+@check("selection", "error", 4, SYNC_MODE)
 def automatic_properties_come(trials: Trials) -> Iterator[Violation]:
-    """Records contain keys even when other properties are deselected."""
+    """Records contain keys even when other properties are deselected.
+
+    Write key properties and the replication key whatever else is selected.
+    """
     _, run = trials.deselected
     if not run.output.records:
         raise Skip(f"{run.name} wrote no records: {run.outcome}")

@@ -12,21 +12,13 @@ from balog.verify.rules.registration import (
     SPEC,
     Violation,
     check,
+    check_each,
 )
-from balog.verify.rules.selection import require_output
+from balog.verify.rules.subjects import incremental, require_end, require_output
+from balog.verify.runs import Skip
 from balog.verify.synced_stream import SyncedStream
-from balog.verify.trials import Skip, Trials
+from balog.verify.trials import Trials
 from balog.verify.values import is_after, mentions, seconds_between
-
-__all__ = ["advance_of"]
-
-
-def _incremental(trials: Trials) -> list[tuple[str, SyncedStream]]:
-    streams = require_output(trials.sync).output.streams
-    found = [(name, stream) for name, stream in streams.items() if stream.replication_key and stream.records]
-    if not found:
-        raise Skip("no incremental stream wrote records")
-    return found
 
 
 def advance_of(stream: SyncedStream) -> float | None:
@@ -35,35 +27,33 @@ def advance_of(stream: SyncedStream) -> float | None:
     return seconds_between(began, stream.bookmark)
 
 
-@check(
-    "state-is-written", "state", "error", 6, CONFIG_AND_STATE,
-    "Write a STATE at the end of a sync.",
-)  # fmt: skip
+@check("state", "error", 6, CONFIG_AND_STATE)
 def state_is_written(trials: Trials) -> Iterator[Violation]:
-    """A sync of an incremental stream ends with a STATE."""
-    run = require_output(trials.sync)
-    if run.result.stopped:
-        raise Skip("the run was cut short")
-    incremental = [(name, stream) for name, stream in run.output.streams.items() if stream.replication_key]
-    if not incremental and run.output.records:
+    """A sync of an incremental stream ends with a STATE.
+
+    Write a STATE at the end of a sync.
+    """
+    run = require_end(require_output(trials.sync))
+    found = [(name, stream) for name, stream in run.output.streams.items() if stream.replication_key]
+    if not found and run.output.records:
         raise Skip("no stream is incremental")
     last = run.output.last_state
     if last is None:
         if run.output.records:
             yield Violation("no STATE was written")
         return
-    for name, stream in incremental:
+    for name, stream in found:
         late = stream.records - last.records.get(name, 0)
         if late:
             yield Violation(f"{late} records follow the last STATE", name)
 
 
-@check(
-    "state-is-an-object", "state", "error", 4, CONFIG_AND_STATE,
-    "Write a JSON object as `value`: runners merge states by key.",
-)  # fmt: skip
+@check("state", "error", 4, CONFIG_AND_STATE)
 def state_is_an_object(trials: Trials) -> Iterator[Violation]:
-    """The value of each STATE is an object."""
+    """The value of each STATE is an object.
+
+    Write a JSON object as `value`: runners merge states by key.
+    """
     output = require_output(trials.sync).output
     if not output.state_count:
         raise Skip("no STATE was written")
@@ -71,15 +61,14 @@ def state_is_an_object(trials: Trials) -> Iterator[Violation]:
         yield Violation(f"line {output.bad_states} is the first whose value is not an object")
 
 
-@check(
-    "bookmark-advances", "state", "error", 6, CONFIG_AND_STATE,
-    "Before the final STATE, set the bookmark to the largest replication value that was written.",
-)  # fmt: skip
+@check("state", "error", 6, CONFIG_AND_STATE)
 def bookmark_advances(trials: Trials) -> Iterator[Violation]:
-    """A stream's bookmark advances when newer records arrive."""
-    if trials.sync.result.stopped:
-        raise Skip("the run was cut short")
-    for name, stream in _incremental(trials):
+    """A stream's bookmark advances when newer records arrive.
+
+    Before the final STATE, set the bookmark to the largest replication value that was written.
+    """
+    require_end(trials.sync)
+    for name, stream in incremental(trials):
         if stream.highest is None:
             continue
         if stream.bookmark is None:
@@ -95,15 +84,14 @@ def bookmark_advances(trials: Trials) -> Iterator[Violation]:
             yield Violation("the bookmark went back", name)
 
 
-@check(
-    "bookmark-reaches-the-records", "state", "advice", 2, PRACTICE,
-    "Bookmark the largest value that was written. To read late records again, start the query before the bookmark.",
-)  # fmt: skip
+@check("state", "advice", 2, PRACTICE)
 def bookmark_reaches_the_records(trials: Trials) -> Iterator[Violation]:
-    """At the end, the bookmark is not older than the records."""
-    if trials.sync.result.stopped:
-        raise Skip("the run was cut short")
-    for name, stream in _incremental(trials):
+    """At the end, the bookmark is not older than the records.
+
+    Bookmark the largest value that was written. To read late records again, start the query before the bookmark.
+    """
+    require_end(trials.sync)
+    for name, stream in incremental(trials):
         if is_after(stream.highest, stream.bookmark):
             behind = seconds_between(stream.bookmark, stream.highest)
             yield Violation(
@@ -111,74 +99,66 @@ def bookmark_reaches_the_records(trials: Trials) -> Iterator[Violation]:
             )
 
 
-@check(
-    "bookmark-is-not-ahead", "state", "error", 10, CONFIG_AND_STATE,
-    "Write a bookmark in the middle of a stream only if its records are in ascending order; else at its end.",
-)  # fmt: skip
-def bookmark_is_not_ahead(trials: Trials) -> Iterator[Violation]:
-    """No record after a STATE is older than its bookmark: a run from that STATE would lose the record."""
-    for name, stream in _incremental(trials):
-        if stream.lost:
-            yield Violation(
-                f"{stream.lost} records follow a STATE whose bookmark is later than they are, "
-                f"the first in line {stream.lost_at}",
-                name,
-            )
+@check_each(incremental, "state", "error", 10, CONFIG_AND_STATE)
+def bookmark_is_not_ahead(stream: SyncedStream) -> Iterator[str]:
+    """No record after a STATE is older than its bookmark: a run from that STATE would lose the record.
+
+    Write a bookmark in the middle of a stream only if its records are in ascending order; else at its end.
+    """
+    if stream.lost:
+        found = f"{stream.lost} records follow a STATE whose bookmark is later than they are"
+        yield f"{found}, the first in line {stream.lost_at}"
 
 
-@check(
-    "bookmark-is-of-a-record", "state", "advice", 2, PRACTICE,
-    "Bookmark a value of the records, not the time of the run: late records can be older than that time.",
-)  # fmt: skip
-def bookmark_is_of_a_record(trials: Trials) -> Iterator[Violation]:
-    """No bookmark is later than all records before it."""
-    for name, stream in _incremental(trials):
-        if stream.ahead:
-            yield Violation(f"{stream.ahead} STATEs have a bookmark later than all records before them", name)
+@check_each(incremental, "state", "advice", 2, PRACTICE)
+def bookmark_is_of_a_record(stream: SyncedStream) -> Iterator[str]:
+    """No bookmark is later than all records before it.
+
+    Bookmark a value of the records, not the time of the run: late records can be older than that time.
+    """
+    if stream.ahead:
+        yield f"{stream.ahead} STATEs have a bookmark later than all records before them"
 
 
-@check(
-    "replication-values-are-there", "state", "warning", 3, CONFIG_AND_STATE,
-    "Write the replication key in each record: records without one are not synced again.",
-)  # fmt: skip
-def replication_values_are_there(trials: Trials) -> Iterator[Violation]:
-    """Each record has a replication key that is not null."""
-    for name, stream in _incremental(trials):
-        if stream.valueless:
-            yield Violation(f"{stream.replication_key} is missing or null in {stream.valueless} records", name)
+@check_each(incremental, "state", "warning", 3, CONFIG_AND_STATE)
+def replication_values_are_there(stream: SyncedStream) -> Iterator[str]:
+    """Each record has a replication key that is not null.
+
+    Write the replication key in each record: records without one are not synced again.
+    """
+    if stream.valueless:
+        yield f"{stream.replication_key} is missing or null in {stream.valueless} records"
 
 
-@check(
-    "bookmark-properties-are-said", "state", "advice", 1, SPEC,
-    "Write `bookmark_properties` in the SCHEMA of an incremental stream.",
-)  # fmt: skip
-def bookmark_properties_are_declared(trials: Trials) -> Iterator[Violation]:
-    """The SCHEMA of an incremental stream has ``bookmark_properties``."""
-    for name, stream in _incremental(trials):
-        if stream.schemas and not stream.bookmark_properties:
-            yield Violation("it has none", name)
+@check_each(incremental, "state", "advice", 1, SPEC)
+def bookmark_properties_are_declared(stream: SyncedStream) -> Iterator[str]:
+    """The SCHEMA of an incremental stream has ``bookmark_properties``.
+
+    Write `bookmark_properties` in the SCHEMA of an incremental stream.
+    """
+    if stream.schemas and not stream.bookmark_properties:
+        yield "it has none"
 
 
-@check(
-    "state-comes-on-the-way", "state", "advice", 2, CONFIG_AND_STATE,
-    "Write a STATE at intervals in streams with ordered records, and after each stream.",
-)  # fmt: skip
+@check("state", "advice", 2, CONFIG_AND_STATE)
 def state_comes_on_the_way(trials: Trials) -> Iterator[Violation]:
-    """A long sync writes STATE before its end, so that an interrupted one can resume."""
+    """A long sync writes STATE before its end, so that an interrupted one can resume.
+
+    Write a STATE at intervals in streams with ordered records, and after each stream.
+    """
     output = require_output(trials.sync).output
-    incremental = [stream for _, stream in _incremental(trials)]
-    if output.records < 1000 and len(incremental) < 2:
+    if output.records < 1000 and len(incremental(trials)) < 2:
         raise Skip("it is short and has one stream")
     if output.state_count < 2:
         yield Violation(f"{output.state_count} STATE for {output.records} records")
 
 
-@check(
-    "currently-syncing-is-cleared", "state", "warning", 2, CURRENTLY_SYNCING,
-    "Remove `currently_syncing` from the final state: the next run would begin with that stream.",
-)  # fmt: skip
+@check("state", "warning", 2, CURRENTLY_SYNCING)
 def currently_syncing_is_cleared(trials: Trials) -> Iterator[Violation]:
-    """The last STATE of a complete sync has no ``currently_syncing``."""
+    """The last STATE of a complete sync has no ``currently_syncing``.
+
+    Remove `currently_syncing` from the final state: the next run would begin with that stream.
+    """
     run = require_output(trials.sync)
     if not run.is_whole or run.output.last_state is None:
         raise Skip("no sync ended with a STATE")
@@ -186,12 +166,12 @@ def currently_syncing_is_cleared(trials: Trials) -> Iterator[Violation]:
         yield Violation("it has one")
 
 
-@check(
-    "currently-syncing-is-said", "state", "advice", 1, CURRENTLY_SYNCING,
-    "Write `currently_syncing` into the state while a stream is synced.",
-)  # fmt: skip
+@check("state", "advice", 1, CURRENTLY_SYNCING)
 def currently_syncing_is_written(trials: Trials) -> Iterator[Violation]:
-    """STATEs between several streams name the current one in ``currently_syncing``."""
+    """STATEs between several streams name the current one in ``currently_syncing``.
+
+    Write `currently_syncing` into the state while a stream is synced.
+    """
     output = require_output(trials.sync).output
     if output.state_count < 2 or len(output.streams) < 2:
         raise Skip("there are no STATEs between several streams")
@@ -199,12 +179,12 @@ def currently_syncing_is_written(trials: Trials) -> Iterator[Violation]:
         yield Violation(f"none of {output.state_count} has it")
 
 
-@check(
-    "order-is-as-declared", "state", "error", 6, PRACTICE,
-    "Query the source in that order, or do not rely on it.",
-)  # fmt: skip
+@check("state", "error", 6, PRACTICE)
 def order_is_as_declared(trials: Trials) -> Iterator[Violation]:
-    """Records are in the order of ``--ordered STREAM=KEY``."""
+    """Records are in the order of ``--ordered STREAM=KEY``.
+
+    Query the source in that order, or do not rely on it.
+    """
     ordered = trials.options.ordered
     if not ordered:
         raise Skip("no order was declared (--ordered)")

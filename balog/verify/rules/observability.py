@@ -1,0 +1,156 @@
+"""Rules of observability: version, log lines and metrics for operators, and memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from balog.verify.rules.registration import BEST_PRACTICES, METRICS, PRACTICE, SDK_TESTS, Violation, check
+from balog.verify.rules.subjects import require_output, require_whole
+from balog.verify.runs import CommandRun, Skip, SyncRun
+from balog.verify.trials import Trials
+
+_ENOUGH = 16 * 1024 * 1024  # bytes of records; with fewer, the tap's own size hides growth
+_PART = 0.5  # of the records' bytes; records kept as Python objects take several times as much
+_HTTP = re.compile("https?://")
+
+
+def _with_records(trials: Trials) -> SyncRun:
+    run = require_output(trials.sync)
+    if not run.output.records:
+        raise Skip("no records came")
+    return run
+
+
+def _answers(written: CommandRun) -> bool:
+    return written.result.code == 0 and not written.result.stopped and bool(written.stdout.strip())
+
+
+@check("observability", "advice", 1, SDK_TESTS)
+def version_is_printed(trials: Trials) -> Iterator[Violation]:
+    """``--version`` prints the tap's version.
+
+    Support --version without a config, and write one line to stdout.
+    """
+    if not _answers(trials.version):
+        yield Violation(trials.version.outcome if trials.version.result.code else "nothing on stdout")
+
+
+@check("observability", "advice", 1, SDK_TESTS)
+def about_is_printed(trials: Trials) -> Iterator[Violation]:
+    """``--about`` describes the tap and its config.
+
+    Support --about without a config, and print the tap's name, settings and streams.
+    """
+    if not _answers(trials.about):
+        yield Violation(trials.about.outcome if trials.about.result.code else "nothing on stdout")
+
+
+@check("observability", "warning", 2, PRACTICE)
+def clean_run_has_no_errors(trials: Trials) -> Iterator[Violation]:
+    """A successful sync logs no traceback and nothing at ERROR or CRITICAL.
+
+    Log conditions that the tap recovers from at WARNING: an ERROR alerts an operator.
+    """
+    logs = require_whole(trials.sync).output.logs
+    count = logs.levels["ERROR"] + logs.levels["CRITICAL"]
+    if count:
+        yield Violation(f"{count} such lines; the last: {logs.last_error or 'a traceback'}")
+
+
+@check("observability", "warning", 2, BEST_PRACTICES)
+def streams_are_named(trials: Trials) -> Iterator[Violation]:
+    """Log lines name each synced stream.
+
+    Log a line with the stream's name when it starts and when it ends.
+    """
+    output = _with_records(trials).output
+    for name, stream in output.streams.items():
+        if stream.records and not output.logs.mentions(name):
+            yield Violation("no log line names it", name)
+
+
+@check("observability", "advice", 2, METRICS)
+def records_are_counted(trials: Trials) -> Iterator[Violation]:
+    """The tap logs the metric ``record_count``.
+
+    Log METRIC lines of type counter, metric record_count, with the stream in the tag `endpoint` or `stream`.
+    """
+    output = _with_records(trials).output
+    if not output.logs.metrics["record_count"]:
+        yield Violation("no such metric")
+
+
+@check("observability", "warning", 3, METRICS)
+def counts_are_right(trials: Trials) -> Iterator[Violation]:
+    """The sum of ``record_count`` equals the number of written records.
+
+    Count each written record once in its stream's counter, and log the remainder at the end.
+    """
+    run = _with_records(trials)
+    counted = run.output.logs.counted
+    if not counted:
+        raise Skip("no record_count was logged")
+    if not run.is_whole:
+        raise Skip("the run was not complete")
+    named = [name for name, stream in run.output.streams.items() if stream.records and name in counted]
+    for name in named:
+        if counted[name] != run.output.streams[name].records:
+            yield Violation(f"{counted[name]} counted, {run.output.streams[name].records} written", name)
+    if not named and counted.total() != run.output.records:
+        yield Violation(f"{counted.total()} counted, {run.output.records} written")
+
+
+@check("observability", "advice", 1, METRICS)
+def requests_are_timed(trials: Trials) -> Iterator[Violation]:
+    """A tap of an HTTP source logs the duration of its requests.
+
+    Log METRIC lines of type timer, metric http_request_duration, for each request.
+    """
+    logs = _with_records(trials).output.logs
+    if any("http" in name or "request" in name for name in logs.metrics):
+        return
+    if not any(map(_HTTP.search, (json.dumps(trials.config), *logs.excerpts))):
+        raise Skip("nothing shows that its source uses HTTP")
+    yield Violation("no timer of requests")
+
+
+@check("observability", "warning", 2, PRACTICE)
+def logs_are_bounded(trials: Trials) -> Iterator[Violation]:
+    """The tap's logs are smaller than its output.
+
+    Log the progress of streams, not single records: a log line costs more than a record.
+    """
+    output = _with_records(trials).output
+    logged, written = output.logs.bytes, sum(stream.bytes for stream in output.streams.values())
+    lines = output.logs.lines - sum(output.logs.metrics.values())  # metrics are asked for, one a request
+    if lines > max(output.records, 200) or logged > max(written, 1024 * 1024):
+        yield Violation(
+            f"{lines} lines besides metrics, {logged / 1e6:.1f} MB on stderr "
+            f"for {output.records} records, {written / 1e6:.1f} MB"
+        )
+
+
+@check("observability", "warning", 4, BEST_PRACTICES)
+def memory_does_not_grow(trials: Trials) -> Iterator[Violation]:
+    """Memory use does not grow with the number of records.
+
+    Yield records page by page; do not collect a stream in a list.
+    """
+    run = require_output(trials.sync)
+    written = sum(stream.bytes for stream in run.output.streams.values())
+    if written < _ENOUGH:
+        raise Skip(f"{written / 1e6:.1f} MB of records are too few to judge; want {_ENOUGH / 1e6:.0f} MB")
+    if not run.result.peak_memory:
+        raise Skip("memory is measured only on Linux")
+    started = trials.discovery.result.peak_memory
+    if trials.catalog is not None:
+        # Some taps load their libraries at the start of a sync.
+        started = max(started, trials.nothing.result.peak_memory)
+    grown = run.result.peak_memory - started
+    if grown > max(_PART * written, _ENOUGH):
+        yield Violation(
+            f"it took {grown / 1e6:.0f} MB more than discovery or a sync of nothing, "
+            f"for {written / 1e6:.0f} MB of records; at most {run.result.peak_memory / 1e6:.0f} MB"
+        )
