@@ -108,7 +108,7 @@ def test_the_rules_are_listed() -> None:
     assert done.exit_code == 0
     assert len(done.stdout.splitlines()) == len(CHECKS)
     assert (
-        "records    error    10  records-match-schema: Each record is valid against its stream's schema." in done.stdout
+        "records       error    10  records-match-schema: Each record is valid against its stream's schema." in done.stdout
     )
 
 

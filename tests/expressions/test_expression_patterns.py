@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from balog.errors import ConfigError
 from balog.expressions import Expression
 from balog.expressions.patterns import MAX_PATTERN, compile_regex, read_like
+from balog.expressions.regex import MAX_SEARCHED
 
 
 def as_regex(pattern: str, flags: int = 0) -> re.Pattern[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from balog.registry.comparing.columns import Column, List, Struct, columns_of, type_text
+from balog.registry.columns import Column, List, Struct
+from balog.registry.comparing.columns import columns_of, type_text
 from balog.registry.comparing.document import SchemaDocument
 from balog.registry.comparing.verdict import CompatibilityFinding
 
