@@ -107,9 +107,8 @@ def test_the_rules_are_listed() -> None:
 
     assert done.exit_code == 0
     assert len(done.stdout.splitlines()) == len(CHECKS)
-    assert (
-        "records       error    10  records-match-schema: Each record is valid against its stream's schema." in done.stdout
-    )
+    line = "records       error    10  records-match-schema: Each record is valid against its stream's schema."
+    assert line in done.stdout
 
 
 def test_sigterm_ends_the_tap_and_leaves_no_file(tap: list[str], tmp_path: Path) -> None:
