@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 from balog.verify.catalogs import Document, entries, name_of
 from balog.verify.runs import Skip, SyncRun
 from balog.verify.synced_stream import SyncedStream
 from balog.verify.trials import Trials
 
-Streams = Callable[[Trials], Iterable[tuple[str, SyncedStream]]]
+Streams = Callable[[Trials], Collection[tuple[str, SyncedStream]]]
 """Returns streams of the first sync by name."""
 
 
@@ -54,7 +54,7 @@ def require_whole(run: SyncRun) -> SyncRun:
     return run
 
 
-def streams(trials: Trials) -> Iterable[tuple[str, SyncedStream]]:
+def streams(trials: Trials) -> Collection[tuple[str, SyncedStream]]:
     """Return the streams of the first sync by name."""
     return require_output(trials.sync).output.streams.items()
 
