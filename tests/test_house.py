@@ -1,0 +1,166 @@
+"""``.ci/house.py``, ruff's complexity and the import contracts report what is planted, each in a folder of its own."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CLEAN = '"""A module."""\n\n\ndef read_line(line: str) -> str:\n    """Return the line."""\n    return line\n'
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The checker, for the files of a temporary folder."""
+    spec = importlib.util.spec_from_file_location("house", ROOT / ".ci" / "house.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    return module
+
+
+def problems(house: ModuleType, path: str, text: str) -> list[str]:
+    """Return the problems of a file with this text."""
+    file = house.ROOT / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return list(house.check(file))
+
+
+class TestWords:
+    def test_a_clean_file_has_no_problem(self, house: ModuleType) -> None:
+        assert problems(house, "balog/room/reader.py", CLEAN) == []
+
+    @pytest.mark.parametrize(
+        ("code", "name"),
+        [
+            ("class OrderDesk:\n    pass\n", "OrderDesk"),
+            ("def fill(crew: int) -> None:\n    pass\n", "crew"),
+            ("told = 1\n", "told"),
+            ("import json as letters\n", "letters"),
+            ("self.salvaged = 1\n", "salvaged"),
+        ],
+    )
+    def test_a_home_made_identifier(self, house: ModuleType, code: str, name: str) -> None:
+        (problem,) = problems(house, "balog/room/reader.py", code)
+
+        assert problem.startswith(f"balog/room/reader.py:1: {name}: ")
+
+    def test_dead_letters_are_the_field_s_word(self, house: ModuleType) -> None:
+        assert problems(house, "balog/room/reader.py", "dead_letters = 1  # dead letters\n") == []
+
+    def test_a_home_made_file_name(self, house: ModuleType) -> None:
+        (problem,) = problems(house, "balog/room/pump.py", CLEAN)
+
+        assert problem == "balog/room/pump.py: name the file without 'pump': delivery loop"
+
+    def test_a_home_made_word_in_a_comment(self, house: ModuleType) -> None:
+        (problem,) = problems(house, "balog/room/reader.py", "x = 1  # waits in its lane\n")
+
+        assert problem == "balog/room/reader.py:1: 'lane' is sink worker, topic writer or stream sync"
+
+    def test_a_home_made_word_in_a_page(self, house: ModuleType) -> None:
+        (problem,) = problems(house, "docs/page.md", "# Page\n\nThe crew waits.\n")
+
+        assert problem == "docs/page.md:3: 'crew' is worker pool"
+
+    def test_a_docstring_that_does_not_begin_with_a_verb_of_the_field(self, house: ModuleType) -> None:
+        (problem,) = problems(house, "balog/room/reader.py", CLEAN.replace("Return the line", "Give the line back"))
+
+        assert problem.endswith("read_line: begin the docstring with a verb such as Return or Raise")
+
+
+class TestSizes:
+    @pytest.mark.parametrize(("lines", "count"), [(58, 0), (59, 0), (60, 1)])
+    def test_a_function_has_at_most_60_lines(self, house: ModuleType, lines: int, count: int) -> None:
+        body = "    value = 1\n" * lines
+
+        found = problems(house, "balog/room/reader.py", f'def read() -> None:\n    """Read."""\n{body}')
+
+        assert len(found) == count
+        assert all("read has 61 lines of code, more than 60" in problem for problem in found)
+
+    def test_a_class_has_at_most_350_lines(self, house: ModuleType) -> None:
+        (problem,) = problems(house, "balog/room/reader.py", "class Reader:\n" + "    value = 1\n" * 350)
+
+        assert "Reader has 351 lines of code, more than 350" in problem
+
+    def test_ruff_reports_a_complexity_above_20(self, tmp_path: Path) -> None:
+        pytest.importorskip("ruff")
+        branches = "".join(f"    if x == {number}:\n        return {number}\n" for number in range(20))
+        code = f'"""A module."""\n\n\ndef read(x):\n    """Read."""\n{branches}    return 0\n'
+        (tmp_path / "reader.py").write_text(code)
+
+        done = run("-m", "ruff", "check", "--no-cache", "--config", str(ROOT / "pyproject.toml"), ".", folder=tmp_path)
+
+        assert done.returncode == 1
+        assert "`read` is too complex (21 > 20)" in done.stdout
+
+
+class TestRepeatedClasses:
+    def test_a_class_name_of_two_rooms(self, house: ModuleType) -> None:
+        for room in ("sinks", "topics"):
+            problems(house, f"balog/{room}/worker.py", "class Worker:\n    pass\n\n\nclass _Loop:\n    pass\n")
+
+        assert list(house.repeated_classes(["balog"])) == [
+            "Worker is the name of several classes: balog/sinks/worker.py, balog/topics/worker.py"
+        ]
+
+
+def test_the_command_prints_problems_and_fails(
+    house: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problems(house, "balog/room/reader.py", CLEAN)
+    monkeypatch.setattr(sys, "argv", ["house.py", "balog"])
+    assert house.main() == 0
+    problems(house, "balog/room/crew.py", CLEAN)
+
+    assert house.main() == 1
+    assert capsys.readouterr().out == "balog/room/crew.py: name the file without 'crew': worker pool\n"
+
+
+class TestImportContracts:
+    CYCLE = "from tiny.room.{} import name\n"
+
+    def lint(self, folder: Path, modules: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+        """Check a package with the contract of this project that forbids cycles inside a room."""
+        pytest.importorskip("importlinter")
+        contract = re.search(r'name = "no cycles inside a room"\ntype = "\w+"\n', (ROOT / "pyproject.toml").read_text())
+        assert contract is not None
+        room = folder / "tiny" / "room"
+        room.mkdir(parents=True)
+        for path in (folder / "tiny", room):
+            (path / "__init__.py").touch()
+        for name, text in modules.items():
+            (room / f"{name}.py").write_text(text)
+        (folder / "pyproject.toml").write_text(
+            '[tool.importlinter]\nroot_package = "tiny"\n\n[[tool.importlinter.contracts]]\n'
+            f'{contract[0]}ancestors = ["tiny.room"]\n'
+        )
+        command = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+        return run("-c", command, "--no-cache", "--no-logo", folder=folder)
+
+    def test_a_cycle_inside_a_room(self, tmp_path: Path) -> None:
+        done = self.lint(
+            tmp_path, {"reader": "name = 1\n" + self.CYCLE.format("writer"), "writer": self.CYCLE.format("reader")}
+        )
+
+        assert done.returncode == 1, done.stderr
+        assert "no cycles inside a room BROKEN" in done.stdout
+
+    def test_a_room_without_a_cycle(self, tmp_path: Path) -> None:
+        done = self.lint(tmp_path, {"reader": "name = 1\n", "writer": self.CYCLE.format("reader")})
+
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "no cycles inside a room KEPT" in done.stdout
+
+
+def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Run this Python in a folder."""
+    return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=120)
