@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.tap.config.formats import FORMATS
-from balog.tap.config.keywords import reject_unknown
-from balog.tap.config.validator import check
+from balog.tap.json_schema.formats import FORMATS
+from balog.tap.json_schema.validator import check, reject_unknown
 
 NAMES = st.sampled_from(["a", "b", "c"])
 LEAVES = st.one_of(
@@ -110,7 +109,7 @@ BESIDE: list[dict[str, Any]] = [
 
 
 def test_each_keyword_is_tried() -> None:
-    from balog.tap.config.validator import RULES
+    from balog.tap.json_schema.validator import RULES
 
     assert EACH_KEYWORD.keys() == {*RULES, "type"} - {"format"}
 

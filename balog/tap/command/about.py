@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from balog.tap.config import environment_name
-from balog.tap.config.json_types import resolve_reference
+from balog.tap.json_schema.references import resolve_reference
 
 if TYPE_CHECKING:
     from balog.tap.definition import TapDefinition

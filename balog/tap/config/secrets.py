@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from balog.errors import ConfigError
-from balog.tap.config.json_types import resolve_reference, types_of
+from balog.tap.json_schema.keywords import types_of
+from balog.tap.json_schema.references import resolve_reference
 
 HIDDEN = "****"
 _SHORTEST = 4

@@ -13,12 +13,12 @@ from balog.config import MAX_CONFIG_BYTES
 from balog.errors import ConfigError
 from balog.problems import problems as struct_problems
 from balog.suggestions import suggest
-from balog.tap.config.json_types import resolve_reference
-from balog.tap.config.keywords import reject_unknown
 from balog.tap.config.samples import schema_from_example, with_optional
 from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts
-from balog.tap.config.validator import ConfigMismatch, check
 from balog.tap.errors import TapConfigProblems, TapError
+from balog.tap.json_schema.mismatch import json_path
+from balog.tap.json_schema.references import resolve_reference
+from balog.tap.json_schema.validator import Mismatch, check, reject_unknown
 from balog.tap.relative_files import relative_to_caller
 
 TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
@@ -36,7 +36,7 @@ class ConfigSpec:
     """The specification of a config.
 
     Args:
-        schema: a JSON Schema of an object; see ``balog.tap.config.validator`` for its keywords.
+        schema: a JSON Schema of an object; see ``balog.tap.json_schema.validator`` for its keywords.
         is_strict: warn about settings that the schema does not declare. With ``additionalProperties: false`` they are
             errors, strict or not.
 
@@ -45,7 +45,7 @@ class ConfigSpec:
     """
 
     def __init__(self, schema: Mapping[str, Any] | None = None, *, is_strict: bool = True) -> None:
-        self.schema: dict[str, Any] = copy.deepcopy(dict(schema or _OPEN))
+        self.schema: dict[str, Any] = _with_lists(schema or _OPEN)
         self.is_strict = is_strict and schema is not None
         reject_unknown(self.schema)
         _reject_wrong_defaults(self.schema, self.schema)
@@ -245,14 +245,9 @@ def make_spec(declaration: Any) -> ConfigSpec:
     )
 
 
-def json_path(fault: ConfigMismatch) -> str:
-    """Return the JSONPath of a mismatch."""
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault.path)
-
-
-def _config_errors(faults: Iterator[ConfigMismatch]) -> Iterator[ConfigError]:
-    for fault in faults:
-        yield ConfigError(fault.reason, path=json_path(fault))
+def _config_errors(mismatches: Iterator[Mismatch]) -> Iterator[ConfigError]:
+    for mismatch in mismatches:
+        yield ConfigError(mismatch.reason, path=json_path(mismatch.path))
 
 
 def _document(path: str | os.PathLike[str]) -> tuple[Any, str]:
@@ -279,6 +274,13 @@ def _schema_from(document: Any, place: str) -> dict[str, Any]:
     if wanted is not None and not is_typed:
         raise TapError(f"{place}: the schema's type is {wanted!r}; a config is an object")
     return {**document, "type": "object"}
+
+
+def _with_lists(value: Any) -> Any:
+    """Copy a schema, with lists for tuples."""
+    if isinstance(value, Mapping):
+        return {name: _with_lists(inner) for name, inner in value.items()}
+    return [_with_lists(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def _placed(problem: ConfigError, source: str, sources: Mapping[str, str], secrets: set[str]) -> ConfigError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import MsgspecError, msgpack
 
 from balog.tap.errors import SourceError
-from balog.tap.records.mismatch import MismatchError
+from balog.tap.json_schema.mismatch import MismatchError
 from balog.tap.records.plain import simplify
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from balog.tap.records.limits import finite
+from balog.tap.json_schema.checks import finite
 
 NOTHING: Any = object()
 """The result of a coercion that would lose something."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from balog.tap.json_schema.mismatch import MismatchError
 from balog.tap.records.coercion import NOTHING
-from balog.tap.records.mismatch import MismatchError
 from balog.tap.records.plain import simplify
 
 Fit = Callable[[Any], Any]

@@ -6,28 +6,20 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
-from urllib.parse import unquote
 
 from balog.tap.catalog import Breadcrumb
 from balog.tap.errors import TapError
+from balog.tap.json_schema.checks import ASKS, Check, choices, finite, limits_of
+from balog.tap.json_schema.keywords import ALL_TYPES, COMBINING, listed, names_of, required_of, types_of
+from balog.tap.json_schema.mismatch import TYPE_WORDS, MismatchError, step, type_name
+from balog.tap.json_schema.references import target_of
 from balog.tap.records.coercion import NOTHING, TO
 from balog.tap.records.combinators import fitting_any, fitting_none, fitting_one, fitting_when
-from balog.tap.records.keywords import ASKS, COMBINING, listed, names_of, required_of, types_of
-from balog.tap.records.limits import Check, choices, finite, limits_of
-from balog.tap.records.mismatch import MismatchError, step, type_name
 from balog.tap.records.objects import CompiledSchema, ObjectRules, array_of, object_of
 from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS, EpochUnit, from_epoch
 from balog.tap.records.values import ANYTHING, anything, as_it_is, checked, formatted, real, refuse, whole
 
-_TYPE_WORDS = {
-    "null": "null",
-    "boolean": "a boolean",
-    "integer": "an integer",
-    "number": "a number",
-    "string": "a string",
-}
-_TYPE_WORDS |= {"array": "an array", "object": "an object"}
 _MAX_DEPTH = 32
 _DEEPER = ("…",)
 
@@ -85,7 +77,7 @@ class Compiler:
         # A recursive schema has endless places; metadata has a maximum depth.
         key = (reference, crumb if len(crumb) <= _MAX_DEPTH else _DEEPER, coerces, is_test)
         if key not in self._references:
-            target = self._find(reference)
+            target = self._target(reference)
             made: list[CompiledSchema] = []
 
             def make(value: Any) -> Any:
@@ -96,17 +88,13 @@ class Compiler:
             self._references[key] = CompiledSchema(frozenset(), make)
         return self._references[key]
 
-    def _find(self, reference: str) -> Any:
-        found: Any = self._document
+    def _target(self, reference: str) -> Any:
         if not reference.startswith("#"):
             raise TapError(f"a schema refers to {reference[:100]!r}, which is not in it; resolve it first")
-        for part in reference.removeprefix("#").split("/")[1:]:
-            name = unquote(part).replace("~1", "/").replace("~0", "~")
-            try:
-                found = found[int(name)] if isinstance(found, list) else found[name]
-            except (KeyError, IndexError, ValueError, TypeError):
-                raise TapError(f"a schema refers to {reference[:100]!r}, which does not exist") from None
-        return found
+        try:
+            return target_of(reference, self._document)
+        except LookupError as error:
+            raise TapError(f"a schema refers to {reference[:100]!r}, which does not exist: {error}") from None
 
     # -- one schema of several ----------------------------------------------------------------------------------------
 
@@ -166,7 +154,7 @@ class Compiler:
     def _typed(
         self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool, other_names: tuple[str, ...]
     ) -> CompiledSchema:
-        types = types_of(schema)
+        types = types_of(schema) or ALL_TYPES
         is_nullable = "null" in types
         makers: dict[type, Callable[[Any], Any]] = {}
         chosen = choices(schema)
@@ -201,7 +189,7 @@ class Compiler:
     ) -> Callable[[Any], Any]:
         # Try the types in the schema's order, with null last as the least informative.
         targets = [TO[name] for name in sorted(types, key="null".__eq__) if name in TO] if coerces else []
-        wanted = "want " + " or ".join(_TYPE_WORDS.get(name, name) for name in types)
+        wanted = "want " + " or ".join(TYPE_WORDS.get(name, name) for name in types)
         epoch, hint = None, ""
         if "string" in types and schema.get("format") in FORMATS:  # other types do not become formatted strings
             targets = [target for target in targets if target is not TO["string"]]

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from balog.tap.records.limits import Check
-from balog.tap.records.mismatch import ANY_NAME, MismatchError, step
+from balog.tap.json_schema.checks import Check
+from balog.tap.json_schema.mismatch import ANY_NAME, MismatchError, step
 
 _MAX_PLANS = 256
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from balog.tap.records.mismatch import MismatchError, type_name
+from balog.tap.json_schema.mismatch import MismatchError, type_name
 
 JSON_TYPES = frozenset({type(None), bool, int, float, Decimal, str, list, dict})
 """The result types of ``simplify``, without subclasses. A Decimal is a number with all its digits."""

@@ -9,8 +9,8 @@ import balog
 from balog.tap.catalog import CatalogEntry
 from balog.tap.catalog.selection import PropertySelection
 from balog.tap.errors import RecordError
+from balog.tap.json_schema.mismatch import MismatchError, step, type_name
 from balog.tap.records.compiler import Compiler
-from balog.tap.records.mismatch import MismatchError, step, type_name
 from balog.tap.records.plain import simplify
 from balog.tap.records.quarantine import RecordQuarantine
 from balog.tap.records.times import EpochUnit

@@ -7,9 +7,9 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
+from balog.tap.json_schema.checks import Check, finite
+from balog.tap.json_schema.mismatch import MismatchError
 from balog.tap.records.coercion import NOTHING, TO
-from balog.tap.records.limits import Check, finite
-from balog.tap.records.mismatch import MismatchError
 from balog.tap.records.objects import CompiledSchema, ObjectRules, array_of, object_of
 from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS

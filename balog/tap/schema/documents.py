@@ -10,8 +10,9 @@ from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
 from balog.errors import ConfigError
 from balog.tap.errors import SchemaError
+from balog.tap.json_schema.keywords import Steps, children
+from balog.tap.json_schema.references import follow
 from balog.tap.relative_files import Reader, read_file
-from balog.tap.schema.keywords import Steps, children
 from balog.tap.schema.validity import MAX_BYTES, check_depth, decode
 
 _FETCH_SECONDS = 30
@@ -224,15 +225,9 @@ def _names(document: JsonDocument) -> Iterator[tuple[Target, str]]:
 def _pointed(resource: Target, pointer: str) -> Target | str:
     """Follow a JSON pointer (RFC 6901). Return the reason if it has no target."""
     found = resource
-    for step in pointer.split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        node = found.node
-        if isinstance(node, dict) and key in node:
-            found = found.inside(node[key], (key,))
-        elif isinstance(node, list) and key.isdecimal() and len(key) < 10 and int(key) < len(node):
-            found = found.inside(node[int(key)], (int(key),))
-        else:
-            has = f"{len(node)} items" if isinstance(node, list) else ", ".join(node) if isinstance(node, dict) else ""
-            way = "".join(f"/{step}" for step in found.steps)
-            return f"#{way} has no {key!r}; it has {has[:200] or 'nothing'}"
+    try:
+        for step, node in follow(resource.node, pointer):
+            found = found.inside(node, (step,))
+    except LookupError as error:
+        return str(error)
     return found

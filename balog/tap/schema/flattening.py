@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from balog.tap.schema.keywords import ANNOTATIONS, rebuilt
+from balog.tap.json_schema.keywords import ANNOTATIONS, rebuilt
 from balog.tap.schema.validity import check_depth
 
 _MEMBERS = frozenset({"properties", "patternProperties", "additionalProperties"})

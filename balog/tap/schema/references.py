@@ -10,9 +10,9 @@ from collections import Counter
 from typing import Any
 
 from balog.tap.errors import SchemaError
+from balog.tap.json_schema.keywords import ANNOTATIONS, IN_PLACE, Steps, rebuilt
 from balog.tap.schema.documents import Documents, Target
 from balog.tap.schema.flattening import intersected
-from balog.tap.schema.keywords import ANNOTATIONS, IN_PLACE, Steps, rebuilt
 from balog.tap.schema.validity import MAX_DEPTH, MAX_NODES, check, fault
 
 _DROPPED = frozenset(

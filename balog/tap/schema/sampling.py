@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from balog.tap.errors import SchemaError
+from balog.tap.json_schema.keywords import rebuilt
 from balog.tap.schema.flattening import nullable
-from balog.tap.schema.keywords import rebuilt
 from balog.tap.schema.sources import SchemaSource
 
 MOST = 1000

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from balog.suggestions import suggest
 from balog.tap.errors import SchemaError
-from balog.tap.schema.keywords import Steps, children
+from balog.tap.json_schema.keywords import ALL_TYPES, SCHEMA_WORDS, SHAPES, Steps, subschemas
 
 MAX_BYTES = 4 << 20
 """Maximum size of a file, in bytes."""
@@ -17,57 +16,6 @@ MAX_DEPTH = 100
 """Maximum nesting of objects and lists in a document."""
 MAX_NODES = 10_000
 """Maximum number of schemas in a schema with resolved references."""
-
-_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
-
-_OBJECT = "an object"
-_SCHEMA = "a schema: an object, true or false"
-_SHAPES: dict[str, tuple[str, Callable[[Any], bool]]] = {}
-
-
-def _shape(words: str, is_right: Callable[[Any], bool], *names: str) -> None:
-    _SHAPES.update(dict.fromkeys(names, (words, is_right)))
-
-
-def _is_schema(value: Any) -> bool:
-    return isinstance(value, (dict, bool))
-
-
-def _is_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_count(value: Any) -> bool:
-    return _is_number(value) and value >= 0 and value == int(value)
-
-
-_shape(_OBJECT, lambda value: isinstance(value, dict), "properties", "patternProperties", "$defs", "definitions")
-_shape(_OBJECT, lambda value: isinstance(value, dict), "dependencies", "dependentSchemas", "dependentRequired")
-_shape("a list of names", _is_names, "required")
-_shape("a list", lambda value: isinstance(value, list), "enum")
-_shape(
-    "a list of schemas, not an empty one",
-    lambda value: isinstance(value, list) and len(value) > 0,
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "prefixItems",
-)
-_shape("a schema or a list of schemas", lambda value: _is_schema(value) or isinstance(value, list), "items")
-_shape(_SCHEMA, _is_schema, "additionalItems", "additionalProperties", "contains", "not", "if", "then", "else")
-_shape(_SCHEMA, _is_schema, "propertyNames", "unevaluatedItems", "unevaluatedProperties", "contentSchema")
-_shape("a number", _is_number, "minimum", "maximum")
-_shape("a number above 0", lambda value: _is_number(value) and value > 0, "multipleOf")
-_shape("a number", lambda value: isinstance(value, bool) or _is_number(value), "exclusiveMinimum", "exclusiveMaximum")
-_shape("a whole number, 0 or more", _is_count, "minLength", "maxLength", "minItems", "maxItems", "minContains")
-_shape("a whole number, 0 or more", _is_count, "minProperties", "maxProperties", "maxContains")
-_shape("true or false", lambda value: isinstance(value, bool), "uniqueItems")
-_shape("a text", lambda value: isinstance(value, str), "$ref", "$dynamicRef", "$id", "$anchor", "$schema")
-_shape("a text", lambda value: isinstance(value, str), "format", "pattern", "title", "description")
 
 
 def fault(reason: str, source: str = "", steps: Steps = ()) -> SchemaError:
@@ -118,24 +66,19 @@ def check(schema: Any, source: str = "") -> None:
         SchemaError: the value of a keyword has the wrong type, or there are more than 10,000 schemas.
     """
     check_depth(schema, source)
-    nodes: list[tuple[Steps, Any]] = [((), schema)]
-    count = 0
-    while nodes:
-        steps, node = nodes.pop()
-        count += 1
+    for count, (steps, node) in enumerate(subschemas(schema), 1):
         if count > MAX_NODES:
             raise SchemaError(f"more than {MAX_NODES} schemas in one", source)
         if isinstance(node, bool):
             continue
         if not isinstance(node, dict):
-            raise fault(f"want {_SCHEMA}; found {_quoted(node)}", source, steps)
+            raise fault(f"want {SCHEMA_WORDS}; found {_quoted(node)}", source, steps)
         for name, value in node.items():
-            want, is_right = _SHAPES.get(name, ("", None))
+            want, is_right = SHAPES.get(name, ("", None))
             if is_right is not None and not is_right(value):
                 raise fault(f"want {want}; found {_quoted(value)}", source, (*steps, name))
         if "type" in node:
             _check_type(node["type"], source, (*steps, "type"))
-        nodes += [((*steps, *inner), child) for inner, child in children(node)][::-1]
 
 
 def _check_type(value: Any, source: str, steps: Steps) -> None:
@@ -143,8 +86,8 @@ def _check_type(value: Any, source: str, steps: Steps) -> None:
     if not names:
         raise fault("want at least one type", source, steps)
     for name in names:
-        if not isinstance(name, str) or name not in _TYPES:
-            raise fault(f"{_quoted(name)} is not a type{suggest(str(name), _TYPES)}", source, steps)
+        if not isinstance(name, str) or name not in ALL_TYPES:
+            raise fault(f"{_quoted(name)} is not a type{suggest(str(name), ALL_TYPES)}", source, steps)
     if len(set(names)) < len(names):
         raise fault("a type occurs twice", source, steps)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -36,17 +37,30 @@ def step(name: str) -> str:
     return f".{name}" if name.isidentifier() else f"[{msgspec.json.encode(name).decode()}]"
 
 
+def json_path(steps: Iterable[str | int]) -> str:
+    """Return the JSONPath of names and indexes: ``$.orders[1].id``."""
+    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in steps)
+
+
 def type_name(value: Any) -> str:
     """Return the name of a value's type, in JSON's terms if it has one."""
-    return _NAMES.get(type(value)) or f"an object of Python's type {type(value).__name__}"
+    name = _NAMES.get(type(value))
+    return TYPE_WORDS[name] if name else f"an object of Python's type {type(value).__name__}"
 
+
+TYPE_WORDS = {
+    **{name: f"a {name}" for name in ("boolean", "number", "string")},
+    **{name: f"an {name}" for name in ("integer", "array", "object")},
+    "null": "null",
+}
+"""The name of each type in messages."""
 
 _NAMES: dict[type, str] = {
     type(None): "null",
-    bool: "a boolean",
-    int: "an integer",
-    float: "a number",
-    str: "a string",
-    list: "an array",
-    dict: "an object",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
 }

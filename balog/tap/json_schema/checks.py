@@ -1,0 +1,197 @@
+"""Checks of single values beyond types: bounds, lengths, patterns, multiples, unique items, and choices.
+
+A tap checks them without further packages, so that records which targets would reject are found at their source. It
+does not check ``contains``, ``dependencies`` and its successors, ``propertyNames``, ``unevaluated…``, and formats
+other than those of times.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+from balog.tap.json_schema.keywords import is_number
+from balog.tap.json_schema.mismatch import MismatchError
+
+Check = Callable[[Any], None]
+"""Raises MismatchError for a value that breaks the rule."""
+
+_MAX_EXPONENT = 400  # a float has fewer digits; a Decimal may have millions
+_UNITS = {"string": "characters", "array": "items", "object": "properties"}
+_BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "minimum": ("of at least", operator.ge),
+    "exclusiveMinimum": ("above", operator.gt),
+    "maximum": ("of at most", operator.le),
+    "exclusiveMaximum": ("below", operator.lt),
+}
+
+
+def finite(value: Any) -> bool:
+    """Return whether a number is finite, as JSON requires."""
+    if type(value) is float:
+        return isfinite(value)
+    return value.is_finite() if type(value) is Decimal else True
+
+
+def is_equal(one: Any, other: Any) -> bool:
+    """Return whether two values are the same JSON: 1 equals 1.0, and neither equals true."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_equal, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(is_equal(item, other[name]) for name, item in one.items())
+    return bool(one == other)
+
+
+def _bound(schema: Mapping[str, Any], keyword: str) -> Check | None:
+    bound = schema[keyword]
+    if not is_number(bound):
+        return None
+    exclusive = f"exclusive{keyword.capitalize()}"  # in draft 4 a flag beside the bound
+    words, is_kept = _BOUNDS[exclusive if schema.get(exclusive) is True else keyword]
+
+    def check(value: Any) -> None:
+        if not is_kept(value, bound):
+            raise MismatchError(f"want a number {words} {bound}")
+
+    return check
+
+
+def _multiple(schema: Mapping[str, Any], keyword: str) -> Check | None:
+    step = schema[keyword]
+    if not is_number(step) or step <= 0:
+        return None
+
+    def check(value: Any) -> None:
+        if not _is_multiple(value, step):
+            raise MismatchError(f"want a multiple of {step}")
+
+    return check
+
+
+def _is_multiple(value: Any, step: Any) -> bool:
+    """Return whether a number is a multiple of another, according to their decimal digits: 0.3 is one of 0.1."""
+    if type(value) is int and type(step) is int:
+        return value % step == 0
+    number, divisor = Decimal(str(value)), Decimal(str(step))
+    if not number.is_finite():
+        return False
+    try:
+        return number % divisor == 0
+    except ArithmeticError:  # more digits than Decimal's context has
+        if number.adjusted() - divisor.adjusted() > _MAX_EXPONENT:
+            return True
+        return (Fraction(number) / Fraction(divisor)).denominator == 1
+
+
+def _least(schema: Mapping[str, Any], keyword: str) -> Check | None:
+    return _size(schema, keyword, "at least", operator.ge) if schema[keyword] != 0 else None
+
+
+def _most(schema: Mapping[str, Any], keyword: str) -> Check | None:
+    return _size(schema, keyword, "at most", operator.le)
+
+
+def _size(schema: Mapping[str, Any], keyword: str, words: str, is_kept: Callable[[int, int], bool]) -> Check | None:
+    bound = schema[keyword]
+    if type(bound) is not int:
+        return None
+    wanted = f"want {words} {bound} {_UNITS[LIMITS[keyword][0]]}"
+
+    def check(value: Any) -> None:
+        if not is_kept(len(value), bound):
+            raise MismatchError(f"{wanted}, has {len(value)}")
+
+    return check
+
+
+def _pattern(schema: Mapping[str, Any], keyword: str) -> Check | None:
+    pattern = schema[keyword]
+    try:
+        search = re.compile(pattern).search
+    except (re.error, TypeError, OverflowError, RecursionError):  # another dialect, such as \p{L}: targets check it
+        return None
+
+    def check(value: Any) -> None:
+        if not search(value):
+            raise MismatchError(f"want a match of the pattern {pattern}")
+
+    return check
+
+
+def _unique(schema: Mapping[str, Any], keyword: str) -> Check | None:
+    return _check_unique if schema[keyword] is True else None
+
+
+def _check_unique(items: Sequence[Any]) -> None:
+    texts: set[str] = set()
+    others: list[Any] = []
+    for index, item in enumerate(items):
+        if isinstance(item, str):
+            is_repeated = item in texts
+            texts.add(item)
+        else:
+            is_repeated = any(is_equal(item, other) for other in others)
+            others.append(item)
+        if is_repeated:
+            raise MismatchError(f"want items that are unique; the one at index {index} is not")
+
+
+LIMITS: dict[str, tuple[str, Callable[[Mapping[str, Any], str], Check | None]]] = {
+    **dict.fromkeys(_BOUNDS, ("number", _bound)),
+    "multipleOf": ("number", _multiple),
+    "minLength": ("string", _least),
+    "maxLength": ("string", _most),
+    "pattern": ("string", _pattern),
+    "minItems": ("array", _least),
+    "maxItems": ("array", _most),
+    "uniqueItems": ("array", _unique),
+    "minProperties": ("object", _least),
+    "maxProperties": ("object", _most),
+}
+"""By keyword: the type of the values that it limits, and a function that makes its check; None without a limit."""
+
+ASKS = frozenset(
+    (
+        *("properties", "patternProperties", "additionalProperties", "required", "items", "prefixItems"),
+        *("additionalItems", "enum", "const", "format", *LIMITS),
+    )
+)
+"""Keywords that restrict a record's value, except those in ``COMBINING``."""
+
+
+def limits_of(schema: Mapping[str, Any], kind: str) -> list[Check]:
+    """Return the checks of a schema for values of a JSON type: ``number``, ``string``, ``array`` or ``object``."""
+    makers = [(keyword, make) for keyword, (limited, make) in LIMITS.items() if limited == kind and keyword in schema]
+    return [check for keyword, make in makers if (check := make(schema, keyword)) is not None]
+
+
+def choices(schema: Mapping[str, Any]) -> list[Check]:
+    """Return the checks of ``enum`` and ``const``."""
+    checks = []
+    if isinstance(allowed := schema.get("enum"), list):
+        checks.append(_one_of(allowed, "want one of the enum's values"))
+    if "const" in schema:
+        checks.append(_one_of([schema["const"]], "want the schema's const"))
+    return checks
+
+
+def _one_of(allowed: list[Any], wanted: str) -> Check:
+    texts = frozenset(item for item in allowed if isinstance(item, str))
+    others = [item for item in allowed if not isinstance(item, str)]
+
+    def check(value: Any) -> None:
+        if type(value) is str:
+            if value in texts:
+                return
+        elif any(is_equal(value, item) for item in others):
+            return
+        raise MismatchError(wanted)
+
+    return check

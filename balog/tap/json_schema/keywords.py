@@ -1,0 +1,159 @@
+"""The keywords of JSON Schema, drafts 4 to 2020-12: their values, the schemas in them, and the types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+Steps = tuple[str | int, ...]
+"""A place in a document: names of members and indexes of items."""
+
+ALL_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+
+IN_PLACE = frozenset({"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
+"""Keywords whose schemas apply to the value itself, not to a part of it."""
+
+COMBINING = ("allOf", "anyOf", "oneOf", "not", "if")
+"""Those of them that records are checked for; ``then`` and ``else`` belong to ``if``."""
+
+ANNOTATIONS = frozenset(
+    {"$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"}
+)
+"""Keywords that describe a value without restricting it."""
+
+# Keywords that contain schemas, so that data is not mistaken for schemas.
+_ONE = frozenset(
+    (
+        *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
+        *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
+    )
+)
+_MANY = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
+_MAPS = frozenset({"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"})
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number; booleans are not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_names(value: Any) -> bool:
+    """Return whether a value is a list of names."""
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_count(value: Any) -> bool:
+    return is_number(value) and value >= 0 and value == int(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, (Mapping, bool))
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+SCHEMA_WORDS = "a schema: an object, true or false"
+Shape = tuple[str, Callable[[Any], bool]]
+"""The words for the values that a keyword allows, and a test of a value."""
+
+_COUNT: Shape = ("a whole number, 0 or more", _is_count)
+_NUMBER: Shape = ("a number", is_number)
+SHAPES: Mapping[str, Shape] = {
+    **dict.fromkeys(_ONE, (SCHEMA_WORDS, _is_schema)),
+    **dict.fromkeys(
+        _MANY, ("a list of schemas, not an empty one", lambda value: isinstance(value, list) and len(value) > 0)
+    ),
+    **dict.fromkeys((*_MAPS, "dependentRequired"), ("an object", _is_mapping)),
+    "items": ("a schema or a list of schemas", lambda value: _is_schema(value) or isinstance(value, list)),
+    "required": ("a list of names", is_names),
+    "enum": ("a list", lambda value: isinstance(value, list)),
+    "multipleOf": ("a number above 0", lambda value: is_number(value) and value > 0),
+    **dict.fromkeys(("minimum", "maximum"), _NUMBER),
+    **dict.fromkeys(
+        ("exclusiveMinimum", "exclusiveMaximum"),
+        ("a number", lambda value: isinstance(value, bool) or is_number(value)),  # a flag in draft 4
+    ),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"), _COUNT),
+    **dict.fromkeys(("minProperties", "maxProperties"), _COUNT),
+    "uniqueItems": ("true or false", lambda value: isinstance(value, bool)),
+    **dict.fromkeys(("$ref", "$dynamicRef", "$id", "$anchor", "$schema"), ("a text", _is_text)),
+    **dict.fromkeys(("format", "pattern", "title", "description"), ("a text", _is_text)),
+}
+"""The allowed values by keyword."""
+
+
+def types_of(schema: Any) -> tuple[str, ...]:
+    """Return the types in a schema's ``type``; () if it has none. Malformed ones count as absent."""
+    declared = schema.get("type") if isinstance(schema, Mapping) else None
+    named = (declared,) if isinstance(declared, str) else declared if isinstance(declared, (list, tuple)) else ()
+    return tuple(name for name in named if isinstance(name, str))
+
+
+def listed(schema: Mapping[str, Any], name: str) -> list[Any]:
+    """Return the list of schemas of a keyword; a malformed one counts as absent."""
+    found = schema.get(name)
+    return found if isinstance(found, list) else []
+
+
+def required_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of required properties."""
+    return tuple(name for name in listed(schema, "required") if isinstance(name, str))
+
+
+def names_of(schema: Any) -> tuple[str, ...]:
+    """Return the names of properties that a schema declares in any of its parts."""
+    if not isinstance(schema, Mapping):
+        return ()
+    properties = schema.get("properties")
+    names = dict.fromkeys(properties if isinstance(properties, Mapping) else ())
+    names |= dict.fromkeys(required_of(schema))
+    for part in (*listed(schema, "allOf"), *listed(schema, "anyOf"), *listed(schema, "oneOf")):
+        names |= dict.fromkeys(names_of(part))
+    for part in (schema.get("if"), schema.get("then"), schema.get("else")):
+        names |= dict.fromkeys(names_of(part))
+    return tuple(names)
+
+
+def children(node: Mapping[str, Any]) -> Iterator[tuple[Steps, Any]]:
+    """Yield the direct subschemas of a schema with their steps."""
+    for name, value in node.items():
+        if name in _MANY and isinstance(value, list):
+            for index, item in enumerate(value):
+                yield (name, index), item
+        elif name in _MAPS and isinstance(value, Mapping):
+            for key, item in value.items():
+                if not (name == "dependencies" and isinstance(item, list)):
+                    yield (name, key), item
+        elif name in _ONE:
+            yield (name,), value
+
+
+def subschemas(schema: Any) -> Iterator[tuple[Steps, Any]]:
+    """Yield a schema and all schemas inside it with their steps, in their order."""
+    nodes: list[tuple[Steps, Any]] = [((), schema)]
+    while nodes:
+        steps, node = nodes.pop()
+        yield steps, node
+        if isinstance(node, Mapping):
+            nodes += [((*steps, *inner), child) for inner, child in children(node)][::-1]
+
+
+def rebuilt(node: dict[str, Any], make: Callable[[Any, Steps], Any]) -> dict[str, Any]:
+    """Return a copy of a schema with ``make(inner, steps)`` in place of each direct subschema."""
+    made = dict(node)
+    for steps, child in children(node):
+        name, *inner = steps
+        changed = make(child, steps)
+        if not inner:
+            made[str(name)] = changed
+            continue
+        if made[str(name)] is node[str(name)]:
+            made[str(name)] = node[str(name)].copy()
+        made[str(name)][inner[0]] = changed
+    return made
