@@ -18,7 +18,7 @@ from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts
 from balog.tap.errors import TapConfigProblems, TapError
 from balog.tap.json_schema.mismatch import json_path
 from balog.tap.json_schema.references import resolve_reference
-from balog.tap.json_schema.validator import Mismatch, check, reject_unknown
+from balog.tap.json_schema.validator import ConfigMismatch, check, reject_unknown
 from balog.tap.relative_files import relative_to_caller
 
 TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
@@ -245,7 +245,7 @@ def make_spec(declaration: Any) -> ConfigSpec:
     )
 
 
-def _config_errors(mismatches: Iterator[Mismatch]) -> Iterator[ConfigError]:
+def _config_errors(mismatches: Iterator[ConfigMismatch]) -> Iterator[ConfigError]:
     for mismatch in mismatches:
         yield ConfigError(mismatch.reason, path=json_path(mismatch.path))
 

@@ -44,7 +44,7 @@ _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 """By type, the narrowest first: its words in messages, and whether a value has it."""
 
 
-class Mismatch(NamedTuple):
+class ConfigMismatch(NamedTuple):
     """A place where a config breaks its schema.
 
     Attributes:
@@ -65,11 +65,11 @@ class _Place(NamedTuple):
     root: Any
     path: Steps
 
-    def check(self, value: Any, schema: Any, *steps: str | int) -> Iterator[Mismatch]:
+    def check(self, value: Any, schema: Any, *steps: str | int) -> Iterator[ConfigMismatch]:
         return check(value, schema, self.root, (*self.path, *steps))
 
 
-def check(value: Any, schema: Any, root: Any = None, path: Steps = ()) -> Iterator[Mismatch]:
+def check(value: Any, schema: Any, root: Any = None, path: Steps = ()) -> Iterator[ConfigMismatch]:
     """Yield the mismatches of a value, in the schema's order.
 
     Args:
@@ -82,11 +82,13 @@ def check(value: Any, schema: Any, root: Any = None, path: Steps = ()) -> Iterat
     if schema is True:
         return
     if schema is False:
-        yield Mismatch(path, "nothing is allowed here")
+        yield ConfigMismatch(path, "nothing is allowed here")
         return
     wanted = types_of(schema)
     if wanted and not any(_is_of(value, kind) for kind in wanted):
-        yield Mismatch(path, f"want {_listed(_words(kind) for kind in wanted)}, got {type_words(value)}", is_type=True)
+        yield ConfigMismatch(
+            path, f"want {_listed(_words(kind) for kind in wanted)}, got {type_words(value)}", is_type=True
+        )
         return
     for keyword, expected in schema.items():
         kind, rule = RULES.get(keyword, ("", None))
@@ -113,126 +115,126 @@ def _listed(words: Iterable[str]) -> str:
     return f"{', '.join(rest)} or {last}" if rest else last
 
 
-def _enum(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _enum(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     if not any(is_equal(value, one) for one in expected):
-        yield Mismatch(place.path, f"want one of {', '.join(map(repr, expected))}")
+        yield ConfigMismatch(place.path, f"want one of {', '.join(map(repr, expected))}")
 
 
-def _const(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _const(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     if not is_equal(value, expected):
-        yield Mismatch(place.path, f"want {expected!r}")
+        yield ConfigMismatch(place.path, f"want {expected!r}")
 
 
-def _limit(keyword: str, value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _limit(keyword: str, value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     limit = LIMITS[keyword][1](place.schema, keyword)
     try:
         if limit is not None:
             limit(value)
     except MismatchError as mismatch:
-        yield Mismatch(place.path, mismatch.reason)
+        yield ConfigMismatch(place.path, mismatch.reason)
 
 
-def _format(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _format(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     known = FORMATS.get(expected)
     if known and not known.fits(value):
-        yield Mismatch(place.path, f"want {known.words}")
+        yield ConfigMismatch(place.path, f"want {known.words}")
 
 
-def _items(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _items(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     for number, item in enumerate(value):
         yield from place.check(item, expected, number)
 
 
-def _required(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _required(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     for name in expected:
         if name not in value:
-            yield Mismatch(place.path, f"the field {name!r} is missing")
+            yield ConfigMismatch(place.path, f"the field {name!r} is missing")
 
 
-def _dependent(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _dependent(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     for name, others in expected.items():
         for other in others:
             if name in value and other not in value:
-                yield Mismatch(place.path, f"the field {other!r} is missing, which {name!r} wants")
+                yield ConfigMismatch(place.path, f"the field {other!r} is missing, which {name!r} wants")
 
 
-def _properties(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _properties(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     for name, inner in expected.items():
         if name in value:
             yield from place.check(value[name], inner, name)
 
 
-def _pattern_properties(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _pattern_properties(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     for expression, inner in expected.items():
         for name, item in value.items():
             if re.search(expression, name):
                 yield from place.check(item, inner, name)
 
 
-def _additional(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _additional(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     known, patterns = place.schema.get("properties", {}), place.schema.get("patternProperties", {})
     for name, item in value.items():
         if name in known or any(re.search(one, name) for one in patterns):
             continue
         if expected is False:
-            yield Mismatch(place.path, f"there is no field {name!r}{suggest(name, sorted(known))}")
+            yield ConfigMismatch(place.path, f"there is no field {name!r}{suggest(name, sorted(known))}")
         else:
             yield from place.check(item, expected, name)
 
 
-def _names(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _names(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     for name in value:
         for mismatch in place.check(name, expected):
-            yield Mismatch(place.path, f"the name {name!r}: {mismatch.reason}")
+            yield ConfigMismatch(place.path, f"the name {name!r}: {mismatch.reason}")
 
 
-def _reference(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _reference(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     if len(place.path) > MAX_DEPTH:
-        yield Mismatch(place.path, f"nested more than {MAX_DEPTH} deep")
+        yield ConfigMismatch(place.path, f"nested more than {MAX_DEPTH} deep")
     else:
         yield from place.check(value, resolve_reference(place.schema, place.root))
 
 
-def _all_of(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _all_of(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     for one in expected:
         yield from place.check(value, one)
 
 
-def _any_of(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _any_of(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     found = [list(place.check(value, one)) for one in expected]
     if all(found):
         yield from _nearest(found, place.path)
 
 
-def _one_of(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _one_of(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     found = [list(place.check(value, one)) for one in expected]
     fits = sum(not mismatches for mismatches in found)
     if fits > 1:
-        yield Mismatch(place.path, f"fits {fits} of the forms that there are; want just one")
+        yield ConfigMismatch(place.path, f"fits {fits} of the forms that there are; want just one")
     elif not fits:
         yield from _nearest(found, place.path)
 
 
-def _nearest(found: list[list[Mismatch]], path: Steps) -> Iterator[Mismatch]:
+def _nearest(found: list[list[ConfigMismatch]], path: Steps) -> Iterator[ConfigMismatch]:
     """Yield the mismatches of the only form of the right type, else one mismatch that names all forms."""
     reasons = [mismatches[0].reason for mismatches in found]
     if all(len(mismatches) == 1 and mismatches[0].is_type and mismatches[0].path == path for mismatches in found):
         wanted = [reason.rpartition(", got ")[0].removeprefix("want ") for reason in reasons]
-        yield Mismatch(path, f"want {_listed(dict.fromkeys(wanted))}, got {reasons[0].rpartition(', got ')[2]}")
+        yield ConfigMismatch(path, f"want {_listed(dict.fromkeys(wanted))}, got {reasons[0].rpartition(', got ')[2]}")
         return
     of_type = [mismatches for mismatches in found if not any(one.path == path and one.is_type for one in mismatches)]
     if len(of_type) == 1:
         yield from of_type[0]
     else:
-        yield Mismatch(path, " or ".join(dict.fromkeys(reasons)))
+        yield ConfigMismatch(path, " or ".join(dict.fromkeys(reasons)))
 
 
-def _not(value: Any, expected: Any, place: _Place) -> Iterator[Mismatch]:
+def _not(value: Any, expected: Any, place: _Place) -> Iterator[ConfigMismatch]:
     if not any(True for _ in place.check(value, expected)):
-        yield Mismatch(place.path, "fits what it must not be")
+        yield ConfigMismatch(place.path, "fits what it must not be")
 
 
-RULES: dict[str, tuple[str, Callable[..., Iterator[Mismatch]]]] = {
+RULES: dict[str, tuple[str, Callable[..., Iterator[ConfigMismatch]]]] = {
     "enum": ("", _enum),
     "const": ("", _const),
     **{keyword: (kind, partial(_limit, keyword)) for keyword, (kind, _) in LIMITS.items()},
