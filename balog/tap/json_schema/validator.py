@@ -86,9 +86,8 @@ def check(value: Any, schema: Any, root: Any = None, path: Steps = ()) -> Iterat
         return
     wanted = types_of(schema)
     if wanted and not any(_is_of(value, kind) for kind in wanted):
-        yield ConfigMismatch(
-            path, f"want {_listed(_words(kind) for kind in wanted)}, got {type_words(value)}", is_type=True
-        )
+        reason = f"want {_listed(_TYPES[kind][0] for kind in wanted)}, got {type_words(value)}"
+        yield ConfigMismatch(path, reason, is_type=True)
         return
     for keyword, expected in schema.items():
         kind, rule = RULES.get(keyword, ("", None))
@@ -99,10 +98,6 @@ def check(value: Any, schema: Any, root: Any = None, path: Steps = ()) -> Iterat
 def type_words(value: Any) -> str:
     """Return the words for a value's narrowest type, such as ``an integer``."""
     return next((words for words, is_one in _TYPES.values() if is_one(value)), "an object")
-
-
-def _words(kind: str) -> str:
-    return _TYPES[kind][0]
 
 
 def _is_of(value: Any, kind: str) -> bool:
@@ -319,7 +314,7 @@ def reject_unknown(schema: Any) -> None:
                     f"config schema: {path}.{keyword}: configs do not support this keyword; there are "
                     f"{', '.join(sorted(SUPPORTED | _UNRESTRICTING))}"
                 )
-            words, is_right = _STRICTER.get(keyword) or SHAPES.get(keyword, ("", None))
-            if is_right is not None and keyword not in ANNOTATIONS and not is_right(value):
-                raise TapError(f"config schema: {path}.{keyword}: want {words}")
+            shape = _STRICTER.get(keyword) or SHAPES.get(keyword)
+            if shape is not None and keyword not in ANNOTATIONS and not shape[1](value):
+                raise TapError(f"config schema: {path}.{keyword}: want {shape[0]}")
         resolve_reference(node, schema)
