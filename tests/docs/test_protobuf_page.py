@@ -35,14 +35,14 @@ def test_the_blocks_run_and_say_what_the_page_says(tmp_path: Path) -> None:
 
 def test_its_bounds_are_the_codes() -> None:
     assert (
-        f"{compiler.MAX_SOURCE_BYTES >> 20} MiB; protoc runs in a process of its own for {compiler.MAX_SECONDS} s"
+        f"{compiler.MAX_SOURCE_BYTES >> 20} MiB; protoc runs in its own process for at most {compiler.MAX_SECONDS} s"
         in PAGE
     )
-    assert f"and {compiler.MAX_MEMORY >> 30} GiB at most" in PAGE
-    assert f"| {json_writer.MAX_DEPTH} deep, on the wire and in JSON |" in PAGE
-    assert f"and all in it | {message.MAX_DEFAULTS:,} |" in PAGE
+    assert f"and {compiler.MAX_MEMORY >> 30} GiB, and cannot read other files" in PAGE
+    assert f"| {json_writer.MAX_DEPTH} levels, on the wire and in JSON |" in PAGE
+    assert f"and its nested messages | {message.MAX_DEFAULTS:,} |" in PAGE
     assert f"| {descriptors.MAX_MESSAGES:,} |" in PAGE
-    assert f"| faults that are told | {message.MAX_VIOLATIONS} |" in PAGE
+    assert f"| reported errors | {message.MAX_VIOLATIONS} |" in PAGE
 
 
 REST = " message B { int32 x = 1; } enum E { X = 0; Y = 1; }"
