@@ -16,10 +16,11 @@ import click
 
 from balog import plugins
 from balog.broker.descriptors import hold_standard
-from balog.cli.groups import CommandGroup
 from balog.cli.interruption import Interruption
+from balog.cli.options import CommandGroup
+from balog.cli.output import print_errors
 from balog.distribution import DISTRIBUTION
-from balog.errors import BalogError, ConfigError, ConfigProblems
+from balog.errors import BalogError
 
 __all__ = ["broker", "main"]
 
@@ -120,9 +121,7 @@ class _Commands(CommandGroup):
 def _fail(command: str, error: BaseException) -> None:
     """Print the line of a BalogError or an OSError and exit; return for any other error."""
     if isinstance(error, BalogError):
-        for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
-            click.echo(f"{command}: {problem}", err=True)
-        sys.exit(2 if isinstance(error, ConfigError) else 1)
+        sys.exit(print_errors(command, error))
     if isinstance(error, OSError) and error.errno != errno.EPIPE:  # click ends silently then
         where = f"{error.filename}: " if error.filename else "writing failed: "
         click.echo(f"{command}: {where}{error.strerror or error}", err=True)

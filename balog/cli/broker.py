@@ -15,14 +15,15 @@ from balog.broker.broker import EXIT_CODES, run_broker
 from balog.broker.config import BrokerConfig
 from balog.broker.config_check import complete_errors
 from balog.broker.dry_run import Diverted, offline
+from balog.cli import options
 from balog.sinks import Delivery
 
 
 @click.command(epilog="\b\nExit codes:\n" + EXIT_CODES)
-@click.option("--config", "path", required=True, metavar="FILE", help="The broker's config, as JSON.")
+@options.config("The broker's config, as JSON.", required=True)
 @click.option("--strip", is_flag=True, help="Remove LOG messages from the stream; most targets reject them.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Send nothing; print on stderr what each sink would get.")
-@click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Print at the end what passed.")
+@options.verbose
 def command(path: str, strip: bool, is_dry: bool, is_verbose: bool) -> None:
     """Send the events in a Singer stream to sinks.
 

@@ -16,8 +16,10 @@ from balog.broker.broker import EXIT_CODES, run_broker
 from balog.broker.config import BrokerConfig
 from balog.broker.config_check import complete
 from balog.broker.descriptors import hold_standard
+from balog.cli import options
+from balog.cli.output import print_errors
 from balog.distribution import DISTRIBUTION
-from balog.errors import BalogError, ConfigError, ConfigProblems
+from balog.errors import BalogError, ConfigError
 from balog.outbound.spool import SpoolConfig
 from balog.sinks import (
     DatadogSinkConfig,
@@ -26,8 +28,6 @@ from balog.sinks import (
     PrometheusSinkConfig,
     StatsdSinkConfig,
 )
-
-__all__ = ["SINGLE_SINKS", "config_of", "datadog", "elastic", "pagerduty", "prometheus", "statsd"]
 
 SINGLE_SINKS: dict[str, type[Struct]] = {
     "datadog": DatadogSinkConfig,
@@ -83,8 +83,8 @@ def _make(name: str) -> Callable[[], None]:
         ),
     )
     @click.version_option(package_name=DISTRIBUTION, prog_name=f"broker-{name}", message="%(prog)s %(version)s")
-    @click.option("--config", "path", required=True, metavar="FILE", help="JSON: the settings of the sink.")
-    @click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Print at the end what passed.")
+    @options.config("JSON: the settings of the sink.", required=True)
+    @options.verbose
     def command(path: str, is_verbose: bool) -> None:
         def read() -> BrokerConfig:
             return broker_config(name, configs.load(path, config_of(name)))
@@ -96,9 +96,7 @@ def _make(name: str) -> Callable[[], None]:
             if isinstance(error, ConfigError):
                 known = ConfigError(error.reason, error.source, error.path.replace("$.sinks[0]", "$", 1))
                 error = complete(known, path, config_of(name))
-            for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
-                click.echo(f"broker-{name}: {problem}", err=True)
-            code = 2 if isinstance(error, ConfigError) else 1
+            code = print_errors(f"broker-{name}", error)
         sys.exit(code)
 
     return command

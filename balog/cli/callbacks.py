@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -12,25 +11,18 @@ import click
 import msgspec
 
 from balog import config as configs
-from balog.cli.groups import CommandGroup
+from balog.cli import options
+from balog.cli.output import reporter
 from balog.delivery.jobs.callbacks.disabled import DisabledCallbacks, place_of
 from balog.delivery.settings import ServiceConfig
 
-__all__ = ["command"]
-
-_config = click.option(
-    "--config",
-    "path",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The config of `balog serve`.",
-)
+_report = reporter("balog callbacks")
+_config = options.config("The config of `balog serve`.", required=True, type=click.Path(path_type=Path))
 
 
 @click.group(
     "callbacks",
-    cls=CommandGroup,
+    cls=options.CommandGroup,
     epilog="\b\nExit codes:\n0  done\n1  failed, or no such callback is disabled\n2  wrong use",
 )
 def command() -> None:
@@ -66,16 +58,11 @@ def enable(name: str, path: Path) -> None:
     with _opened(path) as known:
         was_disabled = known.remove(name)
     if not was_disabled:
-        click.echo(f"balog callbacks: {name} is not disabled", err=True)
+        _report(f"{name} is not disabled")
         sys.exit(1)
-    click.echo(f"balog callbacks: {name} is enabled again", err=True)
+    _report(f"{name} is enabled again")
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[DisabledCallbacks]:
+def _opened(path: Path) -> closing[DisabledCallbacks]:
     config = configs.load(path, ServiceConfig)
-    known = DisabledCallbacks(place_of(config.control, config.topics), config.control_options)
-    try:
-        yield known
-    finally:
-        known.close()
+    return closing(DisabledCallbacks(place_of(config.control, config.topics), config.control_options))

@@ -14,30 +14,17 @@ from balog import config as configs
 from balog.broker.config import BrokerConfig
 from balog.broker.config_check import find_problems, notes, reach
 from balog.broker.run_config import RunConfig
+from balog.cli import options
 from balog.cli.brokers import SINGLE_SINKS, config_of
+from balog.cli.output import counted
 from balog.errors import ConfigError
 
-KINDS = (
-    "broker",
-    "run",
-    "forward",
-    "cases",
-    "logger",
-    "serve",
-    "document",
-    *(f"broker-{name}" for name in SINGLE_SINKS),
-)
+_MAIN_KINDS = ("broker", "run", "forward", "cases", "logger", "serve", "document")
+KINDS = (*_MAIN_KINDS, *(f"broker-{name}" for name in SINGLE_SINKS))
 
 
 @click.command()
-@click.option(
-    "--for",
-    "kind",
-    type=click.Choice(KINDS),
-    default="broker",
-    show_default=True,
-    help="The command or part that reads the config.",
-)
+@options.choice("--for", "kind", of=KINDS, default="broker", help="The command or part that reads the config.")
 @click.option("--connect", is_flag=True, help="Also connect to each sink; nothing is delivered.")
 @click.option("--redaction", is_flag=True, help="Show what redaction would replace in a file of events or lines.")
 @click.option("--rules", type=click.Path(path_type=Path), help="With --redaction: a logger's config with its rules.")
@@ -61,15 +48,8 @@ def command(path: Path, kind: str, connect: bool, redaction: bool, rules: Path |
     if kind == "document":
         _check_document(path)
         return
-    if kind == "serve":
-        from balog.delivery.validation import find_service_problems
-
-        _, problems = find_service_problems(path)
-        _report(path, problems)
-        click.echo(f"{path}: ok")
-        return
-    if kind in ("cases", "logger"):
-        _report(path, _case_problems(path) if kind == "cases" else _logger_problems(path))
+    if kind in ("cases", "logger", "serve"):
+        _report(path, _problems(path, kind))
         click.echo(f"{path}: ok")
         return
     config, problems = find_problems(path, _type(kind))
@@ -77,7 +57,7 @@ def command(path: Path, kind: str, connect: bool, redaction: bool, rules: Path |
     sinks = config.sinks if hasattr(config, "sinks") else [config]
     for note in notes(config):
         click.echo(f"{path}: note: {note}", err=True)
-    click.echo(f"{path}: ok, {len(sinks)} sink{'s' * (len(sinks) != 1)}")
+    click.echo(f"{path}: ok, {counted(len(sinks), 'sink')}")
     failed = False
     for result in reach(sinks) if connect else ():
         click.echo(f"{result.name}: {result.error or 'is there'}")
@@ -85,16 +65,18 @@ def command(path: Path, kind: str, connect: bool, redaction: bool, rules: Path |
     sys.exit(1 if failed else 0)
 
 
-def _case_problems(path: Path) -> list[ConfigError]:
-    from balog.broker.cases import find_case_problems
+def _problems(path: Path, kind: str) -> list[ConfigError]:
+    if kind == "cases":
+        from balog.broker.cases import find_case_problems
 
-    return find_case_problems(path)
+        return find_case_problems(path)
+    if kind == "logger":
+        from balog.recording.config_check import find_logger_problems
 
+        return find_logger_problems(path)
+    from balog.delivery.validation import find_service_problems
 
-def _logger_problems(path: Path) -> list[ConfigError]:
-    from balog.recording.config_check import find_logger_problems
-
-    return find_logger_problems(path)
+    return find_service_problems(path)[1]
 
 
 def _report(path: Path, problems: Sequence[ConfigError]) -> None:
@@ -102,7 +84,7 @@ def _report(path: Path, problems: Sequence[ConfigError]) -> None:
     for problem in problems:
         click.echo(str(problem), err=True)
     if problems:
-        click.echo(f"{path}: {len(problems)} problem{'s' * (len(problems) > 1)}", err=True)
+        click.echo(f"{path}: {counted(len(problems), 'problem')}", err=True)
         sys.exit(2)
 
 
@@ -120,7 +102,7 @@ def _check_document(path: Path) -> None:
         "table": document.tables,
         "callback": document.callbacks,
     }
-    counts = [f"{len(found)} {kind}{'s' * (len(found) != 1)}" for kind, found in parts.items()]
+    counts = [counted(len(found), kind) for kind, found in parts.items()]
     click.echo(f"{path}: ok, {', '.join(counts)}")
 
 

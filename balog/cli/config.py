@@ -7,18 +7,18 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import msgspec
 
 from balog import config as configs
-from balog.cli.groups import CommandGroup
-from balog.cli.output import print_table
+from balog.cli import options
+from balog.cli.output import counted, plain, print_json_lines, print_table, utc
 from balog.delivery.control.diff import DocumentChange, diff
 from balog.delivery.control.factory import open_control
 from balog.delivery.control.store import Control, DocumentVersion, Pushed, ServiceStatus
@@ -27,36 +27,55 @@ from balog.errors import ConfigError
 from balog.secrets import Secret
 from balog.storage import Options
 
-__all__ = ["command"]
-
 _SILENT = 6.0
 _LOOK_AGAIN = 0.5  # seconds
 _MAX_SHOWN = 120
 
-_control = click.option(
-    "--control",
-    "place",
-    required=True,
-    metavar="PLACE",
-    help="Store of the versions: a folder, s3://…, or a service, http(s)://HOST:PORT.",
+
+class ControlPlace(NamedTuple):
+    """The version store that the options name. A service gets the token of ``--token-file`` or ``$BALOG_TOKEN``."""
+
+    place: str
+    options_file: str | None
+    token_file: str | None
+
+    @contextmanager
+    def open(self) -> Iterator[Control]:
+        """Open the store for the time of a block."""
+        token = (
+            Secret(file=self.token_file).reveal("--token-file") if self.token_file else os.environ.get("BALOG_TOKEN")
+        )
+        if self.options_file and self.place.startswith(("http://", "https://")):
+            raise ConfigError("--options is for a store; a service takes a token")
+        file = self.options_file
+        store_options = configs.load(file, Options) if file else None
+        with closing(open_control(self.place, store_options, token)) as control:
+            yield control
+
+
+_control = options.bundle(
+    "store",
+    ControlPlace,
+    click.option(
+        "--control",
+        "place",
+        required=True,
+        metavar="PLACE",
+        help="Store of the versions: a folder, s3://…, or a service, http(s)://HOST:PORT.",
+    ),
+    options.store,
+    options.token_file,
 )
-_options = click.option(
-    "--options", metavar="FILE", help='JSON file with options of the store, such as {"endpoint_url": …}.'
+_base = options.integer(
+    "--base", least=0, help="The version that you edited; the command fails if there is a newer one."
 )
-_token = click.option(
-    "--token-file", metavar="FILE", help="File with the token of a service; default: the variable BALOG_TOKEN."
-)
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
-_base = click.option(
-    "--base",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="The version that you edited; the command fails if there is a newer one.",
-)
+_message = click.option("-m", "--message", default="", metavar="TEXT", help="Reason for the change.")
 
 
 @click.group(
-    "config", cls=CommandGroup, epilog="\b\nExit codes:\n0  done\n1  rejected, or a service has an error\n2  wrong use"
+    "config",
+    cls=options.CommandGroup,
+    epilog="\b\nExit codes:\n0  done\n1  rejected, or a service has an error\n2  wrong use",
 )
 def command() -> None:
     """Push, compare and roll back versions of the control document, which configures event services.
@@ -71,53 +90,46 @@ def command() -> None:
 
 @command.command(short_help="Make a document the newest version.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("-m", "--message", default="", metavar="TEXT", help="Reason for the change.")
+@_message
 @click.option("--dry-run", is_flag=True, help="Check, print what would change, and push nothing.")
 @_base
 @_control
-@_options
-@_token
-def push(
-    file: Path, message: str, dry_run: bool, base: int | None, place: str, options: str | None, token_file: str | None
-) -> None:
+def push(file: Path, message: str, dry_run: bool, base: int | None, store: ControlPlace) -> None:
     """Push the document in FILE as the newest version. Every service then applies it.
 
     An invalid document is rejected with all of its errors. Secrets that it names need not exist here. Without --base,
     the new version follows the newest one.
     """
     data = _checked(file)
-    with _opened(place, options, token_file) as control:
+    with store.open() as control:
         head = control.head()
         changes = diff(control.document(head) if head else b"{}", data)
         if dry_run:
             _show_changes(changes)
-            click.echo(f"{file}: ok; {_count(changes)} to version {head.number if head else 0}; nothing was pushed")
+            count = counted(len(changes), "change")
+            click.echo(f"{file}: ok; {count} to version {head.number if head else 0}; nothing was pushed")
             return
         newest = base if base is not None else head.number if head else 0
         entry = control.push(data, who=_who(), message=message, base=newest)
     if head is not None and entry.number == head.number:
         click.echo(f"version {entry.number} is this document already")
     else:
-        click.echo(f"version {entry.number}: {_count(changes)}")
+        click.echo(f"version {entry.number}: {counted(len(changes), 'change')}")
     _exit_if_rejected(entry)
 
 
 @command.command("diff", short_help="Show the differences between two versions or files.")
 @click.argument("old", required=False, metavar="[OLD")
 @click.argument("new", required=False, metavar="[NEW]]")
-@_json
+@options.json_lines
 @_control
-@_options
-@_token
-def diff_command(
-    old: str | None, new: str | None, as_json: bool, place: str, options: str | None, token_file: str | None
-) -> None:
+def diff_command(old: str | None, new: str | None, as_json: bool, store: ControlPlace) -> None:
     """Show the differences between OLD and NEW, each the number of a version or a file.
 
     With one argument, the command compares it with the newest version; with none, the newest with the one before.
     Version 0 is the empty document. Parts are matched by their names. Exits with 1 if there is a difference.
     """
-    with _opened(place, options, token_file) as control:
+    with store.open() as control:
         head = control.head()
         newest = head.number if head else 0
         if old is None:
@@ -126,32 +138,26 @@ def diff_command(
             old, new = str(newest), old
         changes = diff(_document(control, old), _document(control, new if new is not None else str(newest)))
     if as_json:
-        for change in changes:
-            click.echo(msgspec.json.encode(change))
+        print_json_lines(changes)
     else:
         _show_changes(changes)
     sys.exit(1 if changes else 0)
 
 
 @command.command(short_help="List the versions, the newest first.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Maximum number of versions."
-)
-@_json
+@options.integer("--limit", most=10_000, default=20, help="Maximum number of versions.")
+@options.json_lines
 @_control
-@_options
-@_token
-def history(limit: int, as_json: bool, place: str, options: str | None, token_file: str | None) -> None:
+def history(limit: int, as_json: bool, store: ControlPlace) -> None:
     """List the versions: number, time, author, action, first digits of the document's SHA-256, and reason."""
-    with _opened(place, options, token_file) as control:
+    with store.open() as control:
         entries = control.entries(limit)
     if as_json:
-        for entry in entries:
-            click.echo(msgspec.json.encode(entry))
+        print_json_lines(entries)
         return
     rows = [("VERSION", "WHEN", "WHO", "WHAT", "DOCUMENT", "WHY")]
     rows += [
-        (str(one.number), _time(one.when), _line(one.who), _action(one), one.sha[:12], _line(one.message))
+        (str(one.number), utc(one.when), _line(one.who), _action(one), one.sha[:12], _line(one.message))
         for one in entries
     ]
     print_table(rows)
@@ -160,11 +166,9 @@ def history(limit: int, as_json: bool, place: str, options: str | None, token_fi
 @command.command(short_help="Print a version's document.")
 @click.argument("number", required=False, type=click.IntRange(min=0))
 @_control
-@_options
-@_token
-def show(number: int | None, place: str, options: str | None, token_file: str | None) -> None:
+def show(number: int | None, store: ControlPlace) -> None:
     """Print the document of version NUMBER (default: the newest) as JSON that you can edit and push."""
-    with _opened(place, options, token_file) as control:
+    with store.open() as control:
         if number is None:
             head = control.head()
             data = control.document(head) if head else b"{}"
@@ -175,16 +179,12 @@ def show(number: int | None, place: str, options: str | None, token_file: str | 
 
 @command.command(short_help="Push the document of an older version again.")
 @click.argument("number", required=False, type=click.IntRange(min=0))
-@click.option("-m", "--message", default="", metavar="TEXT", help="Reason for the change.")
+@_message
 @_base
 @_control
-@_options
-@_token
-def rollback(
-    number: int | None, message: str, base: int | None, place: str, options: str | None, token_file: str | None
-) -> None:
+def rollback(number: int | None, message: str, base: int | None, store: ControlPlace) -> None:
     """Push the document of version NUMBER as a new version; by default, the last document that differs."""
-    with _opened(place, options, token_file) as control:
+    with store.open() as control:
         head = control.head()
         newest = base if base is not None else head.number if head else 0
         entry = control.rollback(number, who=_who(), message=message, base=newest)
@@ -196,25 +196,19 @@ def rollback(
 
 
 @command.command(short_help="Show the version that each service applied.")
-@click.option(
-    "--wait",
-    type=click.FloatRange(0, 3600),
-    default=0.0,
-    metavar="SECONDS",
-    help="Wait for services that are behind, for so many seconds at most.",
+@options.seconds(
+    "--wait", most=3600, default=0.0, help="Wait for services that are behind, for so many seconds at most."
 )
-@_json
+@options.json_lines
 @_control
-@_options
-@_token
-def status(wait: float, as_json: bool, place: str, options: str | None, token_file: str | None) -> None:
+def status(wait: float, as_json: bool, store: ControlPlace) -> None:
     """Show the version and the health of each service that reported in the last day.
 
     Exits with 1 if a service is behind, has rejected the newest version, has a job with an error, or has missed six
     reports. A service that was stopped is healthy. Use --wait right after a push.
     """
     deadline = time.monotonic() + wait
-    with _opened(place, options, token_file) as control:
+    with store.open() as control:
         while True:
             head, services = control.head(), control.services()
             newest = head.number if head else 0
@@ -224,17 +218,16 @@ def status(wait: float, as_json: bool, place: str, options: str | None, token_fi
             time.sleep(min(_LOOK_AGAIN, max(deadline - time.monotonic(), 0.0)))
     errors = {one.service: _errors(one, newest) for one in services}
     if as_json:
-        for one in services:
-            click.echo(msgspec.json.encode({**msgspec.to_builtins(one), "troubles": errors[one.service]}))
+        print_json_lines({**msgspec.to_builtins(one), "troubles": errors[one.service]} for one in services)
     else:
-        click.echo(f"newest: version {newest}" + (f", {_time(head.when)} by {_line(head.who)}" if head else ""))
+        click.echo(f"newest: version {newest}" + (f", {utc(head.when)} by {_line(head.who)}" if head else ""))
         rows = [("SERVICE", "VERSION", "STATE", "REPORTED", "EVENTS/S", "FAILED", "JOBS", "TROUBLE")]
         rows += [
             (
                 _line(one.service),
                 str(one.number),
                 one.state,
-                _time(one.when),
+                utc(one.when),
                 f"{one.rate:.1f}",
                 f"{one.errors:.1%}",
                 str(len(one.jobs)),
@@ -252,11 +245,9 @@ def status(wait: float, as_json: bool, place: str, options: str | None, token_fi
 @command.command(short_help="Remove a service that no longer exists from the status.")
 @click.argument("service", metavar="SERVICE")
 @_control
-@_options
-@_token
-def forget(service: str, place: str, options: str | None, token_file: str | None) -> None:
+def forget(service: str, store: ControlPlace) -> None:
     """Remove the reports of SERVICE, which `status` would call silent for a day. A running service reports again."""
-    with _opened(place, options, token_file) as control:
+    with store.open() as control:
         control.forget(service)
     click.echo(f"{_line(service)} is forgotten")
 
@@ -291,21 +282,9 @@ def _checked(file: Path) -> bytes:
     for problem in problems:
         click.echo(str(problem), err=True)
     if problems:
-        click.echo(f"{file}: {len(problems)} problem{'s' * (len(problems) > 1)}; nothing was pushed", err=True)
+        click.echo(f"{file}: {counted(len(problems), 'problem')}; nothing was pushed", err=True)
         sys.exit(1)
     return data
-
-
-@contextmanager
-def _opened(place: str, options: str | None, token_file: str | None) -> Iterator[Control]:
-    token = Secret(file=token_file).reveal("--token-file") if token_file else os.environ.get("BALOG_TOKEN")
-    if options and place.startswith(("http://", "https://")):
-        raise ConfigError("--options is for a store; a service takes a token")
-    control = open_control(place, configs.load(options, Options) if options else None, token)
-    try:
-        yield control
-    finally:
-        control.close()
 
 
 def _document(control: Control, named: str) -> bytes:
@@ -325,11 +304,7 @@ def _show_changes(changes: Iterable[DocumentChange]) -> None:
 
 def _show_change(sign: str, colour: str, change: DocumentChange, value: Any) -> None:
     text = f"{sign} {change.path}{' in order' if change.kind == 'moved' else ''}: {msgspec.json.encode(value).decode()}"
-    click.secho("".join(char if char.isprintable() else "�" for char in text), fg=colour)
-
-
-def _count(changes: Sequence[DocumentChange]) -> str:
-    return f"{len(changes)} change{'s' * (len(changes) != 1)}"
+    click.secho(plain(text), fg=colour)
 
 
 def _action(entry: DocumentVersion) -> str:
@@ -343,10 +318,6 @@ def _who() -> str:
         return f"{os.getuid()}@{socket.gethostname()}"
 
 
-def _time(when: datetime) -> str:
-    return when.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
 def _line(text: str) -> str:
-    shown = "".join(char if char.isprintable() else " " for char in text)
+    shown = plain(text, " ")
     return shown if len(shown) <= _MAX_SHOWN else shown[: _MAX_SHOWN - 1] + "…"

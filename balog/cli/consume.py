@@ -8,19 +8,17 @@ import os
 import select
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import click
 
-from balog.cli.engines import engine_options, open_engine, set_up_logging, summary
+from balog.cli import options
+from balog.cli.consumers import scan_package
+from balog.cli.engines import EngineOptions, engine_options, set_up_logging, summary
 from balog.cli.output import reporter
-from balog.cli.settings import ignore_option, set_option
-from balog.consumers import Consumer, ConsumerHub, ConsumerOperator
+from balog.consumers import Consumer, ConsumerOperator
 from balog.consumers.outcomes import Retry
 from balog.errors import BalogError, ConfigError
 from balog.event import Event
-
-__all__ = ["command"]
 
 _report = reporter("balog consume")
 
@@ -31,40 +29,22 @@ _report = reporter("balog consume")
     "2      wrong use, or a handler raised Halt\n128+n  ended at once by a second signal n",
 )
 @click.argument("package")
-@click.option(
-    "--group",
-    default="balog",
-    show_default=True,
-    metavar="NAME",
-    help="Consumer group. The consumers of a group share the events; each group gets all of them.",
-)
+@options.group("Consumer group. The consumers of a group share the events; each group gets all of them.", "balog")
 @engine_options
-@click.option(
+@options.integer(
     "--concurrency",
-    type=click.IntRange(1, 1000),
+    most=1000,
     default=1,
-    show_default=True,
-    metavar="N",
     help="Maximum events in handlers at once. With 1, an ordered topic is handled strictly in order.",
 )
-@click.option(
+@options.integer(
     "--attempts",
-    type=click.IntRange(min=1),
     default=5,
-    show_default=True,
-    metavar="N",
     help="Failed calls of a handler before its event is dead-lettered; the handler's own retries come first.",
 )
-@click.option(
-    "--drain",
-    type=click.FloatRange(0, 3600),
-    default=30.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time for running handlers to finish after a stop signal.",
-)
-@set_option
-@ignore_option
+@options.seconds("--drain", most=3600, default=30.0, help="Time for running handlers to finish after a stop signal.")
+@options.settings
+@options.ignore
 @click.option("--reload", "is_reloading", is_flag=True, help="Drain and restart whenever the package's source changes.")
 @click.option("--lifeline", type=int, hidden=True)
 @click.pass_context
@@ -72,12 +52,7 @@ def command(
     context: click.Context,
     package: str,
     group: str,
-    url: str,
-    until_empty: bool,
-    pollers: int,
-    lease: float,
-    ledger: str | None,
-    listen: str | None,
+    engine_options: EngineOptions,
     concurrency: int,
     attempts: int,
     drain: float,
@@ -101,25 +76,21 @@ def command(
     The first SIGTERM or Ctrl-C finishes the events in flight and returns the rest; the second ends at once.
     """
     if is_reloading:
-        sys.exit(_reload(context, package, drain, until_empty))
+        sys.exit(_reload(context, package, drain, engine_options.until_empty))
     if lifeline is not None:
-        from balog.cli.reloading import live_with
+        from balog.cli.reloader import live_with
 
         live_with(lifeline)
-    sys.path.insert(0, os.getcwd())
-    hub = ConsumerHub()
-    hub.scan(package, ignore or None)
-    if not hub.consumers:
-        raise ConfigError(f"{package} has no consumers: no function in it has @consumer_config")
+    hub = scan_package(package, ignore)
     hooks = set_up_logging("consume")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # what a handler printed must be out before its event is acked
     operator = _Operator(settings)
-    options: dict[str, Any] = {"concurrency": concurrency, "pollers": pollers, "lease": lease, "drain": drain}
-    with open_engine(hub, url, operator, group, ledger, listen, hooks, max_attempts=attempts, **options) as engine:
+    options = {"concurrency": concurrency, "max_attempts": attempts, "drain": drain}
+    with engine_options.open(hub, operator, group, hooks, **options) as engine:
         operator.stop = engine.stop
         try:
-            engine.run(until_empty)
+            engine.run(engine_options.until_empty)
         finally:
             if sys.exc_info()[0] is None or engine.counts.received:
                 _report(summary(engine.counts))
@@ -168,12 +139,12 @@ def _stdout_is_closed() -> bool:
 
 
 def _reload(context: click.Context, package: str, drain: float, until_empty: bool) -> int:
-    from balog.cli.reloading import Reloading
+    from balog.cli.reloader import Reloader
 
     if until_empty:
         raise ConfigError("--reload goes on until it is stopped; leave out --until-empty")
     own = [sys.executable, "-m", "balog", "consume", *_arguments(context), "--lifeline"]
-    return Reloading(package, own, drain, _report).run()
+    return Reloader(package, own, drain, _report).run()
 
 
 def _arguments(context: click.Context) -> list[str]:

@@ -9,22 +9,21 @@ from collections.abc import Sequence
 import click
 import msgspec
 
-from balog.cli.groups import CommandGroup
-from balog.cli.settings import ignore_option, set_option
+from balog.cli import options
 from balog.consumers import ConsumerHub, ConsumerOperator
 from balog.consumers.listing import Listed, Versions, describe, unmeetable
 from balog.errors import ConfigError
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=options.CommandGroup)
 def command() -> None:
     """List the handlers of a package."""
 
 
 @command.command("list", short_help="List each handler's topic, events and options.")
 @click.argument("package")
-@set_option
-@ignore_option
+@options.settings
+@options.ignore
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document: consumers and warnings.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if there is a warning.")
 def show(package: str, settings: dict[str, str], ignore: tuple[str, ...], as_json: bool, strict: bool) -> None:
@@ -38,12 +37,8 @@ def show(package: str, settings: dict[str, str], ignore: tuple[str, ...], as_jso
     balog consumers list mypackage --set env=prod
     balog consumers list mypackage --json | jq '.consumers[] | select(.topic == "orders")'
     """
+    hub = scan_package(package, ignore)
     operator = ConsumerOperator(settings)
-    sys.path.insert(0, os.getcwd())
-    hub = ConsumerHub()
-    hub.scan(package, ignore or None)
-    if not hub.consumers:
-        raise ConfigError(f"{package} has no consumers: no function in it has @consumer_config")
     listed = [describe(consumer, operator) for consumer in hub.consumers]
     versions = Versions.registered()
     warnings = [line for consumer in hub.consumers for line in unmeetable(consumer, versions)]
@@ -56,6 +51,20 @@ def show(package: str, settings: dict[str, str], ignore: tuple[str, ...], as_jso
         click.echo(f"balog consumers: {line}", err=True)
     if warnings and strict:
         sys.exit(1)
+
+
+def scan_package(package: str, ignore: Sequence[str]) -> ConsumerHub:
+    """Find the handlers of a package, first in the current directory.
+
+    Raises:
+        ConfigError: the package has no handlers.
+    """
+    sys.path.insert(0, os.getcwd())
+    hub = ConsumerHub()
+    hub.scan(package, ignore or None)
+    if not hub.consumers:
+        raise ConfigError(f"{package} has no consumers: no function in it has @consumer_config")
+    return hub
 
 
 def _print(listed: Sequence[Listed]) -> None:

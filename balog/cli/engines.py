@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import click
+from click import option
 
+from balog.cli import options
 from balog.consumers import ConsumerHub, Engine, EngineStats
 from balog.consumers.failures import FailureEvents
 from balog.consumers.hooks import Hook
@@ -18,90 +21,72 @@ from balog.errors import ConfigError
 from balog.recording.configuration import configure, peek
 from balog.topics import open_topics
 
-__all__ = [
-    "TOPICS_HELP",
-    "absolute_url",
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """The options that these commands share."""
+
+    url: str
+    until_empty: bool
+    pollers: int
+    lease: float
+    ledger: str | None
+    listen: str | None
+
+    @contextmanager
+    def open(
+        self, hub: ConsumerHub, operator: Operator | None, group: str, hooks: Sequence[Hook], **options: Any
+    ) -> Iterator[Engine]:
+        """Open an engine with its topics, ledger and health server; close them at the end.
+
+        Raises:
+            ConfigError: a URL, a name or an address is invalid.
+            BalogError: the address of ``--listen`` is in use.
+            MissingExtraError: the extra for these topics or for ``--listen`` is not installed.
+        """
+        with ExitStack() as stack:
+            topics = stack.enter_context(open_topics(self.url))
+            if self.ledger is not None:
+                from balog.consumers.ledgers import open_ledger
+
+                options["ledger"] = open_ledger(self.ledger)
+                stack.callback(options["ledger"].close)
+            if self.listen is not None:
+                from balog.consumers.health import Watch
+
+                hooks = (*hooks, *stack.enter_context(Watch(self.listen)).hooks)
+            options |= {"pollers": self.pollers, "lease": self.lease}
+            yield Engine(hub, topics, operator, group, hooks=hooks, **options)
+
+
+engine_options = options.bundle(
     "engine_options",
-    "existing_topics",
-    "open_engine",
-    "set_up_logging",
-    "summary",
-]
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-TOPICS_HELP = "Where the topics are: local:PATH, sqs:REGION or kafka:HOST:PORT."
-
-_OPTIONS = (
-    click.option("--topics", "url", required=True, metavar="URL", help=TOPICS_HELP),
-    click.option(
-        "--until-empty", is_flag=True, help="Exit when the group has no events left, instead of waiting for more."
-    ),
-    click.option(
+    EngineOptions,
+    options.topics,
+    option("--until-empty", is_flag=True, help="Exit when the group has no events left, instead of waiting for more."),
+    options.integer(
         "--pollers",
-        type=click.IntRange(1, 100),
+        most=100,
         default=1,
-        show_default=True,
-        metavar="N",
         help="Receiving threads for each SQS queue. Other topics are ordered and have one.",
     ),
-    click.option(
+    options.seconds(
         "--lease",
-        type=click.FloatRange(min=0.1, max=12 * 3600),
+        least=0.1,
+        most=12 * 3600,
         default=30.0,
-        show_default=True,
-        metavar="SECONDS",
         help="Lease of received events: after a consumer is killed, others get its events when the lease ends.",
     ),
-    click.option(
+    option(
         "--ledger",
         metavar="URL",
         help="Store of the handlers that are done with each event: sqlite:PATH, redis://HOST or none:. "
         "By default a file in the folder of local topics, else in your state folder.",
     ),
-    click.option(
+    option(
         "--listen", metavar="HOST:PORT", help="Serve /metrics, /health and /ready at this address, or at unix:PATH."
     ),
 )
-
-
-def engine_options(command: Command) -> Command:
-    """Add the options that these commands share."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-@contextmanager
-def open_engine(
-    hub: ConsumerHub,
-    url: str,
-    operator: Operator | None,
-    group: str,
-    ledger: str | None,
-    listen: str | None,
-    hooks: Sequence[Hook],
-    **options: Any,
-) -> Iterator[Engine]:
-    """Open an engine with its topics, ledger and health server; close them at the end.
-
-    Raises:
-        ConfigError: a URL, a name or an address is invalid.
-        BalogError: the address of ``--listen`` is in use.
-        MissingExtraError: the extra for these topics or for ``--listen`` is not installed.
-    """
-    with ExitStack() as stack:
-        topics = stack.enter_context(open_topics(url))
-        if ledger is not None:
-            from balog.consumers.ledgers import open_ledger
-
-            options["ledger"] = open_ledger(ledger)
-            stack.callback(options["ledger"].close)
-        if listen is not None:
-            from balog.consumers.health import Watch
-
-            hooks = (*hooks, *stack.enter_context(Watch(listen)).hooks)
-        yield Engine(hub, topics, operator, group, hooks=hooks, **options)
 
 
 def set_up_logging(command: str, *, reports_retries: bool = True) -> list[Hook]:
@@ -115,7 +100,7 @@ def set_up_logging(command: str, *, reports_retries: bool = True) -> list[Hook]:
         reports_retries: False if another component reports retries.
 
     Returns:
-        Hooks for ``open_engine``.
+        Hooks for the engine.
     """
     is_configured = peek() is not None or bool(os.environ.get("BALOG_CONFIG") or os.environ.get("BALOG_OUTPUT"))
     if not is_configured:

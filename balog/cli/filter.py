@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import os
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import click
 
 from balog import config as configs
-from balog.cli.engines import TOPICS_HELP, absolute_url, existing_topics
-from balog.cli.interruption import spark_session
+from balog.cli import options
+from balog.cli.engines import absolute_url, existing_topics
+from balog.cli.spark import SparkPlace, spark_options, spark_packages
 from balog.delivery.document import ControlDocument, Filter
 from balog.delivery.jobs.filters import check_filters, make_selection
-from balog.errors import BalogError, ConfigError, MissingExtraError
+from balog.errors import BalogError, ConfigError
 from balog.sinks import SinkConfig, StoreSinkConfig, TopicSinkConfig
 
 if TYPE_CHECKING:
     from balog.analytics.filter import Filtered
-
-__all__ = ["command"]
 
 
 @click.command("filter")
 @click.argument("name")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--config", "document", required=True, metavar="FILE", help="The document with the filter.")
-@click.option("--topics", "url", metavar="URL", help=TOPICS_HELP)
+@click.option("--topics", "url", metavar="URL", help=options.TOPICS_HELP)
 @click.option("--to", "place", metavar="ARCHIVE", help="Write to an archive, a folder or s3://…, not to the topic.")
-@click.option("--since", metavar="TIME", help="Only events from this time on: a date, RFC 3339, or 24h, 7d before now.")
-@click.option("--until", metavar="TIME", help="Only events before this time.")
-@click.option("--master", metavar="URL", help="The cluster to run on; this machine's cores by default.")
-@click.option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
+@options.since
+@options.until
+@spark_options
 def command(
     name: str,
     paths: tuple[str, ...],
@@ -39,8 +39,7 @@ def command(
     place: str | None,
     since: str | None,
     until: str | None,
-    master: str | None,
-    remote: str | None,
+    spark_place: SparkPlace,
 ) -> None:
     """Run the filter NAME with Spark, once over what there is.
 
@@ -59,7 +58,7 @@ def command(
         raise ConfigError(f"{missing} from no home of topics; give --topics URL", "the command line")
     sink = _sink(config, url, place)
     sources = list(paths) or existing_topics("balog filter", config.sources, url or "")
-    done = _run(config, sources, sink, (since, until), master, remote)
+    done = _run(config, sources, sink, (since, until), spark_place)
     where = f"{place}/{config.to}" if place is not None else f"topic {config.to}"
     click.echo(f"{done.wanted:,} events wanted, {done.written:,} written to {where}, {done.refused:,} refused")
     if done.refused:
@@ -96,42 +95,28 @@ def _run(
     sources: list[str],
     sink: SinkConfig,
     span: tuple[str | None, str | None],
-    master: str | None,
-    remote: str | None,
+    spark_place: SparkPlace,
 ) -> Filtered:
-    from datetime import datetime, timezone
-
-    try:
-        from pyspark.errors import PySparkException
-
+    with spark_packages("balog filter"):
         from balog.analytics.filter import filter_events, read_events
         from balog.analytics.progress import progress
         from balog.analytics.reading.inputs import absolute, read_inputs
         from balog.analytics.reporting.periods import moment
-    except ImportError:
-        raise MissingExtraError("balog filter", "spark") from None
-    import json
 
     now = datetime.now(timezone.utc)
     selection = make_selection(config)
-    options = {
+    bounds = {
         side: moment(text, now, f"--{side}").isoformat()
         for side, text in zip(("since", "until"), span)
         if text is not None
     }
     paths = [absolute(source) for source in sources]
-    read_inputs({**options, "paths": json.dumps(paths)}).files()  # what can't be read need not wait for Spark
-    with progress("Starting Spark") as say:
-        with spark_session("balog filter", master, remote) as spark:
-            try:
-                say("Filtering")
-                events = read_events(spark, paths, selection, progress=say.folder, **options)
-                for side, sign in (("since", ">="), ("until", "<")):
-                    if side in options:  # the reader leaves out files alone
-                        events = events.where(f"timestamp {sign} TIMESTAMP '{options[side]}'")
-                with say.watching(spark):
-                    return filter_events(events, selection, sink)
-            except PySparkException as error:
-                lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-                ours = next((line for line in lines if line.startswith("balog.errors.")), lines[0] if lines else "")
-                raise BalogError(f"Spark: {ours:.300}; run it again") from None
+    read_inputs({**bounds, "paths": json.dumps(paths)}).files()  # what can't be read need not wait for Spark
+    with progress("Starting Spark") as say, spark_place.session("balog filter") as spark:
+        say("Filtering")
+        events = read_events(spark, paths, selection, progress=say.folder, **bounds)
+        for side, sign in (("since", ">="), ("until", "<")):
+            if side in bounds:  # the reader leaves out files alone
+                events = events.where(f"timestamp {sign} TIMESTAMP '{bounds[side]}'")
+        with say.watching(spark):
+            return filter_events(events, selection, sink)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
 from balog import config as configs
 from balog.broker.config import BrokerConfig
 from balog.broker.config_check import complete_errors
-from balog.cli.engines import engine_options, open_engine, set_up_logging
+from balog.cli import options
+from balog.cli.engines import EngineOptions, engine_options, set_up_logging
 from balog.cli.output import reporter
 from balog.consumers.forwarder import Forwarder
 from balog.topics import open_topics
-
-__all__ = ["command"]
 
 _report = reporter("balog forward")
 
@@ -32,33 +30,15 @@ _OF_A_BROKER = ("strip", "metrics", "spool", "records", "schemas", "batch", "sta
     "2      wrong use\n128+n  ended at once by a second signal n",
 )
 @click.option("--topic", required=True, metavar="NAME", help="The topic whose events are sent.")
-@click.option("--config", "path", required=True, metavar="FILE", help="A broker's config; `forward` uses its sinks.")
-@click.option(
-    "--group",
-    default="forward",
-    show_default=True,
-    metavar="NAME",
-    help="Consumer group; each group gets all of the events.",
-)
-@click.option(
+@options.config("A broker's config; `forward` uses its sinks.", required=True)
+@options.group("Consumer group; each group gets all of the events.", "forward")
+@options.seconds(
     "--drain",
-    type=click.FloatRange(0, 3600),
-    metavar="SECONDS",
+    most=3600,
     help="Time for batches in flight to finish after a stop signal.  [default: the config's drain]",
 )
 @engine_options
-def command(
-    topic: str,
-    path: str,
-    group: str,
-    drain: float | None,
-    url: str,
-    until_empty: bool,
-    pollers: int,
-    lease: float,
-    ledger: str | None,
-    listen: str | None,
-) -> None:
+def command(topic: str, path: str, group: str, drain: float | None, engine_options: EngineOptions) -> None:
     """Send the events of a topic to the sinks of a broker's config.
 
     An event is acked once every sink whose "where" matches has accepted it. Until then it stays in the topic, so no
@@ -74,21 +54,19 @@ def command(
         config = configs.load(path, BrokerConfig)
     for line in _notes(config):
         _report(f"{path}: {line}")
-    with open_topics(url) as topics:
+    with open_topics(engine_options.url) as topics:
         topics.topic(topic)  # raises for a wrong URL or name before the sinks are opened
     with complete_errors(path):
-        forwarding = Forwarder(config.sinks, url, topic, _report)
+        forwarding = Forwarder(config.sinks, engine_options.url, topic, _report)
     hooks = set_up_logging("forward", reports_retries=False)  # the sinks report when they fail and recover
-    options: dict[str, Any] = {
+    options = {
         "concurrency": len(forwarding.sinks),  # so that none waits for another
-        "pollers": pollers,
-        "lease": lease,
         "max_attempts": MAX_ATTEMPTS,
         "drain": config.drain if drain is None else drain,
     }
-    with forwarding, open_engine(forwarding.hub, url, None, group, ledger, listen, hooks, **options) as engine:
+    with forwarding, engine_options.open(forwarding.hub, None, group, hooks, **options) as engine:
         try:
-            engine.run(until_empty)
+            engine.run(engine_options.until_empty)
         finally:
             for sink in forwarding.sinks:
                 stats = sink.adapter.stats

@@ -11,19 +11,15 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
 from balog.signals import SignalHandlers
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from typing_extensions import Self
-
-__all__ = ["Interruption", "descendants", "spark_session"]
 
 _NUMBERS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 _GRACE = 5.0  # seconds that children have between SIGTERM and SIGKILL
@@ -135,42 +131,3 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
         pass
-
-
-@contextmanager
-def spark_session(application: str, master: str | None, remote: str | None, **settings: Any) -> Iterator[SparkSession]:
-    """Start Spark for a command and stop it at the end.
-
-    Args:
-        application, master, remote, settings: see ``balog.analytics.session``.
-    """
-    from balog.analytics import session
-
-    with _own_handlers():
-        spark = session(application, master=master or "", remote=remote or "", **settings)
-    try:
-        yield spark
-    except KeyboardInterrupt:
-        raise  # Java is dead
-    except BaseException:
-        spark.stop()
-        raise
-    else:
-        spark.stop()
-
-
-@contextmanager
-def _own_handlers() -> Iterator[None]:
-    """Keep Spark from setting a handler of SIGINT, which would ask Java to cancel all jobs, and wait for that."""
-    from pyspark import SparkContext
-
-    module = sys.modules[SparkContext.__module__]
-    before = vars(module).get("signal")
-    if before is None:
-        yield
-        return
-    module.signal = SimpleNamespace(signal=lambda number, handler: None, SIGINT=signal.SIGINT)  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        module.signal = before  # type: ignore[attr-defined]

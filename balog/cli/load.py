@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING
 
 import click
 
-from balog.cli.interruption import spark_session
-from balog.errors import BalogError, ConfigError, MissingExtraError
+from balog.cli import options
+from balog.cli.spark import SparkPlace, spark_options, spark_packages
+from balog.errors import ConfigError
 from balog.signals import StopSignals
 
 if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     from balog.analytics.progress import ProgressDisplay
     from balog.analytics.tables.loader import LoadOptions, LoadSummary
     from balog.analytics.tables.store import TableStore
     from balog.analytics.tables.verification import VerifySample
-
-__all__ = ["command"]
 
 
 @click.command()
@@ -39,8 +37,8 @@ __all__ = ["command"]
 @click.option("--topics", "url", metavar="URL", help="The backend of the table's topics, with --document.")
 @click.option("--follow", is_flag=True, help="Keep loading new events until SIGTERM or Ctrl-C.")
 @click.option("--plan", is_flag=True, help="Show what would be read and which columns would change; write nothing.")
-@click.option("--since", metavar="TIME", help="Only events from this time on: a date, RFC 3339, or 24h, 7d before now.")
-@click.option("--until", metavar="TIME", help="Only events before this time.")
+@options.since
+@options.until
 @click.option("--form", metavar="NAME", help="The form of the source's lines; detected by default.")
 @click.option("--compact", is_flag=True, help="Afterwards, rewrite the small files of each day as few large ones.")
 @click.option("--keep", metavar="LENGTH", help="Afterwards, remove whole days that are older: 90d, 12w.")
@@ -53,12 +51,11 @@ __all__ = ["command"]
     help="Typed rows to compare with their payloads before each commit: FIRST,EVERY compares the first rows of a "
     "batch, then one in EVERY of each table; or all, or none.",
 )
-@click.option("--master", metavar="URL", help="The cluster to run on; this machine's cores by default.")
-@click.option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
+@spark_options
 def command(
     sources: tuple[str, ...], location: str | None, document: str | None, table: str | None, url: str | None,
     follow: bool, plan: bool, since: str | None, until: str | None, form: str | None, compact: bool, keep: str | None,
-    dry_run: bool, verify: str, master: str | None, remote: str | None,
+    dry_run: bool, verify: str, spark_place: SparkPlace,
 ) -> None:  # fmt: skip
     """Load the events of each SOURCE into the tables of PLACE, each event once.
 
@@ -78,13 +75,12 @@ def command(
         raise ConfigError("selects a table of a document; give --document FILE", "--table" if table else "--topics")
     if location is None:
         raise ConfigError("give --tables PLACE", "the command line")
-    try:
+    with spark_packages("balog load"):
         import balog.analytics.tables.loader  # noqa: F401
         from balog.analytics.progress import progress
+        from balog.analytics.sessions import cause
         from balog.analytics.tables import open_store
         from balog.analytics.tables.catalogs import session_settings
-    except ImportError:
-        raise MissingExtraError("balog load", "spark") from None
     _check_use(sources, follow=follow, has_range=bool(plan or since or until), has_care=compact or keep is not None)
     if dry_run and keep is None:
         raise ConfigError("lists what --keep would remove; give --keep too, or --plan instead", "--dry-run")
@@ -92,7 +88,12 @@ def command(
     job = _read_job(sources, since, until, form, verify, follow, compact, keep, dry_run)
     with progress("Starting Spark") as display:
         job = replace(job, options=replace(job.options, progress=display.folder))
-        with spark_session("balog load", master, remote, **session_settings(location)) as spark, _spark_errors():
+        settings = session_settings(location)
+
+        def explain(error: PySparkException) -> str:
+            return f"Spark: {cause(error):.300}; what was committed is safe, run it again"
+
+        with spark_place.session("balog load", settings, explain) as spark:
             store = open_store(spark, location)
             if plan:
                 _plan(spark, store, job, display)
@@ -152,23 +153,6 @@ def _read_job(
         if not follow:
             options = replace(options, found=tuple(found))
     return _Job(paths, options, follow, compact, oldest, dry_run)
-
-
-@contextmanager
-def _spark_errors() -> Iterator[None]:
-    """Report an error of Spark in one line.
-
-    Raises:
-        BalogError: Spark failed.
-    """
-    from pyspark.errors import PySparkException
-
-    from balog.analytics.sessions import cause
-
-    try:
-        yield
-    except PySparkException as error:
-        raise BalogError(f"Spark: {cause(error):.300}; what was committed is safe, run it again") from None
 
 
 def _load(spark: SparkSession, store: TableStore, job: _Job, display: ProgressDisplay) -> None:

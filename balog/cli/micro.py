@@ -17,8 +17,6 @@ from balog.signals import StopSignals
 if TYPE_CHECKING:
     from balog.delivery.micro import Micro
 
-__all__ = ["command"]
-
 _report = reporter("balog micro")
 
 _LOOK_SECONDS = 0.5

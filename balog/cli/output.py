@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import Any
 
 import click
+import msgspec
 
-__all__ = ["print_table", "printable", "progress_bar", "reporter"]
+from balog.errors import BalogError, ConfigError, ConfigProblems
+from balog.signals import StopSignals
 
 _QUIET_SECONDS = 2.0  # before a bar appears
 
@@ -21,6 +25,52 @@ def reporter(command: str) -> Callable[[str], None]:
         click.echo(f"{command}: {message}", err=True)
 
     return report
+
+
+def print_errors(command: str, error: BalogError) -> int:
+    """Print an error, or all problems of a config, one line each, and return the exit code."""
+    for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
+        click.echo(f"{command}: {problem}", err=True)
+    return 2 if isinstance(error, ConfigError) else 1
+
+
+class FirstLines:
+    """Prints the first lines of many on stderr, and counts all.
+
+    Args:
+        report: prints a line.
+        limit: the number of lines to print.
+        last: the line after those, printed once; "" for none.
+    """
+
+    def __init__(self, report: Callable[[str], None], limit: int = 20, last: str = "") -> None:
+        self.count = 0
+        self._report, self._limit, self._last = report, limit, last
+
+    def __call__(self, line: str) -> None:
+        """Print or count a line."""
+        self.count += 1
+        if self.count <= self._limit:
+            self._report(line)
+        elif self._last and self.count == self._limit + 1:
+            self._report(self._last)
+
+    @property
+    def hidden(self) -> int:
+        """The number of lines that were not printed."""
+        return max(self.count - self._limit, 0)
+
+
+def exit_after(stop: StopSignals, *, failed: bool) -> None:
+    """Exit with 128 plus the number of the signal that came, or with 1 after a failure; else return.
+
+    Raises:
+        SystemExit: a signal came, or something failed.
+    """
+    if stop.number is not None:
+        sys.exit(128 + stop.number)
+    if failed:
+        sys.exit(1)
 
 
 def print_table(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> None:
@@ -37,6 +87,27 @@ def print_table(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> None
             for index, (cell, width) in enumerate(zip(row, widths))
         ]
         click.echo("  ".join(cells).rstrip())
+
+
+def print_json_lines(values: Iterable[Any]) -> None:
+    """Print each value as JSON, one a line."""
+    for value in values:
+        click.echo(msgspec.json.encode(value))
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural unless it is one."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def utc(when: datetime) -> str:
+    """Return a time in UTC as ``2026-11-20 07:46:12Z``."""
+    return when.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def plain(text: str, replacement: str = "�") -> str:
+    """Return a text with its control characters replaced."""
+    return "".join(char if char.isprintable() else replacement for char in text)
 
 
 def printable(text: str, keep: str = "") -> str:

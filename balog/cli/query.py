@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from balog.cli.interruption import spark_session
-from balog.errors import BalogError, ConfigError, MissingExtraError
+from balog.cli import options
+from balog.cli.spark import SparkPlace, spark_options, spark_packages
+from balog.errors import ConfigError
 from balog.storage.local_files import replacing
 
 if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame
-
-__all__ = ["command"]
 
 _FORMATS = ("table", "csv", "json", "jsonl", "parquet")
 
@@ -33,11 +33,10 @@ _FORMATS = ("table", "csv", "json", "jsonl", "parquet")
 )
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="table", show_default=True)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead of stdout.")
-@click.option("--limit", type=click.IntRange(min=0), help="Write at most this many rows; a table shows 200 by default.")
-@click.option("--master", metavar="URL", help="The cluster to run on; this machine's cores by default.")
-@click.option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
+@options.integer("--limit", least=0, help="Write at most this many rows; a table shows 200 by default.")
+@spark_options
 def command(
-    sql: str, location: str, form: str, output: Path | None, limit: int | None, master: str | None, remote: str | None
+    sql: str, location: str, form: str, output: Path | None, limit: int | None, spark_place: SparkPlace
 ) -> None:
     """Run SQL on the tables of PLACE, in Spark's dialect.
 
@@ -50,45 +49,43 @@ def command(
     balog query - --tables tables --format csv < question.sql
     """
     began = time.monotonic()
-    try:
-        from pyspark.errors import PySparkException
-
+    with spark_packages("balog query"):
         from balog.analytics.progress import progress
         from balog.analytics.querying.output import write_parquet, write_text
         from balog.analytics.querying.queries import ask, explain_failure
         from balog.analytics.querying.sql_policy import check
         from balog.analytics.tables import is_tables, open_tables
         from balog.analytics.tables.catalogs import session_settings
-    except ImportError:
-        raise MissingExtraError("balog query", "spark") from None
     text = sys.stdin.read() if sql == "-" else sql
     check(text)  # a statement that is not allowed fails before Spark starts
     if form == "parquet" and output is None:
         raise ConfigError("a Parquet file is binary; give --output FILE", "--format parquet")
-    if form == "parquet" and (remote or not (master or "local").startswith("local")):
+    if form == "parquet" and (spark_place.remote or not (spark_place.master or "local").startswith("local")):
         raise ConfigError("Spark would write it on the cluster's machines; take another format", "--format parquet")
     if output is not None and not output.absolute().parent.is_dir():
         raise ConfigError("its folder does not exist; make it, or give another --output", str(output))
     if not is_tables(location):
         raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", location)
-    with progress("Starting Spark") as display:
-        with spark_session("balog query", master, remote, **session_settings(location)) as spark:
-            try:
-                display("Running the query")
-                frame = ask(spark, open_tables(spark, location), text)
-                with display.watching(spark):
-                    if output is None:
-                        rows, more = write_text(frame, form, display.stopping(sys.stdout), limit)
-                        sys.stdout.flush()
-                    elif form == "parquet":
-                        rows, more = write_parquet(frame, output, limit), False
-                    else:
-                        rows, more = _to_file(frame, form, output, limit)
-            except PySparkException as error:
-                raise BalogError(f"SQL: {explain_failure(error, text)}") from None
+
+    def explain(error: PySparkException) -> str:
+        return f"SQL: {explain_failure(error, text)}"
+
+    settings = session_settings(location)
+    with progress("Starting Spark") as display, spark_place.session("balog query", settings, explain) as spark:
+        display("Running the query")
+        frame = ask(spark, open_tables(spark, location), text)
+        with display.watching(spark):
+            if output is None:
+                rows, more = write_text(frame, form, display.stopping(sys.stdout), limit)
+                sys.stdout.flush()
+            elif form == "parquet":
+                rows, more = write_parquet(frame, output, limit), False
+            else:
+                rows, more = _to_file(frame, form, output, limit)
     rest = "; there are more, give a larger --limit" if more else ""
-    noun = "row" if rows == 1 else "rows"
-    click.echo(f"balog query: {rows:,} {noun} in {time.monotonic() - began:.1f} s{rest}", err=True)
+    click.echo(
+        f"balog query: {rows:,} {'row' if rows == 1 else 'rows'} in {time.monotonic() - began:.1f} s{rest}", err=True
+    )
 
 
 def _to_file(frame: DataFrame, form: str, path: Path, limit: int | None) -> tuple[int, bool]:

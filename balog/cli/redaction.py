@@ -11,10 +11,9 @@ import click
 import msgspec
 
 from balog import config as configs
+from balog.cli.output import counted
 from balog.errors import ConfigError
 from balog.redaction import Redactor, SecretFinding, from_config
-
-__all__ = ["explain_file"]
 
 _LONGEST_LINE = 8 * 1024 * 1024
 
@@ -46,7 +45,7 @@ def explain_file(path: Path, rules: Path | None) -> int:
         raise ConfigError(f"is damaged or cut off after line {lines}", str(path)) from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", str(path)) from None
-    click.echo(f"{path}: {found} secret{'s' * (found != 1)} in {lines} line{'s' * (lines != 1)} would be replaced")
+    click.echo(f"{path}: {counted(found, 'secret')} in {counted(lines, 'line')} would be replaced")
     return found
 
 

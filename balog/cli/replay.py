@@ -10,20 +10,27 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from balog import config as configs
-from balog.cli.output import progress_bar, reporter
+from balog.cli import options
+from balog.cli.output import FirstLines, exit_after, progress_bar, reporter
 from balog.errors import ConfigError
+from balog.event import Event, encode
+from balog.expressions import Expression
 from balog.outbound.replay import Backlog, Plan, SpoolReplay, enter_folder, find_backlogs, plan, read_backlog, redrive
 from balog.outbound.stats import SinkStats
+from balog.secrets import Secret
 from balog.signals import StopSignals
 from balog.sinks import AnySinkConfig, SinkConfig
-
-__all__ = ["command"]
+from balog.topics import open_topics
+from balog.topics.redrive import Patch
 
 _report = reporter("balog replay")
+
+_DRY_RUN = 1000  # failed events that a dry run reads without --limit
 
 
 @click.command(
@@ -34,27 +41,15 @@ _report = reporter("balog replay")
 @click.option("--sink", metavar="NAME", help="Replay only for this sink: its name or its type.")
 @click.option("--dead", "with_dead", is_flag=True, help="Also send the dead letters.")
 @click.option("--dry-run", is_flag=True, help="Print what waits; send nothing.")
+@options.seconds("--deadline", help="Stop after this time.  [default: when no sink has accepted an event for a minute]")
+@options.config("Broker's config that builds the sinks.")
 @click.option(
-    "--deadline",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="Stop after this time.  [default: when no sink has accepted an event for a minute]",
-)
-@click.option("--config", "path", metavar="FILE", help="Broker's config that builds the sinks.")
-@click.option(
-    "--failed",
-    "failed_url",
-    metavar="URL",
-    help="Instead of a spool: the topics with the events that a service rejected.",
+    "--failed", "url", metavar="URL", help="Instead of a spool: the topics with the events that a service rejected."
 )
 @click.option("--service", metavar="URL", help="With --failed: the service to send them to.")
 @click.option("--patch", metavar="FILE", help='With --failed: changes to make first, {"set", "compute", "unset"}.')
-@click.option(
-    "--where", metavar="EXPR", help="With --failed: only events for which this is true, such as payload.type = 'order'."
-)
-@click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="With --failed: maximum number of events to read."
-)
+@options.where("With --failed: only events for which this is true, such as payload.type = 'order'.")
+@options.integer("--limit", help="With --failed: maximum number of events to read.")
 @click.option(
     "--token-file", metavar="FILE", help="With --failed: file with the token; default: the variable BALOG_TOKEN."
 )
@@ -65,12 +60,8 @@ def command(
     dry_run: bool,
     deadline: float | None,
     path: str | None,
-    failed_url: str | None,
-    service: str | None,
-    patch: str | None,
-    where: str | None,
-    limit: int | None,
-    token_file: str | None,
+    url: str | None,
+    **of_failed: Any,
 ) -> None:
     """Send the events in SPOOL to their sinks, or the events that a service rejected to the service again.
 
@@ -86,17 +77,14 @@ def command(
     With --failed, each event keeps its id. An event that is rejected again stays in the topic, for a better patch.
     """
     of_a_spool = sink is not None or with_dead or deadline is not None or path is not None
-    of_failed = any(given is not None for given in (service, patch, where, limit, token_file))
-    if failed_url is not None:
+    if url is not None:
         if spool is not None or of_a_spool:
             raise click.UsageError(
                 "--failed replaces SPOOL, and cannot be combined with --sink, --dead, --deadline or --config"
             )
-        from balog.cli.replay_failed import replay_failed
-
-        replay_failed(failed_url, service, token_file, patch, where, limit, dry_run)
+        _replay_failed(url, dry_run, **of_failed)
         return
-    if spool is None or of_failed:
+    if spool is None or any(given is not None for given in of_failed.values()):
         raise click.UsageError("give SPOOL, or --failed URL with its options")
     spool = spool.absolute()
     backlogs = _choose(find_backlogs(spool), sink)
@@ -119,6 +107,60 @@ def command(
             if backlog.held:
                 _report(f"{backlog.name}: {backlog.held} events are held by a running broker, which sends them")
         sys.exit(128 + stop.number if stop.number is not None else code)
+
+
+def _replay_failed(
+    url: str,
+    dry_run: bool,
+    service: str | None,
+    token_file: str | None,
+    patch: str | None,
+    where: str | None,
+    limit: int | None,
+) -> None:
+    """Send the events that a service rejected to it again; exit with 1 if any stays."""
+    from balog.delivery.api.failed_events import FAILED_EVENTS
+    from balog.delivery.client import ServiceClient
+    from balog.delivery.replay import FailedEventReplay
+
+    if service is None and not dry_run:
+        raise ConfigError("--failed needs --service, the URL of the service to send the events to")
+    changes = Patch.load(patch) if patch is not None else Patch()
+    condition = Expression(where) if where is not None else None
+    began, complaints = time.monotonic(), FirstLines(_report)
+
+    def show(event: Event) -> None:
+        if dry_run:
+            click.echo(encode(event))
+
+    with (
+        open_topics(url) as topics,
+        ServiceClient(service or "http://localhost", token=_token(token_file)) as client,
+        StopSignals() as stop,
+    ):
+        replay = FailedEventReplay(
+            topics.topic(FAILED_EVENTS),
+            client,
+            changes,
+            condition,
+            show,
+            lambda id, reason: complaints(f"{id} stays: {reason}"),
+        )
+        counts = replay.dry_run(limit or _DRY_RUN) if dry_run else replay.run(limit, stop.came)
+    if complaints.hidden:
+        _report(f"and {complaints.hidden} more")
+    verb = "would be sent" if dry_run else f"were sent in {time.monotonic() - began:.1f} s"
+    _report(
+        f"{counts.sent} events {verb}; {counts.left} stay: {counts.refused} rejected again, "
+        f"{counts.invalid} not valid events, {counts.filtered} not selected"
+    )
+    exit_after(stop, failed=bool(counts.refused or counts.invalid))
+
+
+def _token(file: str | None) -> Secret | None:
+    if file is not None:
+        return Secret(file=file)
+    return Secret(env="BALOG_TOKEN") if os.environ.get("BALOG_TOKEN") else None
 
 
 def _choose(backlogs: list[Backlog], name: str | None) -> list[Backlog]:

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from balog.cli.interruption import spark_session
-from balog.errors import ConfigError, MissingExtraError
+from balog.cli.spark import SparkPlace, spark_options, spark_packages
+from balog.errors import ConfigError
 from balog.storage.local_files import replace_file
 
 if TYPE_CHECKING:
     from balog.analytics.reporting.model import Report
     from balog.analytics.reporting.query import ReportQuery
-
-__all__ = ["command"]
 
 
 @click.command()
@@ -47,11 +45,10 @@ __all__ = ["command"]
 )
 @click.option("--no-html", is_flag=True, help="Write no page.")
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as one JSON document instead of tables.")
-@click.option("--master", default="", metavar="URL", help="The cluster to run on; this machine's cores by default.")
-@click.option("--remote", default="", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
+@spark_options
 def command(
     sources: tuple[str, ...], since: str, until: str, compare: str, channel: str, where: str, form: str, html: Path,
-    no_html: bool, as_json: bool, master: str, remote: str,
+    no_html: bool, as_json: bool, spark_place: SparkPlace,
 ) -> None:  # fmt: skip
     """Report what ran, what failed, what slowed down, and since when, with Spark.
 
@@ -64,7 +61,7 @@ def command(
     balog report tables --since 24h --compare 7d   against the same day a week ago
     balog report archive --where "context.environment = 'production'"
     """
-    try:
+    with spark_packages("balog report"):
         import rich  # noqa: F401
 
         from balog.analytics.progress import progress
@@ -72,8 +69,6 @@ def command(
         from balog.analytics.reporting.query import parse_query
         from balog.analytics.reporting.report import empty_report, make_report
         from balog.analytics.tables.catalogs import session_settings
-    except ImportError:
-        raise MissingExtraError("balog report", "spark") from None
     query = parse_query(since, until, compare, channel, where)
     page = None if no_html else html
     if page is not None and not page.absolute().parent.is_dir():
@@ -86,7 +81,7 @@ def command(
         if files == 0 and not topics:
             report = empty_report(paths, query)
         else:
-            with spark_session("balog report", master, remote, **session_settings(sources[0])) as spark:
+            with spark_place.session("balog report", session_settings(sources[0])) as spark:
                 display("Reading tables" if of_tables else f"Reading {files:,} files" if files else "Reading topics")
                 with display.watching(spark):
                     report = make_report(spark, paths, query, files, progress=display.folder, **options)

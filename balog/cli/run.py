@@ -12,6 +12,7 @@ from balog.broker.config_check import complete, complete_errors
 from balog.broker.quarantine import QuarantineConfig
 from balog.broker.run_config import RunConfig
 from balog.broker.sidecar import EXIT_CODES, run_sidecar
+from balog.cli import options
 from balog.errors import ConfigError
 
 
@@ -19,7 +20,7 @@ from balog.errors import ConfigError
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog="\b\nExit codes:\n" + EXIT_CODES,
 )
-@click.option("--config", "path", metavar="FILE", help="Config with the sinks of the events; stdout stays unchanged.")
+@options.config("Config with the sinks of the events; stdout stays unchanged.")
 @click.option("--name", metavar="NAME", help="Name of the program in events.  [default: its file name]")
 @click.option("--in-band", is_flag=True, help="Also write the events to the stream when a config names sinks.")
 @click.option("--count", is_flag=True, help="Count records and bytes by stream for the run's report.")
@@ -61,13 +62,8 @@ def command(
     if path is not None:
         with complete_errors(path, RunConfig):
             config = configs.load(path, RunConfig)
-    changes: dict[str, object] = {}
-    if in_band:
-        changes["in_band"] = True
-    if count:
-        changes["count"] = True
-    if invalid_lines is not None:
-        changes["junk"] = invalid_lines
+    given = {"in_band": in_band or None, "count": count or None, "junk": invalid_lines}
+    changes: dict[str, object] = {name: value for name, value in given.items() if value is not None}
     if quarantine is not None:
         changes.setdefault("junk", "quarantine")
         known = config.quarantine

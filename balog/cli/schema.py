@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import IO, Any
 
 import click
 import msgspec
 
-from balog.cli.groups import CommandGroup
+from balog.cli import options
 from balog.cli.output import print_table, reporter
-from balog.cli.registries import name_of, open_named, registry_options
-from balog.cli.schema_validating import validate
+from balog.cli.schema_comparison import check, diff, mode_option
+from balog.cli.schema_validation import validate
 from balog.errors import ConfigError, EventError
 from balog.registry import IncompatibleError, Registry, Schema
 from balog.registry.comparing import CompatibilityReport, Mode
 from balog.registry.names import parse_file_name
 from balog.registry.schema import Form
 
-__all__ = ["command"]
-
 _report = reporter("balog schema")
-
-
-class _Commands(CommandGroup):
-    """Import the commands that compare schemas only when they run."""
-
-    _COMPARING = ("check", "diff")
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *self._COMPARING})
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in self._COMPARING:
-            found: click.Command = getattr(importlib.import_module("balog.cli.schema_checking"), cmd_name)
-            return found
-        return super().get_command(ctx, cmd_name)
 
 
 @click.group(
     "schema",
-    cls=_Commands,
+    cls=options.CommandGroup,
     epilog="\b\nExit codes:\n0  done, valid, compatible\n1  invalid or incompatible\n2  wrong use or an invalid schema",
 )
 def command() -> None:
@@ -60,15 +42,16 @@ def command() -> None:
     """
 
 
-command.add_command(validate)
+for _command in (check, diff, validate):
+    command.add_command(_command)
 
 
 @command.command("list", short_help="List the types and their versions.")
-@registry_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
-def list_types(place: str | None, options: str | None, as_json: bool) -> None:
+@options.registry
+@options.json_lines
+def list_types(registry_place: options.RegistryPlace, as_json: bool) -> None:
     """List the types: the latest version of each, its form (json or protobuf), and all versions."""
-    with open_named(place, options) as registry:
+    with registry_place.open() as registry:
         rows = [("TYPE", "LATEST", "FORM", "VERSIONS")]
         for type in registry.types():
             versions = registry.versions(type)
@@ -82,37 +65,30 @@ def list_types(place: str | None, options: str | None, as_json: bool) -> None:
 
 
 @command.command("show", short_help="Print the schema of a version.")
-@registry_options
+@options.registry
 @click.argument("type")
 @click.argument("version", required=False)
-def show(place: str | None, options: str | None, type: str, version: str | None) -> None:
+def show(registry_place: options.RegistryPlace, type: str, version: str | None) -> None:
     """Print the schema of VERSION of TYPE (default: the latest), as it was registered."""
     if version is None and "/" in type:
         type, _, version = type.partition("/")
-    with open_named(place, options) as registry:
+    with registry_place.open() as registry:
         source = registry.original(type, version).source
     click.echo(source, nl=not source.endswith(b"\n"))
 
 
 @command.command("register", short_help="Register a new version, if it is compatible.")
-@registry_options
+@options.registry
 @click.argument("file", type=click.File("rb"))
 @click.option("--type", metavar="NAME", help="Type.  [default: the name of the file's folder]")
 @click.option(
     "--version", metavar="VERSION|auto", help="Version; auto: the lowest that is allowed.  [default: the file's name]"
 )
-@click.option("--message", default="", metavar="NAME", help="Message of a .proto file with several.")
-@click.option(
-    "--mode",
-    type=click.Choice(get_args(Mode)),
-    default="backward",
-    show_default=True,
-    help="Compatibility: backward means that the new version accepts old events.",
-)
+@options.proto_message
+@mode_option
 @click.option("--dry-run", is_flag=True, help="Print what would be done; register nothing.")
 def register(
-    place: str | None,
-    options: str | None,
+    registry_place: options.RegistryPlace,
     file: IO[bytes],
     type: str | None,
     version: str | None,
@@ -129,9 +105,9 @@ def register(
     balog schema register order/1.1.0.json --registry s3://config/schemas
     balog schema register order.proto --type order --version auto --registry schemas
     """
-    if place is None:
+    if registry_place.place is None:
         raise ConfigError("--registry: name the folder or URL of the registry, or set BALOG_REGISTRY")
-    with open_named(place, options) as registry:
+    with registry_place.open() as registry:
         schema = _from_file(file, type, version, message)
         if schema.version == "auto":
             schema = _with_least_version(registry, schema, mode)
@@ -149,9 +125,7 @@ def register(
 @command.command("infer", short_help="Draft a schema from samples, or from a Singer SCHEMA message.")
 @click.argument("files", type=click.File("rb"), nargs=-1, required=True)
 @click.option("--type", metavar="NAME", help="Type or stream to draft, if the samples have several.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=100_000, show_default=True, help="Maximum number of samples."
-)
+@options.integer("--limit", default=100_000, help="Maximum number of samples.")
 def infer(files: Sequence[IO[bytes]], type: str | None, limit: int) -> None:
     """Draft the schema of a type from FILES: events, payloads or Singer messages, as lines or arrays.
 
@@ -176,7 +150,7 @@ def infer(files: Sequence[IO[bytes]], type: str | None, limit: int) -> None:
                 elif not singer:
                     drafts.add(sample.payload)
         except EventError as error:
-            raise ConfigError(f"{place}{error}", name_of(file)) from None
+            raise ConfigError(f"{place}{error}", options.name_of(file)) from None
     found = singer if singer else drafts.schemas()
     name = type if type is not None else next(iter(found), None)
     if name is None or name not in found or (type is None and len(found) > 1):
@@ -186,14 +160,14 @@ def infer(files: Sequence[IO[bytes]], type: str | None, limit: int) -> None:
 
 
 @command.command("docs", short_help="Write one HTML page of all types.")
-@registry_options
+@options.registry
 @click.option("-o", "--output", type=click.Path(dir_okay=False), default="-", help="The file.  [default: stdout]")
 @click.option("--title", default="Types of events", show_default=True, help="Title of the page.")
-def docs(place: str | None, options: str | None, output: str, title: str) -> None:
+def docs(registry_place: options.RegistryPlace, output: str, title: str) -> None:
     """Write one self-contained HTML page of all types: fields, constraints, examples, versions and changes."""
     from balog.registry.page import render
 
-    with open_named(place, options) as registry:
+    with registry_place.open() as registry:
         page = render(registry, title)
     if output == "-":
         click.echo(page, nl=False)
@@ -225,7 +199,7 @@ class _Drafts:
 
 
 def _from_file(file: IO[bytes], type: str | None, version: str | None, message: str) -> Schema:
-    path = Path(os.path.abspath(name_of(file)))
+    path = Path(os.path.abspath(options.name_of(file)))
     parsed = parse_file_name(path.name)
     form: Form = "protobuf" if path.suffix == ".proto" else "json"
     if version is None:

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import click
 
-from balog.errors import MissingExtraError
+from balog.cli import options
+from balog.cli.output import reporter
+from balog.errors import ConfigProblems, MissingExtraError
+
+_report = reporter("balog serve")
 
 
 @click.command(
     epilog="\b\nExit codes:\n0  stopped; all accepted events are durable\n1  cannot run, or events are in no store\n"
     "2  wrong use, or an invalid config"
 )
-@click.option(
-    "--config", "path", required=True, metavar="CONFIG", type=click.Path(path_type=Path), help="The service's config."
-)
+@options.config("The service's config.", required=True, type=click.Path(path_type=Path))
 @click.option(
     "--listen", metavar="HOST:PORT", help="Address to listen on, instead of the config's; :PORT is loopback only."
 )
@@ -42,16 +44,14 @@ def command(path: Path, listen: str | None) -> None:
 
     config, problems = find_service_problems(path)
     if config is None or problems:
-        for problem in problems:
-            click.echo(f"balog serve: {problem}", err=True)
-        sys.exit(2)
+        raise ConfigProblems(problems)
     _raise_file_limit()
     if listen is not None:
         config = msgspec.structs.replace(config, listen=listen)
-    service = Service(config, say=lambda line: click.echo(f"balog serve: {line}", err=True))
+    service = Service(config, say=_report)
     code = service.run(lambda: click.echo(f"balog serve: ready at {service.url}"))
     if service.lost:
-        click.echo(f"balog serve: {len(service.lost)} events that were not acknowledged are in no store", err=True)
+        _report(f"{len(service.lost)} events that were not acknowledged are in no store")
     sys.exit(code)
 
 

@@ -13,16 +13,15 @@ import msgspec
 
 from balog import config as configs
 from balog.broker.bookmarks import bookmarks, changes
-from balog.cli.groups import CommandGroup
-from balog.cli.output import print_table
+from balog.cli import options
+from balog.cli.output import plain, print_table
 from balog.errors import BalogError, ConfigError
 from balog.storage import Options, Storage, StorageError, open_storage
 
 _config = click.option("--config", metavar="FILE", help="Broker's config; its state.store and state.options are used.")
-_options = click.option("--options", metavar="FILE", help="JSON file with options of the store, such as endpoint_url.")
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=options.CommandGroup)
 def command() -> None:
     """Read the STATE that a broker has stored.
 
@@ -38,14 +37,14 @@ def command() -> None:
 @command.command()
 @click.argument("url", required=False)
 @_config
-@_options
+@options.store
 @click.option("--or-empty", is_flag=True, help="Print {} if nothing is stored yet, for a first run.")
-def load(url: str | None, config: str | None, options: str | None, or_empty: bool) -> None:
+def load(url: str | None, config: str | None, options_file: str | None, or_empty: bool) -> None:
     """Print the stored value exactly as the tap wrote it.
 
     Prints nothing and exits with 1 if nothing is stored, or if the stored value is not JSON.
     """
-    storage = _open(url, config, options)
+    storage = _open(url, config, options_file)
     data = storage.read()
     if data is None:
         if not or_empty:
@@ -60,11 +59,11 @@ def load(url: str | None, config: str | None, options: str | None, or_empty: boo
 @command.command()
 @click.argument("url", required=False)
 @_config
-@_options
+@options.store
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of the table.")
-def show(url: str | None, config: str | None, options: str | None, as_json: bool) -> None:
+def show(url: str | None, config: str | None, options_file: str | None, as_json: bool) -> None:
     """Show the time of the stored value, and its bookmarks by stream."""
-    storage = _open(url, config, options)
+    storage = _open(url, config, options_file)
     value = _read(storage)
     modified = storage.modified()
     if as_json:
@@ -81,21 +80,21 @@ def show(url: str | None, config: str | None, options: str | None, as_json: bool
 @command.command()
 @click.argument("before")
 @click.argument("after")
-@_options
-def diff(before: str, after: str, options: str | None) -> None:
+@options.store
+def diff(before: str, after: str, options_file: str | None) -> None:
     """Show the bookmarks that differ between BEFORE and AFTER."""
-    old, new = (_read(_open(url, None, options)) for url in (before, after))
+    old, new = (_read(_open(url, None, options_file)) for url in (before, after))
     found = changes(old, new)
     if found:
         rows = [(one.stream, one.name, one.before or "–", one.after or "–") for one in found]
         _table(("stream", "bookmark", "before", "after"), rows)
 
 
-def _open(url: str | None, config: str | None, options: str | None) -> Storage:
+def _open(url: str | None, config: str | None, options_file: str | None) -> Storage:
     if (url is None) == (config is None):
         raise click.UsageError("give either the URL or --config FILE with a state.store")
     if config is not None:
-        if options is not None:
+        if options_file is not None:
             raise click.UsageError("--options needs a URL; with --config, set state.options there")
         from balog.broker.config import BrokerConfig
 
@@ -104,12 +103,12 @@ def _open(url: str | None, config: str | None, options: str | None) -> Storage:
             raise ConfigError("has no store; give the URL instead", config, "$.state")
         url, given = state.store, state.options
     else:
-        given = configs.load(options, Options) if options is not None else {}
+        given = configs.load(options_file, Options) if options_file is not None else {}
     try:
         return open_storage(url or "", given, field="store" if config else "URL")
     except ConfigError as error:
         place = f"$.state.{error.path}" if config else f"{url}" if error.path == "URL" else f"$.{error.path}"
-        source = config or (options if error.path.startswith("options") else "") or ""
+        source = config or (options_file if error.path.startswith("options") else "") or ""
         raise ConfigError(error.reason, error.source or source, place.replace("$.options.", "$.", 1)) from None
 
 
@@ -145,7 +144,7 @@ def _age(modified: datetime | None) -> str:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print rows: on a terminal with rich if it is installed, else in plain columns."""
-    clean = [[_printable(cell) for cell in row] for row in rows]
+    clean = [[plain(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         try:
             from rich.box import SIMPLE_HEAD
@@ -161,7 +160,3 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
             Console().print(table)
             return
     print_table([head, *clean])
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else "�" for char in text)

@@ -9,18 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
 
-from balog.cli.groups import CommandGroup
-from balog.cli.settings import as_pairs
+from balog.cli import options
 from balog.errors import ConfigError
 from balog.verify import Options
 
-__all__ = ["command"]
 
-
-@click.group(cls=CommandGroup)
+@click.group(cls=options.CommandGroup)
 def command() -> None:
     """Verify that a tap follows Singer's practices."""
 
@@ -28,33 +26,19 @@ def command() -> None:
 @command.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=300, show_default=True,
               help="Maximum seconds for one run of the tap.")  # fmt: skip
-@click.option("--records", type=click.IntRange(min=1), default=100_000, show_default=True,
-              help="Maximum records of one run; the run is ended there.")  # fmt: skip
-@click.option("--states", type=click.IntRange(min=0), default=3, show_default=True,
-              help="Number of emitted states to resume from.")  # fmt: skip
-@click.option("--stream", "streams", multiple=True, metavar="NAME", help="Verify only this stream. Repeatable.")
-@click.option("--rules", multiple=True, metavar="RULE", help="Check only this rule or group of rules. Repeatable.")
-@click.option("--skip", multiple=True, metavar="RULE", help="Skip this rule or group of rules. Repeatable.")
-@click.option("--ordered", multiple=True, metavar="STREAM=KEY", callback=as_pairs,
-              help="Property by which the records of a stream ascend. Repeatable.")  # fmt: skip
+@options.integer("--records", default=100_000, help="Maximum records of one run; the run is ended there.")
+@options.integer("--states", least=0, default=3, help="Number of emitted states to resume from.")
+@options.repeated("--stream", "streams", metavar="NAME", help="Verify only this stream.")
+@options.repeated("--rules", metavar="RULE", help="Check only this rule or group of rules.")
+@options.repeated("--skip", metavar="RULE", help="Skip this rule or group of rules.")
+@options.pairs("--ordered", metavar="STREAM=KEY", help="Property by which the records of a stream ascend.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), metavar="FILE",
               help="Also write the report as JSON; - is stdout, without the text report.")  # fmt: skip
 @click.option(
     "--fail-under", type=click.IntRange(0, 100), default=0, metavar="SCORE", help="Exit with 1 below this score."
 )
 @click.argument("tap", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND …")
-def verify(
-    timeout: float,
-    records: int,
-    states: int,
-    streams: tuple[str, ...],
-    rules: tuple[str, ...],
-    skip: tuple[str, ...],
-    ordered: dict[str, str],
-    json_file: Path | None,
-    fail_under: int,
-    tap: tuple[str, ...],
-) -> None:
+def verify(tap: tuple[str, ...], json_file: Path | None, fail_under: int, **given: Any) -> None:
     """Run a tap as a pipeline would, and report its errors.
 
     The command runs the tap about 20 times; each run reads from its source. Give the tap as you run it by hand:
@@ -67,17 +51,10 @@ def verify(
 
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise ConfigError("there is no such folder", f"--json {json_file}")
-    options = Options(
-        timeout=timeout,
-        records=records,
-        states=states,
-        streams=streams,
-        rules=rules,
-        skip=skip,
-        ordered=ordered,
-    )
     with _ended_by_hangup():
-        report = run_verification(tap, options, on_run=lambda name: click.echo(f"balog tap: {name} …", err=True))
+        report = run_verification(
+            tap, Options(**given), on_run=lambda name: click.echo(f"balog tap: {name} …", err=True)
+        )
     if str(json_file) == "-":
         click.echo(report.encode(), nl=False)
     else:

@@ -10,8 +10,8 @@ from typing import Any, get_args
 import click
 import msgspec
 
-from balog.cli.groups import CommandGroup
-from balog.cli.output import print_table
+from balog.cli import options
+from balog.cli.output import plain, print_json_lines, print_table
 from balog.delivery.api.tokens import (
     Quota,
     Right,
@@ -22,14 +22,11 @@ from balog.delivery.api.tokens import (
     revoke_tokens,
 )
 
-__all__ = ["command"]
-
-_file = click.option(
-    "--file", "path", metavar="FILE", required=True, type=click.Path(path_type=Path), help="File of tokens."
-)
+_PATH = click.Path(path_type=Path)
+_file = click.option("--file", "path", metavar="FILE", required=True, type=_PATH, help="File of tokens.")
 
 
-@click.group("token", cls=CommandGroup)
+@click.group("token", cls=options.CommandGroup)
 def command() -> None:
     """Add, list and revoke the bearer tokens of an event service.
 
@@ -45,40 +42,15 @@ def command() -> None:
 
 @command.command(short_help="Create a token and print it once.")
 @click.argument("name")
-@click.option(
-    "--may",
-    multiple=True,
-    type=click.Choice(get_args(Right)),
-    default=("send",),
-    show_default=True,
-    help="Right of the token. Repeatable.",
-)
-@click.option(
-    "--types",
-    multiple=True,
-    default=("*",),
-    show_default=True,
-    metavar="GLOB",
-    help="cls_type of the events and schemas that the token covers. Repeatable.",
-)
-@click.option(
-    "--days",
-    type=click.FloatRange(0, 36_500, min_open=True),
-    metavar="N",
-    help="Days until the token expires.  [default: never]",
-)
-@click.option(
-    "--quota",
-    metavar="EVENTS[/SECONDS]",
-    help="Maximum events in that time (default: a day), at each service.",
-)
-@click.option(
-    "--file",
-    "path",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="File of tokens to add the entry to.",
-)
+@options.repeated("--may", metavar=None, type=click.Choice(get_args(Right)), default=("send",), show_default=True,
+          help="Right of the token.")  # fmt: skip
+@options.repeated("--types", metavar="GLOB", default=("*",), show_default=True,
+          help="cls_type of the events and schemas that the token covers.")  # fmt: skip
+@click.option("--days", type=click.FloatRange(0, 36_500, min_open=True), metavar="N",
+              help="Days until the token expires.  [default: never]")  # fmt: skip
+@click.option("--quota", metavar="EVENTS[/SECONDS]",
+              help="Maximum events in that time (default: a day), at each service.")  # fmt: skip
+@click.option("--file", "path", metavar="FILE", type=_PATH, help="File of tokens to add the entry to.")
 def add(
     name: str, may: tuple[Any, ...], types: tuple[str, ...], days: float | None, quota: str | None, path: Path | None
 ) -> None:
@@ -97,14 +69,13 @@ def add(
 
 
 @command.command("list", short_help="List the tokens of a file.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
+@options.json_lines
 @_file
 def list_tokens(as_json: bool, path: Path) -> None:
     """List the tokens of a file: name, rights, types, expiry, quota, and first digits of the hash."""
     entries = read_tokens(path)
     if as_json:
-        for entry in entries:
-            click.echo(msgspec.json.encode(entry))
+        print_json_lines(entries)
         return
     rows = [("NAME", "MAY", "TYPES", "EXPIRES", "QUOTA", "HASH"), *map(_row, entries)]
     print_table(rows)
@@ -143,8 +114,7 @@ def _row(entry: TokenEntry) -> tuple[str, ...]:
         expires = entry.expires.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%MZ")
         expires += " (expired)" if entry.expires <= datetime.now(timezone.utc) else ""
     quota = "-" if entry.quota is None else f"{entry.quota.events}/{entry.quota.seconds:g}s"
-    types = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in ",".join(entry.types))
-    return entry.name, ",".join(entry.may), types, expires, quota, _short(entry)
+    return entry.name, ",".join(entry.may), plain(",".join(entry.types)), expires, quota, _short(entry)
 
 
 def _short(entry: TokenEntry) -> str:

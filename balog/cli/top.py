@@ -13,6 +13,7 @@ import msgspec
 
 from balog.broker.monitor import PipeMonitor, Row
 from balog.broker.status import status_folder
+from balog.cli import options
 from balog.errors import BalogError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -26,14 +27,7 @@ _FILE_WIDTH = 160
 @click.command()
 @click.option("--once", is_flag=True, help="Print one table, of two samples a second apart, and exit.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and exit.")
-@click.option(
-    "--every",
-    type=click.FloatRange(0.2, 3600),
-    default=1.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Interval of the live table.",
-)
+@options.seconds("--every", least=0.2, most=3600, default=1.0, help="Interval of the live table.")
 def command(once: bool, as_json: bool, every: float) -> None:
     """Show what each of your brokers and sidecars is doing, and which side of it is slow.
 

@@ -12,12 +12,10 @@ from typing import IO, Any
 import click
 import msgspec
 
-from balog.cli.groups import CommandGroup
-from balog.cli.output import print_table, printable, reporter
-from balog.cli.registries import open_named, registry_options
-from balog.cli.settings import as_pairs
-from balog.cli.topics_moving import dump, ingest, key_option, offsets, redrive, topics_option
-from balog.errors import BalogError, ConfigError, EventError, MessageError, TopicError
+from balog.cli import options
+from balog.cli.output import FirstLines, print_table, printable, reporter
+from balog.cli.topics_transfer import dump, ingest, key_option, offsets, redrive
+from balog.errors import ConfigError, EventError, MessageError, TopicError
 from balog.event import LEVELS, Event
 from balog.expressions import Expression
 from balog.ids import IdSeries
@@ -26,17 +24,14 @@ from balog.topics.inspection import inspect, look
 from balog.topics.keys import key_reader
 from balog.topics.publisher import SchemaCheck, as_message, publish_all, wrap
 
-__all__ = ["command"]
-
 _report = reporter("balog topics")
 
 _MAX_SHOWN = 200
-_MAX_REFUSALS = 20
 
 
 @click.group(
     "topics",
-    cls=CommandGroup,
+    cls=options.CommandGroup,
     epilog="\b\nExit codes:\n0  done\n1  failed, or an event was rejected\n2  wrong use",
 )
 def command() -> None:
@@ -56,8 +51,8 @@ for _command in (dump, ingest, offsets, redrive):
 
 
 @command.command("list", short_help="List the topics.")
-@topics_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
+@options.topics
+@options.json_lines
 def list_topics(url: str, as_json: bool) -> None:
     """List the topics: messages, megabytes, groups. Exits with 1 if a topic can't be read."""
     unread = 0
@@ -81,15 +76,15 @@ def list_topics(url: str, as_json: bool) -> None:
 
 
 @command.command("describe", short_help="Show a topic's size, rate, types and groups.")
-@topics_option
+@options.topics
 @click.argument("topic")
-@click.option(
+@options.integer(
     "--sample",
-    type=click.IntRange(0, 100_000),
-    metavar="N",
+    least=0,
+    most=100_000,
     help="Newest messages to sample for rate and types.  [default: 1000; 10 for a queue]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.json_object
 def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> None:
     """Show the size of TOPIC, the position of its groups, its rate, and the types of its events."""
     with open_topics(url) as topics:
@@ -107,8 +102,7 @@ def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> N
         click.echo("")
         rows = [("GROUP", "LAG", "IN FLIGHT", "WAITING", "DEAD")]
         rows += [
-            (group.name, str(group.lag), str(group.in_flight), str(group.waiting), str(group.dead))
-            for group in state.groups
+            (each.name, f"{each.lag}", f"{each.in_flight}", f"{each.waiting}", f"{each.dead}") for each in state.groups
         ]
         print_table(rows, numbers=True)
     if found.types:
@@ -119,17 +113,12 @@ def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> N
 
 
 @command.command("peek", short_help="Print messages without consuming them.")
-@topics_option
+@options.topics
 @click.argument("topic")
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Maximum number of messages.")
+@options.integer("--limit", default=10, help="Maximum number of messages.")
 @click.option("--newest", is_flag=True, help="Print the newest instead of the oldest.")
-@click.option("--where", metavar="EXPR", help="Print only events for which this is true.")
-@click.option(
-    "--sample",
-    type=click.IntRange(1, 100_000),
-    metavar="N",
-    help="With --where: messages to read.  [default: 10000; 10 for a queue]",
-)
+@options.where("Print only events for which this is true.")
+@options.integer("--sample", most=100_000, help="With --where: messages to read.  [default: 10000; 10 for a queue]")
 @click.option("--raw", is_flag=True, help="Print the raw messages, one a line.")
 def peek_topic(
     url: str, topic: str, limit: int, newest: bool, where: str | None, sample: int | None, raw: bool
@@ -148,38 +137,28 @@ def peek_topic(
 
 
 @command.command("publish", short_help="Publish events, one a line of a file or of stdin.")
-@topics_option
+@options.topics
 @click.argument("topic")
 @click.argument("file", type=click.File("rb"), default="-")
 @click.option("--check", is_flag=True, help="Reject events that violate the schemas of the registry.")
-@registry_options
-@click.option(
+@options.registry
+@options.pairs(
     "--payload",
-    "payload",
-    multiple=True,
     metavar="NAME=VALUE",
-    callback=as_pairs,
-    help="Lines are plain JSON objects: make events of them, and add this to each payload. Repeatable.",
+    help="Lines are plain JSON objects: make events of them, and add this to each payload.",
 )
 @key_option
 @click.option(
     "--channel", default="balog.topics.publish", show_default=True, help="With --payload: channel of the events."
 )
-@click.option(
-    "--level",
-    type=click.Choice(list(LEVELS)),
-    default="INFO",
-    show_default=True,
-    help="With --payload: level of the events.",
-)
+@options.choice("--level", of=list(LEVELS), default="INFO", help="With --payload: level of the events.")
 @click.option("--resume", metavar="LINE[-IDS]", help="Continue after a failure; its message names the value.")
 def publish_lines(
     url: str,
     topic: str,
     file: IO[bytes],
     check: bool,
-    place: str | None,
-    options: str | None,
+    registry_place: options.RegistryPlace,
     payload: dict[str, str],
     key: str,
     channel: str,
@@ -197,17 +176,11 @@ def publish_lines(
     """
     key_of = key_reader(key, "--key")
     first, series = _read_resume(resume)
-    source = getattr(file, "name", "<stdin>")
-    refused = 0
-
-    def refuse(what: str, error: BalogError) -> None:
-        nonlocal refused
-        refused += 1
-        if refused <= _MAX_REFUSALS:
-            _report(f"{what}: {error}")
+    source = options.name_of(file)
+    refuse = FirstLines(_report)
 
     def refuse_message(message: Message, error: MessageError) -> None:
-        refuse(f"{source}: event {message.id}", error)
+        refuse(f"{source}: event {message.id}: {error}")
 
     waiting: deque[int] = deque()  # the numbers of the lines that were read and are not stored yet
 
@@ -220,14 +193,14 @@ def publish_lines(
                 event = wrap(text, channel, level, payload, series.id(number)) if payload else text
                 message = as_message(event, checker, key_of)
             except EventError as error:
-                refuse(f"{source}: line {number}", error)
+                refuse(f"{source}: line {number}: {error}")
                 continue
             waiting.append(number)
             yield message
 
     sent = new = 0
     with ExitStack() as stack:
-        registry = stack.enter_context(open_named(place, options)) if check else None
+        registry = stack.enter_context(registry_place.open()) if check else None
         checker = None if registry is None else SchemaCheck(registry)
         topics = stack.enter_context(open_topics(url))
         try:
@@ -244,8 +217,8 @@ def publish_lines(
                 )
             raise
     there = f" ({sent - new} were there already)" if sent - new else ""
-    _report(f"{new} events were published{there}" + (f", {refused} lines were rejected" if refused else ""))
-    if refused:
+    _report(f"{new} events were published{there}" + (f", {refuse.count} lines were rejected" if refuse.count else ""))
+    if refuse.count:
         sys.exit(1)
 
 

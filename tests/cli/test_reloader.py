@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from balog.cli.reloading import find_mistake, find_roots, find_sources
+from balog.cli.reloader import find_mistake, find_roots, find_sources
 from balog.errors import ConfigError
 
 # Stands in for `balog consume`: says what its package says, and drains when asked.
 CHILD = """
 import signal, sys, threading
-from balog.cli.reloading import live_with
+from balog.cli.reloader import live_with
 live_with(int(sys.argv[-1]))
 from balog.signals import StopSignals
 with StopSignals(lambda number: print("told", flush=True)) as stop:
@@ -35,11 +35,11 @@ with StopSignals(lambda number: print("told", flush=True)) as stop:
 
 PARENT = """
 import sys
-from balog.cli import reloading
-reloading.LOOK_SECONDS = 0.05
-reloading.GRACE = float(sys.argv[1])
+from balog.cli import reloader
+reloader.LOOK_SECONDS = 0.05
+reloader.GRACE = float(sys.argv[1])
 command = [sys.executable, "-c", sys.argv[2]]
-run = reloading.Reloading("team.handlers", command, 0.0, lambda line: print("#", line, flush=True))
+run = reloader.Reloader("team.handlers", command, 0.0, lambda line: print("#", line, flush=True))
 print("pid", flush=True)
 sys.exit(run.run())
 """

@@ -10,8 +10,8 @@ from typing import Any
 import click
 import msgspec
 
-from balog import config as configs
-from balog.cli.output import progress_bar, reporter
+from balog.cli import options
+from balog.cli.output import FirstLines, exit_after, progress_bar, reporter
 from balog.errors import ConfigError, EventError, TopicError
 from balog.expressions import Expression
 from balog.expressions.functions import parse_time
@@ -22,28 +22,14 @@ from balog.topics.ingest import Choice, Ingest, IngestState, IngestStats
 from balog.topics.keys import RUN, key_reader
 from balog.topics.redrive import Patch, Redrive
 
-__all__ = ["dump", "ingest", "key_option", "offsets", "redrive", "topics_option"]
-
 _report = reporter("balog topics")
 
-_MAX_LINES = 20
-
-topics_option = click.option(
-    "--topics",
-    "url",
-    required=True,
-    metavar="URL",
-    help="URL of the topics: local:PATH, sqs:REGION or kafka:HOST:PORT.",
-)
 key_option = click.option(
     "--key",
     default=RUN,
     show_default=True,
     metavar="EXPR",
     help="Message key: in Kafka and SQS FIFO, events of one key keep their order; NULL for no key.",
-)
-options_option = click.option(
-    "--options", metavar="FILE", help='JSON file with options of the store, such as {"endpoint_url": …}.'
 )
 
 
@@ -71,13 +57,13 @@ class _Position(_Time):
 
 
 @click.command("offsets", short_help="Show or move the position of a group.")
-@topics_option
+@options.topics
 @click.argument("topic")
-@click.option("--group", required=True, metavar="NAME", help="Consumer group.")
+@options.group("Consumer group.")
 @click.option(
     "--to", type=_Position(), metavar="earliest|latest|TIME", help="New position; stop the group's consumers first."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.json_object
 def offsets(url: str, topic: str, group: str, to: Any, as_json: bool) -> None:
     """Show the position of a group in TOPIC, or move it: back to handle events again, ahead to skip them."""
     with open_topics(url) as topics:
@@ -95,20 +81,19 @@ def offsets(url: str, topic: str, group: str, to: Any, as_json: bool) -> None:
 
 
 @click.command("redrive", short_help="Publish dead letters to their group again.")
-@topics_option
+@options.topics
 @click.argument("topic")
-@click.option("--group", required=True, metavar="NAME", help="Consumer group of the dead letters.")
-@click.option("--where", metavar="EXPR", help="Only events for which this is true.")
-@click.option(
+@options.group("Consumer group of the dead letters.")
+@options.where("Only events for which this is true.")
+@options.repeated(
     "--set",
     "pairs",
-    multiple=True,
     metavar="PATH=VALUE",
     help="Set a field first: payload.currency=EUR, context.retry=true, channel=… The value is JSON or text.",
 )
-@click.option("--unset", multiple=True, metavar="PATH", help="Remove a field first.")
+@options.repeated("--unset", metavar="PATH", help="Remove a field first.")
 @click.option("--dry-run", is_flag=True, help="Print the events that would be published; change nothing.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Maximum number of dead letters to read.")
+@options.integer("--limit", help="Maximum number of dead letters to read.")
 def redrive(
     url: str,
     topic: str,
@@ -123,17 +108,14 @@ def redrive(
 
     A dead letter is deleted only after its message is published. A message that is not a valid event stays.
     """
-    lines = 0
+    refusals = FirstLines(_report)
 
     def show(dead_letter: DeadLetter, body: bytes) -> None:
         if dry_run:
             click.echo(body)
 
     def refuse(dead_letter: DeadLetter, error: EventError) -> None:
-        nonlocal lines
-        lines += 1
-        if lines <= _MAX_LINES:
-            _report(f"{dead_letter.id} stays: the changed message is not a valid event: {error}")
+        refusals(f"{dead_letter.id} stays: the changed message is not a valid event: {error}")
 
     decide = Redrive(Expression(where) if where else None, Patch(pairs, unset), dry_run, show, refuse)
     with open_topics(url) as topics:
@@ -148,20 +130,14 @@ def redrive(
 
 
 @click.command("dump", short_help="Write events to files that balog report reads.")
-@topics_option
+@options.topics
 @click.argument("topic")
 @click.option("--to", required=True, metavar="PATH|URL", help="The archive: a folder, or s3://…, gs://…, ftp://…")
-@click.option(
-    "--group",
-    default="balog-dump",
-    show_default=True,
-    metavar="NAME",
-    help="Consumer group of the dump; it continues where its last dump ended.",
-)
+@options.group("Consumer group of the dump; it continues where its last dump ended.", "balog-dump")
 @click.option("--consume", is_flag=True, help="For a queue: delete the messages once they are in the files.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Maximum number of messages.")
+@options.integer("--limit", help="Maximum number of messages.")
 @click.option("--compression", type=click.Choice(["gzip", "zstd"]), default="gzip", show_default=True)
-@options_option
+@options.store
 def dump(
     url: str,
     topic: str,
@@ -170,7 +146,7 @@ def dump(
     consume: bool,
     limit: int | None,
     compression: Any,
-    options: str | None,
+    options_file: str | None,
 ) -> None:
     """Write the events of TOPIC to files that `balog report` and Spark read: TO/TOPIC/date=…/….jsonl.gz
 
@@ -180,8 +156,8 @@ def dump(
     from balog.outbound.dump import dump as run
     from balog.sinks.store import StoreSinkConfig
 
-    place: dict[str, Any] = {"url": to, "options": _options(options)} if is_url(to) else {"path": to}
-    if options and "path" in place:
+    place: dict[str, Any] = {"url": to, "options": options.load_options(options_file)} if is_url(to) else {"path": to}
+    if options_file and "path" in place:
         raise ConfigError("--options needs a URL such as s3://…; a folder has no options")
     config = StoreSinkConfig(topic=topic, compression=compression, **place)
     with open_topics(url) as topics, StopSignals() as stop, progress_bar("dumping", None) as show:
@@ -208,15 +184,12 @@ def dump(
     parts += [f"{counts.left} messages were released"] if counts.left else []
     parts += [f"{counts.dead} are not valid events, and are dead letters of {group} now"] if counts.dead else []
     _report("; ".join(parts))
-    if stop.number is not None:
-        sys.exit(128 + stop.number)
-    if held:
-        sys.exit(1)
+    exit_after(stop, failed=bool(held))
 
 
 @click.command("ingest", short_help="Publish archived events again.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH|URL…")
-@topics_option
+@options.topics
 @click.option("--topic", required=True, metavar="NAME", help="Topic to publish to.")
 @click.option("--after", type=_Time(), metavar="TIME", help="Only events of this time or later.")
 @click.option("--before", type=_Time(), metavar="TIME", help="Only events before this time.")
@@ -226,7 +199,7 @@ def dump(
 @click.option("--dry-run", is_flag=True, help="Read and count; publish nothing.")
 @click.option("--state", metavar="FILE", help="File that keeps the position, so that the next run continues there.")
 @click.option("--quarantine", metavar="FILE", help="File for invalid lines, with file, line and reason.")
-@options_option
+@options.store
 def ingest(
     paths: tuple[str, ...],
     url: str,
@@ -239,7 +212,7 @@ def ingest(
     dry_run: bool,
     state: str | None,
     quarantine: str | None,
-    options: str | None,
+    options_file: str | None,
 ) -> None:
     """Publish archived events again: files of JSON lines, or of older lines time⇥channel⇥payload; also .gz and .zst.
 
@@ -251,18 +224,9 @@ def ingest(
     balog topics ingest s3://dumps --topics sqs:eu-west-1 --topic orders --glob '2026/11/*' --state ingest.state
     """
     key_of = key_reader(key, "--key")
-    read = _options(options)
+    read = options.load_options(options_file)
     stores = [open_storage(path, read if is_url(path) else None, "PATH") for path in paths]
-    reported = 0
-
-    def say(text: str) -> None:
-        nonlocal reported
-        reported += 1
-        if reported <= _MAX_LINES:
-            _report(text)
-        elif reported == _MAX_LINES + 1:
-            _report("more invalid lines are only counted" + ("" if quarantine else "; --quarantine FILE keeps them"))
-
+    last = "more invalid lines are only counted" + ("" if quarantine else "; --quarantine FILE keeps them")
     with ExitStack() as open_now:
         topics = open_now.enter_context(open_topics(url))
         into = topics.topic(topic)
@@ -280,7 +244,7 @@ def ingest(
             key_of=key_of,
             progress=progress,
             quarantine=aside,
-            say=say,
+            say=FirstLines(_report, last=last),
             step=lambda done, counts: show(done, f"{counts.sent} events"),
             should_stop=stop.came,
         )
@@ -295,10 +259,7 @@ def ingest(
         finally:
             if run.counts.sent or sys.exc_info()[0] is None:
                 _report(_summary(run.counts, dry_run))
-    if stop.number is not None:
-        sys.exit(128 + stop.number)
-    if run.counts.bad or run.counts.damaged:
-        sys.exit(1)
+    exit_after(stop, failed=bool(run.counts.bad or run.counts.damaged))
 
 
 def _summary(counts: IngestStats, dry_run: bool) -> str:
@@ -311,7 +272,3 @@ def _summary(counts: IngestStats, dry_run: bool) -> str:
     parts += [f"{counts.bad} lines were rejected"] if counts.bad else []
     parts += [f"{counts.damaged} files are damaged"] if counts.damaged else []
     return ", ".join(parts)
-
-
-def _options(path: str | None) -> dict[str, Any]:
-    return {} if path is None else configs.load(path, dict[str, Any])

@@ -10,12 +10,10 @@ from typing import IO
 import click
 import msgspec
 
-from balog.cli.output import reporter
-from balog.cli.registries import name_of, open_named, registry_options
+from balog.cli import options
+from balog.cli.output import FirstLines, reporter
 from balog.errors import ConfigError, EventError
 from balog.registry.schema import Form
-
-__all__ = ["validate"]
 
 _report = reporter("balog schema")
 
@@ -23,16 +21,12 @@ _MAX_REPORTED = 1000
 
 
 @click.command("validate", short_help="Validate events or payloads; print each error.")
-@registry_options
+@options.registry
 @click.argument("files", type=click.File("rb"), nargs=-1, required=True)
-@click.option(
-    "--type", metavar="NAME", help="Type of payloads without cls_type. Payloads with a cls_type must have this one."
-)
-@click.option(
-    "--version",
-    metavar="VERSION",
-    help="Version to validate with.  [default: the version of each event, else the latest]",
-)
+@click.option("--type", metavar="NAME",
+              help="Type of payloads without cls_type. Payloads with a cls_type must have this one.")  # fmt: skip
+@click.option("--version", metavar="VERSION",
+              help="Version to validate with.  [default: the version of each event, else the latest]")  # fmt: skip
 @click.option("--schema", "draft", type=click.File("rb"), help="Validate with this file, which need not be registered.")
 @click.option("--message", default="", metavar="NAME", help="Message of the payloads, for a .proto file with several.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each error.")
@@ -40,8 +34,7 @@ _MAX_REPORTED = 1000
     "--reference", is_flag=True, help="Also validate with jsonschema, and report where the validators disagree."
 )
 def validate(
-    place: str | None,
-    options: str | None,
+    registry_place: options.RegistryPlace,
     files: Sequence[IO[bytes]],
     type: str | None,
     version: str | None,
@@ -64,20 +57,21 @@ def validate(
     from balog.registry.payload_check import PayloadCheck
     from balog.registry.samples import read_samples
 
-    validator = None
-    if draft is not None:
-        form: Form = "protobuf" if Path(name_of(draft)).suffix == ".proto" else "json"
-        schema = Schema(type or "", version or "", form, draft.read(), message)
-    count = bad = faults = 0
-    with open_named(place, options) as registry:
+    show = FirstLines(click.echo, _MAX_REPORTED)
+    count = bad = 0
+    with registry_place.open() as registry:
+        validator = None
         if draft is not None:
-            validator = make_validator(registry.bundle(schema), name_of(draft))
+            form: Form = "protobuf" if Path(options.name_of(draft)).suffix == ".proto" else "json"
+            schema = Schema(type or "", version or "", form, draft.read(), message)
+            validator = make_validator(registry.bundle(schema), options.name_of(draft))
         if validator is None and type is not None:
             registry.get(type, version)  # reports a wrong name once instead of for each line
         elif version is not None and type is None:
             raise ConfigError("--version needs --type")
         check = PayloadCheck(registry, type, version, validator, reference)
         for file in files:
+            name = options.name_of(file)
             try:
                 for sample in read_samples(file):
                     count += 1
@@ -88,22 +82,18 @@ def validate(
                         found = [(prefix + path[1:], reason) for path, reason in check.check(sample.payload)]
                     bad += bool(found)
                     for path, reason in found:
-                        faults += 1
-                        if faults <= _MAX_REPORTED:
-                            _print_error(name_of(file), sample.place, path, reason, as_json)
+                        show(_line(name, sample.place, path, reason, as_json))
             except EventError as error:
                 bad += 1
-                faults += 1
-                _print_error(name_of(file), "", error.path, error.reason, as_json)
-    if faults > _MAX_REPORTED:
-        _report(f"{faults - _MAX_REPORTED} more errors are not shown")
+                click.echo(_line(name, "", error.path, error.reason, as_json))
+    if show.hidden:
+        _report(f"{show.hidden} more errors are not shown")
     _report(f"{count} read, {count - min(bad, count)} valid, {bad} not" if bad else f"{count} read, all valid")
     if bad:
         sys.exit(1)
 
 
-def _print_error(file: str, place: str, path: str, reason: str, as_json: bool) -> None:
+def _line(file: str, place: str, path: str, reason: str, as_json: bool) -> str:
     if as_json:
-        click.echo(msgspec.json.encode({"file": file, "place": place, "path": path, "reason": reason}))
-    else:
-        click.echo(": ".join(part for part in (file, place, path, reason) if part))
+        return msgspec.json.encode({"file": file, "place": place, "path": path, "reason": reason}).decode()
+    return ": ".join(part for part in (file, place, path, reason) if part)

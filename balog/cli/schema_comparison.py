@@ -12,8 +12,8 @@ from typing import IO, Any, get_args
 import click
 import msgspec
 
-from balog.cli.output import print_table, reporter
-from balog.cli.registries import name_of, open_named, registry_options
+from balog.cli import options
+from balog.cli.output import FirstLines, print_table, reporter
 from balog.errors import ConfigError, EventError
 from balog.registry import Registry, Schema, make_validator
 from balog.registry.comparing import CompatibilityReport, Mode, compare, compare_history, least_version
@@ -25,11 +25,7 @@ from balog.registry.samples import read_samples
 from balog.topics import open_topics
 from balog.topics.inspection import look
 
-__all__ = ["check", "diff"]
-
 _report = reporter("balog schema")
-
-_MAX_REPORTED = 20
 
 
 class _Rejected(msgspec.Struct, frozen=True):
@@ -49,44 +45,37 @@ class _Events(msgspec.Struct):
     faults: list[_Rejected] = []
 
 
+mode_option = options.choice(
+    "--mode",
+    of=get_args(Mode),
+    default="backward",
+    help="Compatibility: backward means that the new version accepts old events.",
+)
+
+
 @click.command(
     "check",
     short_help="Check that a version is compatible with older ones.",
     epilog="\b\nExit codes:\n0  compatible\n1  incompatible, version too low, or an event is rejected\n2  wrong use",
 )
-@registry_options
+@options.registry
 @click.argument("schemas", nargs=-1, required=True, metavar="[OLD] NEW")
 @click.option("--type", metavar="NAME", help="Type of NEW.  [default: the name of its folder]")
-@click.option("--message", default="", metavar="NAME", help="Message of a .proto file with several.")
-@click.option(
-    "--mode",
-    type=click.Choice(get_args(Mode)),
-    default="backward",
-    show_default=True,
-    help="Compatibility: backward means that the new version accepts old events.",
-)
+@options.proto_message
+@mode_option
 @click.option(
     "--open/--strict",
     "is_open",
     default=True,
     help="Whether an optional property may be added to an open model.  [default: open]",
 )
-@click.option(
-    "--events",
-    multiple=True,
-    type=click.File("rb"),
-    metavar="FILE",
-    help="Also validate these events with NEW. Repeatable.",
-)
+@options.repeated("--events", type=click.File("rb"), metavar="FILE", help="Also validate these events with NEW.")
 @click.option("--topics", "url", metavar="URL", help="With --topic: URL of the topics (local:PATH, sqs:REGION …).")
 @click.option("--topic", metavar="NAME", help="Also validate the newest events of a topic with NEW.")
-@click.option(
-    "--last", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of events of each source."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.integer("--last", default=1000, help="Number of events of each source.")
+@options.json_object
 def check(
-    place: str | None,
-    options: str | None,
+    registry_place: options.RegistryPlace,
     schemas: Sequence[str],
     type: str | None,
     message: str,
@@ -114,13 +103,13 @@ def check(
         raise ConfigError("give NEW, or OLD and NEW")
     if (url is None) != (topic is None):
         raise ConfigError("--topics and --topic need each other")
-    with open_named(place, options) as registry:
+    with registry_place.open() as registry:
         new = _schema(schemas[-1], registry, type, message)
         if len(schemas) == 2:
             history = [_schema(schemas[0], registry, new.type, message)]
             verdict = compare(history[0], new, mode, open=is_open)
         else:
-            history = _history(registry, new, place)
+            history = _history(registry, new, registry_place.place)
             verdict = compare_history(history, new, mode, open=is_open)
     least = least_version(history, verdict) if all(one.version for one in history) else None
     too_small = bool(least and new.version) and order(new.version) < order(least)
@@ -139,19 +128,19 @@ def check(
     short_help="List the changes between two versions.",
     epilog="\b\nExit codes:\n0  done, with or without differences\n2  wrong use",
 )
-@registry_options
+@options.registry
 @click.argument("old")
 @click.argument("new")
-@click.option("--message", default="", metavar="NAME", help="Message of a .proto file with several.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
-def diff(place: str | None, options: str | None, old: str, new: str, message: str, as_json: bool) -> None:
+@options.proto_message
+@options.json_lines
+def diff(registry_place: options.RegistryPlace, old: str, new: str, message: str, as_json: bool) -> None:
     """List the changes from OLD to NEW, each a file or TYPE/VERSION of a registry.
 
     \b
     balog schema diff order/1.0.0.json order/1.1.0.json
     balog schema diff order/1.0.0 order/1.1.0 --registry schemas
     """
-    with open_named(place, options) as registry:
+    with registry_place.open() as registry:
         before, after = (document_of(_schema(one, registry, None, message)) for one in (old, new))
     changes = differences(before, after)
     rows = [("PATH", "WHAT")]
@@ -216,9 +205,9 @@ def _stored(
         try:
             for sample in deque(read_samples(file), maxlen=last):
                 problem = None if sample.problem is None else (sample.problem.path, sample.problem.reason)
-                yield f"{name_of(file)}: {sample.place}", sample.payload, sample.prefix, problem
+                yield f"{options.name_of(file)}: {sample.place}", sample.payload, sample.prefix, problem
         except EventError as error:
-            yield name_of(file), b"", "$", (error.path, error.reason)
+            yield options.name_of(file), b"", "$", (error.path, error.reason)
     if url is not None and topic is not None:
         with open_topics(url) as topics:
             for message, event in look(topics.topic(topic), last, newest=True):
@@ -265,10 +254,11 @@ def _summarize(
     new: Schema, verdict: CompatibilityReport, mode: Mode, least: str | None, too_small: bool, tried: _Events | None
 ) -> None:
     if tried is not None:
-        for fault in tried.faults[:_MAX_REPORTED]:
-            click.echo(f"{fault.place}: {fault.path}: {fault.reason}")
-        if len(tried.faults) > _MAX_REPORTED:
-            _report(f"{len(tried.faults) - _MAX_REPORTED} more errors are not shown")
+        show = FirstLines(click.echo)
+        for fault in tried.faults:
+            show(f"{fault.place}: {fault.path}: {fault.reason}")
+        if show.hidden:
+            _report(f"{show.hidden} more errors are not shown")
         others = f"; {tried.others} of other types were skipped" if tried.others else ""
         _report(f"{tried.tried} stored events validated, {tried.failed} rejected{others}")
     step = f"; the least version is {least}" if least else f"; the least step is {verdict.bump}"

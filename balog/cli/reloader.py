@@ -21,8 +21,6 @@ from balog.broker.child import is_in_foreground
 from balog.errors import ConfigError
 from balog.signals import StopSignals
 
-__all__ = ["Reloading", "find_mistake", "find_sources", "live_with"]
-
 LOOK_SECONDS = 0.5
 """Seconds between two scans of the files."""
 
@@ -35,7 +33,7 @@ Stamps = Mapping[str, tuple[int, int]]
 """Path of each file -> (time of the last change in nanoseconds, size in bytes)."""
 
 
-class Reloading:
+class Reloader:
     """Run a command, and restart it with each change of its source.
 
     Args:

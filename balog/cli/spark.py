@@ -1,0 +1,101 @@
+"""What the commands that run Spark share: options, packages, and a session that ends with the command."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from click import option
+
+from balog.cli.options import bundle
+from balog.errors import BalogError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+
+class SparkPlace(NamedTuple):
+    """Where Spark runs."""
+
+    master: str | None
+    remote: str | None
+
+    @contextmanager
+    def session(
+        self,
+        application: str,
+        settings: Mapping[str, Any] | None = None,
+        explain: Callable[[PySparkException], str] | None = None,
+    ) -> Iterator[SparkSession]:
+        """Start Spark and stop it at the end.
+
+        Args:
+            explain: returns the line for an error of Spark in the block; None for the usual one.
+            application, settings: see ``balog.analytics.session``.
+
+        Raises:
+            BalogError: Spark failed.
+        """
+        from pyspark.errors import PySparkException
+
+        from balog.analytics import session
+        from balog.analytics.sessions import cause
+
+        with _own_handlers():
+            spark = session(application, master=self.master or "", remote=self.remote or "", **(settings or {}))
+        try:
+            try:
+                yield spark
+            except PySparkException as error:  # explained while Java is there
+                line = explain(error) if explain is not None else f"Spark: {cause(error):.300}; run it again"
+                raise BalogError(line) from None
+        except KeyboardInterrupt:
+            raise  # Java is dead
+        except BaseException:
+            spark.stop()
+            raise
+        else:
+            spark.stop()
+
+
+spark_options = bundle(
+    "spark_place",
+    SparkPlace,
+    option("--master", metavar="URL", help="The cluster to run on; this machine's cores by default."),
+    option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT."),
+)
+
+
+@contextmanager
+def spark_packages(command: str) -> Iterator[None]:
+    """Import Spark's packages in the block.
+
+    Raises:
+        MissingExtraError: they are not installed.
+    """
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(command, "spark") from None
+
+
+@contextmanager
+def _own_handlers() -> Iterator[None]:
+    """Keep Spark from setting a handler of SIGINT, which would ask Java to cancel all jobs, and wait for that."""
+    from pyspark import SparkContext
+
+    module = sys.modules[SparkContext.__module__]
+    before = vars(module).get("signal")
+    if before is None:
+        yield
+        return
+    module.signal = SimpleNamespace(signal=lambda number, handler: None, SIGINT=signal.SIGINT)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        module.signal = before  # type: ignore[attr-defined]
