@@ -65,7 +65,7 @@ IDENTIFIERS = {
     "patience": "timeout",
     "pace": "rate",
 }
-FORMATS = {"junk", "said"}  # a key of a config or of an event, whose names users write
+FORMATS = {"said"}  # a key of a config or of an event, whose names users write
 DEAD = {"letter", "letters"}  # allowed after "dead"
 
 # phrase in docs, docstrings and comments -> what to write instead

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
 
 from balog.duplicate_keys import find_duplicate_keys
-from balog.errors import ConfigError, ConfigProblems, split_refusal
+from balog.errors import ConfigError, ConfigProblems, complain, split_refusal
 
 __all__ = ["load", "load_env", "read", "write_schema"]
 
@@ -28,6 +29,7 @@ def load(path: str | os.PathLike[str], type: type[T], max_bytes: int = MAX_CONFI
         ConfigProblems: it has duplicate keys, or does not match ``type`` (each with its path in the file).
     """
     document, found = read(path, max_bytes)
+    rename_deprecated_keys(document, type, str(path))
     if not found:
         try:
             return msgspec.convert(document, type)
@@ -76,6 +78,23 @@ def read(
     if isinstance(document, dict) and isinstance(document.get("$schema"), str):
         del document["$schema"]
     return document, twice
+
+
+def rename_deprecated_keys(document: Any, type: Any, source: str) -> None:
+    """Rename the old keys of a document to those of its struct, which names them in ``DEPRECATED_KEYS``.
+
+    One line on stderr reports each old key. A document that has both is left as it is: the old key is then unknown.
+    """
+    for old, new in getattr(type, "DEPRECATED_KEYS", {}).items():
+        if isinstance(document, dict) and old in document and new not in document:
+            document[new] = document.pop(old)
+            report_deprecated(source, repr(old), repr(new))
+
+
+@lru_cache
+def report_deprecated(source: str, old: str, new: str) -> None:
+    """Write one line about an old name to stderr, once for each source."""
+    complain(f"{source}: {old} is deprecated and will be removed; write {new}")
 
 
 def load_env(path: str | os.PathLike[str], names: Collection[str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from balog.errors import EventError, split_refusal
 from balog.event import Event
@@ -125,7 +125,7 @@ class RunPayload(Struct, tag_field="cls_type", tag="run", kw_only=True):
     Attributes:
         started: RFC 3339, as is ``ended``.
         bytes: number of bytes that the command wrote to its stdout.
-        junk: number of its lines that are not Singer messages, if they were checked.
+        invalid_lines: ``junk`` in the event: number of its lines that are not Singer messages, if they were checked.
         cpu_user: seconds of the command and of the descendants that it waited for, as is ``cpu_system``.
         peak_memory: the largest resident size of one of these processes, in bytes. On Linux at least the size of
             ``balog run`` at the command's start, about 30 MB.
@@ -144,7 +144,7 @@ class RunPayload(Struct, tag_field="cls_type", tag="run", kw_only=True):
     ended: str | UnsetType = UNSET
     signal: str | UnsetType = UNSET
     bytes: _Count | UnsetType = UNSET
-    junk: _Count | UnsetType = UNSET
+    invalid_lines: _Count | UnsetType = field(default=UNSET, name="junk")
     cpu_user: _Seconds | UnsetType = UNSET
     cpu_system: _Seconds | UnsetType = UNSET
     peak_memory: _Count | UnsetType = UNSET

@@ -59,6 +59,7 @@ def find_in_document(document: Any, type: Any, source: str, root: str = "$") -> 
         source: its file, for the errors.
         root: where the config is in that file.
     """
+    configs.rename_deprecated_keys(document, type, source)
     found = [ConfigError(one.reason, source, root + one.path[1:]) for one in problems(document, type, source)]
     config, left_out, original = intact(document, type)
     if config is None:
@@ -125,7 +126,7 @@ def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]
         for name in ("batch", "state"):
             alone = msgspec.structs.replace(bare, **{name: getattr(config, name)})
             yield from _at("", _build_editors, alone)
-    elif isinstance(config, RunConfig) and not parts & {"junk", "quarantine"}:
+    elif isinstance(config, RunConfig) and not parts & {"invalid_lines", "quarantine"}:
         yield from _at("", config.check)
     if (quarantine := getattr(config, "quarantine", None)) is not None:
         yield from _at("", _open_quarantine, quarantine)

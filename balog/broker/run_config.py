@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
@@ -21,8 +21,10 @@ InvalidLinePolicy = Literal["pass", "quarantine", "fail"]
 class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     """``{"sinks": [{"type": "statsd"}]}`` hands the command its stdout untouched and sends what it logs to sinks.
 
-    With ``in_band``, ``count``, ``state`` or a policy for ``junk``, the stream passes through the sidecar.
+    With ``in_band``, ``count``, ``state`` or a policy for ``invalid_lines``, the stream passes through the sidecar.
     """
+
+    DEPRECATED_KEYS: ClassVar[dict[str, str]] = {"junk": "invalid_lines"}
 
     sinks: Annotated[list[AnySinkConfig], Meta(description="Where the events go.")] = []
     spool: SpoolConfig | None = None
@@ -34,7 +36,7 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         bool,
         Meta(description="Put the last STATE, up to 64 KiB and without secrets, into the run's report."),
     ] = False
-    junk: Annotated[
+    invalid_lines: Annotated[
         InvalidLinePolicy,
         Meta(description="What a line on stdout that is no Singer message does: pass, go to quarantine, end the run."),
     ] = "pass"
@@ -48,19 +50,22 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     @property
     def looks(self) -> bool:
         """Whether the stream passes through the sidecar; else the command writes directly to the target."""
-        return self.in_band or self.count or self.state or self.junk != "pass"
+        return self.in_band or self.count or self.state or self.invalid_lines != "pass"
 
     def check(self) -> None:
         """Check the rules that types can't express.
 
         Raises:
-            ConfigError: ``junk`` and ``quarantine`` do not fit together, or a log pattern is invalid.
+            ConfigError: ``invalid_lines`` and ``quarantine`` do not fit together, or a log pattern is invalid.
         """
-        if self.junk == "quarantine" and self.quarantine is None:
-            where = 'junk is "quarantine"; say where: "quarantine": {"path": "junk.jsonl"}'
+        if self.invalid_lines == "quarantine" and self.quarantine is None:
+            where = 'invalid_lines is "quarantine"; add its file: "quarantine": {"path": "invalid.jsonl"}'
             raise ConfigError(where, path="$.quarantine")
-        if self.junk != "quarantine" and self.quarantine is not None:
-            unused = f'nothing goes there while "junk" is "{self.junk}"; add "junk": "quarantine", or take it out'
+        if self.invalid_lines != "quarantine" and self.quarantine is not None:
+            unused = (
+                f'nothing goes there while "invalid_lines" is "{self.invalid_lines}"; '
+                'add "invalid_lines": "quarantine", or remove it'
+            )
             raise ConfigError(unused, path="$.quarantine")
         self.patterns()
 

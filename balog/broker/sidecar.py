@@ -81,7 +81,7 @@ def run_sidecar(
     config.check()
     with ExitStack() as stack:
         quarantine = None
-        if config.junk == "quarantine" and config.quarantine is not None:
+        if config.invalid_lines == "quarantine" and config.quarantine is not None:
             quarantine = Quarantine(config.quarantine, _say)
         signals = stack.enter_context(ForwardedSignals())
         with signals_for_main_thread():
@@ -152,7 +152,7 @@ class _Run:
         run_id = os.environ.get("BALOG_RUN_ID") or new_id()
         context = {"fqdn": os.uname().nodename, "run_id": _printable(run_id)}
         if self._config.looks:
-            if self._config.junk != "pass":
+            if self._config.invalid_lines != "pass":
                 self._filter = InvalidLineFilter(self._on_invalid_line)
             self._stream = TapStream(target, _say, invalid_lines=self._filter, keeps_state=self._config.state)
         try:
@@ -304,7 +304,7 @@ class _Run:
         number = self._filter.count if self._filter is not None else 1
         if self._quarantine is None:
             shown = self._redactor.redact_text(line[: 4 * _MAX_SHOWN].decode("utf-8", "replace"))[:_MAX_SHOWN]
-            self._problem = f"it printed a line that is not a Singer message ({reason}), and 'junk' is 'fail'"
+            self._problem = f"it printed a line that is not a Singer message ({reason}), and 'invalid_lines' is 'fail'"
             self._excerpt = f": {shown.strip()!r}"
             self._is_spoilt = True
             return False
@@ -358,7 +358,7 @@ class _Run:
         if self._problem is not None:
             report.problem = self._problem
         if self._filter is not None:
-            report.junk = self._filter.count
+            report.invalid_lines = self._filter.count
         stream = self._stream
         if stream is not None:
             counted = stream.records

@@ -25,11 +25,11 @@ from balog.errors import ConfigError
 @click.option("--in-band", is_flag=True, help="Also write the events to the stream when a config names sinks.")
 @click.option("--count", is_flag=True, help="Count records and bytes by stream for the run's report.")
 @click.option(
-    "--junk",
-    "invalid_lines",
+    "--invalid-lines",
     type=click.Choice(["pass", "quarantine", "fail"]),
     help="What to do with invalid lines on stdout (no Singer message): pass them on, quarantine them, or fail.",
 )
+@click.option("--junk", "old_invalid_lines", type=click.Choice(["pass", "quarantine", "fail"]), hidden=True)
 @click.option("--quarantine", metavar="FILE", help="File for invalid lines: JSON lines with time and reason.")
 @click.argument("cmd", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG …]")
 def command(
@@ -38,6 +38,7 @@ def command(
     in_band: bool,
     count: bool,
     invalid_lines: str | None,
+    old_invalid_lines: str | None,
     quarantine: str | None,
     cmd: tuple[str, ...],
 ) -> None:
@@ -56,16 +57,19 @@ def command(
     \b
     run.json:
       {"sinks": [{"type": "store", "path": "archive", "topic": "singer-events"}],
-       "count": true, "junk": "quarantine", "quarantine": {"path": "junk.jsonl"}}
+       "count": true, "invalid_lines": "quarantine", "quarantine": {"path": "invalid.jsonl"}}
     """
     config = RunConfig(in_band=True)
     if path is not None:
         with complete_errors(path, RunConfig):
             config = configs.load(path, RunConfig)
-    given = {"in_band": in_band or None, "count": count or None, "junk": invalid_lines}
+    if old_invalid_lines is not None:
+        configs.report_deprecated("balog run", "--junk", "--invalid-lines")
+    invalid_lines = invalid_lines or old_invalid_lines
+    given = {"in_band": in_band or None, "count": count or None, "invalid_lines": invalid_lines}
     changes: dict[str, object] = {name: value for name, value in given.items() if value is not None}
     if quarantine is not None:
-        changes.setdefault("junk", "quarantine")
+        changes.setdefault("invalid_lines", "quarantine")
         known = config.quarantine
         changes["quarantine"] = (
             QuarantineConfig(path=quarantine) if known is None else msgspec.structs.replace(known, path=quarantine)

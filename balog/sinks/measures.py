@@ -90,7 +90,7 @@ def _of_run(run: RunPayload, when: datetime) -> list[Measure]:
     if run.records and not run.streams:
         add("counter", "run_records", run.records, {})
     add("counter", "run_output_bytes", run.bytes, {})
-    add("counter", "run_junk_lines", run.junk, {})
+    add("counter", "run_junk_lines", run.invalid_lines, {})
     add("timer", "run_cpu", run.cpu_user, {"mode": "user"})
     add("timer", "run_cpu", run.cpu_system, {"mode": "system"})
     add("gauge", "run_peak_memory_bytes", run.peak_memory, {})

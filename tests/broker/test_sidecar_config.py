@@ -261,7 +261,7 @@ JUNK = [
 
 
 class TestJunk:
-    @pytest.mark.parametrize("options", [[], ["--junk", "pass"]])
+    @pytest.mark.parametrize("options", [[], ["--invalid-lines", "pass"]])
     def test_it_passes_by_default(self, options):
         data = b"".join(JUNK) + RECORD
         done = sidecar("cat", options=options, input=data)
@@ -270,7 +270,7 @@ class TestJunk:
 
     def test_it_goes_to_quarantine_and_the_messages_go_on(self, folder):
         data = b"".join(RECORD + line for line in JUNK) + STATE
-        config = write_config(folder, junk="quarantine", quarantine={"path": str(folder / "junk.jsonl")})
+        config = write_config(folder, invalid_lines="quarantine", quarantine={"path": str(folder / "junk.jsonl")})
         done = sidecar("cat", options=config, input=data)
         assert (done.returncode, done.stdout) == (0, RECORD * len(JUNK) + STATE)
         kept = [json.loads(line) for line in (folder / "junk.jsonl").read_bytes().splitlines()]
@@ -281,7 +281,7 @@ class TestJunk:
         assert (warning.level, warning.header.channel) == ("WARNING", "cat.junk")
         assert (report.payload["junk"], report.payload["outcome"]) == (len(JUNK), "succeeded")
 
-    @pytest.mark.parametrize("options", [["--junk", "quarantine"], []])
+    @pytest.mark.parametrize("options", [["--invalid-lines", "quarantine"], []])
     def test_it_goes_to_quarantine_by_options_alone(self, folder, options):
         done = sidecar("cat", options=[*options, "--quarantine", "junk.jsonl"], input=b"x\n" + RECORD)
         assert RECORD in done.stdout
@@ -290,14 +290,14 @@ class TestJunk:
         assert json.loads((folder / "junk.jsonl").read_bytes())["raw"] == "x"
 
     def test_a_truncated_last_line_is_junk(self, folder):
-        config = write_config(folder, junk="quarantine", quarantine={"path": str(folder / "junk.jsonl")})
+        config = write_config(folder, invalid_lines="quarantine", quarantine={"path": str(folder / "junk.jsonl")})
         done = sidecar("cat", options=config, input=RECORD + RECORD[:20])
         assert done.stdout == RECORD
         assert json.loads((folder / "junk.jsonl").read_bytes())["raw"] == RECORD[:20].decode()
 
     def test_a_quarantine_that_is_full_ends_the_run(self, folder):
         config = write_config(
-            folder, junk="quarantine", quarantine={"path": str(folder / "junk.jsonl"), "max_bytes": 4096}
+            folder, invalid_lines="quarantine", quarantine={"path": str(folder / "junk.jsonl"), "max_bytes": 4096}
         )
         done = sidecar("cat", options=config, input=RECORD + b"x" * 5000 + b"\n" + RECORD)
         assert (done.returncode, done.stdout) == (1, RECORD)
@@ -317,9 +317,9 @@ print('{"type": "RECORD", "stream": "a", "record": 1}')
 print('password=hunter2', flush=True)
 while True: time.sleep(1)
 """
-        done = sidecar(*python(code), options=write_config(folder, junk="fail"))
+        done = sidecar(*python(code), options=write_config(folder, invalid_lines="fail"))
         assert (done.returncode, done.stdout) == (1, RECORD)
-        assert b"(no JSON object), and 'junk' is 'fail'" in done.stderr
+        assert b"(no JSON object), and 'invalid_lines' is 'fail'" in done.stderr
         assert b"hunter2" not in done.stderr
         log, report = archived(folder)
         assert log.payload["message"] == "stopping"
@@ -330,7 +330,7 @@ while True: time.sleep(1)
         code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('x', flush=True); time.sleep(600)"
         wrapped = f"from balog.broker import sidecar; sidecar._GRACE_SECONDS = 0.3; {MAIN}"
         done = subprocess.run(
-            [sys.executable, "-c", wrapped, "run", *write_config(folder, junk="fail"), "--", *python(code)],
+            [sys.executable, "-c", wrapped, "run", *write_config(folder, invalid_lines="fail"), "--", *python(code)],
             capture_output=True,
             timeout=120,
         )
@@ -338,7 +338,7 @@ while True: time.sleep(1)
         assert report_of(folder).payload["signal"] == "SIGKILL"
 
     def test_junk_at_the_very_end_fails_too(self, folder):
-        done = sidecar("cat", options=["--junk", "fail"], input=RECORD + b"oh")
+        done = sidecar("cat", options=["--invalid-lines", "fail"], input=RECORD + b"oh")
         assert done.returncode == 1
         assert done.stdout.startswith(RECORD)
         assert logs_in(done.stdout)[-1].payload["exit_code"] == 1
@@ -513,10 +513,10 @@ class TestConfig:
         ("config", "said"),
         [
             ({"sinks": [{"type": "nowhere"}]}, "$.sinks[0]: type 'nowhere' "),
-            ({"junk": "drop"}, "$.junk"),
-            ({"junk": "quarantine"}, '$.quarantine: junk is "quarantine"; say where'),
-            ({"junk": "quarantine", "quarantine": {"path": "/proc/nowhere/x"}}, "$.quarantine.path"),
-            ({"quarantine": {"path": "x"}}, '$.quarantine: nothing goes there while "junk" is "pass"'),
+            ({"invalid_lines": "drop"}, "$.invalid_lines"),
+            ({"invalid_lines": "quarantine"}, '$.quarantine: invalid_lines is "quarantine"; add its file'),
+            ({"invalid_lines": "quarantine", "quarantine": {"path": "/proc/nowhere/x"}}, "$.quarantine.path"),
+            ({"quarantine": {"path": "x"}}, '$.quarantine: nothing goes there while "invalid_lines" is "pass"'),
             ({"strip": True}, "strip"),
             ({"sinks": [{"type": "store", "path": "x", "topic": "a/b"}]}, "$.sinks[0].topic"),
         ],
@@ -535,7 +535,7 @@ class TestConfig:
             (RunConfig(in_band=True), True),
             (RunConfig(count=True), True),
             (RunConfig(state=True), True),
-            (RunConfig(junk="fail"), True),
+            (RunConfig(invalid_lines="fail"), True),
         ],
     )
     def test_the_stream_is_looked_at_only_when_something_asks_for_it(self, config, looks):
@@ -550,3 +550,24 @@ def test_metrics_are_the_counters_of_the_run_and_of_its_sinks(folder):
     assert (values["run_records"], values["run_bytes"], values["run_logs"]) == (3, 3 * len(RECORD), 1)
     assert {event.header.channel for event in found} == {"tap-x.metric"}
     assert {event.payload["tags"].get("sink") for event in found if event.payload["metric"] == "sink_put"} != {None}
+
+
+class TestDeprecatedNames:
+    """``junk`` was the name of ``invalid_lines``."""
+
+    def test_the_old_key_works_with_one_line(self, folder):
+        done = sidecar("cat", options=write_config(folder, junk="fail"), input=RECORD + b"oh")
+        note = f"balog: {folder / 'run.json'}: 'junk' is deprecated and will be removed; write 'invalid_lines'"
+        assert done.stderr.decode().splitlines()[0] == note
+        assert (done.returncode, done.stdout) == (1, RECORD)
+
+    def test_the_old_option_works_with_one_line(self, folder):
+        done = sidecar("cat", options=["--junk", "fail"], input=RECORD + b"oh")
+        assert b"--junk is deprecated and will be removed; write --invalid-lines" in done.stderr.splitlines()[0]
+        assert done.returncode == 1
+
+    def test_a_config_with_both_is_refused(self, folder):
+        done = sidecar("touch", "touched", options=write_config(folder, junk="fail", invalid_lines="fail"))
+        assert done.returncode == 2
+        assert b"'junk'" in done.stderr
+        assert not (folder / "touched").exists()

@@ -106,9 +106,9 @@ def test_other_configs_are_checked_by_their_own_form(write):
     done = check(write({"hots": "localhost"}), "--for", "broker-statsd")
     assert done.returncode == 2
     assert "did you mean 'host'?" in done.stderr
-    done = check(write({"junk": "burn"}), "--for", "run")
+    done = check(write({"invalid_lines": "burn"}), "--for", "run")
     assert done.returncode == 2
-    assert "$.junk: " in done.stderr
+    assert "$.invalid_lines: " in done.stderr
 
 
 def test_what_is_wrong_with_one_part_hides_nothing_of_another(write, tmp_path):
@@ -128,7 +128,7 @@ def test_what_is_wrong_with_one_part_hides_nothing_of_another(write, tmp_path):
     assert places == ["$.records[0].filter", "$.batch.allowed", "$.state.store", "$.quarantine.path", "4 problems"]
 
 
-@pytest.mark.parametrize("config", [{"junk": "quarantine"}, {"quarantine": {"path": "junk.jsonl"}}])
+@pytest.mark.parametrize("config", [{"invalid_lines": "quarantine"}, {"quarantine": {"path": "junk.jsonl"}}])
 def test_a_sidecars_config_that_would_be_refused_is_not_ok(write, tmp_path, config):
     done = check(write(config), "--for", "run")
     assert done.returncode == 2
