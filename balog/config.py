@@ -12,6 +12,7 @@ import msgspec
 
 from balog.duplicate_keys import find_duplicate_keys
 from balog.errors import ConfigError, ConfigProblems, complain, split_refusal
+from balog.tagged_config import convert, union_of
 
 __all__ = ["load", "load_env", "read", "write_schema"]
 
@@ -32,7 +33,8 @@ def load(path: str | os.PathLike[str], type: type[T], max_bytes: int = MAX_CONFI
     rename_deprecated_keys(document, type, str(path))
     if not found:
         try:
-            return msgspec.convert(document, type)
+            config: T = convert(document, type)
+            return config
         except msgspec.ValidationError as error:
             refusal = error
     from balog.problems import problems
@@ -151,7 +153,7 @@ def _place(before: bytes) -> str:
 
 def write_schema(type: type[msgspec.Struct], id: str, title: str) -> bytes:
     """Return the JSON Schema of a config struct, as stored in ``schemas/config``."""
-    schema = msgspec.json.schema(type)
+    schema = _schema(type)
     tag = type.__struct_config__.tag_field
     top = schema["$defs"][type.__name__]
     if type.__struct_config__.forbid_unknown_fields:
@@ -161,3 +163,21 @@ def write_schema(type: type[msgspec.Struct], id: str, title: str) -> bytes:
         required.remove(tag)  # the file need not declare its own type
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": id, "title": title}
     return msgspec.json.format(msgspec.json.encode(head | schema), indent=2) + b"\n"
+
+
+def _schema(type: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the schema of a struct; a field of a tagged config takes every struct of its registry."""
+    kinds: list[Any] = []
+
+    def note(kind: Any) -> dict[str, Any]:
+        kinds.append(kind)
+        return {"type": "object"}
+
+    plain = msgspec.json.schema(type, schema_hook=note)
+    if not kinds:
+        return plain
+    unions = [union_of(kind) for kind in kinds]
+    chosen = dict(zip(kinds, msgspec.json.schema_components(unions)[0]))
+    found, definitions = msgspec.json.schema_components([*unions, type], schema_hook=chosen.__getitem__)
+    own = {type.__name__: definitions.pop(type.__name__)}
+    return {**found[-1], "$defs": own | definitions}

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
 
-from balog.errors import ConfigError, split_refusal
+from balog.errors import BalogError, ConfigError, split_refusal
 from balog.suggestions import suggest
+from balog.tagged_config import TaggedConfig, convert
 
 __all__ = ["intact", "problems"]
 
@@ -51,7 +52,7 @@ def intact(document: Any, kind: Any) -> tuple[Any, list[str], Callable[[str], st
     """
     paths = [error.path for error in problems(document, kind)]
     if not paths:
-        return msgspec.convert(document, kind), [], str
+        return convert(document, kind), [], str
     if not isinstance(document, Mapping):
         return None, paths, str
     kept, left_out, numbers = dict(document), list[str](), dict[str, list[int]]()
@@ -79,7 +80,7 @@ def intact(document: Any, kind: Any) -> tuple[Any, list[str], Callable[[str], st
         return f"{found[1]}[{numbers[found[1]][int(found[2])]}]{path[found.end() :]}"
 
     try:
-        return msgspec.convert(kept, kind), left_out, original
+        return convert(kept, kind), left_out, original
     except msgspec.ValidationError:
         return None, left_out, original
 
@@ -93,8 +94,9 @@ _ITEM = re.compile(r"(\$\.\w+)\[(\d+)\]")
 
 def _walk(value: Any, kind: Any, path: str) -> Iterator[tuple[str, str]]:
     shape = _shape(kind)
-    if get_origin(shape) in (Union, types.UnionType):
-        chosen = _choose(value, get_args(shape))
+    is_tagged = isinstance(shape, type) and issubclass(shape, TaggedConfig) and not issubclass(shape, Struct)
+    if is_tagged or get_origin(shape) in (Union, types.UnionType):
+        chosen = _choose_tagged(value, shape) if is_tagged else _choose(value, get_args(shape))
         if isinstance(chosen, str):
             yield chosen, path
             return
@@ -133,7 +135,7 @@ def _walk_struct(value: Mapping[str, Any], kind: type[Struct], path: str) -> Ite
 
 def _refusal(value: Any, kind: Any, path: str) -> Iterator[tuple[str, str]]:
     try:
-        msgspec.convert(value, kind)
+        convert(value, kind)
     except msgspec.ValidationError as error:
         reason, place = split_refusal(error)
         yield reason, path + place.removeprefix("$")
@@ -147,21 +149,41 @@ def _choose(value: Any, kinds: Sequence[Any]) -> Any:
         if field is None:
             return structs[0]
         tagged = {str(kind.__struct_config__.tag): kind for kind in structs}
-        if field not in value:
-            return f"the field {field!r} is missing; there are {', '.join(sorted(tagged))}"
-        tag = value[field]
-        if isinstance(tag, str) and tag in tagged:
-            return tagged[tag]
-        return f"{field} {str(tag)[:40]!r} is none that there is{suggest(str(tag), sorted(tagged))}"
+        tag = _tag(value, field, tagged)
+        return tagged.get(tag, tag)
     container = list if isinstance(value, list) else dict if isinstance(value, Mapping) else None
     for kind in kinds:
         if container is not None and get_origin(_shape(kind)) is container:
             return kind
     try:
-        msgspec.convert(value, Union[tuple(kinds)])  # noqa: UP007
+        convert(value, Union[tuple(kinds)])  # noqa: UP007
     except msgspec.ValidationError as error:
         return _words(value, kinds, structs) or split_refusal(error)[0]
     return Any
+
+
+def _choose_tagged(value: Any, kind: type[TaggedConfig]) -> Any:
+    """Return the struct that a tagged config means, or a text that says why there is none."""
+    if not isinstance(value, Mapping):
+        return kind
+    tags = kind.known_tags()
+    tag = _tag(value, "type", tags)
+    if tag not in tags:
+        return tag
+    try:
+        return kind.struct_of(tag)
+    except BalogError as error:
+        return str(error)
+
+
+def _tag(value: Mapping[str, Any], field: str, known: Collection[str]) -> str:
+    """Return the tag of a union's member, or a text that says why it is none."""
+    if field not in value:
+        return f"the field {field!r} is missing; there are {', '.join(sorted(known))}"
+    tag = value[field]
+    if isinstance(tag, str) and tag in known:
+        return tag
+    return f"{field} {str(tag)[:40]!r} is none that there is{suggest(str(tag), sorted(known))}"
 
 
 def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) -> str:

@@ -12,7 +12,7 @@ from balog.config import MAX_CONFIG_BYTES, load, write_schema
 from balog.errors import ConfigError
 from balog.sinks import AnySinkConfig
 
-TYPES = ", ".join(sorted(str(kind.__struct_config__.tag) for kind in AnySinkConfig.__args__))
+TYPES = ", ".join(AnySinkConfig.known_tags())
 
 
 class Inner(Struct, forbid_unknown_fields=True):

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +23,7 @@ from balog.outputs.queued import QueuedOutput
 from balog.singer.quarantine import QuarantineFile
 from balog.sinks import AnySinkConfig
 from balog.storage import open_storage
+from balog.tagged_config import convert
 from balog.topics import open_topics
 
 URLS = ["s3://bucket/a", "gs://bucket/a", "S3://bucket/a", "s3:/bucket/a", "sftp://u@h/a", "custom+x://a"]
@@ -40,7 +40,7 @@ def empty_folder(tmp_path, monkeypatch):
 
 
 def sink(**fields):
-    return msgspec.convert(fields, AnySinkConfig).build()
+    return convert(fields, AnySinkConfig).build()
 
 
 PATHS_ONLY = {

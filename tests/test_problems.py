@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from balog.broker.config import BrokerConfig
 from balog.problems import problems
+from balog.tagged_config import decode_tagged
 
 STORE = {"type": "store", "path": "archive", "topic": "events"}
 
@@ -82,7 +83,7 @@ values = st.recursive(
 @given(values)
 def test_it_finds_a_problem_exactly_where_msgspec_does(document):
     try:
-        msgspec.json.decode(json.dumps(document), type=BrokerConfig)
+        msgspec.json.decode(json.dumps(document), type=BrokerConfig, dec_hook=decode_tagged)
     except msgspec.ValidationError:
         assert found(document)
     else:

@@ -19,6 +19,7 @@ from balog.broker.dry_run import Diverted, offline
 from balog.errors import ConfigError, split_refusal
 from balog.problems import problems
 from balog.sinks import Delivery
+from balog.tagged_config import convert
 
 __all__ = ["Case", "CaseFile", "failures", "find_case_problems", "load_cases"]
 
@@ -105,7 +106,7 @@ def load_cases(path: str | os.PathLike[str]) -> tuple[BrokerConfig, list[Case]]:
     if isinstance(file.config, str):
         return configs.load(folder / file.config, BrokerConfig), file.cases
     try:
-        return msgspec.convert(file.config, BrokerConfig), file.cases
+        return convert(file.config, BrokerConfig), file.cases
     except msgspec.ValidationError as error:
         reason, place = split_refusal(error)
         raise ConfigError(reason, str(path), "$.config" + place.removeprefix("$")) from None

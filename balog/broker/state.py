@@ -18,9 +18,9 @@ from balog.broker.outbox import Outbox
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode
 from balog.outbound.attempt import attempt
-from balog.sinks import Delivery, TopicSinkConfig
-from balog.sinks.topic import TopicsUrl
+from balog.sinks import Delivery
 from balog.storage import Options, open_storage
+from balog.topics.url import TopicsUrl
 
 __all__ = ["StateConfig", "StateKeeper", "StateTopic", "read_value"]
 
@@ -237,6 +237,8 @@ def _event(value: bytes) -> bytes:
 
 def _topic_outbox(config: StateTopic, say: Callable[[str], None]) -> Outbox:
     try:
+        from balog.sinks import TopicSinkConfig
+
         sink = TopicSinkConfig(url=config.url, topic=config.topic).build()
     except ConfigError as error:
         raise ConfigError(error.reason, error.source, "$.state.topic") from None

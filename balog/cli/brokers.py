@@ -21,21 +21,9 @@ from balog.cli.output import print_errors
 from balog.distribution import DISTRIBUTION
 from balog.errors import BalogError, ConfigError
 from balog.outbound.spool import SpoolConfig
-from balog.sinks import (
-    DatadogSinkConfig,
-    ElasticSinkConfig,
-    PagerDutySinkConfig,
-    PrometheusSinkConfig,
-    StatsdSinkConfig,
-)
+from balog.sinks.base import AnySinkConfig
 
-SINGLE_SINKS: dict[str, type[Struct]] = {
-    "datadog": DatadogSinkConfig,
-    "elastic": ElasticSinkConfig,
-    "pagerduty": PagerDutySinkConfig,
-    "prometheus": PrometheusSinkConfig,
-    "statsd": StatsdSinkConfig,
-}
+SINGLE_SINKS = ("datadog", "elastic", "pagerduty", "prometheus", "statsd")
 
 _OWN: list[tuple[str, Any, Any]] = [
     ("strip", Annotated[bool, Meta(description="Remove LOG messages from the stream.")], False),
@@ -51,7 +39,7 @@ _OWN: list[tuple[str, Any, Any]] = [
 @cache
 def config_of(name: str) -> type[Struct]:
     """Return the struct of the config of ``broker-NAME``: the sink's fields, ``strip``, ``spool`` and ``drain``."""
-    sink = SINGLE_SINKS[name]
+    sink = AnySinkConfig.struct_of(name)
     settings = sink.__struct_config__
     return msgspec.defstruct(
         f"{name.capitalize()}BrokerConfig",
@@ -68,7 +56,7 @@ def broker_config(name: str, config: Struct) -> BrokerConfig:
     """Return the ``balog broker`` config for a config of ``broker-NAME``."""
     fields = msgspec.structs.asdict(config)
     own = {key: fields.pop(key) for key, _, _ in _OWN}
-    return BrokerConfig(sinks=[SINGLE_SINKS[name](**fields)], **own)  # type: ignore[list-item]
+    return BrokerConfig(sinks=[AnySinkConfig.struct_of(name)(**fields)], **own)  # type: ignore[list-item]
 
 
 def _make(name: str) -> Callable[[], None]:

@@ -24,7 +24,7 @@ from balog.outbound.replay import Backlog, Plan, SpoolReplay, enter_folder, find
 from balog.outbound.stats import SinkStats
 from balog.secrets import Secret
 from balog.signals import StopSignals
-from balog.sinks import AnySinkConfig, SinkConfig
+from balog.sinks import SinkConfig
 from balog.topics import open_topics
 from balog.topics.redrive import Patch
 
@@ -93,11 +93,7 @@ def command(
             click.echo(_line(backlog))
         return
     newer = _sinks(path)
-    plans = [
-        plan(backlog, AnySinkConfig, newer)  # type: ignore[arg-type]
-        for backlog in backlogs
-        if backlog.events or (with_dead and backlog.dead_letters)
-    ]
+    plans = [plan(backlog, newer) for backlog in backlogs if backlog.events or (with_dead and backlog.dead_letters)]
     if with_dead:
         for chosen in plans:
             chosen.backlog.events += _redrive(chosen.backlog)

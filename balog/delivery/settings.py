@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from balog.sinks.topic import TopicsUrl
 from balog.storage import Options
+from balog.topics.url import TopicsUrl
 
 __all__ = ["DocumentAccess", "RequestLimits", "ServiceConfig"]
 

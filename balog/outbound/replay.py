@@ -20,7 +20,8 @@ from balog.outbound.segment import LinesFile, Segment
 from balog.outbound.spool import SinkSpool, Spool, SpoolConfig, SpooledSink, sink_folder
 from balog.outbound.stats import SinkStats
 from balog.outbound.worker import SinkWorker
-from balog.sinks.base import SinkConfig
+from balog.sinks import AnySinkConfig, SinkConfig
+from balog.tagged_config import decode_tagged
 
 __all__ = ["Backlog", "Plan", "SpoolReplay", "enter_folder", "find_backlogs", "plan", "read_backlog", "redrive"]
 
@@ -181,11 +182,10 @@ def _body_of(line: bytes) -> bytes:
     return b"" if dead_letter.event is msgspec.UNSET else bytes(dead_letter.event)
 
 
-def plan(backlog: Backlog, type: type, configs: Sequence[SinkConfig] | None) -> Plan:
+def plan(backlog: Backlog, configs: Sequence[SinkConfig] | None) -> Plan:
     """Choose the config for the sink of a backlog: the one in the spool, or one of ``configs``.
 
     Args:
-        type: the union of all sink configs.
         configs: the sinks of a newer config. The same sink is chosen, or else the one of the same name, or else the
             only one of the same type.
 
@@ -196,7 +196,11 @@ def plan(backlog: Backlog, type: type, configs: Sequence[SinkConfig] | None) -> 
         if backlog.sink is None:
             raise ConfigError(f"{backlog.problem}; give the sink's config with --config")
         try:
-            return Plan(backlog, msgspec.json.decode(backlog.sink.sink, type=type), backlog.sink.folder)
+            return Plan(
+                backlog,
+                msgspec.json.decode(backlog.sink.sink, type=AnySinkConfig, dec_hook=decode_tagged),
+                backlog.sink.folder,
+            )
         except msgspec.ValidationError as error:
             raise ConfigError(
                 f"{error}; another version of balog wrote it; give the sink's config with --config",

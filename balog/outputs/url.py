@@ -107,10 +107,11 @@ def _open_sink(config: Mapping[str, Any], spool: Mapping[str, Any] | None = None
     from balog.outbound.spool import SpoolConfig
     from balog.outputs.queued import QueuedOutput
     from balog.sinks import AnySinkConfig
+    from balog.tagged_config import convert
 
     try:
         waiting = None if spool is None else msgspec.convert(_anchored(spool), SpoolConfig)
-        return QueuedOutput(msgspec.convert(_anchored(config), AnySinkConfig), waiting)
+        return QueuedOutput(convert(_anchored(config), AnySinkConfig), waiting)
     except msgspec.ValidationError as error:
         reason, path = split_refusal(error)
         raise ConfigError(reason, path=path) from None

@@ -1,41 +1,28 @@
 """Sinks: the destinations of events. One file per sink, each with a config struct, ``open``, ``write`` and ``close``.
 
-``balog.outbound`` delivers events to them, with one thread per sink.
+``balog.outbound`` delivers events to them, with one thread per sink. A sink's module is imported on demand.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from balog.sinks.base import Batching, Delivery, Retrying, Sink, SinkConfig, SinkError, SinkOptions
-from balog.sinks.clickhouse import ClickHouseSinkConfig
-from balog.sinks.datadog import DatadogSinkConfig
-from balog.sinks.elastic import ElasticSinkConfig
-from balog.sinks.otlp import OtlpSinkConfig
-from balog.sinks.pagerduty import PagerDutySinkConfig
-from balog.sinks.plugin_configs import with_plugins
-from balog.sinks.prometheus import PrometheusSinkConfig
-from balog.sinks.service import ServiceSinkConfig
-from balog.sinks.statsd import StatsdSinkConfig
-from balog.sinks.store import StoreSinkConfig
-from balog.sinks.topic import TopicSinkConfig
-from balog.sinks.webhook import WebhookSinkConfig
-from balog.sinks.ytsaurus import YTsaurusSinkConfig
+from balog.sinks.base import SINKS, Batching, Delivery, Retrying, Sink, SinkConfig, SinkError, SinkOptions
 
-AnySinkConfig = (
-    ClickHouseSinkConfig
-    | DatadogSinkConfig
-    | ElasticSinkConfig
-    | OtlpSinkConfig
-    | PagerDutySinkConfig
-    | PrometheusSinkConfig
-    | ServiceSinkConfig
-    | StatsdSinkConfig
-    | StoreSinkConfig
-    | TopicSinkConfig
-    | WebhookSinkConfig
-    | YTsaurusSinkConfig
-)
-if not TYPE_CHECKING:
-    AnySinkConfig = with_plugins(AnySinkConfig)
+if TYPE_CHECKING:
+    from balog.sinks.base import SinkConfig as AnySinkConfig
+    from balog.sinks.clickhouse import ClickHouseSinkConfig
+    from balog.sinks.datadog import DatadogSinkConfig
+    from balog.sinks.elastic import ElasticSinkConfig
+    from balog.sinks.otlp import OtlpSinkConfig
+    from balog.sinks.pagerduty import PagerDutySinkConfig
+    from balog.sinks.prometheus import PrometheusSinkConfig
+    from balog.sinks.service import ServiceSinkConfig
+    from balog.sinks.statsd import StatsdSinkConfig
+    from balog.sinks.store import StoreSinkConfig
+    from balog.sinks.topic import TopicSinkConfig
+    from balog.sinks.webhook import WebhookSinkConfig
+    from balog.sinks.ytsaurus import YTsaurusSinkConfig
+else:
+    from balog.sinks.base import AnySinkConfig
 
 __all__ = [
     "AnySinkConfig",
@@ -59,3 +46,11 @@ __all__ = [
     "WebhookSinkConfig",
     "YTsaurusSinkConfig",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return the config of a sink, imported on demand."""
+    for tag, place in SINKS.builtin.items():
+        if place.endswith(f":{name}"):
+            return SINKS.load(tag)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

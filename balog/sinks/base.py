@@ -8,10 +8,22 @@ from typing import Annotated, NamedTuple, Protocol
 from msgspec import Meta, Struct
 
 from balog.backoff import Backoff
-from balog.errors import SinkError
+from balog.errors import BalogError, SinkError
 from balog.event import Event
+from balog.plugins import PluginRegistry, load, package_of
+from balog.tagged_config import TaggedConfig
 
-__all__ = ["Batching", "Delivery", "Retrying", "Sink", "SinkConfig", "SinkError", "SinkOptions"]
+__all__ = [
+    "SINKS",
+    "AnySinkConfig",
+    "Batching",
+    "Delivery",
+    "Retrying",
+    "Sink",
+    "SinkConfig",
+    "SinkError",
+    "SinkOptions",
+]
 
 
 class Delivery(NamedTuple):
@@ -40,7 +52,58 @@ class Retrying(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         return Backoff(self.first, max(self.first, self.longest))
 
 
-class SinkOptions(Struct, kw_only=True):
+SINKS = PluginRegistry(
+    "balog.sinks",
+    {
+        "clickhouse": "balog.sinks.clickhouse:ClickHouseSinkConfig",
+        "datadog": "balog.sinks.datadog:DatadogSinkConfig",
+        "elastic": "balog.sinks.elastic:ElasticSinkConfig",
+        "otlp": "balog.sinks.otlp:OtlpSinkConfig",
+        "pagerduty": "balog.sinks.pagerduty:PagerDutySinkConfig",
+        "prometheus": "balog.sinks.prometheus:PrometheusSinkConfig",
+        "service": "balog.sinks.service:ServiceSinkConfig",
+        "statsd": "balog.sinks.statsd:StatsdSinkConfig",
+        "store": "balog.sinks.store:StoreSinkConfig",
+        "topic": "balog.sinks.topic:TopicSinkConfig",
+        "webhook": "balog.sinks.webhook:WebhookSinkConfig",
+        "ytsaurus": "balog.sinks.ytsaurus:YTsaurusSinkConfig",
+    },
+)
+"""``type`` of a sink's config -> its struct."""
+
+
+class AnySinkConfig(TaggedConfig):
+    """The config of any sink, built-in or of an installed package. ``balog.tagged_config.convert`` decodes it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def known_tags(cls) -> list[str]:
+        """Return the types of sinks, sorted."""
+        return sorted([*SINKS.builtin, *SINKS.added()])
+
+    @classmethod
+    def struct_of(cls, tag: str) -> type[Struct]:
+        """Import the config of a type of sinks.
+
+        Raises:
+            KeyError: there is no such type.
+            BalogError: the plug-in cannot be imported or is not the config of a sink.
+        """
+        if tag in SINKS.builtin:
+            builtin: type[Struct] = SINKS.load(tag)
+            return builtin
+        config = load("balog.sinks", tag)
+        plugin = f"plug-in {tag!r} of balog.sinks, package {package_of('balog.sinks', tag)},"
+        if not (isinstance(config, type) and issubclass(config, SinkOptions) and hasattr(config, "build")):
+            raise BalogError(f"{plugin} is not a SinkOptions with build()")
+        options = config.__struct_config__
+        if (options.tag_field, options.tag) != ("type", tag):
+            raise BalogError(f'{plugin} must have tag_field="type" and tag="{tag}"')
+        return config
+
+
+class SinkOptions(AnySinkConfig, Struct, kw_only=True):
     """The options of all sinks; each sink's config inherits from this struct."""
 
     where: Annotated[str, Meta(description="Takes only events for which this expression is true.")] | None = None

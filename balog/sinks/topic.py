@@ -11,16 +11,13 @@ from msgspec import Meta
 from balog.errors import MessageError, TopicError
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 from balog.topics.keys import RUN, key_reader
+from balog.topics.url import TopicsUrl
 
 if TYPE_CHECKING:
     from balog.event import Event
     from balog.topics import Topic, Topics
 
-__all__ = ["TopicSink", "TopicSinkConfig", "TopicsUrl"]
-
-TopicsUrl = Annotated[
-    str, Meta(min_length=1, description="The home of the topics: local:PATH, sqs:REGION or kafka:HOST:PORT.")
-]
+__all__ = ["TopicSink", "TopicSinkConfig"]
 
 
 class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown_fields=True, kw_only=True):

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import unquote
+
+from msgspec import Meta
 
 from balog.errors import ConfigError
 from balog.local_path import local_path
 from balog.plugins import PluginRegistry
 from balog.topics.base import Topics
 
-__all__ = ["BACKENDS", "local_folder", "open_topics", "split_local_url", "split_url", "url_forms"]
+__all__ = ["BACKENDS", "TopicsUrl", "local_folder", "open_topics", "split_local_url", "split_url", "url_forms"]
 
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _FORMS = "local:PATH, sqs:REGION, kafka:HOST:PORT"
+
+TopicsUrl = Annotated[
+    str, Meta(min_length=1, description="The home of the topics: local:PATH, sqs:REGION or kafka:HOST:PORT.")
+]
 
 BACKENDS = PluginRegistry(
     "balog.topics",

@@ -12,6 +12,7 @@ import pytest
 
 from balog.broker.batches.config import BatchConfig
 from balog.broker.config import BrokerConfig
+from balog.tagged_config import decode_tagged
 
 PAGE = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
@@ -45,7 +46,7 @@ RECORDS = [{"type": "RECORD", "stream": "orders", "record": row} for row in ROWS
 
 
 def test_there_are_four_configs_and_all_are_taken():
-    assert len([msgspec.json.decode(block, type=BrokerConfig) for block in BLOCKS]) == 4
+    assert len([msgspec.json.decode(block, type=BrokerConfig, dec_hook=decode_tagged) for block in BLOCKS]) == 4
 
 
 def test_to_records(batch, tmp_path):

@@ -13,18 +13,19 @@ from balog.broker.config import BrokerConfig
 from balog.broker.run_config import RunConfig
 from balog.cli import COMMANDS
 from balog.sinks import AnySinkConfig
+from balog.tagged_config import decode_tagged
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```json *(\S*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SINKS = [text for _, text in BLOCK.findall((DOCS / "sinks.md").read_text(encoding="utf-8"))]
 BROKER = dict(BLOCK.findall((DOCS / "broker.md").read_text(encoding="utf-8")))
 BROKERS = [text for name, text in BLOCK.findall((DOCS / "broker.md").read_text(encoding="utf-8")) if not name]
-TYPES = {kind.__struct_config__.tag for kind in AnySinkConfig.__args__}
+TYPES = set(AnySinkConfig.known_tags())
 
 
 @pytest.mark.parametrize("text", SINKS)
 def test_a_sink_on_the_page_is_taken(text):
-    msgspec.json.decode(text, type=AnySinkConfig)
+    msgspec.json.decode(text, type=AnySinkConfig, dec_hook=decode_tagged)
 
 
 def test_every_sink_is_on_the_page_with_a_config_and_a_row():
@@ -35,7 +36,7 @@ def test_every_sink_is_on_the_page_with_a_config_and_a_row():
 
 @pytest.mark.parametrize("text", BROKERS)
 def test_a_broker_on_the_page_is_taken(text):
-    msgspec.json.decode(text, type=BrokerConfig)
+    msgspec.json.decode(text, type=BrokerConfig, dec_hook=decode_tagged)
 
 
 def test_every_part_of_a_broker_s_config_is_on_the_page():
@@ -46,8 +47,8 @@ def test_every_part_of_a_broker_s_config_is_on_the_page():
 
 
 def test_the_sidecar_s_config_is_taken():
-    msgspec.json.decode(BROKER["run.json"], type=RunConfig)
-    msgspec.json.decode(BROKER["patterns.json"], type=RunConfig).check()
+    msgspec.json.decode(BROKER["run.json"], type=RunConfig, dec_hook=decode_tagged)
+    msgspec.json.decode(BROKER["patterns.json"], type=RunConfig, dec_hook=decode_tagged).check()
 
 
 def test_the_cases_hold(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from balog.broker.config import BrokerConfig
 from balog.broker.state import StateConfig
 from balog.sinks import StoreSinkConfig
+from balog.tagged_config import decode_tagged
 
 PAGE = (Path(__file__).parents[2] / "docs" / "store.md").read_text()
 BLOCKS = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
@@ -23,7 +24,9 @@ def test_a_config_is_taken(block, monkeypatch, tmp_path):
     monkeypatch.setenv("S3_KEY", "x")
     secret = tmp_path / "s3"
     secret.write_text("y")
-    config = msgspec.json.decode(block.replace("/run/secrets/s3", str(secret)), type=BrokerConfig)
+    config = msgspec.json.decode(
+        block.replace("/run/secrets/s3", str(secret)), type=BrokerConfig, dec_hook=decode_tagged
+    )
     for sink in config.sinks:
         sink.build().close()
 

@@ -14,6 +14,7 @@ from balog.event import Event, decode, encode
 from balog.secrets import Secret
 from balog.sinks import AnySinkConfig, Delivery, ElasticSinkConfig, SinkError
 from balog.sinks.ecs import ecs_document
+from balog.tagged_config import decode_tagged
 from tests.stand_ins.elastic import ElasticStandIn
 from tests.stand_ins.http_server import Answer
 
@@ -378,6 +379,7 @@ class TestConfig:
             b'{"type": "elastic", "url": "https://es.example.com:9200/prefix", "data_stream": "logs-shop-prod", '
             b'"ecs": true, "user": "u", "password": {"file": "/run/secrets/es"}, "compress": false}',
             type=AnySinkConfig,
+            dec_hook=decode_tagged,
         )
         assert isinstance(config, ElasticSinkConfig)
         assert config.name == "elastic logs-shop-prod"

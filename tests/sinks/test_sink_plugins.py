@@ -83,15 +83,34 @@ def test_without_the_package_the_type_is_unknown(balog: Balog, config: str) -> N
         (SINK.replace('tag="slack"', 'tag="other"'), 'must have tag_field="type" and tag="slack"'),
     ],
 )
-def test_a_plug_in_that_is_no_sink_is_left_out_with_one_line(
-    install: Install, balog: Balog, tmp_path: Path, code: str, reason: str
+def test_a_plug_in_that_is_no_sink_is_one_line_for_the_configs_that_name_it(
+    install: Install, balog: Balog, config: str, tmp_path: Path, code: str, reason: str
 ) -> None:
     install("balog_slack", code, "slack = balog_slack:SlackSinkConfig")
     file = tmp_path / "store.json"
     file.write_text(json.dumps({"sinks": [{"type": "store", "path": str(tmp_path / "archive"), "topic": "t"}]}))
 
+    refused = balog("check", config)
     done = balog("check", str(file))
 
+    assert refused.returncode == 2
+    (line,) = [line for line in refused.stderr.decode().splitlines() if "$.sinks[0]" in line]
+    assert reason in line
+    assert "balog_slack 1.2" in line
     assert done.returncode == 0, done.stderr
-    assert reason in done.stderr.decode()
-    assert "balog_slack 1.2" in done.stderr.decode()
+    assert b"slack" not in done.stderr
+
+
+def test_a_config_imports_only_the_sinks_that_it_names(tmp_path: Path) -> None:
+    file = tmp_path / "broker.json"
+    file.write_text(json.dumps({"sinks": [{"type": "statsd"}]}))
+    program = (
+        "import sys; from balog.config import load; from balog.broker.config import BrokerConfig;"
+        f"load({str(file)!r}, BrokerConfig).sinks[0].build();"
+        "from balog.sinks.base import SINKS;"
+        "print([place for place in SINKS.builtin.values() if place.partition(':')[0] in sys.modules])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout, done.stderr) == ("['balog.sinks.statsd:StatsdSinkConfig']\n", "")

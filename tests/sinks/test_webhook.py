@@ -13,6 +13,7 @@ from balog.errors import ConfigError
 from balog.event import Event, encode
 from balog.secrets import Secret
 from balog.sinks import AnySinkConfig, Delivery, SinkError, WebhookSinkConfig
+from balog.tagged_config import decode_tagged
 from tests.stand_ins.http_server import Answer
 
 standardwebhooks = pytest.importorskip("standardwebhooks", reason="standardwebhooks is not installed")
@@ -241,7 +242,7 @@ class TestRefusals:
 
 class TestConfig:
     def read(self, text):
-        return msgspec.json.decode(text, type=AnySinkConfig)
+        return msgspec.json.decode(text, type=AnySinkConfig, dec_hook=decode_tagged)
 
     def test_it_is_read_from_json(self):
         config = self.read(
