@@ -23,7 +23,7 @@ class AbilityTests:
 
     def __init_subclass__(cls) -> None:
         marked = {name for base in cls.__mro__ for name, test in vars(base).items() if hasattr(test, "needs")}
-        for name in marked - set(vars(cls)):
+        for name in sorted(marked - set(vars(cls))):  # workers of pytest-xdist must agree on the order
             test = next(vars(base)[name] for base in cls.__mro__ if vars(base).get(name) is not None)
             ability, value = getattr(test, "needs", ("", None))
             if ability:
