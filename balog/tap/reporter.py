@@ -20,7 +20,7 @@ from balog.payload import RunPayload, StreamCount
 from balog.recording import configuration
 from balog.tap.errors import SyncError
 from balog.tap.streams import Stream
-from balog.tap.syncing.observer import Observer, SyncStats
+from balog.tap.syncing.session import Observer, SyncStats
 
 _ticker = Ticker("balog tap")
 

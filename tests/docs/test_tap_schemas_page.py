@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from balog.tap.schema import sampling, validity
+from balog.tap.schema import inference, validity
 from balog.tap.schema.xml import parser
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tap-schemas.md").read_text(encoding="utf-8")
@@ -28,7 +28,7 @@ def test_the_blocks_run(tmp_path: Path) -> None:
 
 def test_its_numbers_are_the_code_s() -> None:
     words = " ".join(PAGE.split())
-    assert f"the first {sampling.MOST} show" in words
+    assert f"the first {inference.MOST} show" in words
     assert (
         f"a file of {validity.MAX_BYTES >> 20} MiB, {validity.MAX_DEPTH} levels of objects and lists, "
         f"{validity.MAX_NODES:,} schemas when references are resolved"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Client, Response
 from balog.tap.patterns import Next, by_cursor, by_link, by_offset, by_page, by_url, pages
-from balog.tap.patterns.links import links
+from balog.tap.patterns.pagination import links
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
 ROWS = [{"id": number} for number in range(25)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from balog.tap.errors import SourceError
 from balog.tap.patterns import request_then_emit
-from balog.tap.patterns.sorted_table import SortedTable, sort_key
+from balog.tap.patterns.ordering import SortedTable, sort_key
 
 NUMBERS = st.one_of(
     st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.decimals(allow_nan=False, allow_infinity=False)

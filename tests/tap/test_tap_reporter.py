@@ -13,7 +13,7 @@ from balog.tap import reporter as reporter_module
 from balog.tap.errors import SyncError
 from balog.tap.reporter import Reporter, table
 from balog.tap.streams import Stream
-from balog.tap.syncing.observer import SyncStats
+from balog.tap.syncing.session import SyncStats
 
 
 class Terminal(io.StringIO):
@@ -174,7 +174,7 @@ class TestTable:
 SCRIPT = """
 from balog.tap.reporter import Reporter
 from balog.tap.streams import Stream
-from balog.tap.syncing.observer import SyncStats
+from balog.tap.syncing.session import SyncStats
 reporter, rows = Reporter("tap-cool"), SyncStats()
 reporter.started(Stream("contacts"), rows)
 rows.records, rows.new, rows.updated = 9, 2, 7

@@ -24,8 +24,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from balog.tap.bookmarks.order import Order, order_of
-from balog.tap.bookmarks.rollup import Rollup
-from balog.tap.bookmarks.state import RESERVED_KEYS, State
+from balog.tap.bookmarks.state import RESERVED_KEYS, Rollup, State
 from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream
 from balog.tap.bookmarks.watermark import Watermark
 from balog.tap.errors import RecordError, SyncError

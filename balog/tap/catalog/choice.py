@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 from balog.errors import ConfigError
 from balog.suggestions import suggest
-from balog.tap.catalog.defaults import StreamDeclaration, Visitor
-from balog.tap.catalog.discovery import Discovered, discover
-from balog.tap.catalog.entry import Catalog, CatalogEntry, Method, keys_of
-from balog.tap.catalog.nodes import properties_of
+from balog.tap.catalog.discovery import Discovered, StreamDeclaration, Visitor, discover
+from balog.tap.catalog.entry import Catalog, CatalogEntry, Method, keys_of, properties_of
 from balog.tap.errors import TapConfigProblems
 
 _TAP_KEYS = (

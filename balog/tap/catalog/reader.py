@@ -8,8 +8,7 @@ from typing import Any, cast
 
 from balog.config import load
 from balog.errors import ConfigError
-from balog.tap.catalog.entry import Breadcrumb, Catalog, CatalogEntry, Metadata, Method
-from balog.tap.catalog.nodes import properties_of
+from balog.tap.catalog.entry import Breadcrumb, Catalog, CatalogEntry, Metadata, Method, properties_of
 from balog.tap.errors import TapConfigProblems
 
 MAX_CATALOG_BYTES = 256 * 1024 * 1024

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from balog.tap.catalog.entry import Breadcrumb, CatalogEntry, keys_of
-from balog.tap.catalog.nodes import properties_of
+from balog.tap.catalog.entry import Breadcrumb, CatalogEntry, keys_of, properties_of
 
 _DEEPEST = 100
 

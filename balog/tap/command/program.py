@@ -83,7 +83,7 @@ def _run(tap: TapDefinition, arguments: list[str], resources: ExitStack) -> int:
         return 130
     except Exception as error:  # from the tap's own code, outside its streams
         from balog.recording.fallback_encoding import safe_str
-        from balog.tap.syncing.failures import report_failures
+        from balog.tap.syncing.session import report_failures
 
         failure = SyncError(tap.name, f"{type(error).__name__}: {safe_str(error)}")
         failure.__cause__ = error
@@ -299,7 +299,7 @@ class Program:
 
     def _report_failed(self, catalog: Discovered) -> None:
         if catalog.failed:
-            from balog.tap.syncing.failures import report_failures
+            from balog.tap.syncing.session import report_failures
 
             report_failures(_logger(self.tap), catalog.failed.values())
 

@@ -11,8 +11,7 @@
 Events, errors and reprs never contain a credential.
 """
 
-from balog.tap.credentials.credential import Credential, Granted, once, periodic
-from balog.tap.credentials.headers import Bearer, basic, bearer, header
+from balog.tap.credentials.credential import Bearer, Credential, Granted, basic, bearer, header, once, periodic
 from balog.tap.credentials.oauth import RefreshToken, write_back
 
 __all__ = [

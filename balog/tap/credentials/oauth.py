@@ -18,7 +18,7 @@ from balog.signals import signals_for_main_thread
 from balog.tap.credentials.credential import Granted
 from balog.tap.errors import SourceError
 from balog.tap.http.client import Client
-from balog.tap.patterns.pause import cancelled_by
+from balog.tap.patterns.concurrency import cancelled_by
 
 _Result = TypeVar("_Result")
 

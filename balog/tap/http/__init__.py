@@ -5,8 +5,7 @@ A tap may use any part, or none. urllib3 is imported with a client's first reque
 
 from balog.tap.http.client import Client
 from balog.tap.http.instrumentation import instrument
-from balog.tap.http.outcomes import HttpError
-from balog.tap.http.response import Response
+from balog.tap.http.outcomes import HttpError, Response
 from balog.tap.http.retries import Policy, retrying
 
 __all__ = ["Client", "HttpError", "Policy", "Response", "instrument", "retrying"]

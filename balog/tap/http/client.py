@@ -17,10 +17,9 @@ from balog.errors import ConfigError
 from balog.http.urls import check_url
 from balog.tap.errors import SourceError
 from balog.tap.http.connections import Connections, Request
-from balog.tap.http.outcomes import HttpError, endpoint_of, fault_of, is_lost, origin_of
-from balog.tap.http.response import Response
+from balog.tap.http.outcomes import HttpError, Response, endpoint_of, fault_of, is_lost, origin_of
 from balog.tap.http.retries import IDEMPOTENT, NOT_PROCESSED, SAFE, Policy
-from balog.tap.patterns.pause import pause
+from balog.tap.patterns.concurrency import pause
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS = 5

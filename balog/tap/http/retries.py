@@ -14,7 +14,7 @@ from balog import metrics
 from balog.backoff import Backoff
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http.outcomes import HttpError, fault_of, is_lost, requested_wait, status_of
-from balog.tap.patterns.pause import pause
+from balog.tap.patterns.concurrency import pause
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 IDEMPOTENT = SAFE | {"PUT", "DELETE"}

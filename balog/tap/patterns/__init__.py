@@ -2,7 +2,7 @@
 
 from balog.tap.patterns.concurrency import buffered, concurrently
 from balog.tap.patterns.ordering import ensure_ordering, request_then_emit
-from balog.tap.patterns.paging import Next, Page, by_cursor, by_link, by_offset, by_page, by_url, pages
+from balog.tap.patterns.pagination import Next, Page, by_cursor, by_link, by_offset, by_page, by_url, pages
 from balog.tap.patterns.partitions import Partition, for_each
 from balog.tap.patterns.windows import Window, bisected, date_windows
 

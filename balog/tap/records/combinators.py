@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from balog.tap.json_schema.mismatch import MismatchError
-from balog.tap.records.coercion import NOTHING
 from balog.tap.records.plain import simplify
+from balog.tap.records.values import NOTHING
 
 Fit = Callable[[Any], Any]
 """Returns a value that fits, or raises MismatchError."""

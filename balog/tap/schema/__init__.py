@@ -22,7 +22,7 @@ from balog.tap.schema.sources import (
 from balog.tap.schema.validity import check
 
 if TYPE_CHECKING:
-    from balog.tap.schema.sampling import from_records, infer
+    from balog.tap.schema.inference import from_records, infer
     from balog.tap.schema.xml import from_xml, wsdl, xsd
 
 __all__ = [
@@ -44,9 +44,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "from_records": "balog.tap.schema.sampling",
+    "from_records": "balog.tap.schema.inference",
     "from_xml": "balog.tap.schema.xml.values",
-    "infer": "balog.tap.schema.sampling",
+    "infer": "balog.tap.schema.inference",
     "wsdl": "balog.tap.schema.xml.sources",
     "xsd": "balog.tap.schema.xml.sources",
 }

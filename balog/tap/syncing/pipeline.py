@@ -11,8 +11,7 @@ from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError
 from balog.tap.records import Transformer, Writer
 from balog.tap.streams import Stream
-from balog.tap.syncing.observer import SyncStats
-from balog.tap.syncing.session import Session
+from balog.tap.syncing.session import Session, SyncStats
 
 
 class RecordPipeline:

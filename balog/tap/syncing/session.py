@@ -1,22 +1,115 @@
-"""What the streams of one run share."""
+"""What the streams of one run share: config, catalog, state, output, clients, the observer, and failures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
 import balog
+from balog.recording.fallback_encoding import safe_str
 from balog.tap.bookmarks import State
 from balog.tap.catalog import Catalog
 from balog.tap.definition import TapDefinition
 from balog.tap.errors import SyncError, TapError
-from balog.tap.records import MAX_QUARANTINED, Output, RecordQuarantine, default_quarantine
+from balog.tap.records import MAX_QUARANTINED, Output, RecordQuarantine, Transformer, default_quarantine
 from balog.tap.streams import Stream, link, with_descendants
-from balog.tap.syncing.clients import ClientCache
-from balog.tap.syncing.failures import reason_of
 from balog.tap.syncing.interrupts import Stop
-from balog.tap.syncing.observer import Observer
+
+
+class SyncStats:
+    """The numbers of one stream in one run. They change while it runs and can be read at any time.
+
+    Attributes:
+        records: the number of records written; one that a retry returned again counts twice.
+        new: of those, the number created after the bookmark, by the stream's ``created_key``. For a stream without a
+            bookmark it is all, known at the end. None if it is unknown.
+        updated: the number of the others, likewise.
+    """
+
+    __slots__ = ("_transform", "new", "records", "updated")
+
+    def __init__(self, transform: Transformer | None = None) -> None:
+        self._transform = transform
+        self.records = 0
+        self.new: int | None = None
+        self.updated: int | None = None
+
+    @property
+    def quarantined(self) -> int:
+        """The number of records in the quarantine."""
+        return self._transform.quarantined if self._transform else 0
+
+
+class Observer:
+    """Follows a run. All methods do nothing; override what you need. An exception from here ends the run."""
+
+    def started(self, stream: Stream, stats: SyncStats) -> None:
+        """Called when a stream starts, before its SCHEMA. Substreams start with it, in the order of schemas."""
+
+    def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
+        """Called when a stream is restarted, for the ``attempt``-th time."""
+
+    def ended(self, stream: Stream, stats: SyncStats, error: SyncError | None) -> None:
+        """Called when a stream is complete, or it or a stream above it failed; not if it was interrupted."""
+
+
+def report_failures(log: Any, failures: Iterable[SyncError]) -> None:
+    """Write ``CRITICAL contacts: message`` to stderr for each failure, with secrets redacted, and log it."""
+    failures = list(failures)
+    if not failures:
+        return
+    from balog.recording.configuration import current
+    from balog.redaction import Redactor
+
+    redactor = current().redactor or Redactor()
+    for failure in failures:
+        log.critical("%s", failure, exc_info=failure.__cause__)
+        sys.stderr.write(redactor.redact_text(f"CRITICAL {failure}\n"))
+    sys.stderr.flush()
+
+
+def reason_of(stream: Stream, error: BaseException) -> str:
+    """Return an error as one line, without the stream's name at its start.
+
+    A message of a single word, such as that of a ``KeyError``, gets the error's type before it.
+    """
+    text = " ".join(safe_str(error).split()).removeprefix(f"{stream.name}: ")
+    if isinstance(error, SystemExit):
+        return f"its source ended the process ({text or 0})"
+    return text if " " in text else f"{type(error).__name__}{text and ': '}{text}"
+
+
+class ClientCache:
+    """Makes the tap's client and the streams' own clients, and keeps them.
+
+    Args:
+        config: the argument of the functions that make clients.
+        make: makes the tap's client; None for a tap without one.
+        client: the tap's client, if it exists already.
+    """
+
+    def __init__(self, config: Any, make: Callable[[Any], Any] | None, client: Any = None) -> None:
+        self._config, self._make = config, make
+        self._results: dict[Any, tuple[Any, BaseException | None]] = {}
+        if make is not None and client is not None:
+            self._results[make] = client, None
+
+    def of(self, stream: Stream) -> Any:
+        """Return the stream's own client, or the tap's. One that failed is not made again: its error is raised."""
+        make = stream.client or self._make
+        if make is None:
+            return None
+        if make not in self._results:
+            try:
+                self._results[make] = make(self._config), None
+            except (Exception, SystemExit) as error:  # a wrong password, tried for each stream, locks an account
+                self._results[make] = None, error
+        client, failure = self._results[make]
+        if failure is not None:
+            raise failure
+        return client
 
 
 class Session:

@@ -12,12 +12,10 @@ from balog.tap.catalog import CatalogEntry
 from balog.tap.context import POSITION, Context, Emitted, replication_key_of
 from balog.tap.errors import OutputError, SyncError, TapError
 from balog.tap.streams import Providers, Stream, inject
-from balog.tap.syncing.failures import reason_of
 from balog.tap.syncing.interrupts import Interrupted
-from balog.tap.syncing.observer import SyncStats
 from balog.tap.syncing.pipeline import RecordPipeline
 from balog.tap.syncing.repeats import RepeatDetector
-from balog.tap.syncing.session import Session
+from balog.tap.syncing.session import Session, SyncStats, reason_of
 
 
 class LimitReached(Exception):

@@ -6,10 +6,8 @@ import signal
 
 from balog.tap.errors import OutputError
 from balog.tap.streams import Stream, in_run_order
-from balog.tap.syncing.failures import report_failures
 from balog.tap.syncing.interrupts import Interrupted
-from balog.tap.syncing.observer import SyncStats
-from balog.tap.syncing.session import Session
+from balog.tap.syncing.session import Session, SyncStats, report_failures
 from balog.tap.syncing.stream_sync import LimitReached, StreamSync
 
 

@@ -15,9 +15,18 @@ from typing import Any, NamedTuple
 from balog.tap.errors import SchemaError
 from balog.tap.schema.flattening import nullable
 from balog.tap.schema.validity import MAX_NODES
-from balog.tap.schema.xml.definitions import SOAP, XSD, Declaration, Definitions
+from balog.tap.schema.xml.definitions import (
+    MAX_CHAIN,
+    SOAP,
+    XSD,
+    ChildElement,
+    ChildElements,
+    Declaration,
+    Definitions,
+    Particles,
+    after,
+)
 from balog.tap.schema.xml.parser import XmlNode, local
-from balog.tap.schema.xml.particles import MAX_CHAIN, ChildElement, ChildElements, Particles, after
 from balog.tap.schema.xml.simple import BUILT_IN, joined, plain, restricted
 from balog.tap.schema.xml.values import ATTRIBUTE, LIST, TEXT, scalar
 
