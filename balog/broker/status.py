@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct, field
 
 from balog.event import format_timestamp
+from balog.storage.local_files import replace_in_folder
 
 __all__ = ["PipeStage", "StageStatus", "pipe_of", "read_stages", "start_of", "status_folder"]
 
@@ -124,15 +125,7 @@ class StageStatus:
     def _write(self, folder: int) -> None:
         self._stage.stats = self._read_stats()
         self._stage.seconds = round(time.monotonic() - self._began, 3)
-        data, begun = _encode(self._stage), self._name.replace(".json", ".part")
-        with suppress(FileNotFoundError):
-            os.unlink(begun, dir_fd=folder)
-        file = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
-        try:
-            os.write(file, data)
-        finally:
-            os.close(file)
-        os.replace(begun, self._name, src_dir_fd=folder, dst_dir_fd=folder)
+        replace_in_folder(folder, self._name, _encode(self._stage), part=self._name.replace(".json", ".part"))
 
 
 def status_folder() -> str:

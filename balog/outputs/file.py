@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import threading
@@ -10,8 +9,7 @@ import weakref
 
 from balog.local_path import local_path
 from balog.outputs.base import LogOutput
-
-__all__ = ["FileOutput"]
+from balog.storage.local_files import is_at, lock, unlock
 
 
 class FileOutput(LogOutput):
@@ -71,10 +69,9 @@ class FileOutput(LogOutput):
             descriptor = self._descriptor
             if descriptor is None:
                 descriptor = self._descriptor = self._open()
-            state = os.fstat(descriptor)
-            if _identity(self.path) != (state.st_dev, state.st_ino):
+            if not is_at(self.path, descriptor):
                 self._close()
-            elif self._has_room(state.st_size, more) or not self._rotate(descriptor):
+            elif self._has_room(os.fstat(descriptor).st_size, more) or not self._rotate(descriptor):
                 return descriptor
         return self._descriptor or self._open()
 
@@ -96,10 +93,9 @@ class FileOutput(LogOutput):
 
         The file is then written to although it is too large, so that no event is lost.
         """
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor)
         try:
-            state = os.fstat(descriptor)
-            if _identity(self.path) != (state.st_dev, state.st_ino):
+            if not is_at(self.path, descriptor):
                 return True
             if not self._backups:
                 os.unlink(self.path)
@@ -111,7 +107,7 @@ class FileOutput(LogOutput):
         except OSError:
             return False
         finally:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            unlock(descriptor)
         return True
 
     def _reopen(self) -> None:
@@ -143,11 +139,3 @@ def _ends_in_partial_line(descriptor: int, path: str) -> bool:
             return file.read(1) not in (b"\n", b"")
     except OSError:  # the file is writable and not readable
         return False
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        state = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return state.st_dev, state.st_ino

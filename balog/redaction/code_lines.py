@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-__all__ = ["CodeLines"]
-
 _PLACE = re.compile(r"^([ \t|+]*)File \"[^\"\n]{1,1000}\", line \d+[^\n]*\n", re.MULTILINE)
 _STRUCTURE = re.compile(
     r"\n(?=[ \t|+]*(?:File \"|Traceback \(|During handling of|The above exception was|\[Previous line repeated)"

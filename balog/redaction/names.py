@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from balog.errors import ConfigError
 
-__all__ = ["NameRule", "SecretNames", "compile_expression", "fold"]
-
 _SEPARATORS = re.compile(r"[\s_.\-\"'()\[\]<>]+")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\s_.\-A-Z]+")
 _LAST_PART = re.compile(r"[\"'()\[\]<>\s]+")

@@ -8,102 +8,12 @@ from typing import Any
 
 from balog.redaction.code_lines import CodeLines
 from balog.redaction.names import SecretNames, compile_expression, fold
-from balog.redaction.tokens import START, TOKEN_PATTERN, TOKENS, has_token
-
-__all__ = ["EMAIL", "HINTS", "REASONS", "SecretNames", "SecretText", "has_card_number", "is_no_secret"]
-
-HINTS: dict[str, tuple[str, ...]] = {
-    # Authorization values, but not prose about them
-    r"\b(?:[Bb]earer|BEARER)\s{1,4}(?!(?i:tokens?|auth\w{0,20}|scheme|header|realm)\b)(?P<secret>[\w.~+/=-]{6,})": (
-        "bearer",
-    ),
-    r"\b(?:[Bb]asic|BASIC)\s{1,4}(?=\S[a-z]*[A-Z0-9+/=])(?P<secret>[A-Za-z0-9+/]{6,}={0,2})": ("basic",),
-    # JSON web tokens, signed or encrypted; only at the start of a word, which keeps the search linear
-    r"(?:(?<![\w-])|(?<=\\[nrt]))eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*){0,3}": ("j(?<=eyj)",),
-    # AWS: key ids, and secret keys in prose
-    START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])": (
-        "k(?<=ak)ia",
-        "s(?<=as)ia",
-        "b(?<=ab)ia",
-        "c(?<=ac)ca",
-    ),
-    r"[Ss]ecret(?:[ _-]?[Aa]ccess)?[ _-]?[Kk]ey(?:\s{1,4}is)?\s{1,4}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])": (
-        "c(?<=sec)ret",
-    ),
-    # URLs with credentials: user:password@, the same with a slash in it (which a port has not), one long word@
-    r":(?:\\?/){2}(?P<secret>[^\s/?#@:\"'<>]*:[^\s/\"'<>]*"
-    r"|[^\s/?#@:\"'<>]*:(?!\d{1,5}/)[^\s@\"'<>]{1,256}"
-    r"|[^\s/?#@:\"'<>]{20,})@": ("@",),
-    # signatures in URLs; connection strings of Azure; hooks of Slack
-    r"[?&;](?i:sig|signature|x-(?:amz|goog)-(?:signature|credential)|key)"
-    r"=(?P<secret>[^\s&#\"'<>]+)": ("=(?<=[gely]=)(?:(?<=sig=)|(?<=signature=)|(?<=credential=)|(?<=key=))",),
-    # the user and the password of curl
-    r"\bcurl\b[^\n]{0,400}?\s(?:-u|--user)[\s=]{0,3}"
-    r"(?P<secret>[\"'][^\"'\n]{1,200}[\"']|[^\s\"':]{1,100}:[^\s\"']{1,200})": ("u(?<=cu)rl",),
-    r"(?<![\w~.])[\w~.]{3}\dQ~[\w~.-]{31,}": (r"q(?<=\dq)~",),
-    r"AccountKey=(?P<secret>[^;\s\"'&]+)": ("c(?<=ac)countkey=",),
-    r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]+)": (r"k(?<=hook)s\.slack",),
-    r"discord(?:app)?\.com/api/webhooks/(?P<secret>[\w/-]+)": (r"k(?<=webhook)s/",),
-    r"webhook\.office\.com/webhook\w{0,9}/(?P<secret>[^\s\"'<>]+)": (r"k(?<=webhook)\.office",),
-    # SQL: CREATE USER … PASSWORD '…', IDENTIFIED BY '…', COPY … SECRET_ACCESS_KEY '…'
-    r"(?i:\bpassword|\bidentified\s{1,4}(?:with\s{1,4}[\w'\"`]{1,40}\s{1,4})?(?:by|as)(?:\s{1,4}password)?"
-    r"|\bsecret_access_key|\baccess_key_id|\bmaster_symmetric_key)(?:\s{1,4}|\s{0,4}\(\s{0,4})"
-    r"'(?P<secret>(?:[^'\n]|''){1,400})'": (
-        r"w(?<=passw)ord[\s(]{1,9}'",
-        "f(?<=identif)ied",
-        r"k(?<=_k)ey(?:_id)?[\s(]{1,9}'",
-    ),
-    # private keys, also when the text ends before they do
-    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
-    r"(?P<secret>(?s:.*?)(?=-----END [A-Z ]{0,40}PRIVATE KEY)|(?s:.*))": ("-----begin",),
-    # tokens with a vendor's prefix or mark
-    TOKEN_PATTERN: (),
-}
-"""Each default pattern with its hints. If the pattern matches a text, a hint matches the text in lower case.
-
-``has_token`` finds tokens instead of hints. A hint begins with a literal, its rarest character: all hints together are
-one search that skips most characters quickly. No pattern depends on a digit, which ``Redactor.redact_encoded`` uses."""
-
-REASONS: dict[str, str] = dict(
-    zip(
-        HINTS,
-        (
-            "the value of a Bearer authorization",
-            "the value of a Basic authorization",
-            "a JSON web token",
-            "an AWS access key id",
-            "an AWS secret key",
-            "credentials in a URL",
-            "a secret parameter of a URL",
-            "the user and the password of curl",
-            "an Azure AD client secret",
-            "the key of an Azure connection string",
-            "a Slack webhook",
-            "a Discord webhook",
-            "a Microsoft Teams webhook",
-            "a password in SQL",
-            "a private key",
-            "a token",
-        ),
-        strict=True,
-    )
-)
-"""The secret that each default pattern finds."""
-
-EMAIL = r"(?<![\w.%+'-])[\w.%+'-]+@(?:[\w-]{1,63}\.){1,10}[^\W\d_]{2,}"
-
-
-def _by_first(expressions: Iterable[str]) -> str:
-    """Return one expression for several that tries each first character once."""
-    by_first: dict[str, list[str]] = {}
-    for one in expressions:
-        first = one[: 2 if one.startswith("\\") else 1]
-        by_first.setdefault(first, []).append(one[len(first) :])
-    return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in by_first.items()) or "(?!)"
+from balog.redaction.patterns import SECRET_PATTERNS
+from balog.redaction.tokens import TOKEN_PATTERN, TOKENS, by_first, has_token
 
 
 def _any_of(hints: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(_by_first(dict.fromkeys(hints)))
+    return re.compile(by_first(dict.fromkeys(hints)))
 
 
 _NO_SECRETS = frozenset(["", "none", "null", "nil", "undefined", "true", "false", "yes", "no"])
@@ -147,15 +57,14 @@ class SecretText:
         self._names = names
         self._cards = cards
         self._replacement = replacement
-        self._hinted = [
-            (_any_of(HINTS[pattern]), compile_expression(pattern), pattern) for pattern in patterns if pattern in HINTS
-        ]
-        self._always = [(compile_expression(pattern), pattern) for pattern in patterns if pattern not in HINTS]
-        hints = [hint for pattern in patterns for hint in HINTS.get(pattern, ())]
+        known = [SECRET_PATTERNS[pattern] for pattern in patterns if pattern in SECRET_PATTERNS]
+        self._hinted = [(_any_of(one.hints), compile_expression(one.pattern), one.pattern) for one in known]
+        self._always = [(compile_expression(one), one) for one in patterns if one not in SECRET_PATTERNS]
+        hints = [hint for one in known for hint in one.hints]
         self._hint = _any_of([*names.hints, *hints])
         self._has_token = has_token if TOKEN_PATTERN in patterns else lambda text: False
         self._named = re.compile(
-            rf"(?:(?P<name>{_by_first(names.expressions)})|(?P<exact>{_by_first(names.exact_expressions)}))"
+            rf"(?:(?P<name>{by_first(names.expressions)})|(?P<exact>{by_first(names.exact_expressions)}))"
             r"\d{0,6}(?:(?P<xml>>)|(?P<close>(?:[\\\"'`\])]|%\d\d|%\dd){0,6})"
             r"(?:\s{0,4}(?P<sep>=>|:=|={1,2}|:|%\d[ad])\s{0,4}|(?P<loose>[\s,]\s{0,4})))"
         )
@@ -252,7 +161,7 @@ def _named_rule(rule: str, secret: str) -> str:
     if rule == TOKEN_PATTERN:
         name = next((token.name for token in TOKENS if re.match(token.pattern, secret)), "token")
         return f"tokens: {name}"
-    return f"patterns: {REASONS[rule]}" if rule in REASONS else rule
+    return f"patterns: {SECRET_PATTERNS[rule].reason}" if rule in SECRET_PATTERNS else rule
 
 
 _IDENTIFIER = re.compile(r"(?:(?<=%)[0-9a-fA-F]{2}|(?<!%))(?P<name>[\w.\-]*)\Z")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
-
-__all__ = ["START", "TOKENS", "TOKEN_PATTERN", "Token", "has_token"]
 
 
 class Token(NamedTuple):
@@ -121,23 +120,26 @@ TOKENS: tuple[Token, ...] = (
 START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 
 
-def _by_first(patterns: list[str]) -> str:
-    """Return one expression for several that tries each first character once."""
+_FIRST = re.compile(r"(?:\\.|[^\\(\[.])(?![?*+{])")
+
+
+def by_first(expressions: Iterable[str]) -> str:
+    """Return one expression for several that tries each first character once; for none, one that never matches."""
     by_first: dict[str, list[str]] = {}
-    for pattern in patterns:
-        first = pattern[0] if pattern[0].isalnum() and pattern[1] not in "?*+{" else ""
-        by_first.setdefault(first, []).append(pattern[len(first) :])
-    return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in by_first.items())
+    for one in expressions:
+        first = found[0] if (found := _FIRST.match(one)) else ""
+        by_first.setdefault(first, []).append(one[len(first) :])
+    return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in by_first.items()) or "(?!)"
 
 
-TOKEN_PATTERN = f"{START}(?a:{_by_first([token.pattern for token in TOKENS])})"
+TOKEN_PATTERN = f"{START}(?a:{by_first(token.pattern for token in TOKENS)})"
 
 _PREFIX = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-](?![?*+{])|\\\.)")
 _with_prefix = [token.pattern for token in TOKENS if _PREFIX.match(token.pattern)]
 _PREFIXES = frozenset(pattern[0] + pattern[1:].lstrip("\\")[0] for pattern in _with_prefix)
-_match = re.compile(_by_first(_with_prefix), re.ASCII).match
+_match = re.compile(by_first(_with_prefix), re.ASCII).match
 _match_other = re.compile(
-    _by_first([token.pattern for token in TOKENS if not _PREFIX.match(token.pattern)]), re.ASCII
+    by_first(token.pattern for token in TOKENS if not _PREFIX.match(token.pattern)), re.ASCII
 ).match
 _STARTS = re.compile(START + "[A-Za-z0-9]")
 _LONG_WORD = b"x" * 16

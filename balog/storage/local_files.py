@@ -16,6 +16,7 @@ __all__ = [
     "lock",
     "make_folder",
     "replace_file",
+    "replace_in_folder",
     "replacing",
     "sync",
     "sync_folder",
@@ -93,6 +94,27 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666, *, syncs_folder: bo
         file.write(data)
 
 
+def replace_in_folder(folder: int, name: str, data: bytes, *, part: str, mode: int = 0o600) -> None:
+    """Write a small file in an open folder whole or not at all, for readers that run now: nothing is synced.
+
+    Args:
+        folder: the folder's descriptor, which a symbolic link at its path can't redirect.
+        part: the file's name until it is complete; what has this name is removed first.
+
+    Raises:
+        OSError: the file could not be written.
+    """
+    with suppress(FileNotFoundError):
+        os.unlink(part, dir_fd=folder)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(part, flags, mode, dir_fd=folder)
+    try:
+        os.write(file, data)
+    finally:
+        os.close(file)
+    os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
 def create_file(path: Path, data: bytes, *, syncs_folder: bool = True) -> bool:
     """Write a new file whole or not at all. Return False, and change nothing, when it exists.
 
@@ -167,7 +189,7 @@ def create_locked(path: Path, flags: int = os.O_WRONLY | os.O_EXCL, mode: int = 
         os.close(descriptor)
 
 
-def is_at(path: Path, descriptor: int) -> bool:
+def is_at(path: str | os.PathLike[str], descriptor: int) -> bool:
     """Return whether an open file is still the one at a path: neither removed nor replaced."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
