@@ -4,15 +4,8 @@
 ``TYPE/VERSION.proto`` (protobuf). The types that come with balog are always present.
 """
 
-from balog.registry.registry import (
-    IncompatibleError,
-    Registry,
-    UnknownTypeError,
-    UnknownVersionError,
-    VersionTakenError,
-    make_validator,
-    open_registry,
-)
+from balog.registry.listing import UnknownTypeError, UnknownVersionError
+from balog.registry.registry import IncompatibleError, Registry, VersionTakenError, make_validator, open_registry
 from balog.registry.schema import Form, InvalidSchemaError, PayloadValidator, Schema, SchemaViolation
 
 __all__ = [

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from balog.registry.json_schema import JsonValidator
-from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
+from balog.registry.listing import UnknownTypeError, UnknownVersionError
+from balog.registry.registry import Registry
 from balog.registry.schema import PayloadValidator, SchemaViolation
 
 if TYPE_CHECKING:

@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from balog.errors import BalogError
-from balog.registry.names import check_message, check_type, check_version, latest, major, order
+from balog.registry.listing import UnknownTypeError, UnknownVersionError, VersionListing, printable
+from balog.registry.names import check_message, check_type, check_version, major, order
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, PayloadValidator, Schema
-from balog.registry.store import FolderStore, Listing, PackagedStore, SchemaStore, StoredVersion
+from balog.registry.store import FolderStore, Listing, SchemaStore
 from balog.registry.worker_pool import COMPARE_SECONDS, WorkExceededError, workers
 from balog.storage import StorageError
 
 if TYPE_CHECKING:
     from balog.registry.comparing import CompatibilityReport, Mode
-
-_MOST_LISTED = 10
-_MISS_SECONDS = 1.0
-
-
-class UnknownTypeError(BalogError):
-    """The registry has no such type; the message lists the known types."""
-
-    def __init__(self, type: str, known: list[str]) -> None:
-        super().__init__(f"the registry knows no type {_printable(type)}; there are {_listed_names(known) or 'none'}")
-        self.type, self.known = type, known
-
-
-class UnknownVersionError(BalogError):
-    """The type has no such version; the message lists the known versions."""
-
-    def __init__(self, type: str, version: str, known: list[str]) -> None:
-        super().__init__(
-            f"the registry has no version {_printable(version)} of {type}; there are {_listed_names(known[::-1])}"
-        )
-        self.type, self.version = type, version
 
 
 class VersionTakenError(BalogError):
@@ -77,30 +56,25 @@ class Registry:
 
     Attributes:
         place: the store's location, for people.
-        problem: why the last listing failed; "" if it did not.
         is_shared: other requests wait for this process while it registers a version. Then versions are compared in a
             child process, for at most 30 s of processor time.
     """
 
     def __init__(self, store: SchemaStore | None = None, max_age: float = 5.0) -> None:
-        self._packaged = PackagedStore()
-        self._store: SchemaStore = store or self._packaged
+        self._listing = VersionListing(store, max_age)
+        self._store = self._listing.store
         self.place = self._store.place
-        self.problem = ""
         self.is_shared = False
-        self._max_age = max_age
-        self._packaged_listing = self._packaged.listing()
-        self._listing: dict[str, dict[str, tuple[SchemaStore, StoredVersion]]] | None = None
-        self._listed = 0.0
-        self._listing_lock = threading.Lock()
-        self._schemas: dict[tuple[str, str, SchemaStore, StoredVersion], Schema] = {}
-        self._bundled: dict[tuple[str, str, SchemaStore, StoredVersion], Schema] = {}
-        self._validators: dict[tuple[str, str, SchemaStore, StoredVersion], PayloadValidator | InvalidSchemaError] = {}
         self._registering = threading.Lock()
+
+    @property
+    def problem(self) -> str:
+        """Why the last listing failed; "" if it did not."""
+        return self._listing.problem
 
     def types(self) -> list[str]:
         """Return the names of all types, sorted."""
-        return sorted(self._current_listing())
+        return sorted(self._listing.types())
 
     def versions(self, type: str) -> list[str]:
         """Return a type's versions, ascending.
@@ -108,12 +82,12 @@ class Registry:
         Raises:
             UnknownTypeError: there is no such type.
         """
-        return list(self._versions_of(type))
+        return list(self._listing.versions(type))
 
     def listing(self) -> Listing:
         """Return all stored versions by type, types sorted, versions ascending."""
-        now = self._current_listing()
-        return {type: {version: kept for version, (_, kept) in now[type].items()} for type in sorted(now)}
+        types = self._listing.types()
+        return {type: {version: found.kept for version, found in types[type].items()} for type in sorted(types)}
 
     def get(self, type: str, version: str | None = None) -> Schema:
         """Return a version of a type, bundled with the types that it refers to.
@@ -122,12 +96,10 @@ class Registry:
             InvalidSchemaError: the schema refers to an unknown type or version.
             UnknownTypeError, UnknownVersionError, StorageError: see ``original``.
         """
-        version, store, kept = self._find(type, version)
-        key = (type, version, store, kept)
-        schema = self._bundled.get(key)
-        if schema is None:
-            schema = self._bundled[key] = self.bundle(self.original(type, version))
-        return schema
+        version, found = self._listing.find(type, version)
+        if found.bundled is None:
+            found.bundled = self.bundle(self.original(type, version))
+        return found.bundled
 
     def bundle(self, schema: Schema) -> Schema:
         """Return a schema bundled with the types of this registry that it refers to.
@@ -165,16 +137,14 @@ class Registry:
             UnknownTypeError, UnknownVersionError: the type or version does not exist.
             StorageError: the store is unreachable.
         """
-        version, store, kept = self._find(type, version)
-        key = (type, version, store, kept)
-        schema = self._schemas.get(key)
-        if schema is None:
-            source = store.read(type, kept)
+        version, found = self._listing.find(type, version)
+        if found.schema is None:
+            name, source = found.kept.name, found.store.read(type, found.kept)
             if source is None:  # deleted since it was listed
                 self.refresh()
                 raise UnknownVersionError(type, version, self.versions(type))
-            schema = self._schemas[key] = Schema(type, version, kept.name.form, source, kept.name.message)
-        return schema
+            found.schema = Schema(type, version, name.form, source, name.message)
+        return found.schema
 
     def validator(self, type: str, version: str | None = None) -> PayloadValidator:
         """Return the validator of a version's payloads; the same object until the version is deleted.
@@ -184,18 +154,15 @@ class Registry:
             MissingExtraError: packages for the schema's form are not installed.
             UnknownTypeError, UnknownVersionError, StorageError: as ``get``.
         """
-        version, store, kept = self._find(type, version)
-        key = (type, version, store, kept)
-        validator = self._validators.get(key)
-        if validator is None:
+        version, found = self._listing.find(type, version)
+        if found.validator is None:
             try:
-                validator = make_validator(self.get(type, version))
+                found.validator = make_validator(self.get(type, version))
             except InvalidSchemaError as error:  # protoc does not run anew for each payload
-                validator = error
-            self._validators[key] = validator
-        if isinstance(validator, InvalidSchemaError):
-            raise InvalidSchemaError(validator.reason, validator.source, validator.path)
-        return validator
+                found.validator = error
+        if isinstance(found.validator, InvalidSchemaError):
+            raise InvalidSchemaError(found.validator.reason, found.validator.source, found.validator.path)
+        return found.validator
 
     def register(self, schema: Schema, mode: Mode = "backward") -> CompatibilityReport:
         """Register a new version, if it is compatible. A registered version is immutable.
@@ -253,7 +220,7 @@ class Registry:
         """Compare a new version with the registered ones, without registering it. Raises the errors of ``register``."""
         from balog.registry.comparing import CompatibilityReport
 
-        there = list(self._current_listing().get(schema.type, ()))
+        there = list(self._listing.types().get(schema.type, ()))
         rivals = [v for v in there if major(v) == major(schema.version) and order(v) >= order(schema.version)]
         if rivals:
             raise IncompatibleError(
@@ -304,9 +271,7 @@ class Registry:
         validator = make_validator(self.bundle(schema))
         declared = _declared_type(schema)
         if declared not in (None, schema.type):
-            raise InvalidSchemaError(
-                f"is of the type {_printable(str(declared))}", where, "$.properties.cls_type.const"
-            )
+            raise InvalidSchemaError(f"is of the type {printable(str(declared))}", where, "$.properties.cls_type.const")
         return validator
 
     def refresh(self) -> None:
@@ -315,8 +280,7 @@ class Registry:
         Raises:
             StorageError: the store is unreachable, and was never listed.
         """
-        with self._listing_lock:
-            self._list()
+        self._listing.refresh()
 
     def close(self) -> None:
         """Close the store."""
@@ -328,58 +292,6 @@ class Registry:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def _current_listing(self, max_age: float | None = None) -> dict[str, dict[str, tuple[SchemaStore, StoredVersion]]]:
-        max_age = self._max_age if max_age is None else max_age
-        if self._listing is None:
-            with self._listing_lock:
-                if self._listing is None:
-                    self._list()
-        elif time.monotonic() - self._listed > max_age and self._listing_lock.acquire(blocking=False):
-            try:  # one thread lists, the others use the last listing
-                self._list()
-            finally:
-                self._listing_lock.release()
-        assert self._listing is not None  # noqa: S101
-        return self._listing
-
-    def _list(self) -> None:
-        try:
-            found: Listing = {} if self._store is self._packaged else self._store.listing()
-            self.problem = ""
-        except StorageError as error:
-            self.problem = str(error)
-            if self._listing is None:
-                raise
-            self._listed = time.monotonic()
-            return
-        listing: dict[str, dict[str, tuple[SchemaStore, StoredVersion]]] = {}
-        for store, part in ((self._packaged, self._packaged_listing), (self._store, found)):
-            for type, versions in part.items():
-                there = listing.setdefault(type, {})
-                there.update({version: (store, kept) for version, kept in versions.items()})
-        self._listing = {type: dict(sorted(v.items(), key=lambda item: order(item[0]))) for type, v in listing.items()}
-        self._listed = time.monotonic()
-        alive = {(type, version, *at) for type, found_ in self._listing.items() for version, at in found_.items()}
-        self._schemas = {key: schema for key, schema in self._schemas.items() if key in alive}
-        self._bundled = {key: schema for key, schema in self._bundled.items() if key in alive}
-        self._validators = {key: validator for key, validator in self._validators.items() if key in alive}
-
-    def _versions_of(self, type: str) -> dict[str, tuple[SchemaStore, StoredVersion]]:
-        found = self._current_listing().get(type) or self._current_listing(min(self._max_age, _MISS_SECONDS)).get(type)
-        if found is None:
-            raise UnknownTypeError(type, self.types())
-        return found
-
-    def _find(self, type: str, version: str | None) -> tuple[str, SchemaStore, StoredVersion]:
-        versions = self._versions_of(type)
-        if version is None:
-            version = latest(list(versions))
-        elif version not in versions:
-            versions = self._current_listing(min(self._max_age, _MISS_SECONDS)).get(type, {})
-            if version not in versions:
-                raise UnknownVersionError(type, version, list(versions))
-        return version, *versions[version]
-
     def _existing_report(self, schema: Schema) -> CompatibilityReport | None:
         """Return the report of a version that is registered already; None if it is not.
 
@@ -388,7 +300,7 @@ class Registry:
         """
         from balog.registry.comparing import CompatibilityReport
 
-        if schema.version not in self._current_listing().get(schema.type, ()):
+        if schema.version not in self._listing.types().get(schema.type, ()):
             return None
         if self.original(schema.type, schema.version) != schema:
             raise VersionTakenError(schema)
@@ -438,13 +350,3 @@ def _declared_type(schema: Schema) -> Any:
         return properties["cls_type"].get("const")
     except (AttributeError, KeyError, TypeError):
         return None
-
-
-def _printable(name: str) -> str:
-    return "'" + "".join(char if char.isprintable() else "�" for char in name[:100]) + "'"
-
-
-def _listed_names(names: list[str]) -> str:
-    return ", ".join(names[:_MOST_LISTED]) + (
-        f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    )

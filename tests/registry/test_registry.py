@@ -183,7 +183,7 @@ def test_nothing_is_registered_without_a_store() -> None:
 
 
 def test_a_new_version_is_noticed_though_the_listing_still_holds(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("balog.registry.registry._MISS_SECONDS", -1.0)
+    monkeypatch.setattr("balog.registry.listing._MISS_SECONDS", -1.0)
     registry = Registry(FolderStore(str(tmp_path)), max_age=3600)
     registry.register(order())
     FolderStore(str(tmp_path)).create(order("1.1.0"))

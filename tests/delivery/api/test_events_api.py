@@ -256,7 +256,7 @@ def test_a_deleted_schema_is_unknown_as_soon_as_it_is_looked_for(tmp_path: Path)
 
 def test_a_new_version_is_taken_at_once(tmp_path: Path):
     with serving(tmp_path) as asked:
-        asked.service.registry._max_age = 0  # the second that a miss is remembered
+        asked.service.registry._listing._max_age = 0  # the second that a miss is remembered
         assert asked.post({"cls_type": "new", "version": "1.0.0"})[0] == 422
         put_schema(tmp_path / "schemas", "new", "1.0.0", {"type": "object"})
 
