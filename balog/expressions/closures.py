@@ -14,8 +14,7 @@ from typing import Any
 from balog.event import LEVELS
 from balog.expressions import tree
 from balog.expressions.accessors import COLUMN_GETTERS, path_getter
-from balog.expressions.comparison import FLIPPED, OPERATORS, comparison
-from balog.expressions.functions import CASTS, READERS
+from balog.expressions.functions import CASTS, FLIPPED, OPERATORS, READERS, comparison
 from balog.expressions.patterns import compile_regex
 from balog.expressions.tree import Constant, ExpressionNode, Kind
 

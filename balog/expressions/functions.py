@@ -1,16 +1,18 @@
-"""Functions and casts of single values. None is NULL."""
+"""Functions, casts and comparisons of single values, for both back ends. None is NULL."""
 
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import partial
 from typing import Any
 
 from balog.event import LEVELS, parse_level
-from balog.expressions.tree import Function, Kind
+from balog.expressions.tree import Compare, Function, Kind
 
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 
@@ -185,3 +187,39 @@ CASTS: dict[str, tuple[Kind, Callable[[Any], Any]]] = {
     "BOOLEAN": ("bool", _to_boolean),
 }
 """What CAST can make: the kind that it gives, and how. Values that cannot become it give None or raise ValueError."""
+
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The operator with its sides exchanged."""
+
+
+def comparison(node: Compare) -> Callable[[Any, Any], bool | None]:
+    """Return the comparison as a function of both sides' values, so that a shared side is computed once."""
+    op = OPERATORS[node.op]
+    if node.by == "any":
+        return partial(_compare_any, op)
+    read = READERS[node.by]
+
+    def compare(left: Any, right: Any) -> bool | None:
+        one, other = read(left), read(right)
+        return None if one is None or other is None else op(one, other)
+
+    return compare
+
+
+def _compare_any(op: Callable[[Any, Any], bool], left: Any, right: Any) -> bool | None:
+    """Compare values of unknown kinds; NULL for different kinds."""
+    for kind in ("string", "number", "bool", "timestamp"):
+        read = READERS[kind]
+        one, other = read(left), read(right)
+        if one is not None and other is not None:
+            return op(one, other)
+    return None

@@ -14,7 +14,7 @@ from typing import Any
 from balog.errors import ConfigError
 from balog.event import LEVELS, parse_level
 from balog.expressions import tree
-from balog.expressions.comparison import FLIPPED, OPERATORS
+from balog.expressions.functions import FLIPPED, OPERATORS
 from balog.expressions.patterns import LikePattern, compile_regex
 from balog.expressions.tree import Constant, ExpressionNode, Kind
 

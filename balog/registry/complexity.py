@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from balog.registry.pattern_size import byte_ns, check_patterns, own_patterns
+from balog.registry.json_compiler import byte_ns, check_patterns, own_patterns
 from balog.registry.schema import InvalidSchemaError
 from balog.registry.subschemas import resolve
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from balog.errors import MissingExtraError, complain, split_refusal
 from balog.registry import worker_pool
 from balog.registry.complexity import measure_complexity
 from balog.registry.json_compiler import compile_schema
-from balog.registry.nesting import is_deeper
 from balog.registry.reasons import describe_error, json_path, shorten
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, Schema, SchemaViolation
 from balog.registry.subschemas import copy_schema
@@ -33,6 +32,8 @@ _MAX_VALUES = 5_000
 _MAX_PATHS = 1_000_000
 _SLOWER = 100.0  # jsonschema
 _MAX_BRANCHED = 12  # levels of a payload, by a schema that branches within itself
+_NO_MARKS = bytes(set(range(256)) - set(b'{}[]"'))
+_STEPS = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
 
 
 class JsonValidator:
@@ -250,3 +251,14 @@ def _keys(node: Any) -> Any:
 
 def _malformed(error: Exception) -> str:
     return f"not JSON: {split_refusal(error)[0]}"
+
+
+def is_deeper(document: bytes, limit: int) -> bool:
+    """Return whether JSON has more than ``limit`` objects and arrays inside each other."""
+    if document.count(b"{") + document.count(b"[") <= limit:
+        return False
+    if b"\\" in document:
+        document = document.replace(b"\\\\", b"").replace(b'\\"', b"")
+    marks = document.translate(None, _NO_MARKS)
+    outside = b"".join(marks.split(b'"')[::2])  # every second part lies between two strings
+    return max(accumulate(map(_STEPS.__getitem__, outside)), default=0) > limit

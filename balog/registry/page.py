@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from html import escape
+from importlib import resources
 from typing import Any, NamedTuple
 
 import msgspec
@@ -40,10 +41,11 @@ def render(registry: Registry, title: str = "Types of events") -> str:
     parts = [_section(registry, type) for type in types]
     links = "".join(f'<li><a href="#{escape(type)}">{escape(type)}</a></li>' for type in types)
     count = f"{len(types)} type{'s' * (len(types) != 1)}"
+    style = resources.files("balog.registry").joinpath("page.css").read_text(encoding="utf-8")
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<style>{_STYLE}</style></head>\n<body>\n"
+        f"<style>\n{style}</style></head>\n<body>\n"
         f'<header><h1>{_text(title)}</h1><p class="note">{count}</p><nav aria-label="Types"><ul>{links}</ul></nav>'
         "</header>\n<main>\n" + "\n".join(parts) + "\n</main>\n</body></html>\n"
     )
@@ -241,52 +243,3 @@ def _json(value: Any) -> str:
 def _text(text: str, longest: int = _LONGEST) -> str:
     shown = "".join(char if char.isprintable() else " " for char in text)
     return escape(shown if len(shown) <= longest else shown[: longest - 1] + "…")
-
-
-_STYLE = """
-:root {
-  color-scheme: light dark;
-  --paper: #fcfbf9; --card: #fff; --ink: #21201d; --muted: #66635c; --rule: #e5e1d8; --bad: #b0311f;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --paper: #151618; --card: #1c1e21; --ink: #e9e6df; --muted: #a09c93; --rule: #33353a; --bad: #ff8a76;
-  }
-}
-* { box-sizing: border-box }
-body {
-  margin: 0; background: var(--paper); color: var(--ink);
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Liberation Sans", sans-serif;
-  -webkit-text-size-adjust: 100%;
-}
-header, main { max-width: 72rem; margin: 0 auto; padding: 0 1.5rem }
-header { padding-top: 2.25rem }
-main { padding-bottom: 4rem }
-h1 { font-size: 1.75rem; line-height: 1.15; letter-spacing: -.02em; margin: 0 0 .4rem }
-h2 { font-size: 1.25rem; margin: 0 0 .5rem; overflow-wrap: anywhere }
-h2 small { color: var(--muted); font-weight: 400 }
-h3 { font-size: 1rem; margin: 1.25rem 0 .25rem }
-p { margin: .35rem 0; overflow-wrap: anywhere }
-.note { color: var(--muted); font-size: .875rem }
-.bad { color: var(--bad) }
-nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; list-style: none; margin: 1rem 0 0; padding: .6rem 0 }
-nav ul { border-block: 1px solid var(--rule); font-size: .875rem }
-nav li { max-width: 100%; overflow-wrap: anywhere }
-a { color: inherit; text-underline-offset: .15em }
-section { margin-top: 2.5rem; scroll-margin-top: 1rem }
-.wide { overflow-x: auto; border: 1px solid var(--rule); border-radius: 8px; background: var(--card); margin: .75rem 0 }
-table { border-collapse: collapse; width: 100%; font-size: .875rem }
-th, td { text-align: left; vertical-align: top; padding: .4rem .75rem; border-top: 1px solid var(--rule) }
-thead th { border-top: 0; color: var(--muted); font-weight: 500; white-space: nowrap }
-tbody th { font-weight: 400 }
-td { min-width: 5rem; overflow-wrap: break-word }
-td:nth-child(n+4) { min-width: 10rem }
-td, th { max-width: 30rem }
-code, pre { font: .8125rem/1.5 ui-monospace, "Liberation Mono", Menlo, monospace }
-pre { margin: .5rem 0; padding: .75rem 1rem; overflow-x: auto; background: var(--card); border: 1px solid var(--rule) }
-pre { border-radius: 8px }
-summary { cursor: pointer; color: var(--muted); font-size: .875rem }
-.versions { margin: 0; padding-left: 1.1rem }
-.versions li { overflow-wrap: anywhere }
-:focus-visible { outline: 2px solid currentColor; outline-offset: 2px }
-"""

@@ -16,7 +16,7 @@ from balog.duplicate_keys import printable
 from balog.errors import BalogError, EventError, MissingExtraError, split_refusal
 from balog.event import Event, check_keys, decode, decode_checked, encode
 from balog.registry import PayloadValidator, Registry, Schema, SchemaViolation, UnknownTypeError, UnknownVersionError
-from balog.registry.nesting import is_deeper
+from balog.registry.json_schema import is_deeper
 from balog.registry.schema import InvalidSchemaError
 from balog.registry.worker_pool import TOO_LONG, WorkBusyError, end_workers
 from balog.sinks.service import Problem

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from functools import lru_cache
 from math import inf
 from typing import Any
 
 import msgspec
-from google.protobuf import message_factory
+from google.protobuf import message_factory, unknown_fields
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from balog.errors import EventError, split_refusal
@@ -19,7 +21,6 @@ from balog.registry.protobuf.json_reader import Steps, make_reader
 from balog.registry.protobuf.json_writer import UnwritableError, make_writer
 from balog.registry.protobuf.rules import Rules
 from balog.registry.protobuf.schema import make_json_schema
-from balog.registry.protobuf.unknown_fields import find_unknown_fields, has_more_defaults, missing_fields
 from balog.registry.reasons import json_path
 from balog.registry.schema import InvalidSchemaError, Schema, SchemaViolation
 from balog.registry.worker_pool import MAX_SECONDS, check_in_worker, compile_in_worker, read_in_worker
@@ -110,7 +111,7 @@ class CompiledMessage:
             EventError: the payload is not JSON of this type; the error holds the first violation.
         """
         message, found = self._parsed(payload)
-        found = found or missing_fields(message)
+        found = found or _missing_fields(message)
         if found:
             raise EventError(found[0][1], json_path(found[0][0]))
         return bytes(message.SerializeToString(deterministic=True))
@@ -147,10 +148,10 @@ class CompiledMessage:
             message = self._class.FromString(wire)
         except (DecodeError, UnicodeError):
             raise EventError(f"is no encoded {self.name}: cut off, nested too deep, or of another type") from None
-        found = missing_fields(message) or ([] if skips else find_unknown_fields(message, wire))
+        found = _missing_fields(message) or ([] if skips else _find_unknown_fields(message, wire))
         if found:
             raise EventError(found[0][1], json_path(found[0][0]))
-        if len(wire) // 2 * self._widest > MAX_DEFAULTS and has_more_defaults(message, MAX_DEFAULTS):
+        if len(wire) // 2 * self._widest > MAX_DEFAULTS and _has_more_defaults(message, MAX_DEFAULTS):
             raise EventError(f"more than {MAX_DEFAULTS:,} fields, most of them empty")
         try:
             document = self._write(message, 1)
@@ -162,7 +163,7 @@ class CompiledMessage:
             raise EventError(error.reason, json_path(error.steps)) from None
 
     def _broken(self, message: Any) -> list[tuple[Steps, str]]:
-        return missing_fields(message) + self.rules.violations(message)
+        return _missing_fields(message) + self.rules.violations(message)
 
 
 def _apart(broken: list[tuple[Steps, str]], found: list[tuple[Steps, str]]) -> list[tuple[Steps, str]]:
@@ -198,3 +199,78 @@ def _pool(source: bytes) -> Any:
     if not source.strip():
         raise InvalidSchemaError("an empty file has no message")
     return descriptors.load_pool(run_protoc(source))
+
+
+def _find_unknown_fields(message: Any, wire: bytes) -> list[tuple[Steps, str]]:
+    """Return the fields of an encoded message that its type does not have, or has with another wire type.
+
+    A payload has one version, so an unknown field is an error of the sender, and could not be stored.
+
+    Args:
+        message: the message decoded from ``wire``; its unknown fields are removed.
+    """
+    before = message.ByteSize()
+    message.DiscardUnknownFields()
+    if message.ByteSize() == before:
+        return []
+    return [
+        (steps, _unknown_reason(here, field))
+        for steps, here in _walk(type(message).FromString(wire), ())
+        for field in unknown_fields.UnknownFieldSet(here)
+    ]
+
+
+def _missing_fields(message: Any) -> list[tuple[Steps, str]]:
+    """Return the required fields (of proto2) that a message does not have."""
+    if message.IsInitialized():
+        return []
+    return [
+        ((*steps, field.json_name), "is required")
+        for steps, here in _walk(message, ())
+        for field in here.DESCRIPTOR.fields
+        if field.is_required and not here.HasField(field.name)
+    ]
+
+
+def _has_more_defaults(message: Any, most: int) -> bool:
+    """Return whether a message and its nested messages have more than ``most`` fields without presence.
+
+    Each of them is written, although two bytes on the wire are enough for an empty message with any number of fields.
+    """
+    count = 0
+    sizes: dict[str, int] = {}
+    for _, here in _walk(message, ()):
+        name = here.DESCRIPTOR.full_name
+        if name not in sizes:
+            sizes[name] = sum(not field.has_presence for field in here.DESCRIPTOR.fields)
+        count += sizes[name]
+        if count > most:
+            return True
+    return False
+
+
+def _unknown_reason(message: Any, found: Any) -> str:
+    field = message.DESCRIPTOR.fields_by_number.get(found.field_number)
+    if field is None:
+        return f"field number {found.field_number} is not in {message.DESCRIPTOR.full_name}"
+    if field.type == FieldDescriptor.TYPE_ENUM:
+        return f"{field.name} has a value that {field.enum_type.full_name} has not"
+    return f"{field.name} is encoded as another type"
+
+
+def _walk(message: Any, steps: Steps) -> Iterator[tuple[Steps, Any]]:
+    yield steps, message
+    for field, value in message.ListFields():
+        here = (*steps, field.json_name)
+        if field.message_type is None:
+            continue
+        if descriptors.is_map(field):
+            if field.message_type.fields_by_name["value"].message_type is not None:
+                for key in value:
+                    text = ("true" if key else "false") if isinstance(key, bool) else str(key)
+                    yield from _walk(value[key], (*here, text))
+        elif field.is_repeated:
+            for index, item in enumerate(value):
+                yield from _walk(item, (*here, index))
+        else:
+            yield from _walk(value, here)

@@ -11,7 +11,7 @@ import protovalidate
 from google.protobuf import message_factory
 
 from balog.registry import worker_pool
-from balog.registry.pattern_size import byte_ns
+from balog.registry.json_compiler import byte_ns
 from balog.registry.protobuf.descriptors import is_map, reachable_messages
 from balog.registry.protobuf.json_reader import Steps
 from balog.registry.schema import InvalidSchemaError

@@ -13,9 +13,8 @@ from balog.analytics.reading.registry_types import spark_type
 from balog.analytics.tables.evolution import merge, steps
 from balog.analytics.tables.shapes import from_registry
 from balog.errors import ConfigError
-from balog.registry.comparing.columns import columns_of, type_text
 from balog.registry.comparing.document import SchemaDocument
-from balog.registry.comparing.table import table_steps
+from balog.registry.comparing.table import columns_of, table_steps, type_text
 
 scalars = st.sampled_from([
     {"type": "string"}, {"type": "string", "format": "date-time"}, {"type": "string", "format": "date"},

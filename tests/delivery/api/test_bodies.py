@@ -11,7 +11,7 @@ from balog.delivery.api.tokens import ANONYMOUS
 from balog.delivery.durable.results import AcceptedEvent
 from balog.delivery.settings import RequestLimits, ServiceConfig
 from balog.event import decode
-from balog.registry.nesting import is_deeper
+from balog.registry.json_schema import is_deeper
 from balog.registry.registry import open_registry
 
 reader = ItemReader(
