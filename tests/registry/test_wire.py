@@ -99,7 +99,7 @@ def test_forward_asks_the_other_way_round() -> None:
     narrow, wide = "message A { int32 a = 1; }", "message A { int64 a = 1; }"
     assert breaks(narrow, wide, "backward") == []
     assert [finding.reason for finding in breaks(narrow, wide, "forward")] == [
-        "for who knows the old version, int64 is read as int32, which has not all of its values"
+        "for readers of the old version, int64 is read as int32, which has not all of its values"
     ]
     assert len(breaks(narrow, wide, "full")) == 1
     assert len(breaks(wide, narrow, "full_transitive")) == 1
@@ -193,7 +193,7 @@ def test_a_field_that_becomes_required_breaks() -> None:
 def test_another_default_breaks() -> None:
     old, new = (f"message A {{ optional int32 a = 1 [default = {value}]; }}" for value in (1, 2))
     assert [finding.reason for finding in breaks(old, new, syntax=2)] == [
-        "another default: who leaves it out is understood otherwise"
+        "the default changed: a message without the field has another value"
     ]
 
 

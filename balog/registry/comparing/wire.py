@@ -8,11 +8,13 @@ unknown to the reader is skipped, as in protobuf, provided that its number canno
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from google.protobuf import descriptor_pb2, message_factory
+
+from balog.errors import EventError
 from balog.registry.comparing.verdict import CompatibilityFinding, Mode
-from balog.registry.comparing.wire_examples import show
 from balog.registry.comparing.wire_types import misread, sample
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.descriptors import is_map, is_plain, reachable_messages
@@ -87,10 +89,8 @@ class _Direction:
             yield from self._rules(writer, reader)
 
     def _finding(self, about: Any, reason: str, path: tuple[Any, ...], values: Any = ()) -> CompatibilityFinding:
-        example = show(self._writer, self._reader, path, values)
-        return CompatibilityFinding(
-            layer="wire", path=about.full_name, reason=f"for who knows {self._name}, {reason}", example=example
-        )
+        example = _example(self._writer, self._reader, path, values)
+        return _wire(about.full_name, f"for readers of {self._name}, {reason}", example=example)
 
     def _field(self, field: Any, other: Any, path: tuple[Any, ...]) -> Iterator[CompatibilityFinding]:
         if is_map(field) and is_map(other):
@@ -127,12 +127,8 @@ class _Direction:
                               or two.containing_oneof is not field.containing_oneof), None)  # fmt: skip
                 if apart is not None:
                     values = [(each, _some(each)) for each in (apart, field)]
-                    yield self._finding(
-                        oneof,
-                        f"{apart.name} and {field.name} are in one oneof, and messages may have both",
-                        path,
-                        values,
-                    )
+                    reason = f"{apart.name} and {field.name} are in one oneof, and messages may have both"
+                    yield self._finding(oneof, reason, path, values)
                     break
 
     def _rules(self, writer: Any, reader: Any) -> Iterator[CompatibilityFinding]:
@@ -143,7 +139,7 @@ class _Direction:
                     yield CompatibilityFinding(
                         layer="json",
                         path=f"{reader.full_name}.{name}" if name else reader.full_name,
-                        reason=f"{self._name} has the rule {line[:200]}, which the other one need not keep",
+                        reason=f"{self._name} has the rule {line[:200]}, which the other version does not have",
                         undecided=True,
                     )
 
@@ -166,14 +162,10 @@ def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[Compatibili
                     layer="json",
                     path=other.full_name,
                     reason=f"is called {other.json_name} in JSON, and was called {field.json_name}",
-                    example=show(old, new, path, [(field, _some(field))]),
+                    example=_example(old, new, path, [(field, _some(field))]),
                 )
             if other is not None and _has_other_default(field, other):
-                yield CompatibilityFinding(
-                    layer="wire",
-                    path=other.full_name,
-                    reason="another default: who leaves it out is understood otherwise",
-                )
+                yield _wire(other.full_name, "the default changed: a message without the field has another value")
     before = {enum.full_name: enum for enum in _enums(old.descriptor)}
     for enum in _enums(new.descriptor):
         if enum.full_name in before:
@@ -184,25 +176,17 @@ def _numbers(old: Any, new: Any) -> Iterator[CompatibilityFinding]:
     was, now = _reserved(old), _reserved(new)
     for field in old.fields:
         if field.number not in new.fields_by_number and not _within(field.number, now):
-            yield CompatibilityFinding(
-                layer="wire",
-                path=field.full_name,
-                reason=f"was deleted and its number is not reserved; say: reserved {field.number};",
-            )
+            yield _wire(field.full_name, f"was deleted and its number is not reserved; say: reserved {field.number};")
     for field in new.fields:
         if field.number not in old.fields_by_number and _within(field.number, was):
-            yield CompatibilityFinding(
-                layer="wire",
-                path=field.full_name,
-                reason=f"has the number {field.number}, which was reserved: it may have had another meaning",
+            yield _wire(
+                field.full_name, f"has the number {field.number}, which was reserved: it may have had another meaning"
             )
     for first, last in was:
         for begin in (first, *(end for _, end in now if first <= end < last)):  # where a hole can begin
             hole = next(number for number in itertools.count(begin) if number not in new.fields_by_number)
             if hole < last and not _within(hole, now):
-                yield CompatibilityFinding(
-                    layer="wire", path=new.full_name, reason=f"the number {hole} is not reserved any more"
-                )
+                yield _wire(new.full_name, f"the number {hole} is not reserved any more")
                 break
     gone = {field.name for field in old.fields} - {field.name for field in new.fields}
     names = set(_proto(new).reserved_name)
@@ -220,19 +204,14 @@ def _values(old: Any, new: Any) -> Iterator[CompatibilityFinding]:
     numbers, now = set(new.values_by_number), [(part.start, part.end + 1) for part in _proto(new).reserved_range]
     for value in old.values:
         if value.number not in numbers and not _within(value.number, now):
-            yield CompatibilityFinding(
-                layer="wire",
-                path=f"{new.full_name}.{value.name}",
-                reason=f"was deleted and its number is not reserved; say: reserved {value.number};",
+            yield _wire(
+                f"{new.full_name}.{value.name}",
+                f"was deleted and its number is not reserved; say: reserved {value.number};",
             )
     was = [(part.start, part.end + 1) for part in _proto(old).reserved_range]
     for value in new.values:
         if value.number not in old.values_by_number and _within(value.number, was):
-            yield CompatibilityFinding(
-                layer="wire",
-                path=f"{new.full_name}.{value.name}",
-                reason=f"has the number {value.number}, which was reserved",
-            )
+            yield _wire(f"{new.full_name}.{value.name}", f"has the number {value.number}, which was reserved")
 
 
 def _enums(message: Any) -> Iterator[Any]:
@@ -244,12 +223,8 @@ def _enums(message: Any) -> Iterator[Any]:
 
 
 def _proto(described: Any) -> Any:
-    from google.protobuf import descriptor_pb2
-
-    kind = (
-        descriptor_pb2.EnumDescriptorProto if hasattr(described, "values_by_number") else descriptor_pb2.DescriptorProto
-    )
-    proto = kind()
+    is_enum = hasattr(described, "values_by_number")
+    proto = descriptor_pb2.EnumDescriptorProto() if is_enum else descriptor_pb2.DescriptorProto()
     described.CopyToProto(proto)
     return proto
 
@@ -266,3 +241,79 @@ def _reserved(message: Any) -> list[tuple[int, int]]:
 
 def _within(number: int, ranges: list[tuple[int, int]]) -> bool:
     return any(first <= number < last for first, last in ranges)
+
+
+def _wire(path: str, reason: str, example: Any = None) -> CompatibilityFinding:
+    return CompatibilityFinding(layer="wire", path=path, reason=reason, example=example)
+
+
+def _example(writer: CompiledMessage, reader: CompiledMessage, path: Sequence[Any], values: Sequence[Any]) -> Any:
+    """Encode a message with one schema, and decode it with the other.
+
+    Args:
+        path: the writer's fields that lead from the payload to the message in question.
+        values: pairs of a field of that message and its value; None for an empty message.
+
+    Returns:
+        ``{"written": …, "read": …}``, the JSON of the payload on both sides, or ``{"written": …, "refused": "reason"}``
+        if the other side cannot decode it. None if both sides are equal.
+    """
+    root = message_factory.GetMessageClass(writer.descriptor)()
+    here = root
+    for field in path:
+        here = _enter(here, field)
+    for field, value in values:
+        _put(here, field, value)
+    wire = root.SerializePartialToString(deterministic=True)
+    try:
+        written = writer.decode(wire)
+    except EventError:  # the writer itself rejects it
+        return None
+    try:
+        read = reader.decode(wire)
+    except EventError as error:
+        return {"written": written, "refused": str(error)}
+    if written == read:
+        return None
+    _thin(written, read)
+    return {"written": written, "read": read}
+
+
+def _thin(one: Any, two: Any) -> None:
+    """Remove the fields that are 0 or empty on both sides."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        for key in [key for key in one if key in two]:
+            if one[key] == two[key] and (not one[key] or one[key] == "0"):
+                del one[key], two[key]
+            else:
+                _thin(one[key], two[key])
+    elif isinstance(one, list) and isinstance(two, list):
+        for here, there in zip(one, two):
+            _thin(here, there)
+
+
+def _enter(message: Any, field: Any) -> Any:
+    held = getattr(message, field.name)
+    if is_map(field):
+        return held[field.message_type.fields_by_name["key"].default_value]
+    if field.is_repeated:
+        return held.add()
+    held.SetInParent()
+    return held
+
+
+def _put(message: Any, field: Any, value: Any) -> None:
+    if field.message_type is not None and not is_map(field):
+        for _ in range(1 if value is None else value):
+            _enter(message, field)
+    elif is_map(field):
+        kind = field.message_type.fields_by_name["value"]
+        held, key = getattr(message, field.name), field.message_type.fields_by_name["key"].default_value
+        if kind.message_type is not None:
+            held[key].SetInParent()
+        else:
+            held[key] = value
+    elif field.is_repeated:
+        getattr(message, field.name).extend(value if isinstance(value, list) else [value])
+    else:
+        setattr(message, field.name, value)
