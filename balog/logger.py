@@ -12,7 +12,7 @@ from balog.payload import log_payload
 from balog.recording import configuration
 from balog.recording.context import bound
 from balog.recording.encoding import message_text, payload_of
-from balog.recording.fallback_encoding import safe_str
+from balog.recording.json_values import safe_str
 from balog.recording.recorder import Recorder
 from balog.recording.validation import PayloadError
 

@@ -26,7 +26,7 @@ from balog.outputs import LogOutput
 from balog.payload import LogPayload, MetricPayload, read
 from balog.recording import configuration
 from balog.recording.configuration import configure
-from balog.recording.fallback_encoding import is_deeper_than
+from balog.recording.json_values import is_deeper_than
 
 FACILITY = Draft202012Validator(
     json.loads((Path(__file__).parents[1] / "schemas" / "facility" / "1.0.0.json").read_bytes())

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["Bookmark", "BookmarkChange", "bookmarks", "changes"]
-
 _MAX_DEPTH = 50
 
 

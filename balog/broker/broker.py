@@ -25,8 +25,6 @@ from balog.singer import LogMessage, to_event
 from balog.sinks import Delivery, SinkConfig
 from balog.stats import StatSample
 
-__all__ = ["EXIT_CODES", "run_broker"]
-
 SINK_WAIT_SECONDS = 30.0
 """Seconds, in total, for which the data may wait for a sink that is slower than the events."""
 

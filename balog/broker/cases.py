@@ -21,8 +21,6 @@ from balog.problems import problems
 from balog.sinks import Delivery
 from balog.tagged_config import convert
 
-__all__ = ["Case", "CaseFile", "failures", "find_case_problems", "load_cases"]
-
 _MAX_FAILURES = 20
 _MAX_SHOWN = 300
 

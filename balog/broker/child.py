@@ -18,8 +18,6 @@ from balog.signals import WakingSignalHandlers
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Child", "ForwardedSignals", "Usage", "is_in_foreground"]
-
 _FORWARDED = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
     *(signal.SIGUSR1, signal.SIGUSR2),

@@ -14,8 +14,6 @@ from balog.broker.state import StateConfig
 from balog.outbound.spool import SpoolConfig
 from balog.sinks import AnySinkConfig
 
-__all__ = ["BrokerConfig"]
-
 
 class BrokerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     """``{"sinks": [], "strip": false}`` passes everything through; each sink gets every event."""

@@ -23,8 +23,6 @@ from balog.local_path import local_path
 from balog.problems import intact, problems
 from balog.sinks import SinkConfig, SinkError
 
-__all__ = ["Reach", "complete", "complete_errors", "find_in_document", "find_problems", "notes", "reach"]
-
 
 class Reach(NamedTuple):
     """The result of probing a sink; ``error`` is empty if it answered."""

@@ -6,8 +6,6 @@ import errno
 import os
 import select
 
-__all__ = ["hold_standard", "write_all"]
-
 
 def write_all(target: int, data: bytes | memoryview) -> None:
     """Write every byte, even to a non-blocking descriptor.

@@ -10,8 +10,6 @@ import msgspec
 from balog.broker.config import BrokerConfig
 from balog.sinks import Delivery, SinkConfig
 
-__all__ = ["Diverted", "offline"]
-
 
 def offline(config: BrokerConfig, quarantine: str | None = None) -> BrokerConfig:
     """Return the config without spool and state, and with its quarantine, if any, in another file."""

@@ -7,8 +7,6 @@ from typing import Protocol
 
 from balog.errors import BalogError
 
-__all__ = ["Chain", "Editor", "Line", "PipeError"]
-
 Line = tuple[str, bytes]
 """The type of a message in upper case (``RECORD``), and its line with the newline."""
 

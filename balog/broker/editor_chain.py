@@ -12,8 +12,6 @@ from balog.broker.editor import Chain, Editor, Line
 from balog.broker.quarantine import Quarantine
 from balog.broker.state import StateKeeper
 
-__all__ = ["Chaining"]
-
 _MAX_SCHEMAS_BYTES = 64 * 1024 * 1024
 
 

@@ -12,8 +12,6 @@ from msgspec import Struct
 from balog.broker.message_prefixes import TYPES
 from balog.singer import parse_log
 
-__all__ = ["InvalidLineFilter", "find_line_error"]
-
 
 class _Head(Struct):
     type: str

@@ -15,19 +15,6 @@ from msgspec import Struct
 
 from balog.duplicate_keys import has_duplicate_member
 
-__all__ = [
-    "TYPES",
-    "USUAL_KIND",
-    "USUAL_KINDS",
-    "Passing",
-    "is_one_message",
-    "kind_of",
-    "mentions_log",
-    "starts_like_log",
-    "starts_like_no_object",
-    "usual_head",
-]
-
 TYPES = ("RECORD", "SCHEMA", "STATE", "ACTIVATE_VERSION", "BATCH")
 """Every message type that the pipe passes; LOG is the one that it hands out."""
 

@@ -11,8 +11,6 @@ from msgspec import Struct, field
 
 from balog.broker.status import PipeStage, read_stages
 
-__all__ = ["Neighbour", "PipeMonitor", "Row", "in_pipe_order", "rates"]
-
 _IDLE_SHARE = 0.1
 _PIPE = re.compile(r"pipe:\[(\d+)\]")
 

@@ -7,8 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-__all__ = ["Outbox"]
-
 _RETRY_SECONDS = 1.0
 
 

@@ -33,8 +33,6 @@ from balog.broker.stopwatch import Stopwatch
 from balog.singer import LogMessage, parse_log
 from balog.stats import Stats, counter
 
-__all__ = ["BLOCK_BYTES", "MAX_EDITED_LINE", "Pipe", "PipeStats"]
-
 BLOCK_BYTES = 8 * 1024 * 1024
 """Size of the buffer, and so the longest line that is searched; longer ones pass in pieces."""
 

@@ -10,8 +10,6 @@ from msgspec import Meta, Struct
 from balog.broker.editor import PipeError
 from balog.singer.quarantine import QuarantineError, QuarantineFile
 
-__all__ = ["Quarantine", "QuarantineConfig"]
-
 
 class QuarantineConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Lines that can't be read or changed as the config wants go to a file instead of ending the stream."""

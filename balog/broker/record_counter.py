@@ -7,8 +7,6 @@ import re
 import msgspec
 from msgspec import Struct
 
-__all__ = ["RecordCounter"]
-
 
 class _Head(Struct):
     type: str

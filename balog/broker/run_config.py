@@ -13,8 +13,6 @@ from balog.outbound.spool import SpoolConfig
 from balog.singer.log_patterns import LogPattern, Pattern, compile_patterns
 from balog.sinks import AnySinkConfig
 
-__all__ = ["InvalidLinePolicy", "RunConfig"]
-
 InvalidLinePolicy = Literal["pass", "quarantine", "fail"]
 
 

@@ -33,8 +33,6 @@ from balog.singer import LineAssembler, LogMessage, write
 from balog.sinks import Delivery
 from balog.stats import Stats, StatSample, counter
 
-__all__ = ["DRAIN_SECONDS", "EXIT_CODES", "SINK_WAIT_SECONDS", "run_sidecar"]
-
 EXIT_CODES = """\
 0–125     the command's own; 1 also when it succeeded but not all that it wrote could be passed on, or when it printed
           an invalid line and the policy is fail

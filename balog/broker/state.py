@@ -22,8 +22,6 @@ from balog.sinks import Delivery
 from balog.storage import Options, open_storage
 from balog.topics.url import TopicsUrl
 
-__all__ = ["StateConfig", "StateKeeper", "StateTopic", "read_value"]
-
 MAX_HELD = 1000
 MAX_HELD_BYTES = 16 << 20
 MAX_EVENTS = 1000

@@ -23,8 +23,6 @@ from msgspec import Struct, field
 from balog.event import format_timestamp
 from balog.storage.local_files import replace_in_folder
 
-__all__ = ["PipeStage", "StageStatus", "pipe_of", "read_stages", "start_of", "status_folder"]
-
 _EVERY_SECONDS = 1.0
 _MAX_FILE = 256 * 1024
 _NAME = re.compile(r"(?P<pid>[1-9]\d{0,9})-[0-9a-f]{8}\.json")

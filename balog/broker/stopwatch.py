@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from types import TracebackType
 
-__all__ = ["Stopwatch"]
-
 
 class Stopwatch:
     """A context that adds up its time; another thread may read ``seconds`` meanwhile."""

@@ -12,8 +12,6 @@ from balog.broker.record_counter import RecordCounter
 from balog.broker.state import read_value
 from balog.broker.stopwatch import Stopwatch
 
-__all__ = ["TapStream"]
-
 _MAX_HELD_LINE = 8 * 1024 * 1024
 _MAX_HELD_LOGS = 16 * 1024 * 1024
 _MAX_STATE = 64 * 1024

@@ -21,7 +21,7 @@ from balog.logger import emit, level_of
 from balog.outputs.stdio import singer_line
 from balog.payload import log_payload
 from balog.recording import configuration
-from balog.recording.fallback_encoding import safe_str
+from balog.recording.json_values import safe_str
 from balog.recording.recorder import Recorder
 from balog.recording.validation import PayloadError
 

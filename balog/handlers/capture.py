@@ -14,7 +14,7 @@ from balog.logger import emit
 from balog.outputs.stdio import ConsoleOutput, SingerOutput, StderrOutput
 from balog.payload import log_payload
 from balog.recording import configuration, exceptions
-from balog.recording.fallback_encoding import safe_str
+from balog.recording.json_values import safe_str
 from balog.recording.recorder import Recorder
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from balog.logger import EventLogger
 from balog.metrics.meters import DEFAULT_LOG_INTERVAL, Counter, Gauge, Meter, Timer, flush
 from balog.metrics.points import Metric, Point, Status, Tag, as_dict, folded, write
-from balog.recording.fallback_encoding import safe_str
+from balog.recording.json_values import safe_str
 from balog.singer.dialects import read_line
 
 __all__ = [

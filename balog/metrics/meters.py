@@ -14,8 +14,6 @@ from balog.metrics.points import Point, Status, Tag, as_dict, number, write
 from balog.metrics.ticker import Ticker
 from balog.recording.exit_hooks import before_end
 
-__all__ = ["DEFAULT_LOG_INTERVAL", "Counter", "Gauge", "Meter", "Timer", "flush"]
-
 DEFAULT_LOG_INTERVAL = 60
 """Seconds that a counter adds up before it writes an event."""
 

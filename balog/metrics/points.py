@@ -14,12 +14,10 @@ from balog.event import LEVELS
 from balog.logger import emit
 from balog.payload import log_payload
 from balog.recording import configuration
-from balog.recording.fallback_encoding import clean_text, safe_str
+from balog.recording.json_values import clean_text, safe_str
 
 if TYPE_CHECKING:
     from balog.cardinality import Cardinality
-
-__all__ = ["Metric", "Point", "Status", "Tag", "as_dict", "capped", "folded", "json_tags", "number", "write"]
 
 _MAX_TAG = 1000
 _LARGEST_INT = 2**63

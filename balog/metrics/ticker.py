@@ -7,8 +7,6 @@ import threading
 import time
 from typing import Protocol
 
-__all__ = ["Flushable", "Ticker"]
-
 
 class Flushable(Protocol):
     """A meter with a delta to write later."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-__all__ = ["LogOutput"]
-
 
 class LogOutput(ABC):
     """A destination of the logger's events. It may raise; the logger does not pass the error to the application."""

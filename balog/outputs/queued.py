@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from balog.outbound.spool import SpoolConfig
     from balog.sinks import Delivery, Sink, SinkConfig
 
-__all__ = ["QueuedOutput", "flush_all"]
-
 
 class QueuedOutput(LogOutput):
     """Passes events to the thread of a sink. If the queue is full, events go to the spool, or are dropped and counted.

@@ -13,17 +13,6 @@ import msgspec
 from balog.outputs.base import LogOutput
 from balog.outputs.streams import keep_lines_whole, write_data_line, write_line
 
-__all__ = [
-    "ConsoleOutput",
-    "SingerOutput",
-    "StderrOutput",
-    "console_line",
-    "default_output",
-    "is_terminal",
-    "message_of",
-    "singer_line",
-]
-
 
 def singer_line(level: str, event: bytes) -> bytes:
     """Return an encoded event as a Singer LOG message with a newline."""

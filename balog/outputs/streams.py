@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-__all__ = ["data_stream", "hold_stdout", "keep_lines_whole", "lock", "write_data_line", "write_line"]
-
 # One lock for stdout and one for all other streams, so that a slow reader of data does not delay lines on stderr. They
 # are reentrant, for signal handlers that interrupt a write.
 _stdout_lock = threading.RLock()

@@ -13,8 +13,6 @@ from balog.local_path import local_path
 from balog.outputs.base import LogOutput
 from balog.outputs.stdio import ConsoleOutput, SingerOutput, StderrOutput
 
-__all__ = ["open_output"]
-
 _STREAMS: dict[str, type[LogOutput]] = {"console": ConsoleOutput, "singer": SingerOutput, "stderr": StderrOutput}
 _FORMS = (
     "console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "

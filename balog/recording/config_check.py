@@ -11,11 +11,9 @@ from balog.event import LEVELS, parse_level
 from balog.expressions import Expression
 from balog.outputs import open_output
 from balog.problems import intact, problems
-from balog.recording.configuration import LoggerConfig, OutputConfig
+from balog.recording.logger_config import LoggerConfig, OutputConfig
 from balog.recording.volume import Volume
 from balog.redaction import from_config
-
-__all__ = ["find_logger_problems"]
 
 
 def find_logger_problems(path: str | os.PathLike[str]) -> list[ConfigError]:

@@ -3,56 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import msgspec
-from msgspec import Meta, Struct
+from typing import TYPE_CHECKING, Any, Literal
 
 from balog import config as configs
-from balog.errors import BalogError, ConfigError, complain, split_refusal
+from balog.errors import BalogError, ConfigError, complain
 from balog.event import LEVELS, parse_level
 from balog.outputs import default_output, open_output
 from balog.outputs.queued import QueuedOutput, flush_all
 from balog.recording import exit_hooks
 from balog.recording.context import ProcessContext
+from balog.recording.logger_config import LoggerConfig, OutputConfig, Where, list_outputs, merge_settings
 from balog.recording.recorder import OutputRoute, Recorder
-from balog.redaction_options import REDACTION_SCHEMA
 
 if TYPE_CHECKING:
     from balog.redaction import Redactor
-
-__all__ = ["LoggerConfig", "concealed", "configure", "current", "divert", "flush", "introduced", "peek", "swap"]
-
-Where = str | Mapping[str, Any]
-
-
-class OutputConfig(Struct, forbid_unknown_fields=True, kw_only=True):
-    """One output: ``to`` is its name, its URL or a sink's config; ``where`` is a filter in the expression language."""
-
-    to: str | dict[str, Any]
-    level: str | None = None
-    where: str | None = None
-
-
-class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
-    """A logger's config file. ``configure`` describes each key."""
-
-    output: str | OutputConfig | list[str | OutputConfig] | None = None
-    level: str | None = None
-    application: str | None = None
-    application_version: str | None = None
-    redact: bool | Annotated[dict[str, Any], Meta(extra_json_schema=REDACTION_SCHEMA)] = True
-    volume: list[dict[str, Any]] = []
-    volume_interval: Annotated[float, Meta(gt=0)] = 60.0
-    max_tag_sets: Annotated[int, Meta(ge=0)] = 1000
-    validate: Literal["off", "tag", "raise"] = "off"
-    locals: bool = False
-    strict: bool = False
-
 
 _current: Recorder | None = None
 _program: tuple[str | None, str | None] = (None, None)
@@ -122,7 +89,7 @@ def configure(
         ConfigError: a setting is invalid. The earlier configuration stays.
     """
     given: dict[str, Any] = {
-        "output": None if output is None else _entries(output),
+        "output": None if output is None else list_outputs(output),
         "level": level,
         "application": application,
         "application_version": application_version,
@@ -137,7 +104,7 @@ def configure(
     for processor in processors:
         if not callable(processor):
             raise ConfigError(f"{str(processor)[:80]!r} cannot be called", "configure(processors=…)")
-    settings, sources = _settled({name: value for name, value in given.items() if value is not None}, config)
+    settings, sources = merge_settings({name: value for name, value in given.items() if value is not None}, config)
     _install(_build(settings, sources, processors))
 
 
@@ -178,56 +145,6 @@ def _knowing(redactor: Redactor) -> Redactor:
 
 _concealed: list[frozenset[str]] = []
 _SHORTEST_SECRET = 4
-
-
-def _entries(output: Where | Sequence[Where]) -> list[Any]:
-    """Return the outputs as a list, with a sink's config as the ``to`` of an output."""
-    entries = [output] if isinstance(output, (str, Mapping)) or not isinstance(output, Iterable) else output
-    return [{"to": entry} if isinstance(entry, Mapping) and "to" not in entry else entry for entry in entries]
-
-
-def _settled(
-    given: dict[str, Any], config: str | os.PathLike[str] | None = None, ignored: Container[str] = ()
-) -> tuple[LoggerConfig, dict[str, str]]:
-    """Merge arguments, the config file and the environment; return the settings and the source of each.
-
-    Args:
-        ignored: environment variables to skip.
-    """
-    environment = {name: os.environ.get(name) or None for name in _VARIABLES if name not in ignored}
-    path = config or environment.get("BALOG_CONFIG")
-    settings = LoggerConfig() if path is None else _read(path)
-    sources = dict.fromkeys(LoggerConfig.__struct_fields__, str(path))
-    try:
-        checked = msgspec.convert(given, LoggerConfig)
-    except msgspec.ValidationError as error:
-        reason, where = split_refusal(error)
-        name, rest = _NAME.match(where).groups()  # type: ignore[union-attr]
-        raise ConfigError(reason, f"configure({name}=…)", rest) from None
-    settings = msgspec.structs.replace(settings, **{name: getattr(checked, name) for name in given})
-    sources |= {name: f"configure({name}=…)" for name in given}
-    if settings.output is None:
-        settings.output, sources["output"] = _outputs_of(environment.get("BALOG_OUTPUT")), "BALOG_OUTPUT"
-    if settings.level is None:
-        settings.level, sources["level"] = environment.get("BALOG_LEVEL"), "BALOG_LEVEL"
-    return settings, sources
-
-
-_VARIABLES = ("BALOG_CONFIG", "BALOG_OUTPUT", "BALOG_LEVEL")
-_NAME = re.compile(r"\$\.?(\w*)(.*)", re.DOTALL)
-
-
-def _read(path: str | os.PathLike[str]) -> LoggerConfig:
-    if not str(path).endswith(".env"):
-        return configs.load(path, LoggerConfig)
-    variables = configs.load_env(path, ("BALOG_OUTPUT", "BALOG_LEVEL", "BALOG_RUN_ID"))
-    if variables.get("BALOG_RUN_ID"):
-        os.environ.setdefault("BALOG_RUN_ID", variables["BALOG_RUN_ID"])
-    return LoggerConfig(output=_outputs_of(variables.get("BALOG_OUTPUT")), level=variables.get("BALOG_LEVEL") or None)
-
-
-def _outputs_of(text: str | None) -> list[str | OutputConfig] | None:
-    return [part.strip() for part in (text or "").split(",") if part.strip()] or None
 
 
 def _build(
@@ -310,7 +227,7 @@ def _configure_from_environment() -> Recorder:
         kept: dict[str, Any] = {}
         while _current is None:
             try:
-                _install(_build(*_settled(kept, ignored=ignored)))
+                _install(_build(*merge_settings(kept, ignored=ignored)))
             except BalogError as error:
                 source = error.source if isinstance(error, ConfigError) else "BALOG_OUTPUT"
                 wrong = source if source in _INSTEAD else "BALOG_CONFIG"

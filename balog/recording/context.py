@@ -16,8 +16,6 @@ from typing import Any, TypeVar, cast
 from balog.ids import new_id
 from balog.recording.encoding import encode_object
 
-__all__ = ["ProcessContext", "bound", "bound_values", "run_id", "trace_context"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 _bound: ContextVar[dict[str, Any]] = ContextVar("balog_bound", default={})  # noqa: B039 - never changed in place
 

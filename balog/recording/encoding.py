@@ -11,7 +11,8 @@ from balog.duplicate_keys import has_duplicate_key, unused_key
 from balog.event import MAX_CHANNEL_LENGTH
 from balog.payload import log_payload
 from balog.recording import exceptions
-from balog.recording.fallback_encoding import (
+from balog.recording.fallback_encoding import make_encodable
+from balog.recording.json_values import (
     MAX_BYTES,
     MAX_LEVELS,
     NO_NUMBER,
@@ -19,13 +20,10 @@ from balog.recording.fallback_encoding import (
     clean_text,
     holds_no_number,
     is_deeper_than,
-    make_encodable,
     may_write_a_key_twice,
     safe_str,
     to_data,
 )
-
-__all__ = ["encode_channel", "encode_object", "encode_unchanged", "encode_with_fallback", "message_text", "payload_of"]
 
 _BRACE, _NEWLINE = b"{\n"
 _NO_OBJECT = "a payload is an object; this one was not"

@@ -9,9 +9,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any
 
-from balog.recording.fallback_encoding import safe_str
-
-__all__ = ["describe", "find", "type_name"]
+from balog.recording.json_values import safe_str
 
 MAX_FRAMES = 50
 """Number of frames that are kept: the innermost ones, where the exception was raised."""

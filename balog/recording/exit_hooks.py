@@ -12,8 +12,6 @@ from typing import Any
 
 from balog.errors import complain
 
-__all__ = ["at_end", "before_end", "catch_sigterm"]
-
 _first: list[Callable[[], Any]] = []
 _last: list[Callable[[], Any]] = []
 _SWITCH_SECONDS = 0.0001

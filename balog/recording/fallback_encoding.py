@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 import math
-import numbers
 import re
-from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from enum import Enum
-from types import FunctionType
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import msgspec
 
 from balog.duplicate_keys import has_duplicate_key, unused_key
-
-__all__ = [
-    "MAX_BYTES",
-    "MAX_LEVELS",
-    "NO_NUMBER",
-    "SAME_KEYS",
-    "clean_text",
-    "holds_no_number",
-    "is_deeper_than",
-    "make_encodable",
-    "may_write_a_key_twice",
-    "safe_str",
-    "to_data",
-]
-
-MAX_LEVELS = 200
-MAX_BYTES = 3 * 1024 * 1024
-"""Limits of an encoded payload or context. Twice these bytes are well below the longest line that a broker parses."""
-
-NO_NUMBER = "a number that is nan or infinite, null is written"
-SAME_KEYS = "two keys that are written the same, one has a number added"
+from balog.recording.containers import is_container, length_of, parts_of
+from balog.recording.json_values import (
+    MAX_BYTES,
+    MAX_LEVELS,
+    NO_NUMBER,
+    SAME_KEYS,
+    clean_text,
+    holds_no_number,
+    is_deeper_than,
+    safe_str,
+    to_data,
+)
 
 _MAX_REPR = 64 * 1024
 _MAX_SHORT_TEXT = 256
@@ -46,58 +30,7 @@ _MAX_PROBLEMS = 50
 _MAX_PATH = 200
 _MAX_LEVELS_AS_A_WHOLE = 20
 _CUT = "…"
-_join = "".join
-_PLAIN = frozenset({str, int, float, bool, type(None), bytes, datetime, date, time, timedelta, Decimal, UUID})
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
-
-
-def to_data(value: Any) -> Any:
-    """Convert a value of a type that msgspec does not know.
-
-    Values of a subclass (``numpy.float64``, ``pandas.Timestamp``, a ``str`` of a library) become the value of the
-    class that JSON has a form for. So do numbers and booleans of numpy, and pydantic models.
-
-    Raises:
-        TypeError: the value has no JSON form.
-    """
-    kind = type(value)
-    if not isinstance(value, Enum):
-        for base, convert in _BASES:
-            if isinstance(value, base):
-                return convert(value)
-        if kind.__module__ == "numpy" and (
-            kind.__name__ in _NUMPY or (isinstance(value, numbers.Integral) and kind.__name__ != "timedelta64")
-        ):
-            plain = value.item()
-            if type(plain) in (int, float, bool):
-                return plain
-    dump = getattr(kind, "model_dump", None)
-    if dump is None:
-        raise TypeError(f"{kind.__name__} has no JSON form")
-    return dump(value, mode="json")
-
-
-def _plain_time(value: datetime | time) -> str:
-    text = value.isoformat()
-    if type(text) is not str:
-        raise TypeError(f"{type(value).__name__} has no JSON form")
-    return text
-
-
-_BASES: tuple[tuple[type, Any], ...] = (
-    (str, str.__str__),
-    (float, float.__float__),
-    (int, int.__int__),
-    (datetime, _plain_time),
-    (date, lambda value: date(value.year, value.month, value.day)),
-    (time, _plain_time),
-    (timedelta, lambda value: timedelta(value.days, value.seconds, value.microseconds)),
-    (Decimal, Decimal),
-)
-_NUMPY = frozenset({"bool", "bool_", "float16", "float32"})
-"""Names of numpy's types, besides its integers, whose ``item`` is a number or a boolean without a loss."""
-
-
 _encode = msgspec.json.Encoder(enc_hook=to_data).encode
 _decode = msgspec.json.decode
 
@@ -208,7 +141,7 @@ class _Fallback:
     def _put(self, value: Any, holder: Any, slot: Any, path: _Path) -> None:
         """Write a scalar, or queue a container or a long text."""
         try:
-            if not _is_container(value):
+            if not is_container(value):
                 value = self._scalar(value, path)
         except Exception as error:  # an object may run code of its own when it is read
             value = self._unreadable(value, error, path)
@@ -219,7 +152,7 @@ class _Fallback:
                 self._wait(len(value), value, holder, slot, path)
             else:
                 holder[slot] = self._cut(value, path)
-        elif not _is_container(value):
+        elif not is_container(value):
             holder[slot] = value
             self._room -= len(_encode(value)) + 1
         elif path.levels > MAX_LEVELS:
@@ -232,7 +165,7 @@ class _Fallback:
             path.identity = id(value)
             holder[slot] = None
             self._room -= 3
-            self._wait(8 * _length(value), value, holder, slot, path)
+            self._wait(8 * length_of(value), value, holder, slot, path)
 
     def _wait(self, weight: int, value: Any, holder: Any, slot: Any, path: _Path) -> None:
         self._number += 1
@@ -243,7 +176,7 @@ class _Fallback:
         if path.levels <= _MAX_LEVELS_AS_A_WHOLE and self._convert_as_a_whole(value, holder, slot, path):
             return
         try:
-            parts = self._raw(value, path) if type(value) is msgspec.Raw else _parts(value)
+            parts = self._raw(value, path) if type(value) is msgspec.Raw else parts_of(value)
         except Exception as error:
             holder[slot] = self._cut(self._unreadable(value, error, path), path)
             return
@@ -391,160 +324,3 @@ class _Fallback:
             return text
         self._note(f"{len(text) - len(kept)} of {len(text)} characters left out", path)
         return kept + _CUT
-
-
-def _is_container(value: Any) -> bool:
-    kind = type(value)
-    return (
-        isinstance(value, (dict, list, tuple, set, frozenset, msgspec.Struct, msgspec.Raw, Mapping))
-        or (hasattr(kind, "__dataclass_fields__") or hasattr(kind, "__attrs_attrs__"))
-        or isinstance(getattr(kind, "model_dump", None), FunctionType)
-    ) and not isinstance(value, Enum)
-
-
-def _length(value: Any) -> int:
-    try:
-        return len(value)
-    except Exception:
-        return 8
-
-
-def _parts(value: Any) -> list[Any] | dict[Any, Any] | Any:
-    """Copy a container's items as a list, or its members as a dict; another thread may change it meanwhile.
-
-    Subclasses of the built-in containers are read as msgspec reads them, without their own methods.
-    """
-    if isinstance(value, dict):
-        return dict.copy(value)
-    if isinstance(value, list):
-        return list.copy(value)
-    if isinstance(value, tuple):
-        return list(tuple.__getitem__(value, slice(None)))
-    if isinstance(value, (set, frozenset)):
-        return list(frozenset.union(frozenset(), value))
-    if isinstance(value, msgspec.Struct):
-        return _struct_parts(value)
-    if isinstance(dump := getattr(type(value), "model_dump", None), FunctionType):  # a pydantic model
-        return dict(dump(value))
-    if isinstance(value, Mapping):
-        return dict(value)
-    if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value)]
-    else:
-        names = [field.name for field in type(value).__attrs_attrs__]
-    members = {name: getattr(value, name) for name in names if hasattr(value, name)}
-    return {name: member for name, member in members.items() if member is not msgspec.UNSET}
-
-
-def _struct_parts(value: msgspec.Struct) -> list[Any] | dict[str, Any]:
-    """Return the parts of a Struct as msgspec encodes them: with its tag, its renamed fields and without defaults."""
-    config = value.__struct_config__
-    members = [getattr(value, name) for name in value.__struct_fields__]
-    if config.array_like:
-        return members if config.tag is None else [config.tag, *members]
-    parts: dict[str, Any] = {}
-    if config.tag is not None and config.tag_field is not None:
-        parts[config.tag_field] = config.tag
-    defaults = value.__struct_defaults__
-    defaults = (msgspec.NODEFAULT,) * (len(members) - len(defaults)) + defaults
-    for name, member, default in zip(value.__struct_encode_fields__, members, defaults, strict=True):
-        is_default = member is default or (
-            type(member) in (list, dict, set) and not member and getattr(default, "factory", None) is type(member)
-        )
-        if member is not msgspec.UNSET and not (config.omit_defaults and is_default):
-            parts[name] = member
-    return parts
-
-
-def holds_no_number(value: Any) -> bool:
-    """Return whether the value has a nan or an infinite number, which encodes as null."""
-    try:
-        left = [msgspec.to_builtins(value, enc_hook=to_data)]
-    except Exception:
-        return False
-    while left:
-        part = left.pop()
-        if isinstance(part, dict):
-            left.extend(part.values())
-        elif isinstance(part, (list, tuple, set, frozenset)):
-            left.extend(part)
-        elif isinstance(part, float) and not math.isfinite(part):
-            return True
-    return False
-
-
-def may_write_a_key_twice(value: Any, objects: int) -> bool:
-    """Return whether an object in the value may encode with a duplicate key, because not all keys are texts.
-
-    Args:
-        value: any value that ``msgspec.json.encode`` accepts.
-        objects: the number of opening braces in the encoded value, an upper limit of its dicts.
-    """
-    if type(value) is not dict:
-        return _has_other_keys(value)
-    try:
-        _join(value)  # the quickest way to learn that all keys are texts
-        if objects > 1:
-            for item in value.values():
-                if type(item) is dict:
-                    _join(item)
-                    objects -= 1
-            return objects > 1 and _has_other_keys(value)
-    except TypeError:
-        return True
-    return False
-
-
-def _has_other_keys(value: Any) -> bool:
-    """Return whether a dict in the value has a key that is not a text, or a part has its own encoder."""
-    left: list[Any] = [value]
-    for part in left:  # grows meanwhile
-        kind = type(part)
-        if kind is dict:
-            try:
-                _join(part)
-            except TypeError:
-                return True
-            items: Any = part.values()
-        elif isinstance(part, msgspec.Struct):
-            items = [getattr(part, name) for name in part.__struct_fields__]
-        elif kind is list or kind is tuple:
-            items = part
-        else:
-            return True
-        left += [item for item in items if type(item) not in _PLAIN]
-    return False
-
-
-def clean_text(text: str) -> str:
-    """Return the text as a plain ``str`` that UTF-8 can encode, with a question mark for each lone surrogate."""
-    text = str.__str__(text)
-    return text.encode("utf-8", "replace").decode()
-
-
-def safe_str(value: Any, convert: Any = str) -> str:
-    """Return ``str(value)``, or a description of the value if that raises.
-
-    Args:
-        convert: ``str`` or ``repr``.
-    """
-    try:
-        return str.__str__(convert(value))
-    except Exception as error:
-        return f"<{type(value).__name__}, whose {convert.__name__} raised {type(error).__name__}>"
-
-
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
-
-
-def is_deeper_than(document: bytes, levels: int) -> bool:
-    """Return whether a JSON document nests deeper than ``levels``; a scalar has 0 levels."""
-    if document.count(b"[") + document.count(b"{") <= levels:
-        return False
-    brackets = _STRING.sub(b"", document).translate(None, _NO_BRACKET)
-    for _ in range(levels):  # each round removes the innermost level
-        if not brackets:
-            return False
-        brackets = re.sub(rb"\[\]|\{\}", b"", brackets)
-    return bool(brackets)

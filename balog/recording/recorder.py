@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from balog.recording.volume import Volume
     from balog.redaction import Redactor
 
-__all__ = ["OutputRoute", "Recorder"]
-
 _HEAD = b'{"schema":"%b","header":{"id":"' % FACILITY_VERSION.encode()
 _AFTER_TIMESTAMP = {level: b'","level":"%b","composition":false,"context":{' % level.encode() for level in LEVELS}
 _HELD_BACK = "balog.held_back"

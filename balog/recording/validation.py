@@ -10,8 +10,6 @@ import msgspec
 
 from balog.errors import BalogError, ConfigError, split_refusal
 
-__all__ = ["DeclaredTypeValidator", "PayloadError", "declare", "declared", "forget"]
-
 Check = Callable[[bytes], str | None]
 """Checks an encoded payload; returns the problem and its path, or None."""
 
@@ -65,16 +63,6 @@ def declare(type_or_name: Any, schema: Mapping[str, Any] | None = None) -> Any:
         raise ConfigError(f"payload type {name!r} is declared already")
     _checks[name] = check
     return type_or_name
-
-
-def declared() -> list[str]:
-    """List the declared names, sorted."""
-    return sorted(_checks)
-
-
-def forget(name: str) -> None:
-    """Remove a declaration. For tests."""
-    _checks.pop(name, None)
 
 
 def _by_struct(struct: type[msgspec.Struct]) -> tuple[str, Check]:

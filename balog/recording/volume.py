@@ -19,8 +19,6 @@ from msgspec import Meta, Struct
 from balog.cardinality import REST
 from balog.errors import ConfigError, split_refusal
 
-__all__ = ["Volume", "VolumeRule"]
-
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 _LEVELS: tuple[Level, ...] = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 

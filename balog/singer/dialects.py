@@ -14,8 +14,6 @@ from balog.singer.log_patterns import Pattern
 from balog.singer.log_text import read_text
 from balog.singer.log_values import time_in
 
-__all__ = ["LogLine", "read_line", "without_colours"]
-
 
 def read_line(line: str, zone: tzinfo | None = None, patterns: Sequence[Pattern] = ()) -> LogLine | None:
     """Parse a line that begins a log record; None if no dialect matches (a continuation, or plain text).

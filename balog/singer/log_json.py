@@ -15,8 +15,6 @@ from balog.singer.log_line import LogLine, exception_in, metric_in
 from balog.singer.log_values import level_from_number, level_of, time_from
 from balog.singer.messages import mage_metric, metric_payload
 
-__all__ = ["LEVEL_KEYS", "read_json"]
-
 # A name with a dot is a key of that name, or a key of the object under its first part.
 _LEVELS = (
     *("level", "levelname", "log.level", "severity", "severity_text", "severityText", "lvl", "loglevel", "log_level"),

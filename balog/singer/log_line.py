@@ -16,8 +16,6 @@ from msgspec import Struct, field
 from balog.event import Event, Level
 from balog.singer.messages import metric_payload
 
-__all__ = ["LogLine", "exception_in", "metric_in"]
-
 
 class LogLine(Struct, kw_only=True):
     """One parsed line of any dialect.

@@ -15,8 +15,6 @@ from balog.event import Level
 from balog.singer.log_line import LogLine, metric_in
 from balog.singer.log_values import level_of, time_in
 
-__all__ = ["LogPattern", "Pattern", "compile_patterns"]
-
 Pattern = Callable[[str], LogLine | None]
 """Reads a line; None when it does not fit."""
 

@@ -14,8 +14,6 @@ from balog.event import Level, parse_level
 from balog.singer.log_line import LogLine, exception_in, metric_in
 from balog.singer.log_values import level_of, time_from, time_in
 
-__all__ = ["read_text"]
-
 _UPPER = r"(?P<level>[A-Z]{3,13}|Level \d{1,3})"
 _ANY = r"(?P<level>[A-Za-z]{3,13}|Level \d{1,3})"
 _MESSAGE = r"(?P<message>.*)"

@@ -9,8 +9,6 @@ from typing import Any
 
 from balog.event import Level, parse_level
 
-__all__ = ["level_from_number", "level_of", "time_from", "time_in"]
-
 _OTHER_NAMES: dict[str, Level] = {
     **dict.fromkeys(("TRACE", "VERBOSE", "FINE", "FINER", "FINEST", "SILLY", "CONFIG"), "DEBUG"),
     **dict.fromkeys(("NOTICE", "SUCCESS", "INFORMATION", "INFORMATIONAL", "HTTP", "DEFAULT"), "INFO"),

@@ -17,21 +17,6 @@ from balog.errors import EventError, split_refusal
 from balog.event import Event, Level, decode, encode, parse_level
 from balog.payload import log_payload
 
-__all__ = [
-    "ActivateVersionMessage",
-    "BatchMessage",
-    "LogMessage",
-    "Message",
-    "RecordMessage",
-    "SchemaMessage",
-    "StateMessage",
-    "parse",
-    "parse_log",
-    "to_event",
-    "write",
-    "write_log",
-]
-
 
 class RecordMessage(Struct, tag_field="type", tag="RECORD", omit_defaults=True):
     """One row of a stream."""

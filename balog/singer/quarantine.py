@@ -20,8 +20,6 @@ from balog.event import format_timestamp
 from balog.local_path import local_path
 from balog.storage.local_files import lock, sync, unlock
 
-__all__ = ["QuarantineError", "QuarantineFile"]
-
 
 class QuarantineError(BalogError):
     """A line can't be written to the quarantine file, and would be lost."""

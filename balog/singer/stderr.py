@@ -8,11 +8,9 @@ from typing import Any, Generic, TypeVar, cast
 
 from balog.event import MAX_CHANNEL_LENGTH, Event
 from balog.payload import log_payload
-from balog.singer.dialects import LogLine, read_line, without_colours
-from balog.singer.log_line import exception_in
+from balog.singer.dialects import read_line, without_colours
+from balog.singer.log_line import LogLine, exception_in
 from balog.singer.log_patterns import Pattern
-
-__all__ = ["MAX_LINE", "LineAssembler", "RecordAssembler", "channel_of", "payload_of"]
 
 MAX_LINE = 256 * 1024
 """Bytes of a line that are read."""

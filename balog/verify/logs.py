@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from balog.event import Event
-from balog.singer.dialects import LogLine
+from balog.singer.log_line import LogLine
 from balog.singer.stderr import MAX_LINE, RecordAssembler
 from balog.verify.leaks import Leaks
 

@@ -13,7 +13,7 @@ from balog.errors import ConfigError
 from balog.event import decode
 from balog.outputs import LogOutput
 from balog.recording import configuration
-from balog.recording.configuration import LoggerConfig
+from balog.recording.logger_config import LoggerConfig
 
 
 @pytest.fixture(autouse=True)

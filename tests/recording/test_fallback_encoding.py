@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from balog.duplicate_keys import has_duplicate_key
 from balog.recording.encoding import encode_object, encode_unchanged
-from balog.recording.fallback_encoding import (
+from balog.recording.fallback_encoding import make_encodable
+from balog.recording.json_values import (
     MAX_BYTES,
     MAX_LEVELS,
     clean_text,
     is_deeper_than,
-    make_encodable,
     safe_str,
 )
 

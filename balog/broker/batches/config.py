@@ -11,8 +11,6 @@ from balog.singer.batch.compression import Limits
 from balog.singer.batch.dialects import Dialect
 from balog.storage import Options
 
-__all__ = ["BatchConfig", "CsvConfig"]
-
 Pattern = Annotated[str, Meta(min_length=1, max_length=1000, description="A stream's name, or a pattern with * ? [].")]
 Char = Annotated[str, Meta(min_length=1, max_length=1)]
 Place = Annotated[

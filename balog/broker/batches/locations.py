@@ -15,8 +15,6 @@ from balog.errors import ConfigError
 from balog.singer.batch.dialects import BatchError
 from balog.storage import StorageError, open_storage
 
-__all__ = ["Places", "is_local"]
-
 
 class Places:
     """The locations that a config allows.

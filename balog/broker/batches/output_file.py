@@ -24,8 +24,6 @@ from balog.singer.batch.rows import RowWriter
 from balog.storage import Storage, StorageError, open_storage
 from balog.storage.local_files import create_locked, lock, sync, sync_folder
 
-__all__ = ["Location", "NewFile"]
-
 _TRIES = 3
 _BACKOFF = Backoff(2.0, 8.0)
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")

@@ -13,8 +13,6 @@ from balog.http.client import describe_failure
 from balog.http.pool import open_pool
 from balog.singer.batch.dialects import BatchError
 
-__all__ = ["open_presigned"]
-
 _TRIES = 3
 _BACKOFF = Backoff(1.0, 4.0)
 

@@ -24,8 +24,6 @@ from balog.singer.batch.dialects import (
 )
 from balog.singer.batch.files import read_rows
 
-__all__ = ["ABORT", "BEGIN", "END", "BatchReader"]
-
 BEGIN, END, ABORT = "BATCH BEGIN", "BATCH END", "BATCH ABORT"
 """What stands around the rows of a BATCH that is rewritten; the writer takes them away. BEGIN's line is the BATCH."""
 

@@ -22,8 +22,6 @@ from balog.singer.batch.files import writer
 from balog.singer.batch.rows import DoesNotFit, RowWriter
 from balog.storage import StorageError
 
-__all__ = ["BatchWriter"]
-
 _MAX_OPEN_FILES = 16
 _PARQUET_CODECS = ("none", "gzip", "zstd", "snappy", "lz4", "brotli")
 

@@ -13,8 +13,6 @@ from balog.broker.records.types import Node, nullable
 from balog.errors import ConfigError
 from balog.expressions import Expression
 
-__all__ = ["RecordRow", "Setting", "build_setting"]
-
 _NULL = Raw(b"null")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEMAS: dict[str, Node] = {

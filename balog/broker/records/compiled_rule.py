@@ -12,8 +12,6 @@ from balog.broker.records.paths import Steps, parse_path
 from balog.errors import ConfigError
 from balog.expressions import Expression
 
-__all__ = ["CompiledRule", "refused_parts"]
-
 
 class CompiledRule:
     """A rule's compiled parts, shared by all of its streams.

@@ -9,8 +9,6 @@ from msgspec import Meta, Struct
 from balog.broker.records.paths import parse_path
 from balog.secrets import Secret
 
-__all__ = ["AnyMask", "Flatten", "Md5", "Partial", "RecordRule", "Redact", "Sample", "SchemaRule", "Sha256"]
-
 Stream = Annotated[str, Meta(min_length=1, max_length=1000, description="The stream's name, or a pattern with * ? [].")]
 Property = Annotated[str, Meta(min_length=1, max_length=1000)]
 Path = Annotated[

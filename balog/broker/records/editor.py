@@ -27,8 +27,6 @@ from balog.broker.records.json_members import (
 )
 from balog.broker.records.rules import StreamRules
 
-__all__ = ["RecordEditor"]
-
 _PATTERN = frozenset("*?[")
 
 

@@ -13,8 +13,6 @@ from balog.broker.records.json_members import Members, write
 from balog.broker.records.schemas import declared
 from balog.broker.records.types import Node
 
-__all__ = ["Enrichment", "merge_patch"]
-
 _KINDS = {b'"': "string", b"{": "object", b"[": "array", b"t": "boolean", b"f": "boolean"}
 _WHOLE = frozenset(b"-0123456789")
 

@@ -17,8 +17,6 @@ from balog.broker.records.json_members import Members, UnreadableError, read_mem
 from balog.broker.records.schemas import loosen
 from balog.broker.records.types import Node, inline, nullable, parts, types
 
-__all__ = ["Opened", "Plan", "flatten_record", "flatten_schema"]
-
 _NULL = Raw(b"null")
 
 

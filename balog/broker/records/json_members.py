@@ -16,18 +16,6 @@ from msgspec import Raw
 from balog.duplicate_keys import has_duplicate_member
 from balog.errors import BalogError
 
-__all__ = [
-    "Members",
-    "UnreadableError",
-    "check_line_end",
-    "check_message",
-    "has_key_twice",
-    "read_items",
-    "read_members",
-    "read_value",
-    "write",
-]
-
 Members = dict[str, Raw]
 """An object's members, undecoded. Of a key that comes twice the last counts, as JSON readers have it."""
 

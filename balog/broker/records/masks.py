@@ -19,8 +19,6 @@ from balog.broker.records.json_members import read_items, read_value, write
 from balog.errors import ConfigError
 from balog.secrets import Secret
 
-__all__ = ["Mask", "build_mask"]
-
 _MIN_KEY_BYTES = 16
 _BLOCK_BYTES = 64  # of SHA-256, and of MD5
 _NULL = Raw(b"null")

@@ -9,8 +9,6 @@ from msgspec import Raw
 
 from balog.broker.records.json_members import Members, read_items, read_members, write
 
-__all__ = ["Steps", "parse_path", "reach"]
-
 Steps = tuple[str, ...]
 
 _PART = re.compile(r"(?:[^.\\]|\\[.\\])+")

@@ -21,8 +21,6 @@ from balog.broker.records.schema_rewriter import SchemaRewriter
 from balog.broker.records.types import Node
 from balog.expressions import Expression
 
-__all__ = ["Described", "StreamRules"]
-
 Sleep = Callable[[float], object]
 Step = Callable[[Members], Members | None]
 """One part of a rule: returns the record, which may be changed in place, or None to drop it."""

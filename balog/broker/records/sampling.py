@@ -11,8 +11,6 @@ from balog.broker.records.config import Sample
 from balog.broker.records.json_members import Members, read_members, read_value, write
 from balog.broker.records.paths import Steps, parse_path
 
-__all__ = ["Sampling", "Throttle"]
-
 _SLEEP_SECONDS = 0.01
 _BURST_SECONDS = 0.1
 

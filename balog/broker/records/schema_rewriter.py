@@ -14,8 +14,6 @@ from balog.broker.records.flattening import Plan, flatten_schema
 from balog.broker.records.schemas import drop_property, mask_property, put_property, reach_schema, rename_properties
 from balog.broker.records.types import Node
 
-__all__ = ["SchemaRewriter"]
-
 
 class SchemaRewriter:
     """One schema, rewritten by each rule of its stream.

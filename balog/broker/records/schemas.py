@@ -16,18 +16,6 @@ from balog.broker.records.masks import Mask
 from balog.broker.records.paths import Steps
 from balog.broker.records.types import Node, inline, parts, types
 
-__all__ = [
-    "declared",
-    "drop_property",
-    "loosen",
-    "mask_property",
-    "masked",
-    "matches",
-    "put_property",
-    "reach_schema",
-    "rename_properties",
-]
-
 Change = Callable[[Node], bool]
 """Changes the schema of an object, and tells whether it has what is to be changed."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-__all__ = ["Node", "inline", "nullable", "parts", "types"]
-
 Node = dict[str, Any]
 """A schema that is an object."""
 

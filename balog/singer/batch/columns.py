@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from balog.singer.batch.dialects import BatchError
 
-__all__ = ["Column", "Shape", "column_of", "columns_of"]
-
 _MAX_COLUMNS = 10_000
 
 _TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})

@@ -11,8 +11,6 @@ from typing import IO, Any, NamedTuple
 from balog.errors import MissingExtraError
 from balog.singer.batch.dialects import BatchError
 
-__all__ = ["Limits", "compress", "decompress", "seen_compression"]
-
 BLOCK_BYTES = 1 << 20
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PAR1": "parquet"}
 _FREE_BYTES = 64 << 20

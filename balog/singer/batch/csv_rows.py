@@ -17,8 +17,6 @@ from balog.singer.batch.columns import Column, Shape, columns_of
 from balog.singer.batch.dialects import BatchError
 from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit, fields_of, split_lines
 
-__all__ = ["CsvOptions", "CsvWriter", "csv_options", "read_csv"]
-
 _NAMES = {"delimiter": 0, "quote_char": 1, "escape_char": 2, "header": 3, "null": 4}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")

@@ -13,18 +13,6 @@ from msgspec import Struct
 from balog.errors import BalogError, split_refusal
 from balog.singer.messages import BatchMessage
 
-__all__ = [
-    "DIALECTS",
-    "BatchError",
-    "BatchManifest",
-    "Dialect",
-    "find_credentials",
-    "read_batch",
-    "shown",
-    "without_credentials",
-    "write_batch",
-]
-
 Dialect = Literal["proposal", "sdk", "pipelinewise"]
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 

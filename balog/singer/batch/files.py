@@ -14,8 +14,6 @@ from balog.singer.batch.jsonl_rows import JsonlWriter, read_jsonl
 from balog.singer.batch.parquet_rows import ParquetWriter, read_parquet
 from balog.singer.batch.rows import RowWriter
 
-__all__ = ["COMPRESSIONS", "FORMATS", "Limits", "read_rows", "suffix", "writer"]
-
 FORMATS = ("jsonl", "csv", "parquet")
 COMPRESSIONS = ("none", "gzip", "zstd")
 _SUFFIXES = {"gzip": ".gz", "zstd": ".zst"}

@@ -9,8 +9,6 @@ from typing import IO
 from balog.singer.batch.dialects import BatchError
 from balog.singer.batch.rows import is_object, split_lines
 
-__all__ = ["JsonlWriter", "read_jsonl"]
-
 
 def read_jsonl(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Return the rows of a file, without empty lines and a byte order mark.

@@ -17,8 +17,6 @@ from balog.singer.batch.parquet_types import JSON_MARK, ParquetType, parquet_typ
 from balog.singer.batch.parquet_values import Describe, values_of
 from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit, as_text
 
-__all__ = ["ParquetWriter", "read_parquet"]
-
 _ROW_GROUP_BYTES = 8 << 20
 _CHUNK_ROWS = 1000
 _CHUNK_BYTES = 1 << 20

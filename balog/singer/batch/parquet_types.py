@@ -17,8 +17,6 @@ import msgspec
 
 from balog.singer.batch.columns import Column, column_of
 
-__all__ = ["JSON_MARK", "ParquetType", "parquet_type_of", "text_kind"]
-
 JSON_MARK = {b"balog": b"json"}
 """The metadata of a column whose text is JSON."""
 

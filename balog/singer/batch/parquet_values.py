@@ -15,8 +15,6 @@ from msgspec import Raw
 from balog.singer.batch.columns import Column, column_of, columns_of
 from balog.singer.batch.dialects import BatchError
 
-__all__ = ["Describe", "values_of"]
-
 _EPOCH_DAYS = date(1970, 1, 1).toordinal()
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}

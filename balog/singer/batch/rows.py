@@ -11,8 +11,6 @@ from msgspec import Raw
 
 from balog.singer.batch.dialects import BatchError
 
-__all__ = ["MAX_ROW_BYTES", "DoesNotFit", "RowWriter", "as_text", "fields_of", "is_object", "split_lines"]
-
 MAX_ROW_BYTES = 16 << 20
 """The longest row that is read, and so the memory that one needs."""
 

@@ -82,7 +82,7 @@ def _run(tap: TapDefinition, arguments: list[str], resources: ExitStack) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # from the tap's own code, outside its streams
-        from balog.recording.fallback_encoding import safe_str
+        from balog.recording.json_values import safe_str
         from balog.tap.syncing.session import report_failures
 
         failure = SyncError(tap.name, f"{type(error).__name__}: {safe_str(error)}")

@@ -114,7 +114,7 @@ def _message(stream: str, record: Any) -> bytes:
             msgspec.json.decode(written)
         return written
     except (TypeError, ValueError, RecursionError, ArithmeticError, msgspec.DecodeError):
-        from balog.recording.fallback_encoding import safe_str
+        from balog.recording.json_values import safe_str
 
         return _encode(
             {**message, "record": {"repr": safe_str(record, repr).encode("utf-8", "backslashreplace").decode()}}

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 import balog
-from balog.recording.fallback_encoding import safe_str
+from balog.recording.json_values import safe_str
 from balog.tap.bookmarks import State
 from balog.tap.catalog import Catalog
 from balog.tap.definition import TapDefinition

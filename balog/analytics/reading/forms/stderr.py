@@ -9,7 +9,7 @@ from balog.analytics.reading.forms.base import EventLines, LineConverter, Origin
 from balog.analytics.reading.forms.event_lines import write_line, write_time
 from balog.analytics.reading.forms.singer import SingerConverter, is_message
 from balog.errors import EventError
-from balog.singer.dialects import LogLine
+from balog.singer.log_line import LogLine
 from balog.singer.stderr import RecordAssembler, channel_of, payload_of
 
 _Mark = tuple[int, bytes]
