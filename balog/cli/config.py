@@ -20,7 +20,7 @@ from balog import config as configs
 from balog.cli import options
 from balog.cli.output import counted, plain, print_json_lines, print_table, utc
 from balog.delivery.control.diff import DocumentChange, diff
-from balog.delivery.control.factory import open_control
+from balog.delivery.control.remote import open_control
 from balog.delivery.control.store import Control, DocumentVersion, Pushed, ServiceStatus
 from balog.delivery.control.validation import read_document
 from balog.errors import ConfigError

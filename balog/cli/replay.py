@@ -115,8 +115,8 @@ def _replay_failed(
     limit: int | None,
 ) -> None:
     """Send the events that a service rejected to it again; exit with 1 if any stays."""
-    from balog.delivery.api.failed_events import FAILED_EVENTS
     from balog.delivery.client import ServiceClient
+    from balog.delivery.durable.router import FAILED_EVENTS_TOPIC
     from balog.delivery.replay import FailedEventReplay
 
     if service is None and not dry_run:
@@ -135,7 +135,7 @@ def _replay_failed(
         StopSignals() as stop,
     ):
         replay = FailedEventReplay(
-            topics.topic(FAILED_EVENTS),
+            topics.topic(FAILED_EVENTS_TOPIC),
             client,
             changes,
             condition,

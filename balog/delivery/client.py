@@ -22,8 +22,6 @@ from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, SinkError
 from balog.sinks.service import Item, ServiceApi, ServiceSinkConfig
 
-__all__ = ["DeliveryError", "ServiceClient"]
-
 _MAX_REQUEST_EVENTS = 1000
 _MAX_REQUEST_BYTES = 4 << 20
 _CLOSE_SECONDS = 10.0

@@ -12,19 +12,6 @@ from balog.secrets import Secret
 from balog.sinks.base import Batching, Retrying
 from balog.sinks.headers import Headers
 
-__all__ = [
-    "AnyTable",
-    "Callback",
-    "ClickHouseTable",
-    "ControlDocument",
-    "EventStream",
-    "Filter",
-    "LoadedTable",
-    "Name",
-    "RollbackPolicy",
-    "YTsaurusTable",
-]
-
 Name = Annotated[
     str,
     Meta(

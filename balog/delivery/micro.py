@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from balog.delivery.api.failed_events import FAILED_EVENTS
 from balog.delivery.client import ServiceClient
 from balog.delivery.control import open_control, read_document
 from balog.delivery.document import ControlDocument
+from balog.delivery.durable.router import FAILED_EVENTS_TOPIC
 from balog.delivery.jobs.access import access_for
 from balog.delivery.service import Service
 from balog.delivery.settings import DocumentAccess, ServiceConfig
@@ -129,7 +129,7 @@ class Micro:
             cls_type: only events of this type.
             topic: only events of this topic.
         """
-        names = [name for name in self.topics.names() if name != FAILED_EVENTS] if topic is None else [topic]
+        names = [name for name in self.topics.names() if name != FAILED_EVENTS_TOPIC] if topic is None else [topic]
         found = (event for name in names for event in self._read(name))
         return [event for event in found if cls_type is None or event.cls_type == cls_type]
 
@@ -143,7 +143,7 @@ class Micro:
 
     def failed(self) -> list[FailedEvent]:
         """Return the rejected events."""
-        return [msgspec.convert(event.payload, FailedEvent) for event in self._read(FAILED_EVENTS)]
+        return [msgspec.convert(event.payload, FailedEvent) for event in self._read(FAILED_EVENTS_TOPIC)]
 
     def reset(self) -> None:
         """Forget all events: from now on, only later ones are returned."""

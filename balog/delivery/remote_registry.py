@@ -19,8 +19,6 @@ from balog.registry.store import Listing, StoredVersion
 from balog.sinks.base import SinkError
 from balog.storage import StorageError
 
-__all__ = ["FORMS", "RemoteRegistry", "SchemaRejection", "TypeEntry", "VersionEntry", "open_any_registry"]
-
 FORMS = {"json": "application/schema+json", "protobuf": "text/x-protobuf"}
 """Media types of schemas by form."""
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from balog.delivery.api.failed_events import FAILED_EVENTS
 from balog.delivery.client import ServiceClient
+from balog.delivery.durable.router import FAILED_EVENTS_TOPIC
 from balog.errors import EventError, split_refusal
 from balog.event import Event, check_keys, decode, encode
 from balog.expressions import Expression
@@ -19,8 +19,6 @@ from balog.sinks.service import Item, Problem
 from balog.stats import Stats, counter
 from balog.topics import Received, Topic
 from balog.topics.redrive import Patch
-
-__all__ = ["FailedEventReplay", "ReplayStats", "repair"]
 
 GROUP = "replay"
 _LEASE = 3600.0
@@ -156,7 +154,7 @@ def repair(failed: Event, patch: Patch) -> Event:
 
 def _wrap(failed: Event, found: _Failed, data: bytes, members: dict[str, Any]) -> bytes:
     name = msgspec.json.decode(members["cls_type"])
-    channel = name if isinstance(name, str) and name else FAILED_EVENTS
+    channel = name if isinstance(name, str) and name else FAILED_EVENTS_TOPIC
     event = Event.new(channel, Raw(data.strip()), timestamp=failed.header.timestamp)
     event.header.id = found.event or "LG" + hashlib.sha256(failed.header.id.encode()).hexdigest()[:32]
     return encode(event)

@@ -14,8 +14,6 @@ from balog.delivery.settings import ServiceConfig
 from balog.errors import BalogError
 from balog.signals import join
 
-__all__ = ["ServiceServer"]
-
 _CLOSE_SECONDS = 1.0  # for clients to receive their last answer
 
 

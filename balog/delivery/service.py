@@ -16,7 +16,7 @@ from balog.delivery.api.listener import check_listen, open_socket, url_of
 from balog.delivery.api.metrics import ServiceGauges, ServiceMetrics
 from balog.delivery.api.tokens import Tokens
 from balog.delivery.control.applier import Applier
-from balog.delivery.control.factory import open_version_store
+from balog.delivery.control.folder import open_version_store
 from balog.delivery.control.inspector import TopicInspector
 from balog.delivery.control.monitor import OutcomeCount
 from balog.delivery.control.version_cache import open_version_cache
@@ -26,9 +26,8 @@ from balog.delivery.durable.fallback import open_fallback
 from balog.delivery.durable.intake import EventIntake
 from balog.delivery.durable.results import AcceptedEvent
 from balog.delivery.jobs import JobStatus
-from balog.delivery.jobs.access import document_problems
+from balog.delivery.jobs.access import document_problems, source_problems
 from balog.delivery.jobs.factory import job_factory
-from balog.delivery.jobs.sources import source_problems
 from balog.delivery.remote_registry import open_any_registry
 from balog.delivery.server import ServiceServer
 from balog.delivery.settings import ServiceConfig
@@ -38,8 +37,6 @@ from balog.event import Event, encode
 from balog.signals import StopSignals, signals_for_main_thread
 from balog.stats import StatSample
 from balog.topics import Topics, open_topics
-
-__all__ = ["Service"]
 
 _REFRESH_SECONDS = 5.0  # seconds between two looks at the registry
 _READER_THREADS = 8  # threads that wait for the registry, or for a validation that takes long
@@ -171,7 +168,7 @@ class Service:
         Raises:
             BalogError: the address is not available, a store cannot be read, or another service uses the fallback.
         """
-        from balog.delivery.api.app import make_app
+        from balog.delivery.api.app import Application
 
         listener: socket.socket | None = None
         try:
@@ -179,7 +176,7 @@ class Service:
             self.url = url_of(listener, is_tls=self.config.tls_cert is not None)
             if self._fallback is not None:
                 self._fallback.claim()
-            app = make_app(self)
+            app = Application(self)
             with signals_for_main_thread():
                 self.registry.refresh()
                 self.applier.start()

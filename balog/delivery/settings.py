@@ -9,8 +9,6 @@ from msgspec import Meta, Struct
 from balog.storage import Options
 from balog.topics.url import TopicsUrl
 
-__all__ = ["DocumentAccess", "RequestLimits", "ServiceConfig"]
-
 
 class RequestLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Limits of requests."""

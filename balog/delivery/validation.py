@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from balog import config as configs
 from balog.delivery.api.listener import check_listen, is_loopback
 from balog.delivery.api.tokens import Tokens
-from balog.delivery.control.factory import open_version_store
+from balog.delivery.control.folder import open_version_store
 from balog.delivery.durable.fallback import open_fallback
 from balog.delivery.jobs.access import access_problems
 from balog.delivery.remote_registry import open_any_registry
@@ -17,8 +17,6 @@ from balog.delivery.settings import ServiceConfig
 from balog.errors import BalogError, ConfigError
 from balog.problems import intact, problems
 from balog.topics import open_topics
-
-__all__ = ["find_service_problems", "service_problems"]
 
 
 def find_service_problems(path: str | os.PathLike[str]) -> tuple[ServiceConfig | None, list[ConfigError]]:

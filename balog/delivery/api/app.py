@@ -6,6 +6,8 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from functools import lru_cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,12 +22,9 @@ from starlette.routing import Match, Route
 from balog.delivery.api import control_api, schemas_api
 from balog.delivery.api.bodies import ClientDisconnected, Receive
 from balog.delivery.api.context import ServiceContext
+from balog.delivery.api.endpoints import authorize, error_response
 from balog.delivery.api.errors import ApiError
 from balog.delivery.api.events_api import EventsApi
-from balog.delivery.api.openapi import document
-from balog.delivery.api.tokens import ANONYMOUS
-
-__all__ = ["make_app"]
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -38,12 +37,9 @@ _REPORT_SECONDS = 60.0  # seconds
 _PROBES = frozenset({"/health", "/ready"})
 
 
-def make_app(service: ServiceContext) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
-    """Return the ASGI application of a service."""
-    return _Application(service)
+class Application:
+    """The ASGI application of a service."""
 
-
-class _Application:
     def __init__(self, service: ServiceContext) -> None:
         self._service = service
         self._events = EventsApi(service)
@@ -56,11 +52,12 @@ class _Application:
             *control_api.routes(service),
         ]
         self._paths: dict[Any, str] = {route.endpoint: route.path for route in self._routes}
-        handlers: Any = {ApiError: _error_response, HTTPException: self._http_error, Exception: self._failed}
+        handlers: Any = {ApiError: self._api_error, HTTPException: self._http_error, Exception: self._failed}
         self._inner = Starlette(routes=self._routes, exception_handlers=handlers)
         self._reported: dict[str, float] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         if scope["type"] != "http":
             return
         is_events = scope["path"] == _EVENTS
@@ -77,12 +74,12 @@ class _Application:
             status = 0
         except ApiError as error:
             status = error.status
-            await _error_response(Request(scope), error)(scope, receive, answer)
+            await error_response(error)(scope, receive, answer)
         except Exception as error:
             status = 500
             self._report(scope, error)
             if is_events:  # Starlette has answered all other requests
-                await _error_response(Request(scope), _INTERNAL_ERROR)(scope, receive, answer)
+                await error_response(_INTERNAL_ERROR)(scope, receive, answer)
         path = _EVENTS if is_events else self._paths.get(scope.get("endpoint"), "other")
         self._service.metrics.count_request(path, status)
 
@@ -109,6 +106,9 @@ class _Application:
         await self._inner(scope, receive, send_and_record)
         return status
 
+    async def _api_error(self, request: Request, error: Any) -> Response:
+        return error_response(error)
+
     async def _http_error(self, request: Request, error: Any) -> Response:
         problem = {404: "there is no such path; see /openapi.json", 405: "not with this method"}
         headers = dict(error.headers or {})
@@ -121,10 +121,10 @@ class _Application:
             }
             headers["Allow"] = ", ".join(sorted(allowed))
         reason = problem.get(error.status_code, str(error.detail))
-        return _error_response(request, ApiError(error.status_code, reason, headers=headers))
+        return error_response(ApiError(error.status_code, reason, headers=headers))
 
     async def _failed(self, request: Request, error: Any) -> Response:
-        return _error_response(request, _INTERNAL_ERROR)
+        return error_response(_INTERNAL_ERROR)
 
     def _report(self, scope: Scope, error: Exception) -> None:
         """Report the code location, never request data; the same line at most once a minute."""
@@ -162,10 +162,6 @@ def _check_is_local(scope: Scope) -> None:
         raise ApiError(403, "a service without tokens takes nothing from other sites' pages")
 
 
-def _error_response(request: Request, error: Any) -> Response:
-    return Response(error.body(), error.status, error.headers, media_type="application/json")
-
-
 def _json(content: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(content) + b"\n", status, media_type="application/json")
 
@@ -190,9 +186,7 @@ def _metrics(service: ServiceContext) -> Callable[[Request], Awaitable[Response]
     registry = service.metrics.registry()
 
     async def metrics(request: Request) -> Response:
-        tokens = service.tokens
-        caller = ANONYMOUS if tokens is None else tokens.principal(request.headers.get("authorization", ""))
-        caller.check("read")
+        authorize(service, request, "read")
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
 
@@ -200,4 +194,10 @@ def _metrics(service: ServiceContext) -> Callable[[Request], Awaitable[Response]
 
 
 async def _openapi(request: Request) -> Response:
-    return Response(document(), media_type="application/json")
+    return Response(openapi_document(), media_type="application/json")
+
+
+@lru_cache(maxsize=1)
+def openapi_document() -> bytes:
+    """Return the OpenAPI 3.1 document of the API, which the tests check against a running service."""
+    return resources.files("balog.delivery.api").joinpath("openapi.json").read_bytes()

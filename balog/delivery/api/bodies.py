@@ -18,18 +18,6 @@ from balog.singer.batch.compression import Limits as Inflated
 from balog.singer.batch.compression import decompress
 from balog.singer.batch.dialects import BatchError
 
-__all__ = [
-    "ByteBudget",
-    "ClientDisconnected",
-    "Form",
-    "Items",
-    "content_form",
-    "inflate",
-    "read_body",
-    "read_whole",
-    "split",
-]
-
 if TYPE_CHECKING:
     from starlette.requests import Request
 

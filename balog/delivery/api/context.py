@@ -17,8 +17,6 @@ from balog.delivery.durable.intake import EventIntake
 from balog.delivery.settings import ServiceConfig
 from balog.registry import Registry
 
-__all__ = ["ServiceContext"]
-
 
 class ServiceContext(Protocol):
     """The service behind the API; ``balog.delivery.service.Service`` is one.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import threading
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,40 +17,53 @@ from starlette.routing import Route
 
 from balog.delivery.api.bodies import read_whole
 from balog.delivery.api.context import ServiceContext
+from balog.delivery.api.endpoints import Endpoint, json_response, principal_of, with_errors
 from balog.delivery.api.errors import ApiError
 from balog.delivery.api.page import page
-from balog.delivery.api.status import StatusReporter
-from balog.delivery.api.tokens import ANONYMOUS, Principal, Right
+from balog.delivery.api.tokens import Principal, Right
 from balog.delivery.control.diff import diff
 from balog.delivery.control.folder import FolderControl
-from balog.delivery.control.store import Applied, ControlError, DocumentVersion, VersionConflict
+from balog.delivery.control.inspector import TopicView
+from balog.delivery.control.store import (
+    Applied,
+    Control,
+    ControlError,
+    DocumentVersion,
+    ServiceStatus,
+    VersionConflict,
+)
 from balog.delivery.control.validation import read_document
+from balog.delivery.durable.intake import IntakeState
+from balog.delivery.jobs import JobStatus
 from balog.errors import BalogError
-
-__all__ = ["routes"]
 
 T = TypeVar("T")
 _MAX_DOCUMENT = 4 << 20
 _MAX_ENTRIES = 1000
 _MAX_NUMBER = 99_999_999
 _MAX_MESSAGE = 2000
+_ENTRIES = 10
+_REFRESH_SECONDS = 2.0  # seconds
 
 
 def routes(service: ServiceContext) -> list[Route]:
     """Return the routes of a service."""
     endpoints = _Endpoints(service)
+    table: list[tuple[str, str, Endpoint]] = [
+        ("GET", "/v1/status", endpoints.status),
+        ("GET", "/v1/config", endpoints.newest),
+        ("POST", "/v1/config", endpoints.push),
+        ("POST", "/v1/config/rollback", endpoints.rollback),
+        ("GET", "/v1/config/history", endpoints.history),
+        ("GET", "/v1/config/history/{number:int}", endpoints.entry),
+        ("GET", "/v1/config/documents/{sha}", endpoints.document),
+        ("GET", "/v1/config/diff", endpoints.difference),
+        ("GET", "/v1/config/services", endpoints.services),
+        ("DELETE", "/v1/config/services", endpoints.forget),
+    ]
     return [
         Route("/", endpoints.front, methods=["GET"]),
-        Route("/v1/status", _with_errors(endpoints.status), methods=["GET"]),
-        Route("/v1/config", _with_errors(endpoints.newest), methods=["GET"]),
-        Route("/v1/config", _with_errors(endpoints.push), methods=["POST"]),
-        Route("/v1/config/rollback", _with_errors(endpoints.rollback), methods=["POST"]),
-        Route("/v1/config/history", _with_errors(endpoints.history), methods=["GET"]),
-        Route("/v1/config/history/{number:int}", _with_errors(endpoints.entry), methods=["GET"]),
-        Route("/v1/config/documents/{sha}", _with_errors(endpoints.document), methods=["GET"]),
-        Route("/v1/config/diff", _with_errors(endpoints.difference), methods=["GET"]),
-        Route("/v1/config/services", _with_errors(endpoints.services), methods=["GET"]),
-        Route("/v1/config/services", _with_errors(endpoints.forget), methods=["DELETE"]),
+        *(Route(path, with_errors(endpoint, _explain), methods=[method]) for method, path, endpoint in table),
     ]
 
 
@@ -62,7 +78,7 @@ class _Endpoints:
 
     async def status(self, request: Request) -> Response:
         _authorize(self._service, request, "read")
-        return _json(await run_in_threadpool(self._reporter.status))
+        return json_response(await run_in_threadpool(self._reporter.status))
 
     async def newest(self, request: Request) -> Response:
         _authorize(self._service, request, "read")
@@ -72,7 +88,7 @@ class _Endpoints:
             document = control.document(head) if head else b"{}"
             return {"number": head.number if head else 0, "document": msgspec.Raw(document)}
 
-        return _json(await _call(self._service, find))
+        return json_response(await _call(self._service, find))
 
     async def push(self, request: Request) -> Response:
         caller = _authorize(self._service, request, "configure")
@@ -81,34 +97,42 @@ class _Endpoints:
         _, problems = await run_in_threadpool(read_document, data)
         if problems:
             found = [{"path": one.path or "$", "reason": one.reason} for one in problems]
-            return _json({"problem": f"{len(found)} problems", "path": found[0]["path"], "problems": found}, 422)
-        who = caller.name or "somebody on this machine"
-        entry = await _call(self._service, lambda control: control.push(data, who=who, message=message, base=base))
-        return await _applied(self._service, entry)
+            return json_response(
+                {"problem": f"{len(found)} problems", "path": found[0]["path"], "problems": found}, 422
+            )
+        return await self._change(caller, lambda control, who: control.push(data, who=who, message=message, base=base))
 
     async def rollback(self, request: Request) -> Response:
         caller = _authorize(self._service, request, "configure")
         message, base, number = _text(request, "message"), _number(request, "base"), _number(request, "number")
-        who = caller.name or "somebody on this machine"
-        entry = await _call(
-            self._service, lambda control: control.rollback(number, who=who, message=message, base=base)
+        return await self._change(
+            caller, lambda control, who: control.rollback(number, who=who, message=message, base=base)
         )
-        return await _applied(self._service, entry)
+
+    async def _change(self, caller: Principal, make: Callable[[FolderControl, str], DocumentVersion]) -> Response:
+        """Make a version in the caller's name, and answer when this service has tried it."""
+        who = caller.name or "somebody on this machine"
+        entry = await _call(self._service, lambda control: make(control, who))
+        status = await run_in_threadpool(self._service.applier.await_version, entry.number)
+        applied = Applied(number=status.number, state=status.state, reason=status.reason)
+        return json_response({**msgspec.to_builtins(entry), "applied": applied}, 201)
 
     async def history(self, request: Request) -> Response:
         _authorize(self._service, request, "read")
         limit = _number(request, "limit", least=1, most=_MAX_ENTRIES)
-        return _json(await _call(self._service, lambda control: control.entries(100 if limit is None else limit)))
+        return json_response(
+            await _call(self._service, lambda control: control.entries(100 if limit is None else limit))
+        )
 
     async def entry(self, request: Request) -> Response:
         _authorize(self._service, request, "read")
         number = int(request.path_params["number"])
-        return _json(await _call(self._service, lambda control: control.entry(number)))
+        return json_response(await _call(self._service, lambda control: control.entry(number)))
 
     async def document(self, request: Request) -> Response:
         _authorize(self._service, request, "read")
         sha = request.path_params["sha"]
-        return _json(msgspec.Raw(await _call(self._service, lambda control: control.named(sha))))
+        return json_response(msgspec.Raw(await _call(self._service, lambda control: control.named(sha))))
 
     async def difference(self, request: Request) -> Response:
         _authorize(self._service, request, "read")
@@ -122,36 +146,24 @@ class _Endpoints:
             before, after = (control.document(control.entry(one)) if one else b"{}" for one in (first, last))
             return {"old": first, "new": last, "changes": diff(before, after)}
 
-        return _json(await _call(self._service, compare))
+        return json_response(await _call(self._service, compare))
 
     async def services(self, request: Request) -> Response:
         _authorize(self._service, request, "read")
-        return _json(await _call(self._service, lambda control: control.services()))
+        return json_response(await _call(self._service, lambda control: control.services()))
 
     async def forget(self, request: Request) -> Response:
         _authorize(self._service, request, "configure")
         name = _text(request, "service")
         await _call(self._service, lambda control: control.forget(name))
-        return _json({"forgotten": name})
+        return json_response({"forgotten": name})
 
 
-def _with_errors(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that answers errors in the service's form."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            return await answer(request)
-        except ApiError as error:
-            return Response(error.body(), error.status, error.headers, media_type="application/json")
-        except VersionConflict as error:
-            body = {"problem": str(error), "path": "$", "head": error.head, "base": error.base}
-            return _json(body, 409)
-        except ControlError as error:
-            return _json({"problem": str(error), "path": "$"}, 404)
-        except BalogError as error:
-            return _json({"problem": str(error), "path": "$"}, 503)
-
-    return endpoint
+def _explain(error: BalogError) -> tuple[Any, int]:
+    content = {"problem": str(error), "path": "$"}
+    if isinstance(error, VersionConflict):
+        return {**content, "head": error.head, "base": error.base}, 409
+    return content, 404 if isinstance(error, ControlError) else 503
 
 
 async def _call(service: ServiceContext, ask: Callable[[FolderControl], T]) -> T:
@@ -161,15 +173,8 @@ async def _call(service: ServiceContext, ask: Callable[[FolderControl], T]) -> T
     return await run_in_threadpool(partial(ask, control))
 
 
-async def _applied(service: ServiceContext, entry: DocumentVersion) -> Response:
-    status = await run_in_threadpool(service.applier.await_version, entry.number)
-    applied = Applied(number=status.number, state=status.state, reason=status.reason)
-    return _json({**msgspec.to_builtins(entry), "applied": applied}, 201)
-
-
 def _authorize(service: ServiceContext, request: Request, right: Right) -> Principal:
-    tokens = service.tokens
-    caller: Principal = ANONYMOUS if tokens is None else tokens.principal(request.headers.get("authorization", ""))
+    caller = principal_of(service, request.headers.get("authorization", ""))
     if not (right == "read" and caller.may("configure")):  # the right to configure includes reading the status
         caller.check(right)
     return caller
@@ -191,6 +196,89 @@ def _number(request: Request, name: str, least: int = 0, most: int = _MAX_NUMBER
     return int(text)
 
 
-def _json(content: Any, status: int = 200) -> Response:
-    headers = {"Cache-Control": "no-store"}
-    return Response(msgspec.json.encode(content), status, headers, media_type="application/json")
+class EventCount(Struct, frozen=True):
+    """The number of events of a stream by status and, for 202, by store, since the service started."""
+
+    stream: str
+    status: str
+    store: str
+    count: int
+
+
+class StatusReport(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    rename={"topics_error": "topics_trouble", "control_error": "control_trouble"},
+):
+    """The status report. Counters start at 0 with the service; two reports give rates.
+
+    Attributes:
+        service: name of the service; ``uptime`` in seconds; ``time`` in seconds since the epoch.
+        events: the outcomes of events.
+        intake: the state of the intake.
+        topics: those of the home, as they were a moment ago; ``topics_error`` when they can't be listed.
+        document: the applied version and its state; None without a version store.
+        services: the last report of every service with the same version store.
+        history: the newest versions, in descending order.
+        control_trouble: why versions can't be read, "" when they can.
+    """
+
+    service: str
+    uptime: float
+    time: float
+    events: list[EventCount]
+    intake: IntakeState
+    topics: list[TopicView]
+    topics_error: str
+    jobs: list[JobStatus]
+    document: ServiceStatus | None
+    services: list[ServiceStatus]
+    history: list[DocumentVersion]
+    control_error: str
+
+
+class StatusReporter:
+    """Collects the status of a service. Thread-safe. The version store is read every two seconds at most."""
+
+    def __init__(self, service: ServiceContext) -> None:
+        self._service = service
+        self._lock = threading.Lock()
+        self._refreshed = float("-inf")
+        self._services: list[ServiceStatus] = []
+        self._history: list[DocumentVersion] = []
+        self._error = ""
+
+    def status(self) -> StatusReport:
+        """Collect the report; this may read from the version store."""
+        service = self._service
+        if service.control is not None:
+            self._refresh(service.control)
+        own = service.applier.status()
+        outcomes = sorted(service.metrics.outcomes().items())
+        return StatusReport(
+            service=service.applier.service,
+            uptime=round(time.monotonic() - service.started, 3),
+            time=time.time(),
+            events=[EventCount(stream, status, store, count) for (stream, status, store), count in outcomes],
+            intake=service.intake.state(),
+            topics=service.inspector.topics(),
+            topics_error=service.inspector.error,
+            jobs=own.jobs,
+            document=own if service.control is not None else None,
+            services=self._services,
+            history=self._history,
+            control_error=self._error,
+        )
+
+    def _refresh(self, control: Control) -> None:
+        if time.monotonic() - self._refreshed < _REFRESH_SECONDS or not self._lock.acquire(blocking=False):
+            return  # while one thread waits for a slow store, the others use the last result
+        try:
+            self._services, self._history = control.services(), control.entries(_ENTRIES)
+            self._error = ""
+        except BalogError as error:
+            self._error = str(error)
+        finally:
+            self._refreshed = time.monotonic()
+            self._lock.release()

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-__all__ = ["ApiError"]
-
 
 class ApiError(Exception):
     """A request is rejected as a whole; nothing of it is stored.

@@ -15,13 +15,12 @@ import msgspec
 
 from balog.delivery.api.bodies import Form, Items, Receive, content_form, inflate, read_body, split
 from balog.delivery.api.context import ServiceContext
+from balog.delivery.api.endpoints import principal_of
 from balog.delivery.api.errors import ApiError
 from balog.delivery.api.item_reader import ProtobufParameters, RejectedItem, SchemaNotCached
-from balog.delivery.api.tokens import ANONYMOUS, Principal
+from balog.delivery.api.tokens import Principal
 from balog.delivery.durable.results import AcceptedEvent, IntakeResult
 from balog.sinks.service import Answer, Item, Problem
-
-__all__ = ["EventsApi", "Reply"]
 
 _IN_LOOP_BYTES = 64 << 10
 """A larger body is read in a thread, because it would delay other requests by more than a few milliseconds."""
@@ -67,13 +66,12 @@ class EventsApi:
             headers: with names in lower case.
 
         Raises:
-            ApiError: the request as a whole is refused.
-            Gone: the client went away before its request was here; nothing of it is kept.
+            ApiError: the request is rejected as a whole.
+            ClientDisconnected: the client disconnected before its request was complete; nothing of it is stored.
         """
         begin = time.perf_counter()
         service = self._service
-        tokens = service.tokens
-        caller = ANONYMOUS if tokens is None else tokens.principal(headers.get("authorization", ""))
+        caller = principal_of(service, headers.get("authorization", ""))
         caller.check("send")
         if service.is_stopping:
             raise _stopping()

@@ -12,10 +12,8 @@ from msgspec import Raw
 
 from balog.delivery.api.item_reader import RejectedItem
 from balog.delivery.durable.results import AcceptedEvent
-from balog.delivery.durable.router import FAILED_EVENTS_TOPIC as FAILED_EVENTS
+from balog.delivery.durable.router import FAILED_EVENTS_TOPIC
 from balog.event import Event, encode
-
-__all__ = ["FAILED_EVENTS", "FailedEvents"]
 
 _PER_SECOND = 200.0
 _BYTES_PER_SECOND = 2.0 * (1 << 20)
@@ -61,8 +59,8 @@ class FailedEvents:
             "service": self._service,
         }
         payload |= {name: value for name, value in named.items() if value}
-        event = Event.new(FAILED_EVENTS, Raw(msgspec.json.encode(payload)), level="WARNING")
-        return AcceptedEvent(event, encode(event), FAILED_EVENTS)
+        event = Event.new(FAILED_EVENTS_TOPIC, Raw(msgspec.json.encode(payload)), level="WARNING")
+        return AcceptedEvent(event, encode(event), FAILED_EVENTS_TOPIC)
 
     def _admit(self, size: int) -> bool:
         now = self._clock()

@@ -21,8 +21,6 @@ from balog.registry.schema import InvalidSchemaError
 from balog.registry.worker_pool import TOO_LONG, WorkBusyError, end_workers
 from balog.sinks.service import Problem
 
-__all__ = ["ItemReader", "ProtobufParameters", "RejectedItem", "SchemaNotCached"]
-
 _MAX_TYPE = 200
 _MAX_PROBLEMS = 20
 _MAX_SLOW = 3  # events of a request whose validation takes too long; what comes after them is not read

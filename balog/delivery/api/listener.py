@@ -8,8 +8,6 @@ import socket
 from balog.consumers.health import read_address
 from balog.errors import BalogError, ConfigError
 
-__all__ = ["check_listen", "is_loopback", "open_socket", "url_of"]
-
 _BACKLOG = 2048
 
 

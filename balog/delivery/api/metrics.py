@@ -12,8 +12,6 @@ from balog.cardinality import Cardinality
 from balog.sinks.families import families_of, registry_of
 from balog.stats import Stats, StatSample, counter, gauge
 
-__all__ = ["BUCKETS", "ServiceMetrics"]
-
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of the request histogram, in seconds."""
 

@@ -14,8 +14,6 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from balog.delivery.api.errors import ApiError
 from balog.delivery.settings import RequestLimits
 
-__all__ = ["make_protocol"]
-
 _MAX_HEAD = 64 << 10
 _GRACE = 2.0  # seconds for the application to answer a slow request itself
 _RESERVE = 32  # connections above the limit, for probes

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, get_args
+from typing import get_args
 
-import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,8 +11,8 @@ from starlette.routing import Route
 
 from balog.delivery.api.bodies import read_whole
 from balog.delivery.api.context import ServiceContext
+from balog.delivery.api.endpoints import authorize, json_response, with_errors
 from balog.delivery.api.errors import ApiError
-from balog.delivery.api.tokens import ANONYMOUS, Principal, Right
 from balog.delivery.remote_registry import FORMS, SchemaRejection, TypeEntry, VersionEntry
 from balog.errors import BalogError, ConfigError
 from balog.registry import (
@@ -28,8 +26,6 @@ from balog.registry import (
 )
 from balog.registry.comparing import CompatibilityReport, Mode
 from balog.registry.schema import MAX_SCHEMA_BYTES, Form
-
-__all__ = ["routes"]
 
 _JSON = "application/json"
 _FORMS: dict[str, Form] = {
@@ -52,13 +48,13 @@ def routes(service: ServiceContext) -> list[Route]:
     """
 
     async def types(request: Request) -> Response:
-        caller = _authorize(service, request, "read")
+        caller = authorize(service, request, "read")
         entries = await run_in_threadpool(_entries, service.registry)
-        return _json([entry for entry in entries if caller.is_for(entry.type)])
+        return json_response([entry for entry in entries if caller.is_for(entry.type)])
 
     async def one(request: Request) -> Response:
         type, version = request.path_params["type"], request.path_params.get("version")
-        _authorize(service, request, "read", type)
+        authorize(service, request, "read", type)
         schema = await run_in_threadpool(service.registry.original, type, version)
         headers = {"ETag": f'"{schema.version}"', "Balog-Version": schema.version}
         if schema.message:
@@ -67,7 +63,7 @@ def routes(service: ServiceContext) -> list[Route]:
 
     async def register(request: Request) -> Response:
         type, version = request.path_params["type"], request.path_params["version"]
-        _authorize(service, request, "register", type)
+        authorize(service, request, "register", type)
         wanted, message = request.query_params.get("mode", "backward"), request.query_params.get("message", "")
         mode = next((mode for mode in _MODES if mode == wanted), None)
         if mode is None:
@@ -77,13 +73,13 @@ def routes(service: ServiceContext) -> list[Route]:
             raise ApiError(415, f"want {FORMS['json']}, or {FORMS['protobuf']} for a .proto file")
         schema = Schema(type, version, _FORMS[kind], await read_whole(request, MAX_SCHEMA_BYTES, "schema"), message)
         verdict: CompatibilityReport = await run_in_threadpool(service.registry.register, schema, mode)
-        return _json(verdict, 201)
+        return json_response(verdict, 201)
 
     return [
-        Route("/v1/schemas", _with_errors(types), methods=["GET"]),
-        Route("/v1/schemas/{type}", _with_errors(one), methods=["GET"]),
-        Route("/v1/schemas/{type}/{version}", _with_errors(one), methods=["GET"]),
-        Route("/v1/schemas/{type}/{version}", _with_errors(register), methods=["POST"]),
+        Route("/v1/schemas", with_errors(types, _explain), methods=["GET"]),
+        Route("/v1/schemas/{type}", with_errors(one, _explain), methods=["GET"]),
+        Route("/v1/schemas/{type}/{version}", with_errors(one, _explain), methods=["GET"]),
+        Route("/v1/schemas/{type}/{version}", with_errors(register, _explain), methods=["POST"]),
     ]
 
 
@@ -94,36 +90,16 @@ def _entries(registry: Registry) -> list[TypeEntry]:
     ]
 
 
-def _with_errors(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that answers errors in the service's form."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            return await answer(request)
-        except ApiError as error:
-            return Response(error.body(), error.status, error.headers, media_type=_JSON)
-        except (UnknownTypeError, UnknownVersionError) as error:
-            return _json(SchemaRejection(str(error), kind="unknown"), 404)
-        except VersionTakenError as error:
-            return _json(SchemaRejection(str(error), kind="taken"), 409)
-        except IncompatibleError as error:
-            return _json(SchemaRejection(str(error), kind="incompatible", verdict=error.verdict), 422)
-        except InvalidSchemaError as error:
-            return _json(SchemaRejection(error.reason, error.path or "$", kind="schema"), 422)
-        except ConfigError as error:
-            return _json(SchemaRejection(error.reason, kind="name"), 422)
-        except BalogError as error:  # the store is unreachable, or packages are missing
-            return _json(SchemaRejection(str(error)), 503)
-
-    return endpoint
-
-
-def _authorize(service: ServiceContext, request: Request, right: Right, type: str | None = None) -> Principal:
-    tokens = service.tokens
-    caller: Principal = ANONYMOUS if tokens is None else tokens.principal(request.headers.get("authorization", ""))
-    caller.check(right, type)
-    return caller
-
-
-def _json(content: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(content), status, {"Cache-Control": "no-store"}, media_type=_JSON)
+def _explain(error: BalogError) -> tuple[SchemaRejection, int]:
+    match error:
+        case UnknownTypeError() | UnknownVersionError():
+            return SchemaRejection(str(error), kind="unknown"), 404
+        case VersionTakenError():
+            return SchemaRejection(str(error), kind="taken"), 409
+        case IncompatibleError():
+            return SchemaRejection(str(error), kind="incompatible", verdict=error.verdict), 422
+        case InvalidSchemaError():
+            return SchemaRejection(error.reason, error.path or "$", kind="schema"), 422
+        case ConfigError():
+            return SchemaRejection(error.reason, kind="name"), 422
+    return SchemaRejection(str(error)), 503  # the store is unreachable, or packages are missing

@@ -28,20 +28,6 @@ from balog.delivery.api.errors import ApiError
 from balog.errors import ConfigError
 from balog.storage.local_files import replace_file
 
-__all__ = [
-    "ANONYMOUS",
-    "Principal",
-    "Quota",
-    "Right",
-    "TokenEntry",
-    "TokenFile",
-    "Tokens",
-    "add_token",
-    "make_token",
-    "read_tokens",
-    "revoke_tokens",
-]
-
 Right = Literal["send", "read", "configure", "register"]
 RIGHTS: tuple[Right, ...] = ("send", "read", "configure", "register")
 

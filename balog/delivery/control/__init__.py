@@ -1,6 +1,6 @@
 """The control document's versions: the version store, validation, and how services apply versions."""
 
-from balog.delivery.control.factory import open_control
+from balog.delivery.control.remote import open_control
 from balog.delivery.control.store import Control, ControlError, DocumentVersion, ServiceStatus, VersionConflict
 from balog.delivery.control.validation import check, read_document
 

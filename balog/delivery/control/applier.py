@@ -20,8 +20,6 @@ from balog.errors import BalogError, ConfigError
 from balog.event import Event
 from balog.payload import ConfigRollbackPayload
 
-__all__ = ["Applier"]
-
 REPORT_SECONDS = 10.0
 _WATCH_SECONDS = 1.0
 _MAX_ATTEMPTS = 20

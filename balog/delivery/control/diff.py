@@ -8,8 +8,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-__all__ = ["DocumentChange", "diff"]
-
 
 class DocumentChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One difference: ``path`` is ``streams.NAME.rate``; ``old`` and ``new`` are JSON values.

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
+from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -27,9 +29,7 @@ from balog.delivery.control.store import (
     canonical,
     sha_of,
 )
-from balog.storage import Storage, StorageError
-
-__all__ = ["FolderControl"]
+from balog.storage import Storage, StorageError, open_storage
 
 _MAX_BYTES = 4 << 20
 _MAX_KNOWN = 1000
@@ -229,6 +229,15 @@ class FolderControl:
             if self._storage.size(_name(1)) is None:
                 return []
             raise
+
+
+def open_version_store(place: str, options: Mapping[str, Any] | None = None) -> FolderControl:
+    """Open a version store in a folder or an object store.
+
+    Raises:
+        ConfigError: see ``open_control``.
+    """
+    return FolderControl(open_storage(place, options, "control"))
 
 
 def _check_base(head: DocumentVersion | None, base: int | None) -> int:

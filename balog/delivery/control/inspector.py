@@ -21,8 +21,6 @@ from balog.signals import join
 from balog.topics import GroupState, Received, Topic, Topics, TopicState
 from balog.topics.inspection import NO_EVENT, NO_TYPE
 
-__all__ = ["GroupView", "TopicInspector", "TopicView", "TypeCount"]
-
 EVERY, SAMPLE_EVERY, NAMES_EVERY = 2.0, 10.0, 5.0
 """Least seconds between two inspections, two samples of the newest messages, and two listings of the topics."""
 

@@ -12,8 +12,6 @@ from balog.delivery.jobs import Job, JobStatus, Kind
 from balog.errors import BalogError
 from balog.signals import join
 
-__all__ = ["JobSet", "MakeJob", "counts_of", "wanted_jobs"]
-
 MakeJob = Callable[[Kind, Any], Job]
 """Creates the job of a ``Filter``, a table or a ``Callback``; raises ConfigError."""
 

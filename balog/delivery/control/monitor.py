@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 from balog.delivery.document import RollbackPolicy
 
-__all__ = ["FailureMonitor", "OutcomeCount", "wilson_interval"]
-
 _Z = 3.29
 _LATE = 2  # least samples in the second half of the window, also on slow machines
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
-from balog.delivery.control.store import ControlError, DocumentVersion, Pushed, ServiceStatus, VersionConflict
+from balog.delivery.control.folder import open_version_store
+from balog.delivery.control.store import (
+    Control,
+    ControlError,
+    DocumentVersion,
+    Pushed,
+    ServiceStatus,
+    VersionConflict,
+)
 from balog.errors import ConfigError
 from balog.http import HttpClient, HttpStatusError
-
-__all__ = ["RemoteControl"]
 
 T = TypeVar("T")
 _PATH = "/v1/config"
@@ -95,3 +102,20 @@ class RemoteControl:
         except (msgspec.DecodeError, AttributeError, TypeError, KeyError, ValueError):
             pass
         return error
+
+
+def open_control(place: str, options: Mapping[str, Any] | None = None, token: str | None = None) -> Control:
+    """Open a version store, without connecting yet.
+
+    Args:
+        place: a folder, ``s3://BUCKET/PATH``, or a service, ``http(s)://HOST:PORT``.
+        options: options of the URL's store, as in a config.
+        token: bearer token of a service, with the right to ``configure``, or to ``read`` only.
+
+    Raises:
+        ConfigError: the place is not valid, or takes no options or token.
+        MissingExtraError: packages for the place are not installed.
+    """
+    if place.startswith(("http://", "https://")):
+        return RemoteControl(place, token)
+    return open_version_store(place, options)

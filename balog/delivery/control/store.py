@@ -12,20 +12,6 @@ from msgspec import Struct
 from balog.delivery.jobs import JobStatus
 from balog.errors import BalogError
 
-__all__ = [
-    "Action",
-    "Applied",
-    "Control",
-    "ControlError",
-    "DocumentVersion",
-    "Pushed",
-    "ServiceStatus",
-    "State",
-    "VersionConflict",
-    "canonical",
-    "sha_of",
-]
-
 Action = Literal["push", "rollback", "automatic rollback"]
 State = Literal["applied", "refused", "rolled back", "stopped"]
 

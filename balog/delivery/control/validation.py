@@ -13,8 +13,6 @@ from balog.duplicate_keys import find_duplicate_keys
 from balog.errors import ConfigError
 from balog.problems import intact, problems
 
-__all__ = ["check", "read_document"]
-
 _MAX_TWICE = 20
 
 

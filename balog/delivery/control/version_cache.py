@@ -13,8 +13,6 @@ from balog.errors import ConfigError
 from balog.storage import StorageError, open_storage
 from balog.topics import local_folder
 
-__all__ = ["VersionCache", "open_version_cache"]
-
 _MAX_BYTES = 8 << 20
 
 

@@ -9,8 +9,6 @@ from typing import Literal
 from balog.delivery.durable.publisher import PublishResult
 from balog.topics import Message
 
-__all__ = ["PendingBatch", "Store"]
-
 Store = Literal["topics", "fallback"]
 
 

@@ -9,8 +9,6 @@ from balog.delivery.durable.publisher import publish
 from balog.errors import TopicError
 from balog.topics import GivenUp, Message, Received, Topic, Topics
 
-__all__ = ["Drain"]
-
 _MOST = 10_000
 _LEASE = 20.0  # seconds until events in flight, and those behind them, are available again after a kill
 

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-__all__ = ["DaemonExecutor", "PendingCall"]
-
 T = TypeVar("T")
 
 

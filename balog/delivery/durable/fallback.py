@@ -9,8 +9,6 @@ from balog.errors import BalogError, ConfigError
 from balog.storage.local_files import lock
 from balog.topics import Topic, Topics, local_folder, open_topics
 
-__all__ = ["GROUP", "Fallback", "open_fallback"]
-
 GROUP = "drain"
 """The consumer group that moves events from the fallback back to their topics."""
 

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-__all__ = ["FlowControl", "StreamState"]
-
 _SHORTEST, _LONGEST = 1.0, 60.0  # seconds of Retry-After
 _BUCKETS = 10  # seconds over which a stream's rate is measured
 _KEPT = 4096

@@ -22,8 +22,6 @@ from balog.delivery.durable.topic_writer import TIMEOUT, Stores, TopicWriter, To
 from balog.errors import BalogError, TopicError
 from balog.topics import Message, Topics
 
-__all__ = ["EventIntake", "IntakeState"]
-
 _MAX_OPEN_WRITERS = 100
 _BACKLOG_RETRY_SECONDS = 5.0  # seconds
 _RECENT_SECONDS = 10.0  # seconds

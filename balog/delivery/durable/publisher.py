@@ -9,8 +9,6 @@ from msgspec import Struct, field
 from balog.errors import ConfigError, MessageError, TopicError
 from balog.topics import Message, Topic
 
-__all__ = ["PublishResult", "publish"]
-
 
 class PublishResult(Struct):
     """The result of a durable batch.

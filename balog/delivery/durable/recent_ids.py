@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from balog.delivery.durable.batch import Store
 
-__all__ = ["RecentIds"]
-
 
 class RecentIds:
     """Remembers at least the last ``limit / 2`` and at most ``limit`` ids, each with its topic and store."""

@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from balog.event import Event
 
-__all__ = ["AcceptedEvent", "IntakeResult"]
-
 
 class AcceptedEvent(NamedTuple):
     """A valid event and its bytes to store: one line of JSON without a newline.

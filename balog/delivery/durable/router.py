@@ -16,8 +16,6 @@ from balog.versions import parse_condition, parse_version, version_text
 if TYPE_CHECKING:
     from balog.delivery.document import ControlDocument, EventStream
 
-__all__ = ["FAILED_EVENTS_TOPIC", "UNTYPED_TOPIC", "Route", "StreamRouter", "route_problems", "topic_for_type"]
-
 UNTYPED_TOPIC = "events"
 """The topic of events without a type."""
 

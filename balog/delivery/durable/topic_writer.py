@@ -20,8 +20,6 @@ from balog.delivery.durable.publisher import PublishResult, publish
 from balog.errors import ConfigError, TopicError
 from balog.topics import Message, Topics
 
-__all__ = ["TIMEOUT", "Stores", "TopicWriter", "TopicWriterState"]
-
 T = TypeVar("T")
 
 TIMEOUT = 5.0

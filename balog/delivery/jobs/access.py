@@ -1,5 +1,6 @@
-"""Checks what a control document names on this machine against the operator's ``document_access`` setting.
+"""Checks a control document on this machine: what it may name, and whether its jobs can read their topics.
 
+The operator's setting ``document_access`` lists what it may name.
 The author of a document chooses URLs, and secrets by reference. Without this setting, a token that may ``configure``
 could send any file or variable of the host to any server.
 """
@@ -17,8 +18,7 @@ from balog.delivery.settings import DocumentAccess
 from balog.errors import ConfigError
 from balog.http.addresses import Networks
 from balog.secrets import Secret
-
-__all__ = ["access_for", "access_problems", "document_problems"]
+from balog.topics import Topics
 
 _SETTING = "document_access"
 
@@ -131,3 +131,37 @@ def _address_problems(url: str, networks: Networks, place: str) -> Iterator[Conf
 
 def _literal(name: str) -> str:
     return "".join(f"[{char}]" if char in "*?[" else char for char in name)
+
+
+def source_problems(document: ControlDocument, topics: Topics) -> Iterator[ConfigError]:
+    """Yield the jobs that cannot read their sources. Connects to no server.
+
+    If a topic is a queue (``Topic.keeps_groups`` is False), two readers would each get a part of its events. A filter
+    can write a queue for each of them.
+    """
+    readers: dict[str, str] = {}
+    for place, sources in _jobs(document):
+        for source in dict.fromkeys(sources):
+            first = readers.setdefault(source, place)
+            try:
+                is_shared = topics.topic(source).keeps_groups
+            except ConfigError as error:
+                yield ConfigError(error.reason, path=place)
+                continue
+            if first != place and not is_shared:
+                yield ConfigError(
+                    f"{first} reads the queue {source}, too, so each would get some of its events; give each a queue "
+                    "of its own",
+                    path=place,
+                )
+
+
+def _jobs(document: ControlDocument) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for number, part in enumerate(document.filters):
+        if part.engine == "service":
+            yield f"$.filters[{number}]", part.sources
+    for number, table in enumerate(document.tables):
+        if not isinstance(table, LoadedTable):
+            yield f"$.tables[{number}]", table.sources
+    for number, callback in enumerate(document.callbacks):
+        yield f"$.callbacks[{number}]", (callback.source,)

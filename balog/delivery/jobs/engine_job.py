@@ -18,8 +18,6 @@ from balog.delivery.jobs import JobStatus, Kind
 from balog.errors import BalogError
 from balog.topics import open_topics
 
-__all__ = ["EngineJob"]
-
 MAX_ATTEMPTS = 100
 """Errors of the target do not count as attempts. Only a process that dies with an event in flight counts, which is
 rarely caused by the event.

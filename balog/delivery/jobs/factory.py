@@ -9,8 +9,6 @@ from balog.delivery.jobs import Job, Kind
 from balog.delivery.settings import ServiceConfig
 from balog.http.addresses import Networks
 
-__all__ = ["job_factory"]
-
 
 def job_factory(config: ServiceConfig, say: Callable[[str], None]) -> Callable[[Kind, Any], Job]:
     """Return a function that creates the jobs of a service.

@@ -15,8 +15,6 @@ from balog.expressions.event_filter import EventFilter
 from balog.sinks import Batching, TopicSinkConfig
 from balog.topics.base import DEFAULT_LEASE
 
-__all__ = ["FilterJob", "check_filters", "make_selection"]
-
 BATCH = Batching(events=1000, age=0.05)
 
 

@@ -18,8 +18,6 @@ from balog.http.guarded_pool import Cutter, open_guarded_pool
 from balog.sinks import ClickHouseSinkConfig, SinkConfig, YTsaurusSinkConfig
 from balog.sinks.clickhouse import ClickHouseSink
 
-__all__ = ["TableJob", "check_table", "make_table_sink"]
-
 
 def make_table_sink(
     config: ClickHouseTable | YTsaurusTable, registry: str | None = None, options: Mapping[str, Any] | None = None

@@ -9,7 +9,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.routing import Route
 
 from balog.delivery.api import control_api, schemas_api
-from balog.delivery.api.openapi import document
+from balog.delivery.api.app import openapi_document
 from tests.delivery.serving import serving
 
 
@@ -18,7 +18,7 @@ def lines(context: object, value: object) -> bytes:
     return str(value).encode("utf-8", "replace")
 
 
-api = schemathesis.openapi.from_dict(json.loads(document()))
+api = schemathesis.openapi.from_dict(json.loads(openapi_document()))
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_each_answer_is_as_the_document_says(service, case):
 
 def test_every_route_is_in_the_document(service):
     routes = [*schemas_api.routes(service.service), *control_api.routes(service.service)]
-    paths = json.loads(document())["paths"]
+    paths = json.loads(openapi_document())["paths"]
 
     for route in routes:
         assert isinstance(route, Route)
@@ -55,4 +55,4 @@ def test_every_route_is_in_the_document(service):
 
 
 def test_it_is_served(service):
-    assert service.ask("GET", "/openapi.json").json() == json.loads(document())
+    assert service.ask("GET", "/openapi.json").json() == json.loads(openapi_document())

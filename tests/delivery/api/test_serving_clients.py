@@ -13,7 +13,7 @@ import trustme
 import urllib3
 
 from balog.delivery.api import protocol
-from balog.delivery.api.app import make_app
+from balog.delivery.api.app import Application
 from balog.delivery.settings import RequestLimits
 from tests.delivery.serving import answer_of, serving
 
@@ -148,7 +148,7 @@ def test_a_connection_that_closed_before_its_answer_is_no_fault_of_the_service(s
         raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
 
     scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": []}
-    asyncio.run(make_app(service.service)(scope, receive, send))
+    asyncio.run(Application(service.service)(scope, receive, send))
 
     assert said == []
     assert sent == ["http.response.start", "http.response.body"]

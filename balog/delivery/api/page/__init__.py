@@ -10,8 +10,6 @@ import hashlib
 from functools import lru_cache
 from importlib import resources
 
-__all__ = ["page"]
-
 
 @lru_cache(maxsize=1)
 def page() -> tuple[bytes, dict[str, str]]:

@@ -3,7 +3,7 @@
 import pytest
 
 from balog.delivery.document import Callback, ControlDocument, Filter
-from balog.delivery.jobs.sources import source_problems
+from balog.delivery.jobs.access import source_problems
 from balog.topics import open_topics
 
 
