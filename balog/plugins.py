@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from balog.errors import BalogError
+from balog.errors import BalogError, ConfigError
+from balog.suggestions import suggest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUPS", "Group", "PluginRegistry", "load", "names", "package_of"]
+__all__ = ["GROUPS", "Group", "PluginRegistry", "load", "load_named", "names", "package_of"]
 
 Group = Literal[
     "balog.commands",
@@ -65,7 +66,7 @@ class PluginRegistry:
         """Import an implementation.
 
         Raises:
-            KeyError: the name is not known.
+            ConfigError: the name is not known.
             MissingExtraError: a built-in implementation needs packages that are not installed.
             BalogError: the plug-in cannot be loaded; the message names its package.
         """
@@ -73,12 +74,7 @@ class PluginRegistry:
             from pkgutil import resolve_name
 
             return resolve_name(self.builtin[name])
-        found = load(self.group, name)
-        if not callable(found):
-            raise BalogError(
-                f"plug-in {name!r} of {self.group}, package {package_of(self.group, name)}, is not callable"
-            )
-        return found
+        return load_named(self.group, name)
 
     def __contains__(self, name: object) -> bool:
         return name in self.builtin or name in _found(self.group)
@@ -107,6 +103,25 @@ def load(group: Group, name: str) -> Any:
         raise BalogError(
             f"plug-in {name!r} of {group}, package {_package(found[0])}, cannot be imported: {reason}"
         ) from error
+
+
+def load_named(group: Group, name: str, path: str = "") -> Any:
+    """Import the plug-in that a config or an option names.
+
+    Args:
+        path: the path of the name in the config.
+
+    Raises:
+        ConfigError: no installed package has it, or it is not callable.
+        BalogError: as ``load``.
+    """
+    kind = GROUPS[group]
+    if name not in _found(group):
+        raise ConfigError(f"no {kind} {name!r:.60} is installed{suggest(name, names(group))}", path=path)
+    found = load(group, name)
+    if not callable(found):
+        raise ConfigError(f"the {kind} {name!r} of {package_of(group, name)} is not a function or a class", path=path)
+    return found
 
 
 def package_of(group: Group, name: str) -> str:

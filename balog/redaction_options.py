@@ -36,6 +36,7 @@ class RedactionOptions(Struct, forbid_unknown_fields=True, omit_defaults=True):
     extra_patterns: Annotated[list[str], Meta(description=f"Regular expressions for texts. {_EXTRA}")] = []
     keep_keys: Annotated[list[str], Meta(description="Exact names that are no secret.")] = []
     keep_suffixes: Annotated[list[str], Meta(description="Ends of names that are no secret.")] = []
+    rules: Annotated[list[str], Meta(description="Rules that installed packages add, by name.")] = []
     replacement: Annotated[str, Meta(description="The text that is written in place of a secret.")] = "[redacted]"
 
 

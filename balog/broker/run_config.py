@@ -10,6 +10,7 @@ from balog.broker.metrics import RunMetricsConfig
 from balog.broker.quarantine import QuarantineConfig
 from balog.errors import ConfigError
 from balog.outbound.spool import SpoolConfig
+from balog.singer.dialects import load_dialects
 from balog.singer.log_patterns import LogPattern, Pattern, compile_patterns
 from balog.sinks import AnySinkConfig
 
@@ -44,6 +45,10 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         list[LogPattern],
         Meta(description="Lines of the command's stderr that balog does not know by itself.", max_length=20),
     ] = []
+    dialects: Annotated[
+        list[str],
+        Meta(description="Dialects of the command's stderr that installed packages add, by name.", max_length=20),
+    ] = []
 
     @property
     def looks(self) -> bool:
@@ -68,9 +73,10 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         self.patterns()
 
     def patterns(self) -> list[Pattern]:
-        """Return the compiled ``log_patterns``.
+        """Return the compiled ``log_patterns``, then the ``dialects`` of installed packages.
 
         Raises:
-            ConfigError: a format is invalid.
+            ConfigError: a format is invalid, or a dialect is not installed.
+            BalogError: a dialect cannot be imported.
         """
-        return compile_patterns(self.log_patterns, "$.log_patterns")
+        return compile_patterns(self.log_patterns, "$.log_patterns") + load_dialects(self.dialects, "$.dialects")

@@ -98,9 +98,15 @@ class _Commands(CommandGroup):
             with formatter.section(group):
                 formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
                 formatter.write(f"\n{'':{formatter.current_indent}}$ {_EXAMPLES[group]}\n")
-        if added := self.list_commands(ctx)[len(COMMANDS) :]:
+        added = [
+            (name, f"{kind} of {plugins.package_of(group, name)}")
+            for group, kind in plugins.GROUPS.items()
+            for name in plugins.names(group)
+            if not (group == "balog.commands" and name in COMMANDS)
+        ]
+        if added:
             with formatter.section("Plug-ins"):
-                formatter.write_dl([(name, plugins.package_of("balog.commands", name)) for name in added])
+                formatter.write_dl(added)
 
     def invoke(self, ctx: click.Context) -> Any:
         hold_standard()

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from balog import config as configs
+from balog import plugins
 from balog.broker.config import BrokerConfig
 from balog.broker.config_check import find_problems, notes, reach
 from balog.broker.run_config import RunConfig
@@ -18,12 +19,22 @@ from balog.cli import options
 from balog.cli.brokers import SINGLE_SINKS, config_of
 from balog.cli.output import counted
 from balog.errors import ConfigError
+from balog.sinks.base import SINKS
 
 _MAIN_KINDS = ("broker", "run", "forward", "cases", "logger", "serve", "document")
 KINDS = (*_MAIN_KINDS, *(f"broker-{name}" for name in SINGLE_SINKS))
 
 
-@click.command()
+class _Check(click.Command):
+    """Lists the sinks that a config can have, with those of installed packages."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        added = [f"{name} ({plugins.package_of('balog.sinks', name)})" for name in SINKS.added()]
+        with formatter.section("Sinks"):
+            formatter.write_text(", ".join([*SINKS.builtin, *added]))
+
+
+@click.command(cls=_Check)
 @options.choice("--for", "kind", of=KINDS, default="broker", help="The command or part that reads the config.")
 @click.option("--connect", is_flag=True, help="Also connect to each sink; nothing is delivered.")
 @click.option("--redaction", is_flag=True, help="Show what redaction would replace in a file of events or lines.")

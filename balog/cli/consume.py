@@ -16,6 +16,7 @@ from balog.cli.consumers import scan_package
 from balog.cli.engines import EngineOptions, engine_options, set_up_logging, summary
 from balog.cli.output import reporter
 from balog.consumers import Consumer, ConsumerOperator
+from balog.consumers.hooks import open_hook
 from balog.consumers.outcomes import Retry
 from balog.errors import BalogError, ConfigError
 from balog.event import Event
@@ -43,6 +44,14 @@ _report = reporter("balog consume")
     help="Failed calls of a handler before its event is dead-lettered; the handler's own retries come first.",
 )
 @options.seconds("--drain", most=3600, default=30.0, help="Time for running handlers to finish after a stop signal.")
+@options.of_plugins(
+    "--hook",
+    "hook_names",
+    group="balog.hooks",
+    multiple=True,
+    metavar="NAME",
+    help="Consumer hook of an installed package that observes the run. Repeatable.",
+)
 @options.settings
 @options.ignore
 @click.option("--reload", "is_reloading", is_flag=True, help="Drain and restart whenever the package's source changes.")
@@ -56,6 +65,7 @@ def command(
     concurrency: int,
     attempts: int,
     drain: float,
+    hook_names: tuple[str, ...],
     settings: dict[str, str],
     ignore: tuple[str, ...],
     is_reloading: bool,
@@ -82,7 +92,7 @@ def command(
 
         live_with(lifeline)
     hub = scan_package(package, ignore)
-    hooks = set_up_logging("consume")
+    hooks = [*set_up_logging("consume"), *map(open_hook, hook_names)]
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # what a handler printed must be out before its event is acked
     operator = _Operator(settings)

@@ -11,6 +11,7 @@ import click
 from click import option
 
 from balog import config as configs
+from balog import plugins
 from balog.errors import ConfigError
 from balog.suggestions import nearest
 
@@ -87,6 +88,24 @@ def _as_pairs(context: click.Context, parameter: click.Parameter, given: Sequenc
     return found
 
 
+class _PluginOption(click.Option):
+    """An option whose help lists the plug-ins of a group."""
+
+    def __init__(self, *names: Any, group: plugins.Group, **settings: Any) -> None:
+        super().__init__(*names, **settings)
+        self._group = group
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        added = [f"{name} ({plugins.package_of(self._group, name)})" for name in plugins.names(self._group)]
+        return (record[0], f"{record[1]} Installed: {', '.join(added)}.") if record and added else record
+
+
+def of_plugins(*names: str, group: plugins.Group, help: str, **settings: Any) -> Decorator:
+    """Return an option whose help lists the plug-ins of a group."""
+    return option(*names, cls=_PluginOption, group=group, help=help, **settings)
+
+
 def bundle(name: str, make: Callable[..., Any], *options: Decorator) -> Decorator:
     """Return a decorator that adds options and passes their values to the command as one argument.
 
@@ -113,7 +132,7 @@ def bundle(name: str, make: Callable[..., Any], *options: Decorator) -> Decorato
 
 TOPICS_HELP = "URL of the topics: local:PATH, sqs:REGION or kafka:HOST:PORT."
 
-topics = option("--topics", "url", required=True, metavar="URL", help=TOPICS_HELP)
+topics = of_plugins("--topics", "url", group="balog.topics", required=True, metavar="URL", help=TOPICS_HELP)
 json_object = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 json_lines = option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 verbose = option("-v", "--verbose", "is_verbose", is_flag=True, help="Print at the end what passed.")

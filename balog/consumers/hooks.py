@@ -9,10 +9,12 @@ from msgspec import Struct
 
 from balog.consumers.consumer import Consumer
 from balog.consumers.stats import EngineState, EngineStats
+from balog.errors import BalogError
 from balog.event import Event
+from balog.plugins import load_named
 from balog.topics import Received, Topics
 
-__all__ = ["Hook", "ObservedEngine", "Work"]
+__all__ = ["Hook", "ObservedEngine", "Work", "open_hook"]
 
 
 class ObservedEngine(Protocol):
@@ -89,3 +91,20 @@ class Hook:
 
     def dead(self, topic: str, received: Received, event: Event | None, reason: str, consumers: Sequence[str]) -> None:
         """Called after a message was dead-lettered; ``event`` is None when it could not be decoded."""
+
+
+def open_hook(name: str) -> Hook:
+    """Return a new hook of an installed package, by the name of its entry point in the group ``balog.hooks``.
+
+    Raises:
+        ConfigError: no installed package has it.
+        BalogError: it cannot be imported or made.
+    """
+    make = load_named("balog.hooks", name)
+    try:
+        hook: Hook = make()
+    except BalogError:
+        raise
+    except Exception as error:  # a plug-in may raise anything
+        raise BalogError(f"the hook {name!r} cannot be made: {type(error).__name__}: {error}") from error
+    return hook

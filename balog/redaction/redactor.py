@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from balog.errors import ConfigError, EventError, split_refusal
+from balog.plugins import load_named
 from balog.redaction.names import NameRule, SecretNames
 from balog.redaction.patterns import EMAIL, SECRET_PATTERNS
 from balog.redaction.structure import HARMLESS, VALUE_NAMES, SecretFinding, StructureRedactor, hides_text
@@ -53,6 +54,8 @@ _MAX_NAMES = 4096
 
 _decoder = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder()
+
+_Addition = Literal["extra_keys", "extra_suffixes", "extra_expressions", "extra_patterns", "keep_keys", "keep_suffixes"]
 
 
 class Redactor:
@@ -288,12 +291,26 @@ def from_config(config: dict[str, Any] | bool) -> Redactor | None:
 
     Raises:
         ConfigError: an option is unknown, of another type or rejected by ``Redactor``.
+        BalogError: a rule of an installed package cannot be imported.
     """
     if isinstance(config, bool):
         return Redactor() if config else None
     try:
-        options = msgspec.convert(config, RedactionOptions)
+        options = msgspec.structs.asdict(msgspec.convert(config, RedactionOptions))
     except msgspec.ValidationError as error:
         reason, where = split_refusal(error)
         raise ConfigError(reason, path=where) from None
-    return Redactor(**{name: item for name, item in msgspec.structs.asdict(options).items() if item is not None})
+    for number, name in enumerate(options.pop("rules")):
+        for option, texts in _rules_of(name, f"$.rules[{number}]").items():
+            options[option] = [*options[option], *texts]
+    return Redactor(**{name: item for name, item in options.items() if item is not None})
+
+
+def _rules_of(name: str, path: str) -> dict[str, list[str]]:
+    """Return the options that the redaction rule of an installed package adds."""
+    make = load_named("balog.redaction", name, path)
+    try:
+        added: dict[str, list[str]] = msgspec.convert(make(), dict[_Addition, list[str]])
+    except Exception as error:  # a plug-in may raise anything
+        raise ConfigError(f"the redaction rule {name!r} cannot be used: {error}", path=path) from error
+    return added

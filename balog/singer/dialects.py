@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone, tzinfo
 
-from balog.errors import EventError
+from balog.errors import EventError, complain
 from balog.event import decode, parse_level
+from balog.plugins import load_named
 from balog.singer.log_json import read_json
 from balog.singer.log_line import LogLine, metric_in
 from balog.singer.log_patterns import Pattern
@@ -23,7 +24,7 @@ def read_line(line: str, zone: tzinfo | None = None, patterns: Sequence[Pattern]
     Args:
         line: without its newline.
         zone: the zone of times that don't name theirs; None is this machine's.
-        patterns: of the user; they are tried before the dialects.
+        patterns: of the user and of plug-ins; they are tried before the dialects.
     """
     line = without_colours(line)
     for dialect in (_own_event, *patterns, *_DIALECTS):
@@ -33,6 +34,38 @@ def read_line(line: str, zone: tzinfo | None = None, patterns: Sequence[Pattern]
                 found.timestamp = _in_utc(found.timestamp, zone)
             return found
     return None
+
+
+def load_dialects(names: Sequence[str], path: str) -> list[Pattern]:
+    """Return the dialects of installed packages, by the names of their entry points in the group ``balog.dialects``.
+
+    A dialect that raises for a line is reported once, and the line is left to the other dialects.
+
+    Args:
+        path: where the names are in the config.
+
+    Raises:
+        ConfigError: no installed package has a dialect of a name.
+        BalogError: a dialect cannot be imported.
+    """
+    places = (f"{path}[{number}]" for number in range(len(names)))
+    return [_guarded(name, load_named("balog.dialects", name, place)) for name, place in zip(names, places)]
+
+
+def _guarded(name: str, dialect: Pattern) -> Pattern:
+    is_reported = False
+
+    def read(line: str) -> LogLine | None:
+        nonlocal is_reported
+        try:
+            return dialect(line)
+        except Exception as error:  # a plug-in may raise anything
+            if not is_reported:
+                is_reported = True
+                complain(f"dialect {name!r} failed, now and maybe again: {type(error).__name__}: {error}")
+            return None
+
+    return read
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,30}m")
