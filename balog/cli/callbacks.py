@@ -13,7 +13,7 @@ import msgspec
 from balog import config as configs
 from balog.cli import options
 from balog.cli.output import reporter
-from balog.delivery.jobs.callbacks.disabled import DisabledCallbacks, place_of
+from balog.delivery.jobs.callbacks.switch import DisabledCallbacks, place_of
 from balog.delivery.settings import ServiceConfig
 
 _report = reporter("balog callbacks")

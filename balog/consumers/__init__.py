@@ -2,12 +2,12 @@
 events from topics, calls the handlers that want them, and acks each event after they succeeded.
 """
 
-from balog.consumers.consumer import Consumer, consumer_config
+from balog.consumers.consumer import Consumer, MessageConsumer, ReceivedEvent, consumer_config
 from balog.consumers.engine import Engine
 from balog.consumers.hooks import Hook, ObservedEngine, Work
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import ConsumerOperator
-from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
+from balog.consumers.outcomes import Halt, PartialFailure, Reject, Requeue, Retry
 from balog.consumers.stats import EngineState, EngineStats
 
 __all__ = [
@@ -19,9 +19,12 @@ __all__ = [
     "EngineStats",
     "Halt",
     "Hook",
+    "MessageConsumer",
     "ObservedEngine",
     "PartialFailure",
+    "ReceivedEvent",
     "Reject",
+    "Requeue",
     "Retry",
     "Work",
     "consumer_config",

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from balog.consumers.attempts import describe_giving_up, describe_success
 from balog.consumers.causes import causes
+from balog.consumers.consumer import ReceivedEvent
 from balog.consumers.delivery import HandlerCall
 from balog.consumers.failure_log import FailureLog
 from balog.consumers.hook_calls import HookCalls
@@ -51,7 +52,7 @@ class HandlerCaller:
         self._pid = os.getpid()
 
     def prepare(self, call: HandlerCall) -> Any:
-        """Return the handler's argument: an event, or a list of events for a batch.
+        """Return the handler's argument: an event (or a received one), or a list of those for a batch.
 
         Raises:
             Retry: the ledger can't record that a suspect event is tried.
@@ -66,6 +67,9 @@ class HandlerCaller:
             call.work = Work(topic, handler.consumer, tuple(events), attempt)
             self._hooks.call(self._hooks.before_process, call.work)
         call.started = time.perf_counter()
+        if handler.takes_messages:
+            received = [ReceivedEvent(event, task.delivery.message) for event, task in zip(events, call.tasks)]
+            return received if handler.batch is not None else received[0]
         return list(events) if handler.batch is not None else events[0]
 
     def _mark(self, call: HandlerCall) -> None:
@@ -150,7 +154,7 @@ class HandlerCaller:
         hooks.call(hooks.after_process, work, error, time.perf_counter() - call.started)
         if error is not None and hooks.retried:
             for event, result in zip(work.events, results):
-                if result.error is not None and result.disposition in (Disposition.FAILED, Disposition.POSTPONED):
+                if result.error is not None and result.disposition not in (Disposition.SUCCEEDED, Disposition.DEAD):
                     hooks.call(hooks.retried, work, event, result.error, result.delay)
 
 

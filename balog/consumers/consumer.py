@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 import venusian
@@ -18,8 +18,9 @@ from balog.errors import ConfigError, EventError
 from balog.event import Event, decode
 from balog.expressions import Expression
 from balog.stats import StatSample
+from balog.topics import Received
 
-__all__ = ["CATEGORY", "Backoff", "BatchOptions", "Consumer", "consumer_config"]
+__all__ = ["CATEGORY", "Backoff", "BatchOptions", "Consumer", "MessageConsumer", "ReceivedEvent", "consumer_config"]
 
 CATEGORY = "balog.consumers"
 """The venusian category under which consumers are attached."""
@@ -72,10 +73,13 @@ class Consumer:
 
     Attributes:
         is_async: whether a call of the handler returns an awaitable.
+        takes_messages: whether it is a :class:`MessageConsumer`.
 
     Raises:
         ConfigError: an invalid argument; the error names the function.
     """
+
+    takes_messages: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -211,6 +215,34 @@ class Consumer:
         if len(value) != 2:
             raise self._refuse(argument, value, want)
         return value[0], value[1]
+
+
+class ReceivedEvent(NamedTuple):
+    """An event and the message that brought it: its exact bytes, when it was published, and how often it came."""
+
+    event: Event
+    message: Received
+
+
+class MessageConsumer(Consumer):
+    """A consumer whose handler delivers messages to another system and decides itself when to give up.
+
+    - The handler gets a :class:`ReceivedEvent`, or a list of them for a batch.
+    - Events of a failed batch are retried together, in one batch again: the handler finds the event that fails it.
+    - The text of a ``Reject`` is the reason of the dead letter as it is, and the handler reports its failures itself:
+      the engine logs none.
+    - It gets also events that its own failures caused.
+    """
+
+    takes_messages = True
+
+    @property
+    def error(self) -> str:
+        """Why the other system fails, in one line; "" while it works."""
+        return ""
+
+    def close(self) -> None:
+        """Close the connections to the other system."""
 
 
 def consumer_config(

@@ -99,6 +99,8 @@ class ConsumerQueue:
 
     def _runs_alone(self, task: HandlerTask) -> bool:
         # A poison event must not fail its neighbours: after a failed attempt or a crash, its call has no other events.
+        if self.handler.takes_messages:  # such a handler finds the poison event of a batch itself
+            return self.handler.batch is None
         return self.handler.batch is None or task.is_suspect or task.attempt > 1
 
     def _start(self, task: HandlerTask) -> list[HandlerCall]:

@@ -171,6 +171,11 @@ class HandlerTask:
         return calls._replace(failed=calls.failed + failed, explained=explained)
 
     @property
+    def calls_after_requeue(self) -> Calls:
+        """Return the calls after one that asked for a later delivery, which explains the end of this one."""
+        return self.calls._replace(explained=self.delivery.message.attempts)
+
+    @property
     def calls_unended(self) -> Calls:
         """The calls with one more that never ended."""
         calls = self.calls

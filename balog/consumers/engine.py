@@ -11,6 +11,7 @@ from balog.consumers.engine_run import EngineRun
 from balog.consumers.exit_callbacks import running
 from balog.consumers.hooks import Hook
 from balog.consumers.hub import ConsumerHub
+from balog.consumers.in_flight import Admission
 from balog.consumers.ledger import Ledger
 from balog.consumers.operator import ConsumerOperator, Operator
 from balog.consumers.settings import EngineSettings
@@ -67,6 +68,7 @@ class Engine:
             omitted.
         hooks: observers of the run.
         default_event_handler: called with each event that no consumer wants, with the same retries.
+        admission: limits the messages in flight further, for example while the target of the events is down.
 
     Raises:
         ConfigError: a value out of its range.
@@ -89,6 +91,7 @@ class Engine:
         ledger: Ledger | None = None,
         hooks: Sequence[Hook] = (),
         default_event_handler: Callable[[Event], object] | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.hub = hub
         self._settings = EngineSettings(
@@ -105,6 +108,7 @@ class Engine:
             ledger=ledger,
             hooks=tuple(hooks),
             default_event_handler=default_event_handler,
+            admission=admission,
         )
         self._run: EngineRun | None = None
         self._is_running = False

@@ -98,6 +98,7 @@ class EngineRun:
             wake_main=self._wake,
             wake_loop=self._loop.wake,
             memory=memory_of(self._ledger),
+            admission=settings.admission,
         )
         self._caller = HandlerCaller(
             self._schedule, self._ledger, settings.group, self._hooks, self._failure_log, self._fail
@@ -195,7 +196,6 @@ class EngineRun:
             hooks=self._hooks,
             failure_log=self._failure_log,
             group=settings.group,
-            batch=settings.batch,
             lease=settings.lease,
             max_attempts=settings.max_attempts,
             backoff=self._backoff,
@@ -294,6 +294,7 @@ class EngineRun:
                 )
             )
         self._failure_log.sum_up()
+        self._hooks.call(self._hooks.tick, self._engine)
         self._alive = time.monotonic()
         watched = [self._wake_read] if signal_wake is None else [self._wake_read, signal_wake]
         readable, _, _ = select.select(watched, (), (), longest if rest is None else min(rest, longest))

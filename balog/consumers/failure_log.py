@@ -38,13 +38,16 @@ class FailureLog:
         self._periods: dict[str, _Period] = {}
 
     def log_results(self, results: Sequence[TaskResult]) -> None:
-        """Log a line for each failure, and one line for all postponed events."""
+        """Log a line for each failure, and one line for all postponed events.
+
+        A handler of messages reports its failures itself.
+        """
         postponed: list[TaskResult] = []
         for result in results:
-            task, disposition, delay, _, error, attempt = result
-            if error is None:
+            task, disposition, delay, _, error, attempt, _ = result
+            if error is None or task.handler.takes_messages:
                 continue
-            if disposition is Disposition.POSTPONED:
+            if disposition in (Disposition.POSTPONED, Disposition.REQUEUED):
                 postponed.append(result)
                 continue
             handler, delivery = task.handler, task.delivery
@@ -59,7 +62,7 @@ class FailureLog:
             self._log_postponed(postponed)
 
     def _log_postponed(self, postponed: Sequence[TaskResult]) -> None:
-        task, _, delay, _, error, _ = postponed[0]
+        task, _, delay, _, error = postponed[0][:5]
         name = task.handler.name
         if error is not None and self._may_log(logging.INFO, f"{name} put events off"):
             what = task.delivery.id if len(postponed) == 1 else f"{len(postponed)} events"

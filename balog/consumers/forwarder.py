@@ -61,6 +61,11 @@ class SinkConsumer(Consumer):
         self.adapter = SinkAdapter(config, say, is_owned=True)
         self._say = say
 
+    @property
+    def error(self) -> str:
+        """Why the sink's target fails, in one line; "" while it works."""
+        return self.adapter.error
+
     def take(self, settings: object, events: Sequence[Event]) -> None:
         """Deliver a batch: the handler. Raises the exceptions of ``SinkAdapter.send``."""
         self.adapter.send(events)

@@ -38,6 +38,7 @@ class Handler:
         self.batch: BatchOptions | None = consumer.batch
         self.timeout: float | None = consumer.timeout
         self.is_async = consumer.is_async
+        self.takes_messages = consumer.takes_messages
 
     def delay(self, attempt: int) -> float:
         """Return the seconds between this failed attempt and the next one, with full jitter."""

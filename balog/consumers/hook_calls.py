@@ -31,6 +31,8 @@ class HookCalls:
 
         self.started = overridden("started")
         self.stopped = overridden("stopped")
+        self.tick = overridden("tick")
+        self.unreachable = overridden("unreachable")
         self.before_receive = overridden("before_receive")
         self.after_receive = overridden("after_receive")
         self.before_process = overridden("before_process")

@@ -68,6 +68,12 @@ class Hook:
     def stopped(self, engine: ObservedEngine) -> None:
         """Called when a run is over."""
 
+    def tick(self, engine: ObservedEngine) -> None:
+        """Called by the main loop, at least once a second."""
+
+    def unreachable(self, topic: str, error: BalogError) -> None:
+        """Called when a topic can't be reached; the engine tries again."""
+
     def before_receive(self, topic: str) -> None:
         """Called before a receive."""
 

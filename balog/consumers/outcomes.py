@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from balog.errors import BalogError, ConfigError
 from balog.event import Event
 
-__all__ = ["Halt", "PartialFailure", "Reject", "Retry"]
+__all__ = ["Halt", "PartialFailure", "Reject", "Requeue", "Retry"]
 
 
 _NO_REASON = "failed in its batch"
@@ -35,6 +35,28 @@ class Retry(BalogError):
         if after is not None and math.isnan(after):  # raises a TypeError if it is not a number
             raise ValueError("after is nan; want seconds")
         self.after = after
+
+
+class Requeue(BalogError):
+    """Return the event to the topic, which delivers it again later, without counting an attempt.
+
+    While it waits there, it needs no memory and no lease, and any engine of the group may receive it. That suits waits
+    of minutes to days; for a consumer with ``ordered_by``, the event stays in the engine as after a :class:`Retry`.
+
+    Args:
+        reason: what happened, as a clause.
+        after: seconds.
+        counts: count this delivery in the topic (``Received.attempts``), where the topic can tell.
+    """
+
+    retryable = True
+
+    def __init__(self, reason: str, after: float = 0.0, *, counts: bool = True) -> None:
+        super().__init__(reason)
+        if math.isnan(after):
+            raise ValueError("after is nan; want seconds")
+        self.after = max(0.0, after)
+        self.counts = counts
 
 
 class Halt(ConfigError):

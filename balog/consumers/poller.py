@@ -45,7 +45,6 @@ class PollerContext:
     hooks: HookCalls
     failure_log: FailureLog
     group: str
-    batch: int
     lease: float
     max_attempts: int
     backoff: Backoff
@@ -80,9 +79,9 @@ class Poller:
         longest_wait = topic.poll_timeout if self._context.is_patient else min(topic.poll_timeout, LAST_WAIT)
         # Where a receive is cheap and exact, the first one to find nothing does not wait, so that acks are not delayed.
         wait = 0.0 if topic.keeps_groups else longest_wait
-        while schedule.wait_for_room():
+        while room := schedule.wait_for_room():
             try:
-                received = self._receive(wait)
+                received = self._receive(room, wait)
             except TopicError as error:
                 self._exists = False
                 self._subscription.error = str(error)
@@ -90,6 +89,7 @@ class Poller:
                     raise
                 delay = delays.next()
                 log.warning("%s; trying again in %g s", error, delay)
+                self._context.hooks.call(self._context.hooks.unreachable, topic.name, error)
                 schedule.sleep(delay)
                 continue
             delays.reset()
@@ -105,7 +105,7 @@ class Poller:
                 if not self._exists:
                     schedule.sleep(longest_wait)
 
-    def _receive(self, wait: float) -> list[MessageDelivery]:
+    def _receive(self, limit: int, wait: float) -> list[MessageDelivery]:
         context, subscription = self._context, self._subscription
         hooks, topic = context.hooks, subscription.topic
         if not self._exists:
@@ -114,7 +114,7 @@ class Poller:
                 return []
         hooks.call(hooks.before_receive, subscription.name)
         asked = time.monotonic()
-        received = topic.receive(context.group, context.batch, wait, context.lease)
+        received = topic.receive(context.group, limit, wait, context.lease)
         subscription.last_receive = time.time()
         subscription.error = ""
         hooks.call(hooks.after_receive, subscription.name, received)

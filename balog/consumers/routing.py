@@ -29,7 +29,7 @@ class ConsumerRouter:
     - Only ``where`` and an overridden ``match_event`` run for every event. Equal expressions run once, and of several
       that compare the same field with a text, only those with the event's text run.
     - No consumer in ``context.caused_by.consumers`` gets the event: its handler led to the event, and the two would go
-      round without end.
+      round without end. A ``MessageConsumer`` gets it even so.
 
     Args:
         consumers: the consumers of one topic.
@@ -150,4 +150,4 @@ def _is_short(facts: Facts) -> bool:
 
 def _without_cause(consumers: tuple[Consumer, ...], event: Event) -> tuple[Consumer, ...]:
     names = causes(event)
-    return tuple([consumer for consumer in consumers if consumer.name not in names]) if names else consumers
+    return tuple([one for one in consumers if one.takes_messages or one.name not in names]) if names else consumers

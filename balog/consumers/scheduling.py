@@ -20,20 +20,13 @@ from functools import partial
 from balog.consumers.attempts import MAX_UNEXPLAINED
 from balog.consumers.consumer_queue import ConsumerQueue
 from balog.consumers.delivery import HandlerCall, HandlerTask, MessageDelivery, Subscription
+from balog.consumers.in_flight import Admission, InFlightMessages
 from balog.consumers.ledger import Memory
 from balog.consumers.ready_calls import ReadyCalls
 from balog.consumers.settlement_queue import SettlementQueue
 from balog.consumers.task_results import Disposition, TaskResult
 from balog.consumers.timers import Timers
 from balog.topics import Received
-
-__all__ = ["GRACE", "MAX_HELD", "MAX_HELD_BYTES", "Schedule"]
-
-MAX_HELD = 10_000
-"""Messages in flight at most: waiting for their turn, for others of their key, for a retry, for their ack."""
-
-MAX_HELD_BYTES = 128 * 1024 * 1024
-"""Bytes of their bodies; the receive that exceeds the limit is the last."""
 
 GRACE = 5.0
 """Seconds that an ``async def`` handler has to end after it was cancelled."""
@@ -49,12 +42,12 @@ class Schedule:
         wake_main: wakes the main thread, which runs timers and deadlines.
         wake_loop: wakes the event loop's thread, because a call for it is ready.
         memory: how long the ledger remembers calls.
+        admission: limits the messages in flight further.
 
     Attributes:
         stopping: no further call begins. Any thread may set it without the lock; ``stop`` does the rest.
         received: messages whose handling began.
         failed: failed attempts, of each consumer for each event.
-        held: messages in flight.
         running: calls that are running.
         hung: further calls, which took longer than their timeout and have not returned.
         settlements: what the settler settles.
@@ -69,16 +62,16 @@ class Schedule:
         wake_main: Callable[[], object],
         wake_loop: Callable[[], object],
         memory: Memory = "lasting",
+        admission: Admission | None = None,
     ) -> None:
         self.subscriptions = subscriptions
         self._memory = memory
         self.stopping = False
-        self.received = self.failed = self.running = self.hung = self.held = 0
-        self._held_bytes = 0
+        self.received = self.failed = self.running = self.hung = 0
         self._prefetch = prefetch
         self._wake_main = wake_main
         self._lock = threading.Lock()
-        self._room = threading.Condition(self._lock)
+        self._in_flight = InFlightMessages(self._lock, prefetch, admission)
         self._queues = {each: ConsumerQueue(each) for one in subscriptions for each in one.all_handlers}
         self._ready = ReadyCalls(self._lock, self._queues, wake_loop)
         self._timers = Timers(wake_main)
@@ -87,21 +80,31 @@ class Schedule:
 
     # -- receiving ----------------------------------------------------------------------------------------------------
 
-    def wait_for_room(self) -> bool:
-        """Wait until more messages may be received; False when the run stops."""
+    @property
+    def held(self) -> int:
+        """The number of messages in flight."""
+        return self._in_flight.count
+
+    def wait_for_room(self) -> int:
+        """Wait until more messages may be received and return how many; 0 when the run stops."""
         with self._lock:
-            while not self.stopping and (self._ready.tasks > self._prefetch or self._is_full()):
-                if self._is_full():
+            while not self.stopping:
+                if self._ready.tasks > self._prefetch:
+                    self._in_flight.wait()
+                    continue
+                room, rest = self._in_flight.room()
+                if room:
+                    return room
+                if rest is None or not (self.running or self._ready.tasks):
                     self._launch_forming(self.subscriptions)  # they would wait for events that can't come
-                self._room.wait()
-            return not self.stopping
+                self.settlements.hurry()
+                self._in_flight.wait(rest)
+            return 0
 
     def sleep(self, seconds: float) -> bool:
         """Wait for ``seconds``, or until the run stops; False when it does."""
-        end = time.monotonic() + seconds
         with self._lock:
-            while not self.stopping and (rest := end - time.monotonic()) > 0:
-                self._room.wait(rest)
+            self._in_flight.sleep(seconds, lambda: self.stopping)
             return not self.stopping
 
     def hold(self, subscription: Subscription, received: Sequence[Received], leased_at: float) -> list[MessageDelivery]:
@@ -110,12 +113,8 @@ class Schedule:
         Args:
             leased_at: when they were requested, in seconds of ``time.monotonic``.
         """
-        deliveries = [MessageDelivery(subscription, message, leased_at) for message in received]
         with self._lock:
-            for delivery in deliveries:
-                subscription.held[delivery.message.receipt] = delivery
-                self._held_bytes += len(delivery.message.body)
-            self.held += len(deliveries)
+            deliveries = self._in_flight.add(subscription, received, leased_at)
             # A queue that returns few messages per call should get its acks while the next ones are requested.
             subscription.is_flowing = subscription.topic.keeps_groups
         return deliveries
@@ -175,14 +174,11 @@ class Schedule:
         task.runs_alone = bool(unexplained >= handler.max_attempts or calls.unended)
         return True
 
-    def _is_full(self) -> bool:
-        return self.held >= MAX_HELD or self._held_bytes >= MAX_HELD_BYTES
-
     def _is_quiet(self) -> bool:
         """Return whether no further delivery can be concluded soon."""
         if self.running or self._ready.tasks:
-            return self._is_full()
-        return not any(one.is_flowing for one in self.subscriptions) or self._is_full()
+            return self._in_flight.is_full
+        return not any(one.is_flowing for one in self.subscriptions) or self._in_flight.is_full
 
     # -- from tasks to calls ------------------------------------------------------------------------------------------
 
@@ -229,7 +225,7 @@ class Schedule:
         before = self._ready.tasks
         call = take()
         if before > self._prefetch >= self._ready.tasks:
-            self._room.notify_all()
+            self._in_flight.wake_all()
         if call is None:
             return None
         queue = self._queues[call.handler]
@@ -291,17 +287,20 @@ class Schedule:
             for key, of_key in retries.items():
                 self._end_call(queue, key, of_key)
             self._ready.end(call)
+        self._in_flight.wake_held_back()
         self.settlements.hurry()
 
     def _apply(self, result: TaskResult) -> bool:
         """Record a task's result; True when the task stays here to be retried."""
-        task, disposition, delay, reason, error, _ = result
+        task, disposition, delay, reason, error = result[:5]
         delivery = task.delivery
         if disposition is Disposition.SUCCEEDED:
             delivery.succeed(task.handler.name)
-        elif disposition is Disposition.POSTPONED:
+        elif disposition is Disposition.POSTPONED or (disposition is Disposition.REQUEUED and task.key is not None):
             task.postponements += error is not None
             return True
+        elif disposition is Disposition.REQUEUED:
+            self._requeue(task, result)
         else:
             self.failed += 1
             if disposition is Disposition.DEAD:
@@ -319,6 +318,12 @@ class Schedule:
         elif delivery.entries:
             self.settlements.add_partial(delivery)
         return False
+
+    def _requeue(self, task: HandlerTask, result: TaskResult) -> None:
+        delivery = task.delivery
+        delivery.delay = max(result.delay, delivery.delay or 0.0)
+        delivery.has_failed = delivery.has_failed or result.counts
+        delivery.note_calls(task.handler.name, task.calls_after_requeue)
 
     def _end_call(self, queue: ConsumerQueue, key: str, retries: Sequence[TaskResult]) -> None:
         """Continue with a key; with tasks to retry, when the first of them is due."""
@@ -367,18 +372,13 @@ class Schedule:
     def remove(self, deliveries: Sequence[MessageDelivery]) -> None:
         """Remove settled deliveries from those in flight; other copies of their events get their turn."""
         with self._lock:
-            was_full = self._is_full()
+            self._in_flight.remove(deliveries)
             for delivery in deliveries:
                 subscription = delivery.subscription
-                if subscription.held.pop(delivery.message.receipt, None) is delivery:
-                    self.held -= 1
-                    self._held_bytes -= len(delivery.message.body)
                 if subscription.by_event.get(delivery.id) is delivery:
                     del subscription.by_event[delivery.id]
                     self._admit_follower(delivery)
                 delivery.tasks = []  # they refer back: only the garbage collector would free the circle
-            if was_full and not self._is_full():
-                self._room.notify_all()
             if not self.held:
                 self._wake_main()
 
@@ -412,7 +412,7 @@ class Schedule:
                 for delivery in subscription.held.values():
                     self._leave(delivery)
             self._ready.wake_all()
-            self._room.notify_all()
+            self._in_flight.wake_all()
             self.settlements.wake_all()
 
     def close(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from balog.backoff import LONGEST_BACKOFF, Backoff
 from balog.consumers.hooks import Hook
+from balog.consumers.in_flight import Admission
 from balog.consumers.ledger import Ledger
 from balog.consumers.operator import Operator
 from balog.errors import ConfigError
@@ -38,6 +39,7 @@ class EngineSettings:
     ledger: Ledger | None
     hooks: tuple[Hook, ...]
     default_event_handler: Callable[[Event], object] | None
+    admission: Admission | None
 
     def __post_init__(self) -> None:
         check_name("group", self.group)

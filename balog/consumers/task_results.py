@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from balog.consumers.delivery import HandlerCall, HandlerTask
 from balog.consumers.error_line import error_line
-from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
+from balog.consumers.outcomes import Halt, PartialFailure, Reject, Requeue, Retry
 from balog.consumers.tracebacks import format_traceback
 
 __all__ = ["Disposition", "TaskResult", "find_halt", "results_of"]
@@ -22,6 +22,8 @@ class Disposition(Enum):
     """Retried after a delay; counts as an attempt."""
     POSTPONED = "postponed"
     """Retried after a delay because the other side is not ready; does not count."""
+    REQUEUED = "requeued"
+    """Released to the topic, which delivers it again after a delay; does not count."""
     DEAD = "dead"
     """Never retried."""
 
@@ -33,6 +35,7 @@ class TaskResult(NamedTuple):
         delay: seconds until the retry.
         reason: of a dead task, for its dead letter.
         attempt: the number of the attempt that failed.
+        counts: a requeued message's delivery counts in the topic.
     """
 
     task: HandlerTask
@@ -41,6 +44,7 @@ class TaskResult(NamedTuple):
     reason: str = ""
     error: BaseException | None = None
     attempt: int = 1
+    counts: bool = False
 
 
 def find_halt(error: BaseException) -> BaseException | None:
@@ -106,6 +110,10 @@ def _result_of_error(task: HandlerTask, error: BaseException) -> TaskResult:
     if isinstance(error, Retry):
         delay = handler.delay(task.postponements + 1) if error.after is None else max(0.0, error.after)
         return TaskResult(task, Disposition.POSTPONED, delay, error=error)
+    if isinstance(error, Requeue):
+        return TaskResult(task, Disposition.REQUEUED, error.after, error=error, counts=error.counts)
+    if isinstance(error, Reject) and handler.takes_messages:
+        return TaskResult(task, Disposition.DEAD, reason=str(error), error=error, attempt=attempt)
     if isinstance(error, Reject) or attempt >= handler.max_attempts:
         reason = f"{handler.name}: {error_line(error)}\n{format_traceback(error)}"
         return TaskResult(task, Disposition.DEAD, reason=reason, error=error, attempt=attempt)

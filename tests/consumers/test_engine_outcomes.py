@@ -11,8 +11,19 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import Consumer, EngineStats, Halt, Hook, PartialFailure, Reject, Retry
-from balog.errors import ConfigError, MissingExtraError
+from balog.consumers import (
+    Consumer,
+    EngineStats,
+    Halt,
+    Hook,
+    MessageConsumer,
+    PartialFailure,
+    ReceivedEvent,
+    Reject,
+    Requeue,
+    Retry,
+)
+from balog.errors import BalogError, ConfigError, MissingExtraError, TopicError
 from balog.event import Event
 from balog.topics import Received
 from balog.topics.memory import MemoryTopic
@@ -228,6 +239,157 @@ class TestRetry:
         with bench.running(never):
             wait_for(lambda: calls)
         assert [message.attempts for message in bench.orders.receive("balog")] == [1]
+
+
+class TestRequeue:
+    def test_the_message_waits_in_the_topic_and_no_attempt_is_counted(self, bench: Any, wait_for: Any) -> None:
+        bench.publish({})
+        tried: list[int] = []
+
+        def later(settings: Settings, event: Event) -> None:
+            tried.append(1)
+            raise Requeue("tomorrow", after=3600)
+
+        with bench.running(later, max_attempts=1) as engine:
+            wait_for(lambda: tried and not engine.state.in_flight)
+            state = bench.orders.group_state("balog")
+        assert (state.in_flight, state.waiting, bench.dead) == (0, 1, [])
+        assert engine.counts.failed == 0
+
+    @pytest.mark.parametrize("counts", [True, False])
+    def test_it_comes_again_as_the_next_delivery_if_it_counts(self, bench: Any, counts: bool) -> None:
+        bench.publish({})
+        deliveries: list[int] = []
+
+        def handle(settings: Settings, received: ReceivedEvent) -> None:
+            deliveries.append(received.message.attempts)
+            if len(deliveries) < 4:
+                raise Requeue("not yet", counts=counts)
+
+        stats = bench.run(MessageConsumer(handle, "orders", name="slow"), max_attempts=1)
+        assert deliveries == ([1, 2, 3, 4] if counts else [1, 1, 1, 1])
+        assert (stats.succeeded, stats.failed) == (1, 0)
+
+    def test_with_an_order_it_holds_back_its_key(self, bench: Any) -> None:
+        bench.publish(*({"n": n} for n in range(4)))
+        handled: list[int] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            handled.append(number(event))
+            if handled == [0]:
+                raise Requeue("not yet")
+
+        bench.run(Consumer(handle, "orders", name="ordered", ordered_by="'all'"))
+        assert handled == [0, 0, 1, 2, 3]
+
+    def test_seconds_that_are_no_number_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="after is nan"):
+            Requeue("never", after=float("nan"))
+
+
+class TestMessageConsumer:
+    def test_it_gets_the_bytes_as_they_were_published(self, bench: Any) -> None:
+        ids = bench.publish({"n": 1}, {"n": 2})
+        got: list[ReceivedEvent] = []
+        bench.run(MessageConsumer(lambda settings, one: got.append(one), "orders", name="raw"))
+        assert [one.event.header.id for one in got] == ids
+        assert [json.loads(one.message.body)["payload"] for one in got] == [{"n": 1}, {"n": 2}]
+
+    def test_a_batch_that_failed_comes_again_as_it_was(self, bench: Any) -> None:
+        bench.publish(*({"n": n} for n in range(6)))
+        batches: list[list[int]] = []
+
+        def handle(settings: Settings, batch: list[ReceivedEvent]) -> None:
+            batches.append([number(one.event) for one in batch])
+            if len(batches) < 3:
+                raise Requeue("all of them again")
+
+        bench.run(MessageConsumer(handle, "orders", name="raw", batch=(6, 5.0)))
+        assert batches == [[0, 1, 2, 3, 4, 5]] * 3
+
+    def test_its_words_are_the_reason_and_nothing_is_logged(self, bench: Any, caplog: Any) -> None:
+        bench.publish({})
+
+        def refuse(settings: Settings, one: ReceivedEvent) -> None:
+            raise Reject("too old by an hour")
+
+        bench.run(MessageConsumer(refuse, "orders", name="raw"))
+        [letter] = bench.dead
+        assert (letter.reason, letter.consumers, letter.traceback) == ("too old by an hour", ("raw",), "")
+        assert caplog.records == []
+
+    def test_it_gets_events_that_it_caused(self, bench: Any) -> None:
+        bench.publish({}, context={"caused_by": {"event": "LG1", "consumers": ["raw", "plain"]}})
+        got: list[str] = []
+        bench.run(
+            MessageConsumer(lambda settings, one: got.append("raw"), "orders", name="raw"),
+            Consumer(lambda settings, event: got.append("plain"), "orders", name="plain"),
+        )
+        assert got == ["raw"]
+
+
+class TestAdmission:
+    def test_no_more_are_in_flight_than_it_admits(self, bench: Any) -> None:
+        bench.publish(*({"n": n} for n in range(50)))
+        most: list[int] = []
+
+        def admit(held: int, size: int) -> tuple[int, float]:
+            most.append(held)
+            return max(0, 3 - held), 0.01
+
+        stats = bench.run(lambda settings, event: time.sleep(0.001), admission=admit, concurrency=2)
+        assert stats.succeeded == 50
+        assert max(most) <= 3
+
+    def test_while_it_admits_none_the_messages_stay_in_the_topic(self, bench: Any, wait_for: Any) -> None:
+        bench.publish(*({} for _ in range(5)))
+        asked: list[int] = []
+        is_open = threading.Event()
+
+        def admit(held: int, size: int) -> tuple[int, float]:
+            asked.append(held)
+            return (10 if is_open.is_set() else 0), 0.01
+
+        with bench.running(lambda settings, event: None, admission=admit) as engine:
+            wait_for(lambda: len(asked) > 3)
+            assert bench.orders.group_state("balog").lag == 5
+            is_open.set()
+            wait_for(lambda: engine.counts.succeeded == 5)
+
+    def test_a_forming_batch_is_called_when_no_more_are_admitted(self, bench: Any, wait_for: Any) -> None:
+        bench.publish(*({} for _ in range(5)))
+        sizes: list[int] = []
+        consumer = Consumer(
+            lambda settings, events: sizes.append(len(events)), "orders", name="batches", batch=(100, 600.0)
+        )
+        with bench.running(consumer, admission=lambda held, size: (0 if held else 2, 0.01)) as engine:
+            wait_for(lambda: engine.counts.succeeded == 5)
+        assert sizes == [2, 2, 1]
+
+
+class TestTick:
+    def test_a_hook_hears_from_the_main_loop_and_of_a_topic_that_is_away(
+        self, bench: Any, wait_for: Any, monkeypatch: Any
+    ) -> None:
+        ticks: list[object] = []
+        away: list[str] = []
+
+        class Watch(Hook):
+            def tick(self, engine: object) -> None:
+                ticks.append(engine)
+
+            def unreachable(self, topic: str, error: BalogError) -> None:
+                away.append(f"{topic}: {error}")
+
+        def fail(*arguments: Any) -> None:
+            raise TopicError("the disk is away")
+
+        monkeypatch.setattr(MemoryTopic, "receive", fail)
+        bench.publish({})
+        with bench.running(lambda settings, event: None, hooks=[Watch()]) as engine:
+            wait_for(lambda: away and len(ticks) > 1)
+        assert set(ticks) == {engine}
+        assert away[0] == "orders: the disk is away"
 
 
 class TestRetriesOfAConsumer:
@@ -468,7 +630,7 @@ class TestOrder:
     def test_what_is_held_has_a_bound_that_stops_intake(
         self, bench: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("balog.consumers.scheduling.MAX_HELD", 30)
+        monkeypatch.setattr("balog.consumers.in_flight.MAX_HELD", 30)
         bench.publish(*({"k": "a", "n": n} for n in range(100)))
         seen: list[int] = []
 
@@ -484,7 +646,7 @@ class TestOrder:
     def test_a_batch_that_can_never_fill_goes_when_no_more_may_be_held(
         self, bench: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("balog.consumers.scheduling.MAX_HELD", 30)
+        monkeypatch.setattr("balog.consumers.in_flight.MAX_HELD", 30)
         bench.publish(*({} for _ in range(90)))
         sizes: list[int] = []
         consumer = Consumer(lambda settings, events: sizes.append(len(events)), "orders", name="h", batch=(1000, 3600))

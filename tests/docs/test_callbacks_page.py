@@ -14,7 +14,7 @@ import pytest
 from balog.cli import main
 from balog.delivery.control.validation import read_document
 from balog.delivery.document import Callback
-from balog.delivery.jobs.callbacks import breaker, callback_loop, endpoint, expiry, in_flight
+from balog.delivery.jobs.callbacks import breaker, consumer, endpoint, job
 from balog.secrets import Secret
 from tests.stand_ins.callbacks import KEYS, House, wait_for
 
@@ -81,9 +81,9 @@ def test_the_receiver_gets_what_is_signed(tmp_path: Path, monkeypatch: pytest.Mo
 def test_its_numbers_are_the_code_s() -> None:
     assert f"read again every {endpoint.REREAD_SECONDS:g} seconds" in PAGE
     assert f"at most {endpoint._MAX_ANSWER >> 10} KiB are read" in PAGE
-    assert f"posts again what was in flight, {in_flight.LEASE:g} seconds later" in PAGE
-    assert f"has {callback_loop.WINDOW} in flight for each concurrent request" in PAGE
-    assert f"{callback_loop.MAX_WINDOW:,} or {callback_loop.MAX_WINDOW_BYTES >> 20} MiB at most" in PAGE
-    assert (breaker.THRESHOLD, breaker.LONGEST, expiry.LEAST_ATTEMPTS) == (5, 60, 3)
+    assert f"posts again what was in flight, {job.LEASE:g} seconds later" in PAGE
+    assert f"has {consumer.WINDOW} in flight for each concurrent request" in PAGE
+    assert f"{consumer.MAX_WINDOW:,} or {consumer.MAX_WINDOW_BYTES >> 20} MiB at most" in PAGE
+    assert (breaker.THRESHOLD, breaker.LONGEST, consumer.LEAST_ATTEMPTS) == (5, 60, 3)
     assert "fails five times in a row" in PAGE
     assert "has three attempts even so" in PAGE

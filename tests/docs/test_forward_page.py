@@ -11,7 +11,7 @@ import msgspec
 
 from balog.broker.config import BrokerConfig
 from balog.cli.forward import MAX_ATTEMPTS, command
-from balog.consumers import scheduling
+from balog.consumers import in_flight
 
 PAGE = (Path(__file__).parents[2] / "docs" / "forward.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -45,4 +45,4 @@ def test_every_part_of_a_broker_s_config_is_told() -> None:
 
 def test_its_numbers_are_the_code_s() -> None:
     assert f"only after {MAX_ATTEMPTS}\n" in PAGE
-    assert f"until {scheduling.MAX_HELD:,} events or {scheduling.MAX_HELD_BYTES >> 20} MiB" in PAGE
+    assert f"until {in_flight.MAX_HELD:,} events or {in_flight.MAX_HELD_BYTES >> 20} MiB" in PAGE

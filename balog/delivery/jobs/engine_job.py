@@ -6,16 +6,18 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from typing import Any
 
 import msgspec
 
 from balog.backoff import Backoff, BackoffSequence
-from balog.consumers import Engine, EngineStats
+from balog.consumers import Engine, EngineStats, MessageConsumer
 from balog.consumers.forwarder import JOIN_SECONDS, SinkConsumer
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.lag import Lag
 from balog.delivery.jobs import JobStatus, Kind
 from balog.errors import BalogError
+from balog.signals import signals_for_main_thread
 from balog.topics import open_topics
 
 MAX_ATTEMPTS = 100
@@ -28,6 +30,9 @@ LAG_AGE = 2.0
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds until a failed run is restarted."""
+
+
+JobConsumer = SinkConsumer | MessageConsumer
 
 
 class EngineJob(ABC):
@@ -63,7 +68,7 @@ class EngineJob(ABC):
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._engine: Engine | None = None
-        self._consumers: Sequence[SinkConsumer] = ()
+        self._consumers: Sequence[JobConsumer] = ()
         self._lag: Lag | None = None
         self._topics = 0
         self._lag_total: int | None = None
@@ -71,8 +76,13 @@ class EngineJob(ABC):
         self._error = ""
 
     @abstractmethod
-    def consumers(self) -> Sequence[SinkConsumer]:
+    def consumers(self) -> Sequence[JobConsumer]:
         """Create the consumers of a run, at most one for each topic."""
+
+    def engine_options(self, consumers: Sequence[JobConsumer]) -> dict[str, Any]:
+        """Return the arguments of the engine that depend on the kind of job."""
+        # As many threads as topics, so that no topic waits for another.
+        return {"concurrency": len(consumers), "batch": self._batch, "max_attempts": MAX_ATTEMPTS}
 
     def check(self) -> None:
         """See ``Job``."""
@@ -82,7 +92,8 @@ class EngineJob(ABC):
         """See ``Job``. A job is started once."""
         self.check()
         self._thread = threading.Thread(target=self._work, name=f"balog {self.kind} {self.name}", daemon=True)
-        self._thread.start()
+        with signals_for_main_thread():
+            self._thread.start()
 
     def stop(self, deadline: float) -> None:
         """See ``Job``."""
@@ -101,7 +112,7 @@ class EngineJob(ABC):
             states = lag.states()
             if len(states) == self._topics:  # else the lag is not known yet
                 self._lag_total = sum(state.lag for state in states.values() if state is not None)
-        errors = [one.adapter.error for one in self._consumers]
+        errors = [one.error for one in self._consumers]
         if engine is not None:
             errors += engine.state.errors.values()
         is_alive = self._thread is not None and self._thread.is_alive()
@@ -157,10 +168,8 @@ class EngineJob(ABC):
                 hub,
                 topics,
                 group=self.group,
-                concurrency=len(consumers),  # no topic waits for another
-                batch=self._batch,
                 lease=self._lease,
-                max_attempts=MAX_ATTEMPTS,
+                **self.engine_options(consumers),
             )
             with self._lock:
                 if self._stopping.is_set():
@@ -177,6 +186,6 @@ class EngineJob(ABC):
                 lag.close()
 
 
-def _close(consumers: Sequence[SinkConsumer]) -> None:
+def _close(consumers: Sequence[JobConsumer]) -> None:
     for consumer in consumers:
         consumer.close()

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from balog.backoff import Backoff, BackoffSequence
 
-__all__ = ["Breaker"]
-
 THRESHOLD = 5
 """Consecutive failures that open the breaker."""
 

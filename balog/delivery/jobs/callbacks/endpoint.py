@@ -22,8 +22,6 @@ from balog.sinks.base import SinkError
 from balog.sinks.headers import reveal_headers
 from balog.sinks.signing import read_keys, sign
 
-__all__ = ["Endpoint", "PostFailure", "check_callback"]
-
 REREAD_SECONDS = 10.0
 """Seconds between readings of files with a key, a header or the URL."""
 

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from balog.consumers.ledgers import NoLedger
 from balog.delivery.document import Callback
-from balog.delivery.jobs import JobStatus, Kind
-from balog.delivery.jobs.callbacks.callback_loop import CallbackLoop
-from balog.delivery.jobs.callbacks.disabled import place_of
+from balog.delivery.jobs import JobStatus
+from balog.delivery.jobs.callbacks.consumer import CallbackConsumer
 from balog.delivery.jobs.callbacks.endpoint import Endpoint, check_callback
-from balog.delivery.jobs.callbacks.switch import Switch
+from balog.delivery.jobs.callbacks.switch import Switch, place_of
+from balog.delivery.jobs.engine_job import EngineJob
 from balog.http.addresses import ANYWHERE, Networks
 from balog.outbound.notices import ThrottledNotices
-from balog.signals import signals_for_main_thread
-from balog.topics import open_topics
 
-__all__ = ["CallbackJob"]
-
-GRACE = 5.0
-"""Seconds that a stop takes at most beyond its deadline."""
+LEASE = 30.0
+"""Seconds that messages stay with a callback whose process died; leases are extended while it lives."""
 
 
-class CallbackJob:
+class CallbackJob(EngineJob):
     """Runs a callback, see ``Job``. It can be started once.
 
-    It has its own group, threads and connections, so that a dead endpoint slows no other callback.
+    It has its own engine, with its own group, threads and connections, so that a dead endpoint slows no other callback.
 
     Args:
         config: the callback.
@@ -42,8 +39,6 @@ class CallbackJob:
         ConfigError: an invalid config.
     """
 
-    kind: Kind = "callback"
-
     def __init__(
         self,
         config: Callback,
@@ -54,74 +49,54 @@ class CallbackJob:
         networks: Networks = ANYWHERE,
     ) -> None:
         check_callback(config)
+        super().__init__("callback", config.name, home_url, say, lease=LEASE)
+        self.consumer: CallbackConsumer | None = None
         self._networks = networks
-        self.name = config.name
-        self.group = f"callback.{config.name}"
         self._config = config
-        self._url = home_url
         self._control, self._control_options = control, control_options
         self._notices = ThrottledNotices(f"callback {config.name}", say)
-        self._thread: threading.Thread | None = None
-        self._is_over = False
+        self._failed = 0
 
     def check(self) -> None:
         """Check that its secrets exist, see ``Job``."""
         if not self._config.disabled:
-            Endpoint(self._config, self._networks).close()
+            super().check()
 
     def start(self) -> None:
-        """Start, see ``Job``.
+        """See ``Job``."""
+        if not self._config.disabled:
+            super().start()
 
-        Raises:
-            ConfigError: an invalid config, or a missing secret.
-            MissingExtraError: packages are not installed.
-        """
-        if self._config.disabled:
-            return
-        with ExitStack() as stack:
-            self._endpoint = Endpoint(self._config, self._networks)
-            stack.callback(self._endpoint.close)
-            self._switch = Switch(
-                self._config, place_of(self._control, self._url), self._notices, self._control_options
-            )
-            stack.callback(self._switch.close)
-            topics = stack.enter_context(open_topics(self._url))
-            topic = stack.enter_context(topics.topic(self._config.source))
-            self._loop = CallbackLoop(self._config, topic, self.group, self._endpoint, self._switch, self._notices)
-            self._closing = stack.pop_all()
-        self._thread = threading.Thread(target=self._run, name=f"balog {self.group}", daemon=True)
-        with signals_for_main_thread():
-            self._thread.start()
+    def consumers(self) -> Sequence[CallbackConsumer]:
+        """Return the consumer of its topic."""
+        endpoint = Endpoint(self._config, self._networks)
+        place = place_of(self._control, self._url)
+        switch = Switch(self._config, place, self._notices, self._control_options)
+        if self.consumer is not None:
+            self._failed += self.consumer.failed
+        self.consumer = CallbackConsumer(self._config, self.group, endpoint, switch, self._notices)
+        return [self.consumer]
 
-    def stop(self, deadline: float) -> None:
-        """Send no further request, wait at most ``deadline`` seconds for those in flight, and release the rest."""
-        self._is_over = True
-        if self._thread is not None:
-            self._loop.stop(time.monotonic() + deadline)
-            self._thread.join(deadline + GRACE)
+    def engine_options(self, consumers: Sequence[Any]) -> dict[str, Any]:
+        """Return the arguments of the engine: its consumer decides about attempts and messages in flight."""
+        (consumer,) = consumers
+        return {
+            "concurrency": self._config.concurrency,
+            "batch": consumer.window,
+            "max_attempts": sys.maxsize,
+            "ledger": NoLedger(),
+            "hooks": [consumer],
+            "admission": consumer.room,
+        }
 
     def status(self) -> JobStatus:
         """Return the job's status, see ``Job``."""
-        if self._thread is None:
-            is_disabled = self._config.disabled
-            return JobStatus(name=self.name, kind=self.kind, state="disabled" if is_disabled else "stopped")
-        loop = self._loop
-        is_alive = self._thread.is_alive() and not self._is_over
-        error = loop.topic_error or loop.error
-        if is_alive:
-            error = self._switch.error or error or self._endpoint.error
-        return JobStatus(
-            name=self.name,
-            kind=self.kind,
-            state="disabled" if is_alive and self._switch.is_off else "running" if is_alive else "stopped",
-            taken=loop.taken,
-            done=loop.done,
-            failed=loop.failed,
-            dead=loop.dead,
-            lag=loop.lag,
-            error=error,
-        )
-
-    def _run(self) -> None:
-        with self._closing:
-            self._loop.run()
+        status = super().status()
+        if self._config.disabled:
+            return replace(status, state="disabled")
+        if self.consumer is None:
+            return status
+        status = replace(status, failed=self._failed + self.consumer.failed)
+        if status.state == "running" and (switch := self.consumer.switch).is_off:
+            return replace(status, state="disabled", error=switch.error)
+        return status

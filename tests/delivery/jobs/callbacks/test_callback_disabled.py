@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from balog.cli import main
 from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks import switch
-from balog.delivery.jobs.callbacks.disabled import Disabled, DisabledCallbacks, digest, place_of
+from balog.delivery.jobs.callbacks.switch import Disabled, DisabledCallbacks, digest, place_of
 from tests.stand_ins.callbacks import wait_for
 from tests.stand_ins.http_server import Answer
 

@@ -12,6 +12,7 @@ from balog.event import encode
 from balog.secrets import Secret
 from balog.sinks.base import Batching, Retrying
 from balog.topics import Message
+from balog.topics.local import LocalTopic
 from tests.stand_ins.callbacks import KEYS, SOON, wait_for
 from tests.stand_ins.http_server import Answer
 
@@ -96,7 +97,7 @@ class TestRequests:
         job = house.start(receiver.url)
         all_done(house, job, 1)
         [letter] = house.dead()
-        assert letter.reason.startswith("is not an event: ")
+        assert letter.reason.startswith("not an event: ")
         assert job.status().dead == 1
 
     def test_a_disabled_one_posts_nothing_and_needs_no_secrets(self, house, receiver):
@@ -195,7 +196,7 @@ class TestRetries:
         job = house.start(receiver.url, concurrency=1)
         wait_for(lambda: job.status().failed)
         wait_for(lambda: house.group().in_flight == 0)
-        assert job._loop.breaker.wait > 3500
+        assert job.consumer.breaker.wait > 3500
         assert len(receiver.requests) == 1
         assert house.group().pending == 50
 
@@ -276,7 +277,7 @@ class TestBreaker:
         receiver.stop()
         ids = house.numbered(300)
         job = house.start(receiver.url)
-        wait_for(lambda: job._loop.breaker.is_open)
+        wait_for(lambda: job.consumer.breaker.is_open)
         wait_for(lambda: job.status().failed >= breaker.THRESHOLD + 2)
         status = job.status()
         assert status.error == f"{receiver.url[7:]}: cannot connect: Connection refused"
@@ -303,7 +304,7 @@ class TestBreaker:
         receiver.respond = respond
         house.numbered(300)
         job = house.start(receiver.url, concurrency=16)
-        wait_for(lambda: job._loop.breaker.is_open and not running[0])
+        wait_for(lambda: job.consumer.breaker.is_open and not running[0])
         tried = len(receiver.requests)
         most[0] = 0
         wait_for(lambda: len(receiver.requests) > tried + 3)
@@ -325,7 +326,7 @@ class TestTrouble:
 
         job = house.start(receiver.url)
         with monkeypatch.context() as broken:
-            broken.setattr(job._loop.in_flight, "receive", fail)
+            broken.setattr(LocalTopic, "receive", fail)
             house.numbered(10)
             wait_for(lambda: job.status().error == "the disk is away")
         all_done(house, job, 10)
@@ -333,20 +334,20 @@ class TestTrouble:
         assert house.said == ["callback partner: the disk is away; trying again"]
 
     def test_a_mistake_of_its_own_ends_nothing(self, house, receiver, monkeypatch):
-        monkeypatch.setattr("balog.delivery.jobs.callbacks.callback_loop.MAX_PAUSE", 0.05)
-        job = house.start(receiver.url)
-        sort, raised = job._loop._accept, []
+        monkeypatch.setattr("balog.delivery.jobs.engine_job.FIRST_PAUSE", 0.05)
+        receive, raised = LocalTopic.receive, []
 
-        def fail_once(message):
+        def fail_at_first(*arguments):
             if len(raised) < 5:
-                raised.append(message)
+                raised.append(arguments)
                 raise KeyError("a mistake")
-            sort(message)
+            return receive(*arguments)
 
-        monkeypatch.setattr(job._loop, "_accept", fail_once)
+        monkeypatch.setattr(LocalTopic, "receive", fail_at_first)
         house.numbered(10)
+        job = house.start(receiver.url)
         all_done(house, job, 10)
-        assert "callback partner: begins anew after KeyError: 'a mistake'" in house.said
+        assert any(line.startswith("callback partner: KeyError: 'a mistake'; restarts in ") for line in house.said)
 
     def test_a_dead_letter_is_an_event_of_its_own_unless_such_an_event_led_to_it(self, house, receiver, events):
         receiver.respond = lambda request: Answer(500)

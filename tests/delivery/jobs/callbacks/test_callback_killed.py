@@ -13,10 +13,10 @@ from tests.stand_ins.http_server import Answer
 
 CHILD = """
 import sys, threading
-from balog.delivery.jobs.callbacks import CallbackJob, in_flight
+from balog.delivery.jobs.callbacks import CallbackJob, job as job_module
 from balog.delivery.document import Callback
 
-in_flight.LEASE = 0.5
+job_module.LEASE = 0.5
 job = CallbackJob(Callback(name="partner", source="orders", url=sys.argv[2], private=True), sys.argv[1], print)
 job.start()
 threading.Event().wait()

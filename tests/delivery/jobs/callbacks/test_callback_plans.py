@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from balog.consumers import ReceivedEvent
 from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks.breaker import LONGEST, THRESHOLD, Breaker
-from balog.delivery.jobs.callbacks.expiry import dead_letter_reason, next_delay
-from balog.delivery.jobs.callbacks.posts import PostQueue
+from balog.delivery.jobs.callbacks.consumer import dead_letter_reason, next_delay
+from balog.delivery.jobs.callbacks.posts import make_posts
+from balog.event import Event
 from balog.sinks.base import Batching, Retrying
 from balog.topics import Received
 
@@ -20,6 +22,10 @@ def callback(**options):
 
 def message(attempts=1, published=0.0, body=b"{}", id="LG1"):
     return Received(id, body, f"receipt-{id}", attempts, published)
+
+
+def event(id):
+    return Event.new("shop.order", {}, id=id)
 
 
 class TestDelays:
@@ -116,44 +122,32 @@ class TestBreaker:
         assert (breaker.is_open, breaker.wait) == (False, 30.0)
 
 
-class TestBatches:
-    def waiting(self, count, **batch):
-        waiting = PostQueue(callback(per="batch", batch=Batching(**batch)))
-        for n in range(count):
-            waiting.add(f"LG{n}", message(body=b'{"n":%d}' % n, id=f"LG{n}"))
-        return waiting
+class TestPosts:
+    def posts(self, messages, **batch):
+        config = callback(per="batch", batch=Batching(**batch))
+        return list(make_posts(config, [ReceivedEvent(event(one.id), one) for one in messages]))
 
-    def test_a_full_one_goes_and_a_part_waits_for_its_age(self):
-        waiting = self.waiting(5, events=2, age=3600)
-        sizes = [len(post.ids) for post in iter(waiting.take, None)]
-        assert sizes == [2, 2]
-        assert 3500 < waiting.rest <= 3600
-        assert waiting.take(at_once=True).ids == ["LG4"]
+    def numbered(self, count):
+        return [message(body=b'{"n":%d}' % n, id=f"LG{n}") for n in range(count)]
 
-    def test_old_enough_it_goes_as_it_is(self):
-        post = self.waiting(3, events=100, age=0).take()
+    def test_a_batch_is_an_array_of_the_events_as_they_are(self):
+        [post] = self.posts(self.numbered(3))
         assert json.loads(post.body) == [{"n": 0}, {"n": 1}, {"n": 2}]
+        assert list(post.ids) == ["LG0", "LG1", "LG2"]
 
     def test_by_bytes(self):
-        waiting = self.waiting(400, events=10_000, bytes=1024, age=0)
-        posts = list(iter(waiting.take, None))
+        posts = self.posts(self.numbered(400), events=10_000, bytes=1024)
         assert [id for post in posts for id in post.ids] == [f"LG{n}" for n in range(400)]
         assert max(len(post.body) for post in posts) <= 1026
 
     def test_one_that_is_too_large_alone_goes_alone(self):
-        waiting = PostQueue(callback(per="batch", batch=Batching(bytes=1024, age=0)))
-        waiting.add("LG1", message(body=b"x" * 5000))
-        waiting.add("LG2", message(body=b"{}"))
-        assert [post.ids for post in iter(waiting.take, None)] == [["LG1"], ["LG2"]]
+        posts = self.posts([message(body=b"x" * 5000), message(body=b"{}", id="LG2")], bytes=1024)
+        assert [list(post.ids) for post in posts] == [["LG1"], ["LG2"]]
 
     def test_the_same_events_have_the_same_id_and_others_another(self):
-        ids = [self.waiting(count, events=100, age=0).take().id for count in (3, 3, 4)]
+        ids = [self.posts(self.numbered(count))[0].id for count in (3, 3, 4)]
         assert ids[0] == ids[1] != ids[2]
 
-    def test_halves_go_before_all_others_and_in_order(self):
-        waiting = self.waiting(4, events=4, age=3600)
-        whole = waiting.take()
-        waiting.add("LG9", message())
-        waiting.split(whole)
-        assert [list(post.ids) for post in iter(waiting.take, None)] == [["LG0", "LG1"], ["LG2", "LG3"]]
-        assert len(waiting) == 1
+    def test_halves_are_in_order(self):
+        [whole] = self.posts(self.numbered(4))
+        assert [list(post.ids) for post in whole.halves()] == [["LG0", "LG1"], ["LG2", "LG3"]]
