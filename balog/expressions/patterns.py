@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from balog.expressions.regex import Alternation, Anchor, Atom, Regex, Repeat, Sequence
 
 MAX_PATTERN = 1000
@@ -16,8 +18,7 @@ Piece = tuple[str | None, ...]
 """Characters in a row; None stands for any one character."""
 
 
-@dataclass(frozen=True, slots=True)
-class LikePattern:
+class LikePattern(Struct, frozen=True):
     """A LIKE pattern, split at its ``%``; one piece without any.
 
     ``folded`` patterns (ILIKE) are in lower case and match texts in lower case.

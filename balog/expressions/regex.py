@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 MAX_SEARCHED = 65_536
 """A search looks at so many characters of a text at most, from its beginning."""
 
@@ -23,38 +25,33 @@ _MAX_CACHED = 2_000  # sets of states
 _MAX_MOVES = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(Struct, frozen=True):
     """One character: a token such as ``a``, ``\\d`` or ``[a-z]``."""
 
     token: str
     folded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Struct, frozen=True):
     """``^``, ``$``, ``\\A``, ``\\b`` or ``\\B``."""
 
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     """Parts in a row. ``looks`` is for a look-ahead or look-behind."""
 
     parts: tuple[Any, ...]
     looks: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Alternation:
+class Alternation(Struct, frozen=True):
     """Any one of the parts."""
 
     parts: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """A part from ``low`` to ``high`` times; None: without end."""
 
     part: Any

@@ -7,8 +7,9 @@ of a payload, a column of a record.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from balog.expressions.patterns import LikePattern
 
@@ -26,8 +27,7 @@ WORDS: dict[Kind, str] = {
 """The kinds as an error message calls them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A function of the language: its arguments, its result, and its form in Python and Spark.
 
     NULL in any argument gives NULL, and so does an argument of another kind. The last ``optional`` arguments may be
@@ -42,58 +42,50 @@ class Function:
     optional: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ExpressionNode:
+class ExpressionNode(Struct, frozen=True):
     """A node; ``kind`` is the kind of its value unless that is NULL."""
 
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Constant(ExpressionNode):
+class Constant(ExpressionNode, frozen=True):
     """A literal. A level is its canonical name, a timestamp is aware."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class EventColumn(ExpressionNode):
+class EventColumn(ExpressionNode, frozen=True):
     """A member of an event's facility layer, or ``cls_type``."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Path(ExpressionNode):
+class Path(ExpressionNode, frozen=True):
     """A path in a payload, a context or a row: keys, and array indexes from 0."""
 
     root: Literal["payload", "context", "row"]
     steps: tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class And(ExpressionNode):
+class And(ExpressionNode, frozen=True):
     """All parts hold."""
 
     parts: tuple[ExpressionNode, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or(ExpressionNode):
+class Or(ExpressionNode, frozen=True):
     """Some part holds."""
 
     parts: tuple[ExpressionNode, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Not(ExpressionNode):
+class Not(ExpressionNode, frozen=True):
     """The part does not hold."""
 
     part: ExpressionNode
 
 
-@dataclass(frozen=True, slots=True)
-class Compare(ExpressionNode):
+class Compare(ExpressionNode, frozen=True):
     """``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``; ``by`` is the kind that both sides are read as."""
 
     op: str
@@ -102,23 +94,20 @@ class Compare(ExpressionNode):
     by: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Differs(ExpressionNode):
+class Differs(ExpressionNode, frozen=True):
     """``IS DISTINCT FROM``: never NULL."""
 
     equal: Compare
 
 
-@dataclass(frozen=True, slots=True)
-class Among(ExpressionNode):
+class Among(ExpressionNode, frozen=True):
     """``IN``: one comparison a choice, all with the same left side."""
 
     value: ExpressionNode
     equals: tuple[Compare, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Between(ExpressionNode):
+class Between(ExpressionNode, frozen=True):
     """``BETWEEN``: both comparisons have the same left side."""
 
     value: ExpressionNode
@@ -126,39 +115,34 @@ class Between(ExpressionNode):
     high: Compare
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull(ExpressionNode):
+class IsNull(ExpressionNode, frozen=True):
     """``IS NULL``."""
 
     value: ExpressionNode
 
 
-@dataclass(frozen=True, slots=True)
-class IsBool(ExpressionNode):
+class IsBool(ExpressionNode, frozen=True):
     """``IS TRUE``, ``IS FALSE``."""
 
     value: ExpressionNode
     expected: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Like(ExpressionNode):
+class Like(ExpressionNode, frozen=True):
     """``LIKE``, ``ILIKE``."""
 
     value: ExpressionNode
     pattern: LikePattern
 
 
-@dataclass(frozen=True, slots=True)
-class Matches(ExpressionNode):
+class Matches(ExpressionNode, frozen=True):
     """``RLIKE``: the pattern is found somewhere in the text."""
 
     value: ExpressionNode
     pattern: str
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic(ExpressionNode):
+class Arithmetic(ExpressionNode, frozen=True):
     """``+``, ``-``, ``*``, ``/``, ``%``."""
 
     op: str
@@ -166,23 +150,20 @@ class Arithmetic(ExpressionNode):
     right: ExpressionNode
 
 
-@dataclass(frozen=True, slots=True)
-class Negative(ExpressionNode):
+class Negative(ExpressionNode, frozen=True):
     """Unary minus."""
 
     value: ExpressionNode
 
 
-@dataclass(frozen=True, slots=True)
-class Concat(ExpressionNode):
+class Concat(ExpressionNode, frozen=True):
     """``||``."""
 
     left: ExpressionNode
     right: ExpressionNode
 
 
-@dataclass(frozen=True, slots=True)
-class CaseWhen(ExpressionNode):
+class CaseWhen(ExpressionNode, frozen=True):
     """``CASE WHEN test THEN result … ELSE otherwise END``; with a subject each test compares it to something."""
 
     branches: tuple[tuple[ExpressionNode, ExpressionNode], ...]
@@ -190,30 +171,26 @@ class CaseWhen(ExpressionNode):
     subject: ExpressionNode | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Coalesce(ExpressionNode):
+class Coalesce(ExpressionNode, frozen=True):
     """The first part that is not NULL."""
 
     parts: tuple[ExpressionNode, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NullIf(ExpressionNode):
+class NullIf(ExpressionNode, frozen=True):
     """NULL when both sides are equal, else the left one."""
 
     equal: Compare
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCall(ExpressionNode):
+class FunctionCall(ExpressionNode, frozen=True):
     """A function with its arguments."""
 
     function: Function
     arguments: tuple[ExpressionNode, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Cast(ExpressionNode):
+class Cast(ExpressionNode, frozen=True):
     """``CAST``, ``TRY_CAST``: NULL when the value cannot become ``to`` (STRING, DOUBLE, INT, BIGINT, BOOLEAN)."""
 
     value: ExpressionNode
