@@ -100,8 +100,8 @@ class Logs:
         message = payload.get("message")
         exception = payload.get("exc_text")
         text = message if isinstance(message, str) else ""
-        self._note(str(event.level or ""), text, metric, exception=bool(exception))
-        self._note_failure(str(event.level or ""), text, has_exception=bool(exception or payload.get("exception")))
+        has_exception = bool(exception or payload.get("exception"))
+        self._note(str(event.level or ""), text, metric, is_traceback=bool(exception), has_exception=has_exception)
         self._keep(bytes(event.raw_payload).decode("utf-8", "replace"))
 
     def mentions(self, name: str) -> bool:
@@ -127,23 +127,24 @@ class Logs:
         if record.is_uncaught:
             self.tracebacks += 1
             self.last_exception = self._leaks.hide((text or record.message).splitlines()[-1])
-        self._note(record.level, record.message, record.metric, exception=record.is_uncaught)
-        self._note_failure(record.level, record.message, has_exception=bool(text or record.exception))
+        has_exception = bool(text or record.exception)
+        is_traceback = record.is_uncaught
+        self._note(record.level, record.message, record.metric, is_traceback=is_traceback, has_exception=has_exception)
         self._keep(record.message)
         if record.fields:
             self._keep(repr(record.fields))
 
-    def _note(self, level: str, message: str, metric: dict[str, Any] | None, *, exception: bool) -> None:
+    def _note(
+        self, level: str, message: str, metric: dict[str, Any] | None, *, is_traceback: bool, has_exception: bool
+    ) -> None:
         self.levels[level] += 1
+        is_error = level in ("ERROR", "CRITICAL")
         if metric is not None:
             self._metric(metric)
-        if message and not exception and metric is None:
+        elif message and not is_traceback:
             self.last = self._leaks.hide(message)
-            if level in ("ERROR", "CRITICAL"):
-                self.last_error = self.last
-
-    def _note_failure(self, level: str, message: str, *, has_exception: bool) -> None:
-        is_failure = level in ("ERROR", "CRITICAL") and (has_exception or _FAILED.search(message))
+            self.last_error = self.last if is_error else self.last_error
+        is_failure = is_error and (has_exception or _FAILED.search(message))
         if is_failure and len(self.failures) < _MAX_FAILURES:
             self.failures.append(self._leaks.hide(message))
 

@@ -164,12 +164,16 @@ class OutputReader:
         if not isinstance(kind, str):
             self._add_invalid("an object without a type")
             return
-        take = self._adders.get(kind.upper())
-        if take is not None:
-            self.kinds[kind.upper()] += 1
-            reason = take(self, message, line)
+        kind = kind.upper()
+        if kind in self._adders:
+            self.kinds[kind] += 1
+            self.records += kind == "RECORD"
+            if kind == "STATE" or isinstance(message.get("stream"), str):
+                reason = self._adders[kind](self, message, line)
+            else:
+                reason = "without the name of its stream"
             if reason:
-                self._note(self.broken, f"a {kind.upper()} {reason}")
+                self._note(self.broken, f"a {kind} {reason}")
         elif not self._log(line):
             self.unknown_count += 1
             self._note(self.unknown, "of an unknown type")
@@ -193,10 +197,7 @@ class OutputReader:
         return found
 
     def _record(self, message: dict[str, Any], line: bytes) -> str:
-        name, record, version = message.get("stream"), message.get("record"), message.get("version")
-        self.records += 1
-        if not isinstance(name, str):
-            return "without the name of its stream"
+        name, record, version = message["stream"], message.get("record"), message.get("version")
         if not isinstance(record, dict):
             return "whose record is not an object"
         is_version = isinstance(version, int) and not isinstance(version, bool)
@@ -204,10 +205,8 @@ class OutputReader:
         return "" if is_version or version is None else "whose version is not an integer"
 
     def _schema(self, message: dict[str, Any], line: bytes) -> str:
-        name, schema = message.get("stream"), message.get("schema")
+        name, schema = message["stream"], message.get("schema")
         keys, bookmarks = message.get("key_properties"), message.get("bookmark_properties")
-        if not isinstance(name, str):
-            return "without the name of its stream"
         if not isinstance(schema, dict):
             return "whose schema is not an object"
         stream = self._stream(name)
@@ -241,21 +240,16 @@ class OutputReader:
         return ""
 
     def _activate(self, message: dict[str, Any], line: bytes) -> str:
-        name, version = message.get("stream"), message.get("version")
-        if not isinstance(name, str):
-            return "without the name of its stream"
+        version = message.get("version")
         if not isinstance(version, int) or isinstance(version, bool):
             return "whose version is not an integer"
-        stream = self._stream(name)
+        stream = self._stream(message["stream"])
         if len(stream.activated) < _KEPT_LINES:
             stream.activated.append((version, stream.records))
         return ""
 
     def _batch(self, message: dict[str, Any], line: bytes) -> str:
-        name = message.get("stream")
-        if not isinstance(name, str):
-            return "without the name of its stream"
-        self._stream(name).batches += 1
+        self._stream(message["stream"]).batches += 1
         return ""
 
     def _log(self, line: bytes) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any
 
 from balog.verify.catalogs import (
     DiscoveryOutput,
@@ -176,18 +176,12 @@ class Trials:
         ]
 
     @cached_property
-    def _signalled(self) -> SyncRun | None:
-        half = self.sync.output.records // 2
-        if not half:
-            return None
-        return self._sync("interrupted sync", self.catalog, state=self.given_state, interrupt_after=half)
-
-    @property
     def signalled(self) -> SyncRun:
         """A sync that receives SIGTERM after half of the first sync's records."""
-        if self._signalled is None:
+        half = self.sync.output.records // 2
+        if not half:
             raise Skip("there are too few records to interrupt a run")
-        return self._signalled
+        return self._sync("interrupted sync", self.catalog, state=self.given_state, interrupt_after=half)
 
     @property
     def interrupted(self) -> SyncRun:
@@ -279,10 +273,11 @@ class Trials:
 
     def _catalog(self) -> Document:
         if self.catalog is None:
-            _skip("there is no catalog")
+            raise Skip("there is no catalog")
         first = self.__dict__.get("by_catalog")
         if first is not None and first.result.stopped == "timeout" and not first.output.lines:
-            _skip(f"a sync wrote nothing in {first.result.seconds:.0f} s")  # other syncs would take as long
+            # Other syncs would take as long.
+            raise Skip(f"a sync wrote nothing in {first.result.seconds:.0f} s")
         return self.catalog
 
     def _with_config(self) -> None:
@@ -348,7 +343,3 @@ class Trials:
         path.touch(0o600)  # a config holds secrets
         path.write_text(text, encoding="utf-8")
         return path
-
-
-def _skip(reason: str) -> NoReturn:
-    raise Skip(reason)

@@ -32,34 +32,22 @@ def make_reader(message: Any) -> Read:
 
 def _message(message: Any, made: dict[str, Read]) -> Read:
     name = message.full_name
-    if name in made:
-
-        def again(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
-            made[name](value, into, steps, depth, violations)
-
-        return again  # a recursive message, whose reader is not complete yet
     if name in WRAPPERS:
         return _converted(make_converter(message.fields_by_name["value"]), "value")
     if name in _OWN:
         return _OWN[name]
-    made[name] = _unfinished
-    made[name] = _plain(message, made)
+    if name not in made:
+        # A recursive message refers to its own reader, which is not complete yet.
+        made[name] = lambda *arguments: made[name](*arguments)  # noqa: PLW0108
+        made[name] = _plain(message, made)
     return made[name]
-
-
-def _unfinished(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
-    raise AssertionError("read before it was made")
 
 
 def _plain(message: Any, made: dict[str, Read]) -> Read:
     full_name = message.full_name
     fields = {field.json_name: (field.name, *_field(field, made)) for field in message.fields}
     spelt = {field.name: field.json_name for field in message.fields}
-    oneofs = [
-        [field.json_name for field in oneof.fields]
-        for oneof in message.oneofs
-        if len(oneof.fields) > 1
-    ]  # fmt: skip
+    oneofs = [[field.json_name for field in oneof.fields] for oneof in message.oneofs if len(oneof.fields) > 1]
 
     def read(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
         if not isinstance(value, dict):

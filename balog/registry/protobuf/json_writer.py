@@ -45,24 +45,16 @@ def make_writer(message: Any) -> Write:
 
 def _message(message: Any, made: dict[str, Write]) -> Write:
     name = message.full_name
-    if name in made:
-
-        def again(value: Any, depth: int) -> Any:
-            return made[name](value, depth)
-
-        return again  # a recursive message, whose writer is not complete yet
     if name in WRAPPERS:
         scalar = _scalar(message.fields_by_name["value"])
         return lambda value, depth: scalar(value.value, depth)
     if name in _OWN:
         return _OWN[name]
-    made[name] = _unfinished
-    made[name] = _plain(message, made)
+    if name not in made:
+        # A recursive message refers to its own writer, which is not complete yet.
+        made[name] = lambda value, depth: made[name](value, depth)  # noqa: PLW0108
+        made[name] = _plain(message, made)
     return made[name]
-
-
-def _unfinished(value: Any, depth: int) -> Any:
-    raise AssertionError("written before it was made")
 
 
 def _plain(message: Any, made: dict[str, Write]) -> Write:
@@ -98,18 +90,7 @@ def _field(field: Any, made: dict[str, Write]) -> Write:
         return (lambda value, depth: one(value, depth + 1)) if deeper else one
     if not deeper and one is _same:
         return lambda value, depth: list(value)
-
-    def write(value: Any, depth: int) -> Any:
-        written: list[Any] = []
-        try:
-            for item in value:
-                written.append(one(item, depth + deeper))
-        except UnwritableError as error:
-            error.steps.insert(0, len(written))
-            raise
-        return written
-
-    return write
+    return lambda value, depth: _items(one, value, depth + deeper)
 
 
 def _map(field: Any, made: dict[str, Write]) -> Write:
@@ -225,10 +206,14 @@ def _struct(value: Any, depth: int) -> Any:
 
 
 def _list(value: Any, depth: int) -> Any:
+    return _items(_value, value.values, depth)
+
+
+def _items(write: Write, values: Any, depth: int) -> list[Any]:
     written: list[Any] = []
     try:
-        for item in value.values:
-            written.append(_value(item, depth))
+        for item in values:
+            written.append(write(item, depth))
     except UnwritableError as error:
         error.steps.insert(0, len(written))
         raise
