@@ -4,33 +4,33 @@
     channel LIKE 'tap_stripe.%' AND NOT context.environment = 'test'
     timestamp >= '2026-11-20' AND CAST(payload.values[0].value AS DOUBLE) > 0.5
 
-**Names.** Over an event: ``id``, ``channel``, ``timestamp``, ``level``, ``schema``, ``composition``, ``cls_type``,
-``context.KEY`` and ``payload.a.b[0].c``, as the columns of the Spark source are called; any other name is an error.
-Over a row: its columns, with dots into nested objects. ``payload['a key']``, ``context['k8s.pod']`` and ``"double
-quotes"`` name what is not a word. What is missing is NULL. Indexes count from 0.
+**Names.** For an event: ``id``, ``channel``, ``timestamp``, ``level``, ``schema``, ``composition``, ``cls_type``,
+``context.KEY`` and ``payload.a.b[0].c``, the columns of the Spark source; any other name is an error. For a row: its
+columns, with dots for members of nested objects. Write keys that are not identifiers as ``payload['a key']``,
+``context['k8s.pod']`` or in ``"double quotes"``. A missing value is NULL. Indexes start at 0.
 
-**NULL.** Logic has three values, as in SQL: a comparison with NULL is NULL, and a filter takes what is true. Only ``IS
-[NOT] NULL``, ``IS [NOT] TRUE``, ``IS [NOT] FALSE``, ``IS [NOT] DISTINCT FROM`` and ``COALESCE`` see a NULL.
+**NULL.** Logic has three values, as in SQL: a comparison with NULL is NULL, and a filter accepts only true. Only ``IS
+[NOT] NULL``, ``IS [NOT] TRUE``, ``IS [NOT] FALSE``, ``IS [NOT] DISTINCT FROM`` and ``COALESCE`` test for NULL.
 
-**Kinds.** Text, numbers, true and false, and times. Values of different kinds are not comparable: NULL, or an error
-when the expression alone shows it. No text is a number until CAST makes it one. A number is an integer or a float, as
-in Python. Arrays and objects compare with nothing; they only are, or are not, NULL. A value of a context is text.
+**Kinds** are text, numbers, booleans and times. Comparing values of different kinds is NULL, or an error if the
+expression alone shows it. Text is a number only after CAST. A number is an integer or a float, as in Python. Comparing
+an array or an object is NULL. A value of a context is text.
 
-**Levels** compare by severity: DEBUG < INFO < WARNING < ERROR < CRITICAL; WARN, FATAL and any case are understood.
-To functions and patterns a level is its name. **Times** compare with strings in ISO 8601 (UTC unless they name a zone)
-and with ``TIMESTAMP '…'``; a text beside a time is read as one, and is NULL when it is none.
+**Levels** compare by severity: DEBUG < INFO < WARNING < ERROR < CRITICAL, in any case and with the aliases WARN and
+FATAL. In functions and patterns, a level is its name. **Times** compare with text in ISO 8601 (UTC unless it has a
+zone) and with ``TIMESTAMP '…'``; other text is NULL.
 
-**Operators**, from loose to tight: ``OR``; ``AND``; ``NOT``; ``= <> !=``; ``< <= > >=``; ``[NOT] IN``, ``[NOT]
-BETWEEN``, ``[NOT] LIKE`` and ``ILIKE`` (``ESCAPE 'c'``; there is no escape character by default), ``[NOT] RLIKE`` or
-``REGEXP``, ``IS``; ``||``; ``+ -``; ``* / %``; unary ``-``. ``/`` never cuts; division by zero is NULL. RLIKE finds a
-regular expression, of the part that Python and Java share, in a text's first 65,536 characters. A backslash in a string
-is a backslash, a quote is written twice. ``-- comments`` and ``/* comments */`` are skipped.
+**Operators**, from lowest to highest precedence: ``OR``; ``AND``; ``NOT``; ``= <> !=``; ``< <= > >=``; ``[NOT] IN``,
+``[NOT] BETWEEN``, ``[NOT] LIKE`` and ``ILIKE`` (``ESCAPE 'c'``; there is no escape character by default), ``[NOT]
+RLIKE`` or ``REGEXP``, ``IS``; ``||``; ``+ -``; ``* / %``; unary ``-``. ``/`` does not truncate; division by zero is
+NULL. RLIKE finds a regular expression, of the subset that Python and Java share, in the first 65,536 characters of a
+text. A backslash in a string is literal, and a quote is doubled. ``-- comments`` and ``/* comments */`` are skipped.
 
 **Functions**: LOWER, UPPER, LENGTH, TRIM, LTRIM, RTRIM, SUBSTR(text, from 1, length), ABS, ROUND(number, digits; half
 away from zero), STARTSWITH, ENDSWITH, CONTAINS, COALESCE, NULLIF, CASE, CAST and TRY_CAST to STRING, DOUBLE, INT,
-BIGINT, BOOLEAN: what cannot be converted is NULL in both.
+BIGINT, BOOLEAN: an impossible conversion is NULL in both.
 
-Nothing of it is ever evaluated as code. A text has at most 16 KiB and 32 parentheses inside each other.
+No part of an expression is evaluated as code. An expression has at most 16 KiB and 32 nested parentheses.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Expression:
 
     Args:
         text: the expression, at most 16 KiB.
-        names: what its names are: ``event`` for the parts of an event, ``row`` for the columns of a row.
-        gives: ``bool`` for a condition; ``any`` takes any expression, for ``evaluate``.
+        names: the meaning of names: ``event`` for the parts of an event, ``row`` for the columns of a row.
+        gives: ``bool`` for a condition; ``any`` for any expression, for ``evaluate``.
 
     Raises:
         ConfigError: it is not an expression of this language; one line with the column.
@@ -93,8 +93,8 @@ class Expression:
 
     @property
     def kind(self) -> Kind:
-        """What it gives beside NULL: ``bool``, ``number``, ``string``, ``timestamp``, ``level``; ``null`` when nothing,
-        ``any`` when that depends on the event or row.
+        """The kind of its values except NULL: ``bool``, ``number``, ``string``, ``timestamp`` or ``level``; ``null`` if
+        it is always NULL, ``any`` if the kind depends on the event or row.
         """
         return self._tree.kind
 
@@ -119,12 +119,11 @@ class Expression:
     def to_spark(self) -> str:
         """Write the expression for Spark's ``where`` over the columns of the balog data source (Spark 4.0 or later).
 
-        It chooses the rows whose events ``matches`` chooses. Differences are left where engines differ: numbers are
-        doubles there, so integers beyond 2**53 lose digits, and fractions outside of 0.001 to 10 million become text
-        in Java's spelling.
+        It selects the rows whose events ``matches`` selects, with two differences: numbers are doubles in Spark, so
+        integers beyond 2**53 lose digits, and fractions outside 0.001 to 10 million become text in Java's spelling.
 
         Raises:
-            ConfigError: the expression is over rows, is no condition, or cannot be said in Spark (a key with both
+            ConfigError: the expression is for rows, is not a condition, or cannot be written for Spark (a key with both
                 kinds of quotes).
         """
         if self._names == "row":

@@ -83,38 +83,18 @@ def _constant(node: Constant) -> Get:
     return lambda row: value
 
 
-def _column(node: tree.EventColumn) -> Get:
-    return COLUMN_GETTERS[node.name]
-
-
 # Conditions
 
 
-def _and(node: tree.And) -> Get:
-    parts = [_as(part, "bool") for part in node.parts]
+def _logic(node: tree.And | tree.Or) -> Get:
+    parts, decisive = [_as(part, "bool") for part in node.parts], isinstance(node, tree.Or)
 
     def get(row: Any) -> bool | None:
-        result: bool | None = True
+        result: bool | None = not decisive
         for part in parts:
-            value = part(row)
-            if value is False:
-                return False
-            if value is None:
-                result = None
-        return result
-
-    return get
-
-
-def _or(node: tree.Or) -> Get:
-    parts = [_as(part, "bool") for part in node.parts]
-
-    def get(row: Any) -> bool | None:
-        result: bool | None = False
-        for part in parts:
-            value = part(row)
-            if value is True:
-                return True
+            value: bool | None = part(row)
+            if value is decisive:
+                return decisive
             if value is None:
                 result = None
         return result
@@ -290,21 +270,9 @@ def _arithmetic(node: tree.Arithmetic) -> Get:
     return _call_safely(_ARITHMETIC[node.op], [_as(node.left, "number"), _as(node.right, "number")])
 
 
-def _negative(node: tree.Negative) -> Get:
-    return _call_safely(operator.neg, [_as(node.value, "number")])
-
-
-def _concat(node: tree.Concat) -> Get:
-    return _call_safely(operator.add, [_as(node.left, "string"), _as(node.right, "string")])
-
-
 def _call(node: tree.FunctionCall) -> Get:
     wants = zip(node.arguments, node.function.wants)
     return _call_safely(node.function.call, [_as(argument, kind) for argument, kind in wants])
-
-
-def _cast(node: tree.Cast) -> Get:
-    return _call_safely(CASTS[node.to][1], [compile_value(node.value)])
 
 
 def _case(node: tree.CaseWhen) -> Get:
@@ -366,10 +334,10 @@ def _null_if(node: tree.NullIf) -> Get:
 
 _COMPILERS: dict[type[ExpressionNode], Callable[[Any], Get]] = {
     Constant: _constant,
-    tree.EventColumn: _column,
+    tree.EventColumn: lambda node: COLUMN_GETTERS[node.name],
     tree.Path: lambda node: path_getter(node.root, node.steps),
-    tree.And: _and,
-    tree.Or: _or,
+    tree.And: _logic,
+    tree.Or: _logic,
     tree.Not: _not,
     tree.Compare: _compare,
     tree.Differs: _differs,
@@ -380,10 +348,10 @@ _COMPILERS: dict[type[ExpressionNode], Callable[[Any], Get]] = {
     tree.Like: _like,
     tree.Matches: _matches,
     tree.Arithmetic: _arithmetic,
-    tree.Negative: _negative,
-    tree.Concat: _concat,
+    tree.Negative: lambda node: _call_safely(operator.neg, [_as(node.value, "number")]),
+    tree.Concat: lambda node: _call_safely(operator.add, [_as(node.left, "string"), _as(node.right, "string")]),
     tree.FunctionCall: _call,
-    tree.Cast: _cast,
+    tree.Cast: lambda node: _call_safely(CASTS[node.to][1], [compile_value(node.value)]),
     tree.CaseWhen: _case,
     tree.Coalesce: _coalesce,
     tree.NullIf: _null_if,

@@ -97,9 +97,6 @@ class _Reader:
             self._refuse(f"{user} wants {WORDS[kind]}, not {WORDS[read.kind]}", 0 if node is None else node)
         return read
 
-    def _paren(self, node: exp.Expression) -> ExpressionNode:
-        return self._node(node.this)
-
     def _logic(self, node: exp.Expression) -> ExpressionNode:
         type_ = type(node)
         parts: list[ExpressionNode] = []
@@ -127,12 +124,6 @@ class _Reader:
         if not math.isfinite(number) or number > _LARGEST:
             self._refuse(f"{one_line(digits)} is no number that fits", node)
         return Constant("number", number)
-
-    def _boolean(self, node: exp.Expression) -> ExpressionNode:
-        return Constant("bool", bool(node.this))
-
-    def _null(self, node: exp.Expression) -> ExpressionNode:
-        return Constant("null", None)
 
     def _negative(self, node: exp.Expression) -> ExpressionNode:
         value = self._typed(node.this, "number", "-")
@@ -348,13 +339,13 @@ _FUNCTION_NODES: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
 }
 
 _READERS: dict[type[exp.Expression], Callable[[_Reader, Any], ExpressionNode]] = {
-    exp.Paren: _Reader._paren,
+    exp.Paren: lambda reader, node: reader._node(node.this),
     exp.And: _Reader._logic,
     exp.Or: _Reader._logic,
     exp.Not: _Reader._not,
     exp.Literal: _Reader._literal,
-    exp.Boolean: _Reader._boolean,
-    exp.Null: _Reader._null,
+    exp.Boolean: lambda reader, node: Constant("bool", bool(node.this)),
+    exp.Null: lambda reader, node: Constant("null", None),
     exp.Neg: _Reader._negative,
     exp.DPipe: _Reader._concat,
     exp.Column: _Reader._name,

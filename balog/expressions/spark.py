@@ -156,12 +156,6 @@ class _Writer:
             return f"TIMESTAMP '{value.astimezone(timezone.utc).replace(tzinfo=None).isoformat(sep=' ')}Z'"
         return _text(value)
 
-    def _column(self, node: tree.EventColumn) -> str:
-        return f"`{node.name}`"
-
-    def _context(self, node: tree.Path) -> str:
-        return f"context[{_text(str(node.steps[0]))}]"
-
     def _time(self, text: str) -> str:
         zoned = f"CASE WHEN {text} RLIKE {_text(_ZONED)} THEN {text} "
         dated = f"WHEN {text} RLIKE '[T ]' THEN concat({text}, 'Z') ELSE concat({text}, 'T00:00:00Z') END"
@@ -177,12 +171,6 @@ class _Writer:
         if node.op == "/":
             return f"try_divide({left}, {right})"
         return f"try_mod({left}, {right})" if node.op == "%" else f"({left} {node.op} {right})"
-
-    def _negative(self, node: tree.Negative) -> str:
-        return f"(-({self.read_as(node.value, 'number')}))"
-
-    def _concat(self, node: tree.Concat) -> str:
-        return f"concat({self.read_as(node.left, 'string')}, {self.read_as(node.right, 'string')})"
 
     def _call(self, node: tree.FunctionCall) -> str:
         arguments = [self.read_as(item, kind) for item, kind in zip(node.arguments, node.function.wants)]
@@ -239,9 +227,6 @@ class _Writer:
         word = " AND " if isinstance(node, tree.And) else " OR "
         return "(" + word.join(self.read_as(part, "bool") for part in node.parts) + ")"
 
-    def _not(self, node: tree.Not) -> str:
-        return f"(NOT {self.read_as(node.part, 'bool')})"
-
     def _compare(self, node: tree.Compare) -> str:
         return self._count(self._write_compare(node))
 
@@ -287,12 +272,6 @@ class _Writer:
                 return f"({self.read_as(left, by)} IN ({choices}))"
         return "(" + " OR ".join(self._compare(equal) for equal in node.equals) + ")"
 
-    def _between(self, node: tree.Between) -> str:
-        return f"({self._compare(node.low)} AND {self._compare(node.high)})"
-
-    def _is_null(self, node: tree.IsNull) -> str:
-        return self._is_null_of(node.value)
-
     def _is_null_of(self, node: ExpressionNode) -> str:
         key = (id(node), "is null")
         if key not in self._known:
@@ -315,9 +294,6 @@ class _Writer:
             return "true"
         return f"({self.read_as(node, 'string' if node.kind == 'level' else node.kind)} IS NULL)"
 
-    def _is_bool(self, node: tree.IsBool) -> str:
-        return f"({self.read_as(node.value, 'bool')} IS {'TRUE' if node.expected else 'FALSE'})"
-
     def _like(self, node: tree.Like) -> str:
         text = self.read_as(node.value, "string")
         return f"({f'lower({text})' if node.pattern.folded else text} LIKE {_like(node.pattern)})"
@@ -330,22 +306,24 @@ class _Writer:
 
 _WRITERS: dict[type[ExpressionNode], Callable[[_Writer, Any], str]] = {
     Constant: _Writer._constant,
-    tree.EventColumn: _Writer._column,
-    tree.Path: _Writer._context,
+    tree.EventColumn: lambda writer, node: f"`{node.name}`",
+    tree.Path: lambda writer, node: f"context[{_text(str(node.steps[0]))}]",
     tree.And: _Writer._logic,
     tree.Or: _Writer._logic,
-    tree.Not: _Writer._not,
+    tree.Not: lambda writer, node: f"(NOT {writer.read_as(node.part, 'bool')})",
     tree.Compare: _Writer._compare,
     tree.Differs: _Writer._differs,
     tree.Among: _Writer._among,
-    tree.Between: _Writer._between,
-    tree.IsNull: _Writer._is_null,
-    tree.IsBool: _Writer._is_bool,
+    tree.Between: lambda writer, node: f"({writer._compare(node.low)} AND {writer._compare(node.high)})",
+    tree.IsNull: lambda writer, node: writer._is_null_of(node.value),
+    tree.IsBool: lambda writer, node: f"({writer.read_as(node.value, 'bool')} IS {str(node.expected).upper()})",
     tree.Like: _Writer._like,
     tree.Matches: _Writer._matches,
     tree.Arithmetic: _Writer._arithmetic,
-    tree.Negative: _Writer._negative,
-    tree.Concat: _Writer._concat,
+    tree.Negative: lambda writer, node: f"(-({writer.read_as(node.value, 'number')}))",
+    tree.Concat: lambda writer, node: (
+        f"concat({writer.read_as(node.left, 'string')}, {writer.read_as(node.right, 'string')})"
+    ),
     tree.FunctionCall: _Writer._call,
     tree.Cast: _Writer._cast,
 }
