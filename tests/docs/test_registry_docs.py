@@ -43,4 +43,4 @@ def test_its_numbers_are_the_code_s() -> None:
         f"a schema: {MAX_SCHEMA_BYTES >> 20} MiB, {complexity.MAX_DEPTH} levels deep, {complexity.MAX_UNFOLDED:,} "
         in PAGE
     )
-    assert f"At most {json_schema.MAX_VIOLATIONS} faults" in PAGE
+    assert f"At most {json_schema.MAX_VIOLATIONS} errors" in PAGE
