@@ -75,9 +75,19 @@ class ConfigProblems(ConfigError):
 
 
 class TopicError(BalogError):
-    """A topic could not accept or deliver messages. Retryable by default."""
+    """A topic could not accept or deliver messages. Retryable by default.
+
+    Args:
+        reason: what happened, as a clause without secrets.
+        retryable: whether a later attempt may succeed; by default as the class declares.
+    """
 
     retryable = True
+
+    def __init__(self, reason: str, *, retryable: bool | None = None) -> None:
+        super().__init__(reason)
+        if retryable is not None:
+            self.retryable = retryable
 
 
 class MessageError(TopicError):

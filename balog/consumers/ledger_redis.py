@@ -131,9 +131,7 @@ class RedisLedger:
 
     def _explain(self, error: Exception) -> TopicError:
         text = " ".join(str(error).split())[:300] or type(error).__name__
-        refused = TopicError(f"ledger redis {self.place}: {text}")
-        refused.retryable = not isinstance(error, self._lasting)
-        return refused
+        return TopicError(f"ledger redis {self.place}: {text}", retryable=not isinstance(error, self._lasting))
 
 
 def _credentials(username: str | None, password: Secret) -> CredentialProvider:

@@ -18,8 +18,6 @@ from balog.event import MAX_EVENT_BYTES, Event, Header, decode, encode
 from balog.expressions.functions import parse_time
 from balog.singer.batch.compression import Limits, decompress
 
-__all__ = ["LIMITS", "Line", "day_of", "derive_id", "read_event", "read_lines", "read_time"]
-
 LIMITS = Limits(decompressed=256 << 30, ratio=1000.0)
 """What a file may hold. Lines are read one by one, so this bounds time, not memory."""
 

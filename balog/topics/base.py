@@ -11,20 +11,6 @@ from msgspec import Struct
 
 from balog.errors import ConfigError
 
-__all__ = [
-    "DEFAULT_LEASE",
-    "DeadLetter",
-    "Generation",
-    "GivenUp",
-    "GroupState",
-    "Message",
-    "Received",
-    "Topic",
-    "TopicState",
-    "Topics",
-    "check_name",
-]
-
 DEFAULT_LEASE = 30.0
 """Seconds that a received message belongs to its receiver, which extends the lease while it works."""
 

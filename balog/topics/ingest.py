@@ -21,8 +21,6 @@ from balog.topics.archives import Line, day_of, read_event, read_lines
 from balog.topics.base import Message, Topic
 from balog.topics.publisher import publish_each
 
-__all__ = ["Choice", "Ingest", "IngestState", "IngestStats", "Mark"]
-
 _BATCH = 500
 _BATCH_BYTES = 4 << 20
 _MAX_RAW = 1 << 20

@@ -13,8 +13,6 @@ from balog.event import Event, decode
 from balog.expressions import Expression
 from balog.topics.base import Received, Topic, TopicState
 
-__all__ = ["NO_EVENT", "NO_TYPE", "Inspection", "inspect", "look"]
-
 NO_TYPE = "(no cls_type)"
 NO_EVENT = "(not an event)"
 

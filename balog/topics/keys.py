@@ -7,8 +7,6 @@ from collections.abc import Callable
 from balog.errors import ConfigError
 from balog.event import Event
 
-__all__ = ["RUN", "key_reader"]
-
 RUN = "context.run_id"
 """The usual key: what one run logs keeps its order."""
 

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["LeaseClock", "uptime"]
-
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", None)
 

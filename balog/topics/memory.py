@@ -26,8 +26,6 @@ from balog.topics.base import (
     check_name,
 )
 
-__all__ = ["MemoryTopic", "MemoryTopics"]
-
 _FIRST_REDRIVEN = -(2**62)
 
 

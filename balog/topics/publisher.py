@@ -15,8 +15,6 @@ from balog.registry import Registry, SchemaViolation, UnknownTypeError, UnknownV
 from balog.registry.json_schema import JsonValidator
 from balog.topics.base import Message, Topic
 
-__all__ = ["Check", "MessageBatch", "Refuse", "SchemaCheck", "as_message", "publish_all", "publish_each", "wrap"]
-
 Check = Callable[[Event], None]
 """Raises EventError for an event that is not what it should be."""
 

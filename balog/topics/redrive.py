@@ -17,8 +17,6 @@ from balog.event import Event, decode, encode
 from balog.expressions import Expression
 from balog.topics.base import DeadLetter
 
-__all__ = ["Patch", "PatchFile", "Redrive"]
-
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
 _PATH = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[\d{1,6}\])*")
 _IN_HEADER = ("channel", "level", "timestamp", "composition", "context")
@@ -31,8 +29,7 @@ class PatchFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
     set: Annotated[dict[str, Any], Meta(description="Path → value; what is missing on the way is made.")] = {}
     compute: Annotated[
-        dict[str, str],
-        Meta(description="Path → expression over the event as it was; NULL, and infinity, set nothing."),
+        dict[str, str], Meta(description="Path → expression over the event as it was; NULL, and infinity, set nothing.")
     ] = {}
     unset: Annotated[tuple[str, ...], Meta(description="Paths to take away.")] = ()
 

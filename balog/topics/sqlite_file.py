@@ -8,16 +8,13 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 from balog.errors import TopicError
 from balog.storage.local_files import lock, make_folder, sync, sync_folder, unlock
-from balog.topics.fork_gate import ForkGate
-
-__all__ = ["SqliteFile"]
 
 BUSY_TIMEOUT = 30.0
 """Seconds to wait for another process's transaction."""
@@ -28,6 +25,50 @@ WAL_BYTES = 64 * 1024 * 1024
 WAL_PAGES = 4000
 """Pages of 4 KiB in the write-ahead log after which a commit copies them into the file. SQLite's own 1000 costs a
 third of the throughput: a batch of a few hundred events fills it."""
+
+
+class ForkGate:
+    """Admits any number of uses (``with gate:``, not nested), or one fork: SQLite's locks do not survive a fork.
+
+    A child would wait for locks that threads of its parent held, and would rely on others that it does not hold. So a
+    fork waits until no transaction runs, and every connection is closed before it.
+
+    Args:
+        before_fork: called when no use is inside and none can enter; in the parent, before the fork.
+    """
+
+    def __init__(self, before_fork: Callable[[], None]) -> None:
+        self._before_fork = before_fork
+        self._reset()
+        os.register_at_fork(before=self._close, after_in_parent=self._open, after_in_child=self._reset)
+
+    def __enter__(self) -> None:
+        with self._changed:
+            while self._forks:
+                self._changed.wait()
+            self._uses += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._uses -= 1
+            self._changed.notify_all()
+
+    def _close(self) -> None:
+        with self._changed:
+            self._forks += 1
+            while self._uses:
+                self._changed.wait()
+        self._before_fork()
+
+    def _open(self) -> None:
+        with self._changed:
+            self._forks -= 1
+            self._changed.notify_all()
+
+    def _reset(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._uses = 0
+        self._forks = 0
 
 
 class SqliteFile:
@@ -231,9 +272,7 @@ class SqliteFile:
         return TopicError(f"{self.label}: another process held it for {BUSY_TIMEOUT:g} seconds; try again")
 
     def _permanent(self, reason: str) -> TopicError:
-        error = TopicError(f"{self.label}: {reason}")
-        error.retryable = False
-        return error
+        return TopicError(f"{self.label}: {reason}", retryable=False)
 
 
 def _close_all() -> None:

@@ -14,8 +14,6 @@ from balog.local_path import local_path
 from balog.plugins import PluginRegistry
 from balog.topics.base import Topics
 
-__all__ = ["BACKENDS", "TopicsUrl", "local_folder", "open_topics", "split_local_url", "split_url", "url_forms"]
-
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _FORMS = "local:PATH, sqs:REGION, kafka:HOST:PORT"

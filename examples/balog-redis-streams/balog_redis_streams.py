@@ -352,11 +352,9 @@ def _errors(where: str) -> Iterator[None]:
     try:
         yield
     except redis.RedisError as error:
-        failure = TopicError(f"{where}: redis: {' '.join(str(error).split())[:300]}")
-        failure.retryable = isinstance(error, redis.ConnectionError | redis.TimeoutError) and not isinstance(
-            error, redis.AuthenticationError
-        )
-        raise failure from None
+        is_away = isinstance(error, redis.ConnectionError | redis.TimeoutError)
+        retryable = is_away and not isinstance(error, redis.AuthenticationError)
+        raise TopicError(f"{where}: redis: {' '.join(str(error).split())[:300]}", retryable=retryable) from None
 
 
 def _keys(stream: str, group: str) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from balog.topics import Message
 from balog.topics.local import LocalTopics
 from tests.oracles.effort import seeds
+from tests.topics.retention import prune
 
 GROUPS = ("a", "b")
 STEPS = 400
@@ -42,7 +43,7 @@ def test_every_message_reaches_every_group_once_it_is_due(tmp_path: Path, seed: 
                 seconds = chance.uniform(0.5, 60.0)
                 wall, up = wall + seconds, up + seconds
             elif kind == "prune":
-                topic.prune()
+                prune(topic)
             else:
                 lease = chance.choice([5.0, 50.0])
                 received = topic.receive(group, chance.randint(1, 8), lease=lease)

@@ -20,6 +20,7 @@ from balog.testing.contracts import TopicContract
 from balog.testing.contracts.topic_fixtures import ids, messages
 from balog.topics import DeadLetter, Message, open_topics, sqlite_file
 from balog.topics.local import LocalTopic, LocalTopics
+from tests.topics.retention import prune
 
 
 class TestLocalTopicKeepsTheContract(TopicContract):
@@ -114,7 +115,7 @@ class TestRetention:
         clock.now += 60
         aging.publish(messages("c"))
         clock.now += 60
-        assert aging.prune() == 2
+        assert prune(aging) == 2
         assert ids(aging.receive("g")) == ["c"]
         assert aging.describe().messages == 1
 
@@ -137,7 +138,7 @@ class TestRetention:
         aging.publish(messages("a"))
         aging.ack("g", aging.receive("g"))
         clock.now += 200
-        aging.prune()
+        prune(aging)
         assert aging.publish(messages("a")) == 1
         assert ids(aging.receive("g")) == ["a"]
 
@@ -145,7 +146,7 @@ class TestRetention:
         aging.publish(messages("a"))
         received = aging.receive("g", lease=1000)
         clock.now += 200
-        aging.prune()
+        prune(aging)
         assert aging.ack("g", received) == 0
         assert aging.group_state("g").pending == 0
 
@@ -154,27 +155,27 @@ class TestRetention:
         clock.now += 60
         aging.dead_letter("g", aging.receive("g"), "why")
         clock.now += 60
-        aging.prune()
+        prune(aging)
         assert [dead.id for dead in aging.dead_letters("g")] == ["a"]
         clock.now += 60
-        aging.prune()
+        prune(aging)
         assert aging.dead_letters("g") == []
 
     def test_a_long_backlog_goes_in_several_steps(
         self, aging: LocalTopic, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("balog.topics.local.retention._PRUNE_ROWS", 7)
+        monkeypatch.setattr("balog.topics.local.tables._PRUNE_ROWS", 7)
         aging.publish(messages(*(str(number) for number in range(50))))
         clock.now += 60
         aging.publish(messages("young"))
         clock.now += 60
-        assert aging.prune() == 50
+        assert prune(aging) == 50
         assert ids(aging.receive("g")) == ["young"]
 
     def test_no_publish_waits_for_a_long_backlog_to_go(
         self, aging: LocalTopic, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("balog.topics.local.retention._PRUNE_ROWS", 20)
+        monkeypatch.setattr("balog.topics.local.tables._PRUNE_ROWS", 20)
         aging.publish(messages(*(str(number) for number in range(50))))
         clock.now += 200
         monkeypatch.setattr(aging, "_prune_at", 0.0)
@@ -195,7 +196,7 @@ class TestRedriven:
         clock.now += 60
         aging.dead_letter("g", aging.receive("g"), "why")
         clock.now += 60
-        aging.prune()
+        prune(aging)
         assert aging.describe().messages == 0
         assert aging.redrive("g", lambda letter: letter.body) == 1
         assert [(message.id, message.body) for message in aging.receive("g")] == [("a", b"body of a")]
@@ -205,10 +206,10 @@ class TestRedriven:
         clock.now += 90
         aging.redrive("g", lambda letter: letter.body)
         clock.now += 90
-        aging.prune()
+        prune(aging)
         assert aging.group_state("g").waiting == 1
         clock.now += 20
-        aging.prune()
+        prune(aging)
         assert aging.group_state("g").waiting == 0
         assert aging.receive("g") == []
 
@@ -296,7 +297,7 @@ class TestDurability:
 
 class TestBatches:
     def test_a_batch_of_large_bodies_is_cut(self, topic: LocalTopic, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("balog.topics.local.deliveries.MAX_RECEIVED_BYTES", 2500)
+        monkeypatch.setattr("balog.topics.local.tables.MAX_RECEIVED_BYTES", 2500)
         topic.publish([Message(str(number), bytes(1000)) for number in range(5)])
         assert ids(topic.receive("g")) == ["0", "1", "2"]
         assert ids(topic.receive("g")) == ["3", "4"]

@@ -14,7 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from balog.errors import TopicError
 from balog.topics import Message, Received, Topics
 from balog.topics.local import LocalTopics
-from balog.topics.local.deliveries import DELAYED_SHARE
+from balog.topics.local.tables import DELAYED_SHARE
 from balog.topics.memory import MemoryTopics
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

@@ -11,8 +11,6 @@ from balog.topics.kafka.settings import parse_settings
 from balog.topics.kafka.topic import DEAD, RETRY, KafkaTopic
 from balog.topics.url import split_url
 
-__all__ = ["KafkaTopics", "open_kafka"]
-
 
 class KafkaTopics(Topics):
     """The topics of a cluster. It is contacted when a topic is first used.

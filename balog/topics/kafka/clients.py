@@ -24,8 +24,6 @@ from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.publisher import Publisher
 from balog.topics.kafka.settings import SECRETS, Settings
 
-__all__ = ["REQUEST_TIMEOUT", "Clients", "check_settings"]
-
 REQUEST_TIMEOUT = 15.0
 """Seconds that the cluster may take to answer."""
 

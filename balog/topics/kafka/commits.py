@@ -1,7 +1,11 @@
-"""Commit the offset of each changed partition, with the group's progress in its metadata."""
+"""Commit the offset of each changed partition, with the group's progress in its metadata.
+
+Threads request commits, and one thread writes them, because a Kafka client's calls wait for each other.
+"""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 
@@ -12,7 +16,7 @@ from balog.topics.kafka.errors import as_kafka_error, is_fenced
 from balog.topics.kafka.partition import AssignedPartition
 from balog.topics.kafka.progress import ROOMY, encode
 
-__all__ = ["Commits", "FencedError"]
+log = logging.getLogger("balog.topics.kafka")
 
 
 class FencedError(Exception):
@@ -23,12 +27,18 @@ class FencedError(Exception):
         self.error = error
 
 
-class Commits:
-    """Commits the progress of changed partitions.
+class _Request:
+    is_done = False
+    error: TopicError | FencedError | None = None
+
+
+class CommitQueue:
+    """Requests for a commit; one commit serves all that wait.
 
     Args:
         partitions: the partitions assigned to the member; the member changes them.
-        changed: the lock of the partitions.
+        changed: the lock of the partitions; notified when a request is added or served.
+        where: the name of the topic in errors.
         explain: returns the error to raise.
     """
 
@@ -37,20 +47,67 @@ class Commits:
         consumer: Consumer,
         partitions: Mapping[tuple[str, int], AssignedPartition],
         changed: threading.Condition,
+        where: str,
         explain: Callable[[Exception], TopicError],
     ) -> None:
         self._consumer = consumer
         self._partitions = partitions
         self._changed = changed
+        self._where = where
         self._explain = explain
+        self._requests: list[_Request] = []
+        self._is_closed = False
 
-    def write(self) -> None:
-        """Commit, and wait for the result.
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def commit(self) -> None:
+        """Request a commit and wait until it is written.
 
         Raises:
             TopicError: the commit failed.
             FencedError: the commit failed because the group rebalances.
         """
+        request = _Request()
+        with self._changed:
+            self._requests.append(request)
+            self._changed.notify_all()
+            while not request.is_done:
+                if self._is_closed:
+                    raise TopicError(f"{self._where}: closed before the commit; messages in flight are delivered again")
+                self._changed.wait(1.0)
+        if request.error is not None:
+            raise request.error
+
+    def serve(self) -> None:
+        """Write one commit for all requests. Called by the thread that polls the consumer."""
+        with self._changed:
+            requests, self._requests = self._requests, []
+        if not requests:
+            return
+        error: TopicError | FencedError | None = None
+        try:
+            self._write()
+        except (TopicError, FencedError) as caught:
+            error = caught
+        with self._changed:
+            for request in requests:
+                request.error, request.is_done = error, True
+            self._changed.notify_all()
+
+    def commit_unrequested(self) -> None:
+        """Write what changed; a failure is only logged. Called by the thread that polls the consumer."""
+        try:
+            self._write()
+        except (TopicError, FencedError) as error:
+            log.debug("%s: %s", self._where, error)
+
+    def close(self) -> None:
+        """Fail the requests that wait. Called with the lock."""
+        self._is_closed = True
+
+    def _write(self) -> None:
+        """Commit, and wait for the result; raises as ``commit`` does."""
         with self._changed:
             changed = []
             for partition in self._partitions.values():

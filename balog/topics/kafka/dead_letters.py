@@ -27,8 +27,6 @@ from balog.topics.kafka.records import (
     read_dead_letter,
 )
 
-__all__ = ["DeadLetters"]
-
 _AT_ONCE = 100
 _BYTES_AT_ONCE = 16 * 1024 * 1024
 _CONFIG = {"cleanup.policy": "compact", "max.message.bytes": str(MAX_EVENT_BYTES + 256 * 1024)}

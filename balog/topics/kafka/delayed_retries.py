@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from balog.errors import BalogError
 from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
 
-__all__ = ["MOVE_BEYOND", "DelayedRetries"]
-
 MOVE_BEYOND = 2000
 """Number of offsets between commit and deliveries above which delayed retries are moved."""
 

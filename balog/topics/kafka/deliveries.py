@@ -10,8 +10,6 @@ from heapq import heapify, heappop, heappush
 from balog.errors import TopicError
 from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
 
-__all__ = ["MAX_RECEIVED_BYTES", "Deliveries"]
-
 MAX_RECEIVED_BYTES = 64 * 1024 * 1024
 """A batch ends after the message whose body takes it past this size."""
 

@@ -6,8 +6,6 @@ from confluent_kafka import KafkaError, KafkaException
 
 from balog.errors import MessageError, TopicError
 
-__all__ = ["as_kafka_error", "explain", "is_fenced", "is_missing"]
-
 _DENIED = {
     KafkaError._AUTHENTICATION,
     KafkaError.SASL_AUTHENTICATION_FAILED,
@@ -96,10 +94,12 @@ def explain(
         error, code = denied, denied.code()
     text = _clause(error)
     if code in _DENIED:
-        return _permanent(f"{where}: could not log in or agree on TLS ({text}); check the sasl.* and ssl.* options")
+        return TopicError(
+            f"{where}: could not log in or agree on TLS ({text}); check the sasl.* and ssl.* options", retryable=False
+        )
     if code in _FORBIDDEN:
         acl = _missing_acl(code, where, topic, group, operation)
-        return _permanent(f"{where}: not allowed ({text}); ask for {acl}")
+        return TopicError(f"{where}: not allowed ({text}); ask for {acl}", retryable=False)
     if code in _TOO_LARGE:
         return MessageError(f"{where}: a message is too large for it ({text}); see max.message.bytes of the topic")
     if code in _MISSING:
@@ -107,7 +107,7 @@ def explain(
     if code in _AWAY:
         return TopicError(f"{where}: the cluster can't be reached ({text}); check that it runs, and try again")
     if code in _PERMANENT or error.fatal():
-        return _permanent(f"{where}: {text}")
+        return TopicError(f"{where}: {text}", retryable=False)
     return TopicError(f"{where}: {text}")
 
 
@@ -117,12 +117,6 @@ def _missing_acl(code: int, where: str, topic: str, group: str, operation: str) 
     if code == KafkaError.TOPIC_AUTHORIZATION_FAILED or operation == "CREATE":
         return f"the ACL {operation} on the topic {topic or where.partition(' (')[0].removeprefix('topic ')}"
     return "an ACL"
-
-
-def _permanent(text: str) -> TopicError:
-    error = TopicError(text)
-    error.retryable = False
-    return error
 
 
 def _clause(error: KafkaError) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka import Message as Record
 
-from balog.topics.base import Generation
 from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
 from balog.topics.kafka.progress import CommittedProgress, decode
 from balog.topics.kafka.records import (
@@ -24,8 +23,6 @@ from balog.topics.kafka.records import (
     read_key,
     read_published,
 )
-
-__all__ = ["MAX_TRAIL", "Fetcher", "resume_partition"]
 
 FRESH_MESSAGES = 5000
 FRESH_BYTES = 32 * 1024 * 1024
@@ -86,37 +83,46 @@ class Fetcher:
             return []
         self._nap = _NAPS[0]
         records = [record] if full else [record, *self._consumer.consume(_BATCH - 1, 0)]
-        read = [(one, _read(one)) for one in records]
+        read = [(one, self._read(one)) for one in records]
         others: list[Record] = []
         with self._changed:
             for one, message in read:
-                self._take(one, message, others)
+                if message is not None:
+                    self._hold(*message)
+                else:
+                    self._note(one, others)
             self._changed.notify_all()
             if full and not is_wanted():
                 self._changed.wait(_POLL)
         return others
 
-    def _take(
-        self,
-        record: Record,
-        message: tuple[str, bytes, str | None, float, int, float, Generation] | None,
-        others: list[Record],
-    ) -> None:
-        partition = self._partitions.get((record.topic() or "", record.partition() or 0))
-        if message is not None:
-            if partition is not None:
-                id, body, key, published, attempts, delay, generation = message
-                held = FetchedMessage(partition, record.offset() or 0, id, body, key, published)
-                held.before = attempts
-                held.generation = generation
-                held.touched = attempts > 0
-                self._hold(held, delay)
-            return
-        error = record.error()
-        if error is None or error.code() != KafkaError._PARTITION_EOF:
+    def _read(self, record: Record) -> tuple[FetchedMessage, float] | None:
+        """Return a message and the seconds until its delivery; None for other records, and for other partitions.
+
+        Called without the lock: only the thread that polls assigns partitions.
+        """
+        partition = self._partition_of(record)
+        if record.error() is not None or partition is None:
+            return None
+        headers = read_headers(record)
+        id, key, published = read_id(record, headers), read_key(record, headers), read_published(record, headers)
+        held = FetchedMessage(partition, record.offset() or 0, id, body_of(record), key, published)
+        held.before = attempts_of(headers)
+        held.touched = held.before > 0
+        held.generation = generation_of(headers)
+        return held, delay_of(record, headers, time.time())
+
+    def _note(self, record: Record, others: list[Record]) -> None:
+        error, partition = record.error(), self._partition_of(record)
+        if error is None:
+            return  # of a partition that was given up
+        if error.code() != KafkaError._PARTITION_EOF:
             others.append(record)
         elif partition is not None:
             partition.reach(record.offset() or 0)
+
+    def _partition_of(self, record: Record) -> AssignedPartition | None:
+        return self._partitions.get((record.topic() or "", record.partition() or 0))
 
     def steer(self) -> None:
         """Pause partitions at their limits, and resume the others."""
@@ -157,19 +163,3 @@ def resume_partition(committed: TopicPartition) -> AssignedPartition:
         log.info("%s/%d: the commit is not balog's: going on at its offset", committed.topic, committed.partition)
         progress = CommittedProgress(committed.offset, committed.offset, {}, new_number())
     return AssignedPartition(committed.topic, committed.partition, committed.offset if known else None, progress)
-
-
-def _read(record: Record) -> tuple[str, bytes, str | None, float, int, float, Generation] | None:
-    """Return id, body, key, time, attempts, delay in seconds and generation; None for a record without a message."""
-    if record.error() is not None:
-        return None
-    headers = read_headers(record)
-    return (
-        read_id(record, headers),
-        body_of(record),
-        read_key(record, headers),
-        read_published(record, headers),
-        attempts_of(headers),
-        delay_of(record, headers, time.time()),
-        generation_of(headers),
-    )

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from confluent_kafka import (
-    ConsumerGroupState,
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Record
 
 from balog.errors import TopicError
@@ -21,8 +15,6 @@ from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.progress import CommittedProgress, decode, encode
 from balog.topics.kafka.reader import read
 from balog.topics.kafka.records import body_of, origin_of, read_headers, read_id, read_key, read_published
-
-__all__ = ["Log", "Pending", "group_of", "groups", "last_replay", "peek", "pending", "seek", "weigh"]
 
 WALKED = 10_000
 """A topic's bytes are counted when it has no more messages; else they are reckoned from so many of them."""
@@ -152,12 +144,7 @@ def last_replay(clients: Clients, log: Log, group: str, where: str) -> int:
 
 
 def seek(
-    clients: Clients,
-    log: Log,
-    group: str,
-    to: float | Literal["earliest", "latest", "stay"],
-    replay: int,
-    where: str,
+    clients: Clients, log: Log, group: str, to: float | Literal["earliest", "latest", "stay"], replay: int, where: str
 ) -> None:
     """Commit other offsets for a group without members.
 
@@ -202,9 +189,8 @@ def seek(
             KafkaError.UNKNOWN_MEMBER_ID,
             KafkaError.REBALANCE_IN_PROGRESS,
         ):
-            running = TopicError(f"{where}: group {group} can't be moved while it has consumers; stop them first")
-            running.retryable = False
-            raise running from None
+            reason = f"{where}: group {group} can't be moved while it has consumers; stop them first"
+            raise TopicError(reason, retryable=False) from None
         raise clients.explain(error, where, group=group) from None
 
 

@@ -17,16 +17,13 @@ from confluent_kafka import Message as Record
 
 from balog.errors import TopicError
 from balog.topics.base import Received
-from balog.topics.kafka.commit_queue import CommitQueue
-from balog.topics.kafka.commits import Commits, FencedError
+from balog.topics.kafka.commits import CommitQueue, FencedError
 from balog.topics.kafka.delayed_retries import DelayedRetries
 from balog.topics.kafka.deliveries import Deliveries
 from balog.topics.kafka.errors import as_kafka_error, explain
 from balog.topics.kafka.fetcher import Fetcher, resume_partition
 from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
 from balog.topics.kafka.settings import Settings
-
-__all__ = ["GroupMember"]
 
 JOIN_TIMEOUT = 10.0
 """Seconds that the first receive waits for the group to let it in."""
@@ -83,8 +80,7 @@ class GroupMember:
         self._denied: KafkaError | None = None
         self._away: KafkaError | None = None
         self._consumer = Consumer({**settings.member(group), "error_cb": self._on_error}, logger=_quiet)
-        commits = Commits(self._consumer, self._partitions, self._changed, self._explain)
-        self._commits = CommitQueue(commits, self._changed, where)
+        self._commits = CommitQueue(self._consumer, self._partitions, self._changed, where, self._explain)
         self._deliveries = Deliveries(self._partitions, where)
         self._fetcher = Fetcher(self._consumer, self._partitions, self._changed, self._hold)
         self._delayed = DelayedRetries(self._partitions, self._changed, retry, move)
@@ -433,9 +429,7 @@ class GroupMember:
 
     def _raise_if_broken(self) -> None:
         if self._broken is not None:
-            again = TopicError(str(self._broken))
-            again.retryable = self._broken.retryable
-            raise again
+            raise TopicError(str(self._broken), retryable=self._broken.retryable)
         if self._stopping:
             raise TopicError(f"{self._where}: closed during a receive; try again")
 

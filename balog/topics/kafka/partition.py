@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from balog.topics.base import Generation
 from balog.topics.kafka.progress import CommittedProgress
 
-__all__ = ["AssignedPartition", "FetchedMessage"]
-
 
 class FetchedMessage:
     """A message that was fetched and is not settled yet.

@@ -15,8 +15,6 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-__all__ = ["ROOMY", "CommittedProgress", "decode", "encode"]
-
 MAX_TEXT = 4000
 """Bytes of a commit's text at most; a broker takes ``offset.metadata.max.bytes``, 4,096 by default."""
 

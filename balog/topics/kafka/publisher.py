@@ -15,8 +15,6 @@ from balog.errors import TopicError
 from balog.topics.kafka.errors import as_kafka_error, explain, is_denied
 from balog.topics.kafka.records import Headers
 
-__all__ = ["OutgoingRecord", "Publisher"]
-
 _QUEUE_FULL = 0.005
 
 _quiet = logging.getLogger("balog.topics.kafka.librdkafka")
@@ -78,9 +76,8 @@ class Publisher:
         self.broken = self.broken or error.fatal() or self._denied is not None
         stored = f"; {batch.stored} of {len(records)} are stored" if batch.stored else ""
         raised = explain(error, where, self._denied, topic=topic, operation="WRITE")
-        failure = type(raised)(f"{raised} (message {record.id:.80}, {len(record.value or b'')} bytes){stored}")
-        failure.retryable = raised.retryable
-        raise failure
+        reason = f"{raised} (message {record.id:.80}, {len(record.value or b'')} bytes){stored}"
+        raise type(raised)(reason, retryable=raised.retryable)
 
     def _produce(self, topic: str, record: OutgoingRecord, batch: _Batch) -> bool:
         batch.sending(record)

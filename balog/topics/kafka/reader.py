@@ -11,8 +11,6 @@ from confluent_kafka import Message as Record
 from balog.topics.kafka.errors import explain, is_denied
 from balog.topics.kafka.settings import Settings
 
-__all__ = ["read"]
-
 _SILENCE = 30.0
 _OF_A_GROUP = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._STATE}
 """librdkafka looks for a group's coordinator although this consumer is in none; it may have no right to."""

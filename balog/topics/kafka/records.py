@@ -12,25 +12,6 @@ from confluent_kafka import Message as Record
 
 from balog.topics.base import DeadLetter, Generation, Message
 
-__all__ = [
-    "Headers",
-    "StoredDeadLetter",
-    "again_headers",
-    "attempts_of",
-    "body_of",
-    "dead_letter_headers",
-    "delay_of",
-    "generation_of",
-    "message_headers",
-    "new_number",
-    "origin_of",
-    "read_dead_letter",
-    "read_headers",
-    "read_id",
-    "read_key",
-    "read_published",
-]
-
 Headers = list[tuple[str, str | bytes | None]]
 
 ID = "balog-id"

@@ -11,8 +11,6 @@ from msgspec import Struct
 from balog.errors import ConfigError
 from balog.secrets import Secret
 
-__all__ = ["SECRETS", "Settings", "parse_settings"]
-
 # What promises rest on; whoever could set these could break them.
 _OURS = frozenset(
     {

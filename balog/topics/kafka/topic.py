@@ -28,8 +28,6 @@ from balog.topics.kafka.publisher import OutgoingRecord
 from balog.topics.kafka.reader import read
 from balog.topics.kafka.records import again_headers, body_of, message_headers, new_number
 
-__all__ = ["DEAD", "RETRY", "KafkaTopic"]
-
 DEAD = ".dead"
 RETRY = ".retry"
 """A group's own topics are called ``<topic>.<group>.dead`` and ``<topic>.<group>.retry``."""

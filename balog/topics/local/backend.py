@@ -15,8 +15,6 @@ from balog.topics.lease_clock import LeaseClock, uptime
 from balog.topics.local.topic import LocalTopic
 from balog.topics.url import split_local_url
 
-__all__ = ["LocalTopics", "open_local"]
-
 _SUFFIX = ".sqlite"
 
 

@@ -20,13 +20,8 @@ from balog.topics.base import (
     check_name,
 )
 from balog.topics.lease_clock import LeaseClock
-from balog.topics.local.dead_letters import list_dead_letters, redrive_dead_letter, store_dead_letter
-from balog.topics.local.deliveries import MAX_RECEIVED_BYTES, take_messages
-from balog.topics.local.retention import prune_some
-from balog.topics.local.schema import APPLICATION_ID, DELAYED, SCHEMA, VERSION, group_state, position_of, read_receipt
+from balog.topics.local import tables
 from balog.topics.sqlite_file import SqliteFile
-
-__all__ = ["LocalTopic"]
 
 _PRUNE_EVERY = 60.0
 _SLEEPS = (0.002, 0.1)
@@ -39,8 +34,8 @@ _INSERTS = {rows: _INSERT.format(", ".join(["(?, ?, ?, ?)"] * rows)) for rows in
 class LocalTopic(Topic):
     """One SQLite file in WAL mode; a message is on disk (fsync) when ``publish`` returns.
 
-    ``publish`` and ``prune`` delete old messages; ``publish`` does so once a minute, at most 10,000 at a time.
-    Without a retention, they delete only messages that all groups have handled. The file does not shrink, but its free
+    ``publish`` deletes old messages, once a minute and at most 10,000 at a time.
+    Without a retention, it deletes only messages that all groups have handled. The file does not shrink, but its free
     pages are used again. Leases are measured by the machine's uptime, so machines must not share the folder.
     """
 
@@ -48,7 +43,7 @@ class LocalTopic(Topic):
         self, name: str, path: Path, retention: float | None, clock: Callable[[], float], lease_clock: LeaseClock
     ) -> None:
         self.name = name
-        self._file = SqliteFile(path, f"topic {name} ({path})", SCHEMA, APPLICATION_ID, VERSION)
+        self._file = SqliteFile(path, f"topic {name} ({path})", tables.SCHEMA, tables.APPLICATION_ID, tables.VERSION)
         self._retention = retention
         self._clock = clock
         self._lease_clock = lease_clock
@@ -81,7 +76,7 @@ class LocalTopic(Topic):
         if (
             time.monotonic() >= self._prune_at
             and self.exists()
-            and prune_some(self._file, self._retention, now) is None
+            and tables.prune_some(self._file, self._retention, now) is None
         ):
             self._prune_at = time.monotonic() + _PRUNE_EVERY
         with self._file.write(create=True) as connection:
@@ -94,13 +89,6 @@ class LocalTopic(Topic):
             newest = connection.execute("SELECT id FROM messages ORDER BY seq DESC LIMIT ?", (stored,))
             return stored, {id for (id,) in newest}
 
-    def prune(self) -> int:
-        """Delete old messages and, with a retention, old dead letters; return the number of deleted messages."""
-        deleted = 0
-        while (some := prune_some(self._file, self._retention, self._clock())) is not None:
-            deleted += some
-        return deleted
-
     def trim(self, group: str, limit: int = 10_000) -> int:
         """Delete the oldest messages that a group has acked, at most ``limit`` of them, and return their number.
 
@@ -111,7 +99,7 @@ class LocalTopic(Topic):
                 "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE seq <= ?2 AND seq <"
                 " COALESCE((SELECT MIN(seq) FROM leases WHERE grp = ?1 AND seq >= 0), 9223372036854775807)"
                 " ORDER BY seq LIMIT ?3)",
-                (group, position_of(connection, group)[0], limit),
+                (group, tables.position_of(connection, group)[0], limit),
             ).rowcount
 
     # -- receiving ------------------------------------------------------------------------------------------------
@@ -128,7 +116,7 @@ class LocalTopic(Topic):
             if self._has_ready(group):  # an idle group only reads
                 # A power cut may undo a lease that was never acted on; the message is then received again.
                 with self._file.write(durable=False) as connection:
-                    received = take_messages(connection, self._lease_clock, group, limit, lease)
+                    received = tables.take_messages(connection, self._lease_clock, group, limit, lease)
                 if received:
                     return received
             remaining = deadline - time.monotonic()
@@ -161,7 +149,7 @@ class LocalTopic(Topic):
             "UPDATE leases SET ready_at = ?4, receipt = ?6, attempts = attempts - ?5"
             " WHERE grp = ?1 AND seq = ?2 AND receipt = ?3",
             (group,),
-            (int(not attempted), DELAYED if delay > 0 else ""),
+            (int(not attempted), tables.DELAYED if delay > 0 else ""),
             seconds=delay,
             durable=False,  # a power cut may undo this; the message then returns at the end of its lease
         )
@@ -182,7 +170,7 @@ class LocalTopic(Topic):
             return 0
         with self._file.write() as connection:
             now = self._clock()
-            return sum(store_dead_letter(connection, group, one, now) for one in given_up)
+            return sum(tables.store_dead_letter(connection, group, one, now) for one in given_up)
 
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
         """Redrive dead letters to their group, each in its own transaction."""
@@ -197,7 +185,7 @@ class LocalTopic(Topic):
                 if body is not None:
                     with self._file.write() as connection:
                         ready_at = self._lease_clock.start(connection)
-                        redriven += redrive_dead_letter(connection, group, last, body, self._clock(), ready_at)
+                        redriven += tables.redrive_dead_letter(connection, group, last, body, self._clock(), ready_at)
         return redriven
 
     def _settle(
@@ -213,7 +201,7 @@ class LocalTopic(Topic):
         """Run a statement for each receipt, with the time ``seconds`` from now as ``?4`` if given."""
         if not received:
             return 0
-        receipts = [read_receipt(message) for message in received]
+        receipts = [tables.read_receipt(message) for message in received]
         with self._file.write(durable=durable) as connection:
             time = () if seconds is None else (self._lease_clock.start(connection) + seconds,)
             rows = [(*before, *receipt, *time, *after) for receipt in receipts]
@@ -227,7 +215,7 @@ class LocalTopic(Topic):
 
     def _list_dead_letters(self, group: str, after: int, limit: int) -> list[DeadLetter]:
         with self._file.read() as connection:
-            return list_dead_letters(connection, group, after, limit)
+            return tables.list_dead_letters(connection, group, after, limit)
 
     def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
         """Return messages in the order of their publishing, with the size limit of a received batch."""
@@ -241,7 +229,7 @@ class LocalTopic(Topic):
             for id, body, published, key in rows:
                 seen.append(Received(id, body, "", 0, published, key))
                 size += len(body)
-                if size >= MAX_RECEIVED_BYTES:
+                if size >= tables.MAX_RECEIVED_BYTES:
                     break
         return seen[::-1] if newest else seen
 
@@ -254,7 +242,7 @@ class LocalTopic(Topic):
         check_name("group", group)
         with self._file.write() as connection:
             now = self._lease_clock.start(connection)
-            if held := group_state(connection, group, now).in_flight:
+            if held := tables.group_state(connection, group, now).in_flight:
                 raise TopicError(
                     f"topic {self.name}: group {group} holds {held} messages; stop its consumers,"
                     " or wait until their leases have run out"
@@ -272,14 +260,14 @@ class LocalTopic(Topic):
             (cursor,) = connection.execute(*where).fetchone()
             connection.execute("DELETE FROM leases WHERE grp = ? AND seq >= 0", (group,))
             connection.execute("UPDATE leases SET ready_at = ?, attempts = 0, receipt = '' WHERE grp = ?", (now, group))
-            replay = position_of(connection, group)[1] + 1
+            replay = tables.position_of(connection, group)[1] + 1
             connection.execute("INSERT OR REPLACE INTO groups VALUES (?, ?, ?)", (group, cursor, replay))
-            return group_state(connection, group, now)
+            return tables.group_state(connection, group, now)
 
     def group_state(self, group: str) -> GroupState:
         """Return the state of a group; its lag is counted message by message."""
         with self._file.read() as connection:
-            return group_state(connection, group, self._lease_clock.now(connection))
+            return tables.group_state(connection, group, self._lease_clock.now(connection))
 
     def describe(self) -> TopicState:
         """Return the state of the topic; this adds up the bodies of all messages."""
@@ -289,7 +277,7 @@ class LocalTopic(Topic):
             ).fetchone()
             names = connection.execute("SELECT name FROM groups ORDER BY name").fetchall()
             now = self._lease_clock.now(connection)
-            groups = [group_state(connection, name, now) for (name,) in names]
+            groups = [tables.group_state(connection, name, now) for (name,) in names]
         return TopicState(self.name, messages, size, oldest, groups)
 
 

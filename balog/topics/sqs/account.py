@@ -10,8 +10,6 @@ from typing import Any
 from balog.errors import MissingExtraError
 from balog.topics.sqs.errors import explain
 
-__all__ = ["Account"]
-
 _TRIES = 4
 """Tries of one request within botocore, whose back-off between them is below 1, 2 and 4 seconds."""
 

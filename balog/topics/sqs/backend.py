@@ -18,8 +18,6 @@ from balog.topics.sqs.queue import Queue
 from balog.topics.sqs.topic import SqsFifoTopic, SqsTopic
 from balog.topics.url import split_url
 
-__all__ = ["SqsTopics", "open_sqs"]
-
 _MAX_NAME = 80
 _NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.fifo)?")
 _REGION = re.compile(r"[a-z][a-z0-9-]{1,40}")

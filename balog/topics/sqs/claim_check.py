@@ -17,8 +17,6 @@ from balog.event import MAX_EVENT_BYTES
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.errors import BAD_CREDENTIALS, AwsError
 
-__all__ = ["MAX_BODY_BYTES", "ClaimCheck", "Lost", "read_pointer", "write_pointer"]
-
 MAX_BODY_BYTES = 2 * MAX_EVENT_BYTES
 """What is kept or fetched at most: larger than an event, so that one that is too large is set aside with its bytes."""
 

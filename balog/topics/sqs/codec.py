@@ -17,8 +17,6 @@ from msgspec import Struct
 from balog.errors import EventError, MessageError
 from balog.event import decode as decode_event
 
-__all__ = ["CLAIM_SIZE", "ID", "KEY", "Attributes", "Parcel", "decode_body", "encode_body", "text_attribute", "unwrap"]
-
 ID = "balog.id"
 KEY = "balog.key"
 REDRIVE = "balog.redrive"

@@ -17,8 +17,6 @@ from balog.topics.sqs.codec import Parcel, lossy_attribute, number_attribute, re
 from balog.topics.sqs.packing import Packing, read_receipt
 from balog.topics.sqs.queue import OutgoingMessage, Queue
 
-__all__ = ["DeadQueue", "Death", "dead_name"]
-
 _REASON, _ATTEMPTS, _GROUP = "balog.reason", "balog.attempts", "balog.group"
 _CONSUMERS, _TRACEBACK, _TOPIC = "balog.consumers", "balog.traceback", "balog.topic"
 
@@ -150,12 +148,11 @@ class DeadQueue:
         squeezed = self._packing.squeeze(bare, limit)
         if squeezed.size <= limit:
             return squeezed
-        error = TopicError(
+        raise TopicError(
             f"{self._source.label}: a message of {bare.size} bytes does not fit its dead-letter queue, which takes "
-            f"{limit}; raise that queue's MaximumMessageSize or set claim_check"
+            f"{limit}; raise that queue's MaximumMessageSize or set claim_check",
+            retryable=False,
         )
-        error.retryable = False
-        raise error
 
 
 def _with(parcel: Parcel, attributes: dict[str, dict[str, str] | None]) -> Parcel:

@@ -6,8 +6,6 @@ from typing import Any
 
 from balog.errors import TopicError
 
-__all__ = ["BAD_CREDENTIALS", "AwsError", "explain"]
-
 _MAX_REASON = 300
 
 BAD_CREDENTIALS = frozenset(
@@ -54,10 +52,9 @@ class AwsError(TopicError):
     """
 
     def __init__(self, reason: str, code: str = "", status: int = 0, *, retryable: bool = True) -> None:
-        super().__init__(reason)
+        super().__init__(reason, retryable=retryable)
         self.code = code
         self.status = status
-        self.retryable = retryable
 
 
 def short_code(code: str) -> str:

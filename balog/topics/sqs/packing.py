@@ -16,8 +16,6 @@ from balog.topics.sqs import codec
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES, ClaimCheck, Lost, Pointer, read_pointer, write_pointer
 from balog.topics.sqs.codec import Attributes, Parcel, read_attribute
 
-__all__ = ["Packing", "Receipt", "message_group", "read_receipt", "token"]
-
 _NO_KEY = "balog"
 """The message group of all that has no key: their order is kept, too."""
 
@@ -54,9 +52,8 @@ def read_receipt(received: Received) -> Receipt:
     try:
         return _receipt.decode(received.receipt)
     except msgspec.DecodeError:
-        error = TopicError(f"message {received.id}: {received.receipt!r:.100} is not a receipt of a queue")
-        error.retryable = False
-        raise error from None
+        reason = f"message {received.id}: {received.receipt!r:.100} is not a receipt of a queue"
+        raise TopicError(reason, retryable=False) from None
 
 
 def token(text: str) -> str:

@@ -17,8 +17,6 @@ from balog.topics.sqs.account import Account
 from balog.topics.sqs.codec import Parcel
 from balog.topics.sqs.errors import AwsError, short_code
 
-__all__ = ["ENTRIES", "LONGEST_POLL", "MAX_LEASE", "OutgoingMessage", "Queue", "seconds"]
-
 MAX_LEASE = 12 * 3600
 """SQS keeps a message hidden for so many seconds at most, from its receiving on."""
 

@@ -28,8 +28,6 @@ from balog.topics.sqs.dead_letters import DeadQueue, Death
 from balog.topics.sqs.packing import Packing, Receipt, message_group, read_receipt, token
 from balog.topics.sqs.queue import ENTRIES, LONGEST_POLL, OutgoingMessage, Queue
 
-__all__ = ["SqsFifoTopic", "SqsTopic"]
-
 _SHORT_POLL = 0.2
 """Seconds between two looks where less than a second is left to wait, which is SQS's smallest."""
 
@@ -268,9 +266,8 @@ class SqsTopic(Topic):
 
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
         """Raise TopicError: a queue has no positions."""
-        error = TopicError(f"{self._queue.label}: a queue has no positions to seek; publish old messages again")
-        error.retryable = False
-        raise error
+        reason = f"{self._queue.label}: a queue has no positions to seek; publish old messages again"
+        raise TopicError(reason, retryable=False)
 
     def group_state(self, group: str) -> GroupState:
         """Return SQS's counts; messages released with a delay count as in flight."""

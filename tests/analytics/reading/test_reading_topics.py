@@ -16,6 +16,7 @@ from balog.analytics.reading.topics import bounds, split_bounds
 from balog.errors import ConfigError, TopicError
 from balog.topics import Message
 from balog.topics.local import LocalTopics
+from tests.topics.retention import prune
 
 
 def publish(folder: Path, *documents: Any) -> None:
@@ -100,7 +101,7 @@ def test_what_retention_removed_is_not_there_and_the_end_stays(tmp_path: Path, m
     topic = LocalTopics(tmp_path, retention=10, clock=lambda: now).topic("t")
     topic.publish([Message("a", json.dumps(make()).encode())])
     now = 2000.0
-    topic.prune()
+    prune(topic)
     assert bounds(f"local:{tmp_path}#t") == {"": (2, 2)}
     assert read(f"local:{tmp_path}#t") == ([], [])
 
