@@ -89,7 +89,7 @@ class TestMissing:
             lambda: topic.group_state("g"),
             lambda: topic.dead_letters("g"),
             topic.describe,
-            topic.prune,
+            lambda: prune(topic),
         ):
             with pytest.raises(TopicError, match=r"orders.*no such topic"):
                 read()

@@ -39,7 +39,7 @@ _PASSING = frozenset(
         "TooManyRequestsException",
     }
 )
-"""What may be otherwise a little later, though AWS calls it the caller's mistake (a status of 4xx)."""
+"""Errors that may pass, although their status is 4xx."""
 
 
 class AwsError(TopicError):
