@@ -13,7 +13,8 @@ from balog.consumers.exit_callbacks import at_end
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
 from balog.errors import ConfigError, MissingExtraError, complain
 from balog.event import Event, encode
-from balog.outbound.attempt import AttemptOutcome, as_sink_error, attempt, reason_of
+from balog.outbound.attempt import AttemptOutcome, attempt, reason_of
+from balog.outbound.connection import SinkConnection
 from balog.outbound.health import SinkHealth
 from balog.outbound.notices import ThrottledNotices
 from balog.outbound.stats import SinkStats
@@ -57,8 +58,7 @@ class SinkAdapter:
             ThrottledNotices(config.name, say), on_failure="trying again, its events stay in the topic"
         )
         self._is_owned = is_owned
-        self._built: Sink | None = self._build()  # raises at once for an invalid config
-        self._opened: Sink | None = None
+        self._connection: SinkConnection | None = self._connect()  # raises at once for an invalid config
         self._lock = threading.Condition()
         self._sending = 0
         self._is_closed = False
@@ -69,7 +69,7 @@ class SinkAdapter:
     @property
     def is_open(self) -> bool:
         """Whether the sink is open."""
-        return self._opened is not None
+        return self._connection is not None and self._connection.is_open
 
     @property
     def error(self) -> str:
@@ -84,7 +84,7 @@ class SinkAdapter:
             Halt: a secret or a package is missing.
         """
         with self._lock:
-            if self._opened is not None or self._is_closed:
+            if self.is_open or self._is_closed:
                 return 0.0
             if (wait := self._next_try - time.monotonic()) > 0:
                 return wait
@@ -137,9 +137,9 @@ class SinkAdapter:
         try:
             if is_ours:
                 is_idle = self._lock.wait_for(lambda: not self._sending, CLOSE_SECONDS)
-                sink, self._opened, self._built = self._opened or self._built, None, None
-                if sink is not None and is_idle:
-                    sink.close()
+                connection, self._connection = self._connection, None
+                if connection is not None and is_idle:
+                    connection.close()
         finally:
             self._is_closed = self._is_owned
             if is_ours:
@@ -169,29 +169,23 @@ class SinkAdapter:
                 self._sending -= 1
                 self._lock.notify_all()
 
-    def _build(self) -> Sink:
+    def _connect(self) -> SinkConnection:
         try:
-            return self._config.build()
+            return SinkConnection(self._config, self._health)
         except (ConfigError, MissingExtraError) as error:
             if self._is_owned:
                 raise
             raise Halt(str(error)) from error
 
     def _open(self) -> Sink:
-        if self._opened is None:
-            sink = self._built or self._build()  # a closed sink is never opened again
-            try:
-                sink.open()
-            except (ConfigError, MissingExtraError):
-                raise
-            except Exception as error:
-                self._built = sink
-                raise as_sink_error(error) from None
-            self._opened, self._built = sink, None
+        if self._connection is None:
+            self._connection = self._connect()  # a closed sink is never opened again
+        if not self._connection.is_open:
+            self._connection.open()
             self._recover()
             if not self._is_owned:
                 at_end(self._close_at_end)
-        return self._opened
+        return self._connection.sink
 
     def _write(self, sink: Sink, batch: Sequence[Delivery]) -> None:
         if self._is_closed:

@@ -1,4 +1,4 @@
-"""A worker's sink: opened when it is first needed, and asked again after each failure."""
+"""A sink of a worker or a consumer: opened when it is first needed, and asked again after each failure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from balog.backoff import BackoffSequence
+from balog.errors import ConfigError, MissingExtraError
 from balog.outbound.attempt import AttemptOutcome, as_sink_error, attempt
 from balog.outbound.health import SinkHealth
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
@@ -22,22 +23,24 @@ class SinkConnection:
         ConfigError: the sink can't be built.
 
     Attributes:
+        sink: the sink.
+        is_open: whether it is open.
         is_opening: whether the sink is being opened while no event waits for it.
         open_at: when to try to open it again, by the monotonic clock; ``NEVER`` if it is open or that can't help.
     """
 
     def __init__(self, config: SinkConfig, health: SinkHealth) -> None:
-        self._sink: Sink = config.build()
+        self.sink: Sink = config.build()
         self._health = health
         self._delays = BackoffSequence(config.retry.backoff())
-        self._is_open = False
+        self.is_open = False
         self.is_opening = True
         self.open_at = 0.0
 
     def open_early(self) -> None:
         """Open the sink before an event waits for it, so that it can be scraped and continue an earlier run's work."""
         self.is_opening = True
-        error = self._open()
+        error = self._try_open()
         self.is_opening = False
         if error is None:
             self._health.recover()
@@ -47,23 +50,37 @@ class SinkConnection:
 
     def deliver(self, batch: Sequence[Delivery]) -> AttemptOutcome:
         """Open the sink if it is not open, and make one attempt to deliver a batch."""
-        error = self._open()
+        error = self._try_open()
         if error is None:
-            return attempt(self._sink.write, batch)
+            return attempt(self.sink.write, batch)
         if error.retryable:
             return AttemptOutcome(0, {}, list(range(len(batch))), error)
         return AttemptOutcome(0, dict.fromkeys(range(len(batch)), str(error)), [], error)
 
     def close(self) -> None:
         """Close the sink; raises what the sink raises."""
-        self._sink.close()
+        self.sink.close()
 
-    def _open(self) -> SinkError | None:
-        if not self._is_open:
+    def open(self) -> None:
+        """Open the sink unless it is open.
+
+        Raises:
+            SinkError: it could not be opened.
+            ConfigError, MissingExtraError: as the sink raised them.
+        """
+        if not self.is_open:
             try:
-                self._sink.open()
+                self.sink.open()
+            except (ConfigError, MissingExtraError):
+                raise
             except Exception as error:
-                return as_sink_error(error)
-            self._is_open = True
+                raise as_sink_error(error) from None
+            self.is_open = True
             self.open_at = NEVER
+
+    def _try_open(self) -> SinkError | None:
+        try:
+            self.open()
+        except Exception as error:
+            return as_sink_error(error)
         return None
