@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,10 +11,12 @@ from typing import Any
 import msgspec
 
 from balog.broker.config import BrokerConfig
+from balog.broker.descriptors import let_go
 from balog.broker.editor import Line, PipeError
 from balog.broker.editor_chain import Chaining
 from balog.broker.metrics import StatsReporter
-from balog.broker.pipe import Pipe, PipeStats
+from balog.broker.pipe import Pipe
+from balog.broker.pipe_output import PipeStats
 from balog.broker.quarantine import Quarantine
 from balog.broker.status import StageStatus
 from balog.errors import BalogError
@@ -95,7 +96,7 @@ class _Broker:
         quarantine = None
         if config.quarantine is not None:
             quarantine = Quarantine(config.quarantine, say)
-            parts.callback(self._close_quarantine, quarantine)
+            parts.callback(quarantine.close)
         self._dispatcher = Dispatcher(
             sinks, say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool, should_stop=stop.came
         )
@@ -135,7 +136,7 @@ class _Broker:
             if self._config.state is not None and self._config.state.hold:
                 self._deliver()  # a held STATE passes once the events before it are safe
             code = code or self._guard(self._pipe.finish)
-            _let_go(target)
+            let_go(target)
             self._chaining.close(went_on=code == 0)
             self._deliver()
         _summary(self._pipe.counts, is_verbose, self._say)
@@ -174,12 +175,6 @@ class _Broker:
                 self._say(f"{name}: {stats.delivered} events delivered")
             for warning in stats.warnings():
                 self._say(f"{name}: {warning}")
-
-    def _close_quarantine(self, quarantine: Quarantine) -> None:
-        try:
-            quarantine.close()
-        except PipeError as error:
-            self._say(str(error))
 
     def _sleep(self, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -222,13 +217,6 @@ class _Broker:
         )
         self._pipe.change(config.strip, self._chaining.chain, lines)
         self._say("the config was read again")
-
-
-def _let_go(target: int) -> None:
-    """Close the stream, so that its reader need not wait for the sinks; the descriptor's number stays occupied."""
-    nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    os.dup2(nowhere, target)
-    os.close(nowhere)
 
 
 def _summary(counts: PipeStats, is_verbose: bool, say: Callable[[str], None]) -> None:

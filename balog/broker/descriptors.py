@@ -21,6 +21,13 @@ def write_all(target: int, data: bytes | memoryview) -> None:
             select.select([], [target], [])
 
 
+def let_go(target: int) -> None:
+    """Close this process's end of a stream, so that its reader sees the end; the descriptor's number stays occupied."""
+    nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    os.dup2(nowhere, target)
+    os.close(nowhere)
+
+
 def hold_standard() -> None:
     """Occupy stdin, stdout and stderr if they are closed, so that no file opened later gets their numbers.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -60,9 +59,7 @@ class StatsReporter:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._ended.set()
         while self._thread.is_alive():
             self._thread.join(1.0)  # so that a signal is heard

@@ -12,11 +12,9 @@ import os
 import re
 import select
 from collections.abc import Callable, Iterable
-from typing import Annotated, ClassVar
 
 import msgspec
 
-from balog.broker.descriptors import write_all
 from balog.broker.editor import Chain, Line, PipeError
 from balog.broker.message_prefixes import (
     USUAL_KIND,
@@ -29,9 +27,9 @@ from balog.broker.message_prefixes import (
     starts_like_no_object,
     usual_head,
 )
+from balog.broker.pipe_output import PipeOutput, PipeStats
 from balog.broker.stopwatch import Stopwatch
 from balog.singer import LogMessage, parse_log
-from balog.stats import Stats, counter
 
 BLOCK_BYTES = 8 * 1024 * 1024
 """Size of the buffer, and so the longest line that is searched; longer ones pass in pieces."""
@@ -41,26 +39,9 @@ MAX_EDITED_LINE = 64 * 1024 * 1024
 
 _NAME_BYTES = 4096  # of a long line's last piece, since a name may begin there and end in the next
 _PIPE_BYTES = 1024 * 1024
-_OUT_BYTES = 256 * 1024
 _SAMPLE_FROM = 64 * 1024
 _SAMPLED = 8
 _DUE_SECONDS = 0.1
-
-
-class PipeStats(Stats, rename={"read_wait_seconds": "read_wait", "write_wait_seconds": "write_wait"}):
-    """Counters of the data that passed so far."""
-
-    component: ClassVar[str] = "pipe"
-    bytes: Annotated[int, counter("Bytes that were read.")] = 0
-    lines: Annotated[int, counter("Lines that were read; of a fast stream, an estimate from every eighth block.")] = 0
-    logs: Annotated[int, counter("LOG messages.")] = 0
-    edited: Annotated[int, counter("Messages that an editor changed, created or removed.")] = 0
-    not_json: Annotated[int, counter("Lines that are not a JSON object and passed all the same.")] = 0
-    unread: Annotated[
-        int, counter("LOG lines that can't be read, because they are too long, nested too deep, or torn.")
-    ] = 0
-    read_wait_seconds: Annotated[float, counter("Seconds spent waiting for input.")] = 0.0
-    write_wait_seconds: Annotated[float, counter("Seconds spent waiting for the output to be taken.")] = 0.0
 
 
 class Pipe:
@@ -97,30 +78,27 @@ class Pipe:
         self._should_stop = should_stop
         self._between = between
         self._wake = wake
-        self._before_passing = before_passing
-        self._has_new_logs = False
         self._buffer = bytearray(BLOCK_BYTES)
         self._view = memoryview(self._buffer)
         self._passing_long_line = False
         self._dropping_long_line = False
         self._tail = b""
-        self._out: list[bytes | memoryview] = []
-        self._out_bytes = 0
         self._blocks = 0
-        self._reading, self._writing = Stopwatch(), Stopwatch()
+        self._reading = Stopwatch()
+        self._output = PipeOutput(target, before_passing)
         self.counts = PipeStats()
         self.change(strip, editor)
 
     def stats(self) -> PipeStats:
         """Return a copy of the counters, with the wait that is under way."""
         return msgspec.structs.replace(
-            self.counts, read_wait_seconds=self._reading.seconds, write_wait_seconds=self._writing.seconds
+            self.counts, read_wait_seconds=self._reading.seconds, write_wait_seconds=self._output.writing.seconds
         )
 
     def change(self, strip: bool, editor: Chain | None, lines: Iterable[Line] = ()) -> None:
         """Apply other settings to everything read from now on, after writing ``lines``. Called by ``between``."""
         self._put_lines(lines)
-        self._flush()
+        self._output.flush()
         self._strip = strip
         self._editor = editor
         self._edits_records = editor is not None and "RECORD" in editor.types
@@ -161,11 +139,11 @@ class Pipe:
         """Write the editor's messages after the last one; raises as ``run`` does."""
         if self._editor is not None:
             if self._passing_long_line:
-                self._put(b"\n")  # the stream was stopped inside of a line
+                self._output.put(b"\n")  # the stream was stopped inside of a line
             try:
                 self._put_lines(self._editor.end())
             finally:
-                self._flush()
+                self._output.flush()
 
     def _wait_for_input(self) -> bool:
         wake = [] if self._wake is None else [self._wake]
@@ -177,7 +155,7 @@ class Pipe:
             try:
                 self._put_lines(self._editor.due())
             finally:
-                self._flush()
+                self._output.flush()
         return self._source in ready
 
     def _count(self, start: int, end: int) -> None:
@@ -207,7 +185,7 @@ class Pipe:
             self._begin_long_line()
         if not self._dropping_long_line:
             self._check_long_line(filled)
-            self._write(self._view)
+            self._output.write(self._view)
         return 0
 
     def _check_long_line(self, end: int) -> None:
@@ -271,13 +249,13 @@ class Pipe:
             start = newline + 1 if newline >= 0 else end
             if not self._dropping_long_line:
                 self._check_long_line(start)
-                self._write(self._view[:start])
+                self._output.write(self._view[:start])
             self._passing_long_line = self._dropping_long_line = False
         if start < end:
             try:
                 self._search(start, end)
             finally:
-                self._flush()  # also what came before the message that must not go on
+                self._output.flush()  # also what came before the message that must not go on
 
     def _search(self, start: int, end: int) -> None:
         unwritten = start
@@ -294,7 +272,7 @@ class Pipe:
                 seen = unwritten if unwritten > line_start else self._buffer.find(b"\n", line_start, end) + 1 or end
         if is_strict:
             unwritten = self._check_passing(seen, end, unwritten)
-        self._put(self._view[unwritten:end])
+        self._output.put(self._view[unwritten:end])
 
     def _check_passing(self, start: int, end: int, unwritten: int) -> int:
         """Reject unedited lines, through the editor, in which another reader may find another message.
@@ -326,7 +304,7 @@ class Pipe:
             if log is not None:
                 self.counts.logs += 1
                 self._on_log(log)
-                self._has_new_logs = True
+                self._output.has_new_logs = True
                 return self._strip_line(line_start, line_end, unwritten)
             if starts_like_log(self._buffer, line_start, line_end) and not self._edits_records:
                 self.counts.unread += 1
@@ -346,7 +324,7 @@ class Pipe:
     def _strip_line(self, line_start: int, line_end: int, unwritten: int) -> int:
         if not self._strip:
             return unwritten
-        self._put(self._view[unwritten:line_start])
+        self._output.put(self._view[unwritten:line_start])
         return line_end
 
     def _edit(self, kind: str, line_start: int, line_end: int, unwritten: int) -> int:
@@ -358,44 +336,17 @@ class Pipe:
             if edited is None:
                 return unwritten
             if unwritten < line_start:
-                self._put(self._view[unwritten:line_start])
+                self._output.put(self._view[unwritten:line_start])
                 unwritten = line_start
             self._put_lines(edited)
         except PipeError:
             if unwritten < line_start:
-                self._put(self._view[unwritten:line_start])
+                self._output.put(self._view[unwritten:line_start])
             raise
         return line_end
 
     def _put_lines(self, lines: Iterable[Line]) -> None:
-        out, count = self._out, 0
-        for _, line in lines:
-            out.append(line)
-            self._out_bytes += len(line)
-            count += 1
-            if self._out_bytes >= _OUT_BYTES:
-                self._flush()
-                out = self._out
-        self.counts.edited += count
-
-    def _put(self, data: bytes | memoryview) -> None:
-        """Queue bytes for writing, at the block's end at the latest."""
-        self._out.append(data)
-        self._out_bytes += len(data)
-        if self._out_bytes >= _OUT_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._has_new_logs:
-            self._has_new_logs = False
-            self._before_passing()
-        out, self._out, self._out_bytes = self._out, [], 0
-        if out:
-            self._write(out[0] if len(out) == 1 else b"".join(out))
-
-    def _write(self, data: bytes | memoryview) -> None:
-        with self._writing:
-            write_all(self._target, data)
+        self.counts.edited += self._output.put_lines(lines)
 
 
 def _split(lines: bytes) -> list[bytes]:

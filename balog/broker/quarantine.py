@@ -54,14 +54,11 @@ class Quarantine:
             self._say(f"a line went to quarantine, {self._file.path}: {reason}")
 
     def close(self) -> None:
-        """Make the file durable, and report the number of lines. Called once.
-
-        Raises:
-            PipeError: it is not durable.
-        """
+        """Make the file durable, and report the number of lines, or that the file is not durable. Called once."""
         try:
             self._file.close()
         except QuarantineError as error:
-            raise PipeError(str(error)) from None
+            self._say(str(error))
+            return
         if self.count > 1:
             self._say(f"{self.count} lines went to quarantine, {self._file.path}")

@@ -8,30 +8,31 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import IO, Annotated, Any, ClassVar
+from typing import IO, Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from balog.broker.child import Child, ForwardedSignals
-from balog.broker.descriptors import write_all
+from balog.broker.descriptors import let_go, write_all
 from balog.broker.editor import PipeError
 from balog.broker.invalid_lines import InvalidLineFilter
 from balog.broker.metrics import StatsReporter
 from balog.broker.quarantine import Quarantine
 from balog.broker.run_config import RunConfig
+from balog.broker.sidecar_report import SidecarStats, complete_report
 from balog.broker.status import StageStatus
 from balog.broker.stopwatch import Stopwatch
 from balog.broker.tap_stream import TapStream
 from balog.errors import EventError
 from balog.event import Event, Level, decode, encode, format_timestamp, new_id
 from balog.outbound import Dispatcher
-from balog.payload import RunPayload, StreamCount, log_payload, read
+from balog.payload import RunPayload, log_payload, read
 from balog.redaction import Redactor
 from balog.signals import signals_for_main_thread
 from balog.singer import LineAssembler, LogMessage, write
 from balog.sinks import Delivery
-from balog.stats import Stats, StatSample, counter
+from balog.stats import StatSample
 
 EXIT_CODES = """\
 0–125     the command's own; 1 also when it succeeded but not all that it wrote could be passed on, or when it printed
@@ -97,26 +98,11 @@ def run_sidecar(
                 code = run.carry(command, signals, target)
         finally:
             if quarantine is not None:
-                _close(quarantine)
+                quarantine.close()
             for sink, stats in dispatcher.close(DRAIN_SECONDS).items():
                 for warning in stats.warnings():
                     _say(f"{sink}: {warning}")
         return code
-
-
-class SidecarStats(
-    Stats, omit_defaults=True, rename={"read_wait_seconds": "read_wait", "write_wait_seconds": "write_wait"}
-):
-    """Counters of a sidecar. Those that the stream must pass through the sidecar for are None until it does."""
-
-    component: ClassVar[str] = "run"
-    logs: Annotated[int, counter("Events that were made: log records of the command, and the report of the run.")]
-    lost_logs: Annotated[int, counter("Log records that were lost.")]
-    invalid_lines: Annotated[int | None, counter("Lines on stdout that are not a Singer message.")] = None
-    bytes: Annotated[int | None, counter("Bytes on stdout.")] = None
-    records: Annotated[int | None, counter("RECORD messages.")] = None
-    read_wait_seconds: Annotated[float | None, counter("Seconds spent waiting for the command.")] = None
-    write_wait_seconds: Annotated[float | None, counter("Seconds spent waiting for the output to be taken.")] = None
 
 
 class _Run:
@@ -164,7 +150,7 @@ class _Run:
             return self._end(None)
         finally:
             if self._stream is None:
-                _let_go(target)
+                let_go(target)
         self._assembler = LineAssembler(self.application, {**context, "process": child.pid}, self._patterns)
         signals.attach(child)
         try:
@@ -348,71 +334,15 @@ class _Run:
             started=format_timestamp(self._started),
             ended=format_timestamp(time.time_ns()),
         )
-        if child is not None and child.code is not None and child.code < 0:
-            report.signal = _signal_name(-child.code)
-        if child is not None and child.usage is not None:
-            report.cpu_user, report.cpu_system = child.usage.cpu_user, child.usage.cpu_system
-            report.peak_memory = child.usage.peak_memory
         if self._problem is not None:
             report.problem = self._problem
         if self._filter is not None:
             report.invalid_lines = self._filter.count
-        stream = self._stream
-        if stream is not None:
-            counted = stream.records
-            report.bytes = stream.bytes
-            report.records = counted.total
-            report.streams = [
-                StreamCount(stream=name, records=count, bytes=counted.bytes[name])
-                for name, count in counted.streams.items()
-            ]
-            if stream.state is not None:
-                report.state = Raw(stream.state)
-        if self._own is not None:
-            _add_own(report, self._own, is_counted=stream is not None)
-        payload = msgspec.json.decode(msgspec.json.encode(report))
-        if stream is None and self._own is None:  # not counted, which differs from 0
-            del payload["records"], payload["streams"]
+        payload = complete_report(report, child, self._stream, self._own)
         return self._event("run", payload, "INFO" if code == 0 else "ERROR")
 
     def _event(self, kind: str, payload: dict[str, Any], level: Level) -> Event:
         return Event.new(f"{self.application}.{kind}", payload, level=level, context=self._assembler.context)
-
-
-def _add_own(report: RunPayload, own: RunPayload, *, is_counted: bool) -> None:
-    """Add the command's own report: details of each stream, and its problem."""
-    seen = {count.stream: count for count in report.streams}
-    for count in own.streams:
-        if is_counted:  # the counted output wins
-            known = seen.get(count.stream)
-            count.records, count.bytes = (known.records, known.bytes) if known else (0, UNSET)
-        seen[count.stream] = count
-    report.streams = list(seen.values())
-    if not is_counted:
-        report.records = own.records
-    if report.problem is UNSET:
-        report.problem = own.problem
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return f"SIG{number}"
-
-
-def _let_go(target: int) -> None:
-    """Keep the target's descriptor open for the child only, and its number occupied."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, target)
-    os.close(null)
-
-
-def _close(quarantine: Quarantine) -> None:
-    try:
-        quarantine.close()
-    except PipeError as error:
-        _say(str(error))
 
 
 def _printable(text: str) -> str:

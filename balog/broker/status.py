@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -97,9 +96,7 @@ class StageStatus:
             self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join(1.0)  # a folder on a disk that hangs is no reason to stay

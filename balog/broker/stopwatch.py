@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
 
 
 class Stopwatch:
@@ -23,9 +22,7 @@ class Stopwatch:
         self._since = time.monotonic()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         # The order matters to a reader: it may miss this part for a moment, but never sees it twice.
         since, self._since = self._since, None
         if since is not None:

@@ -1,7 +1,7 @@
 import time
 
 from balog.broker.metrics import MetricsConfig, StatsReporter
-from balog.broker.pipe import PipeStats
+from balog.broker.pipe_output import PipeStats
 from balog.outbound.stats import SinkStats
 from balog.payload import MetricPayload, read
 
