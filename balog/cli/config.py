@@ -46,7 +46,7 @@ class ControlPlace(NamedTuple):
             Secret(file=self.token_file).reveal("--token-file") if self.token_file else os.environ.get("BALOG_TOKEN")
         )
         if self.options_file and self.place.startswith(("http://", "https://")):
-            raise ConfigError("--options is for a store; a service takes a token")
+            raise ConfigError("--options is for a store; for a service, give --token-file")
         file = self.options_file
         store_options = configs.load(file, Options) if file else None
         with closing(open_control(self.place, store_options, token)) as control:
@@ -255,7 +255,7 @@ def forget(service: str, store: ControlPlace) -> None:
 def _exit_if_rejected(entry: DocumentVersion) -> None:
     """Exit with the reason if the service behind the API could not apply the version."""
     if isinstance(entry, Pushed) and entry.applied.state == "refused":
-        click.echo(f"that service goes on with version {entry.applied.number}: {_line(entry.applied.reason)}", err=True)
+        click.echo(f"the service keeps version {entry.applied.number}: {_line(entry.applied.reason)}", err=True)
         sys.exit(1)
 
 

@@ -58,19 +58,10 @@ _report = reporter("balog consume")
 @click.option("--lifeline", type=int, hidden=True)
 @click.pass_context
 def command(
-    context: click.Context,
-    package: str,
-    group: str,
-    engine_options: EngineOptions,
-    concurrency: int,
-    attempts: int,
-    drain: float,
-    hook_names: tuple[str, ...],
-    settings: dict[str, str],
-    ignore: tuple[str, ...],
-    is_reloading: bool,
+    context: click.Context, package: str, group: str, engine_options: EngineOptions, concurrency: int, attempts: int,
+    drain: float, hook_names: tuple[str, ...], settings: dict[str, str], ignore: tuple[str, ...], is_reloading: bool,
     lifeline: int | None,
-) -> None:
+) -> None:  # fmt: skip
     """Run the @consumer_config handlers of PACKAGE on the events of topics.
 
     PACKAGE is a dotted name; the current directory is searched first. An event is acked once every matching handler
@@ -152,7 +143,7 @@ def _reload(context: click.Context, package: str, drain: float, until_empty: boo
     from balog.cli.reloader import Reloader
 
     if until_empty:
-        raise ConfigError("--reload goes on until it is stopped; leave out --until-empty")
+        raise ConfigError("--reload runs until it is stopped; leave out --until-empty")
     own = [sys.executable, "-m", "balog", "consume", *_arguments(context), "--lifeline"]
     return Reloader(package, own, drain, _report).run()
 

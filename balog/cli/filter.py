@@ -32,15 +32,9 @@ if TYPE_CHECKING:
 @options.until
 @spark_options
 def command(
-    name: str,
-    paths: tuple[str, ...],
-    document: str,
-    url: str | None,
-    place: str | None,
-    since: str | None,
-    until: str | None,
-    spark_place: SparkPlace,
-) -> None:
+    name: str, paths: tuple[str, ...], document: str, url: str | None, place: str | None, since: str | None,
+    until: str | None, spark_place: SparkPlace,
+) -> None:  # fmt: skip
     """Run the filter NAME with Spark, once over what there is.
 
     It reads the filter's sources in the topics of --topics, or PATHs: files, folders, globs, URLs of stores, as `balog
@@ -54,8 +48,8 @@ def command(
     """
     config = _find(document, name)
     if url is None and (place is None or not paths):
-        missing = "its sources are read" if not paths else "it writes to a topic"
-        raise ConfigError(f"{missing} from no home of topics; give --topics URL", "the command line")
+        reason = "the filter reads its sources from topics" if not paths else "the filter writes to a topic"
+        raise ConfigError(f"{reason}; give --topics URL", "the command line")
     sink = _sink(config, url, place)
     sources = list(paths) or existing_topics("balog filter", config.sources, url or "")
     done = _run(config, sources, sink, (since, until), spark_place)
@@ -91,11 +85,7 @@ def _sink(config: Filter, url: str | None, place: str | None) -> SinkConfig:
 
 
 def _run(
-    config: Filter,
-    sources: list[str],
-    sink: SinkConfig,
-    span: tuple[str | None, str | None],
-    spark_place: SparkPlace,
+    config: Filter, sources: list[str], sink: SinkConfig, span: tuple[str | None, str | None], spark_place: SparkPlace
 ) -> Filtered:
     with spark_packages("balog filter"):
         from balog.analytics.filter import filter_events, read_events

@@ -1,4 +1,4 @@
-"""``balog load``: loads events from any source into tables, each once."""
+"""``balog load``: load events from any source into tables, each once."""
 
 from __future__ import annotations
 
@@ -234,10 +234,10 @@ def _print_summary(summary: LoadSummary, display: ProgressDisplay) -> None:
     for line in summary.lines:
         click.echo(line)
     notes = [
-        (summary.duplicates, "events were there before, or came twice"),
+        (summary.duplicates, "events were loaded before or are duplicates"),
         (summary.too_old, "events are older than what is kept, and were left out"),
         (summary.ahead, "events are more than a day ahead of this machine's clock; they are in their day"),
-        (summary.rows["quarantine"], "lines are no events; see the table quarantine"),
+        (summary.rows["quarantine"], "lines are not events; see the table quarantine"),
         (summary.known, "files were loaded before and have not changed since"),
     ]
     for count, words in notes:

@@ -1,4 +1,4 @@
-"""``balog query``: runs SQL on the tables of ``balog load``."""
+"""``balog query``: run SQL on the tables of ``balog load``."""
 
 from __future__ import annotations
 

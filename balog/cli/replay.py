@@ -106,14 +106,9 @@ def command(
 
 
 def _replay_failed(
-    url: str,
-    dry_run: bool,
-    service: str | None,
-    token_file: str | None,
-    patch: str | None,
-    where: str | None,
+    url: str, dry_run: bool, service: str | None, token_file: str | None, patch: str | None, where: str | None,
     limit: int | None,
-) -> None:
+) -> None:  # fmt: skip
     """Send the events that a service rejected to it again; exit with 1 if any stays."""
     from balog.delivery.client import ServiceClient
     from balog.delivery.durable.router import FAILED_EVENTS_TOPIC
@@ -218,7 +213,7 @@ def _report_result(item: Plan, stats: SinkStats) -> int:
     if left := read_backlog(item.backlog.folder).events:
         _report(f"{item.config.name}: {left} events still wait in {item.backlog.folder}")
     if stats.dead:
-        _report(f"{item.config.name}: {stats.dead} events were refused for good; see {item.backlog.folder / 'dead'}")
+        _report(f"{item.config.name}: {stats.dead} events were rejected; see {item.backlog.folder / 'dead'}")
     return int(bool(left or stats.dead or stats.lost))
 
 

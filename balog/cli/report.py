@@ -102,7 +102,7 @@ def _print(report: Report, page: Path | None, *, as_json: bool, missing: str) ->
         print_tables(report)
     if not report.events:
         why = f": no file of events below {missing}" if missing else ""
-        click.echo(f"balog report: there is no event{why}", err=True)
+        click.echo(f"balog report: no events found{why}", err=True)
     if page is not None:
         click.echo(f"balog report: wrote {page}", err=True)
 

@@ -33,15 +33,9 @@ from balog.errors import ConfigError
 @click.option("--quarantine", metavar="FILE", help="File for invalid lines: JSON lines with time and reason.")
 @click.argument("cmd", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG …]")
 def command(
-    path: str | None,
-    name: str | None,
-    in_band: bool,
-    count: bool,
-    invalid_lines: str | None,
-    old_invalid_lines: str | None,
-    quarantine: str | None,
-    cmd: tuple[str, ...],
-) -> None:
+    path: str | None, name: str | None, in_band: bool, count: bool, invalid_lines: str | None,
+    old_invalid_lines: str | None, quarantine: str | None, cmd: tuple[str, ...],
+) -> None:  # fmt: skip
     """Run an unchanged tap; turn its log lines and metrics into events.
 
     Without a config, events become LOG messages in the stream, for a broker. With a config, they go to its sinks and

@@ -88,14 +88,9 @@ def show(registry_place: options.RegistryPlace, type: str, version: str | None) 
 @mode_option
 @click.option("--dry-run", is_flag=True, help="Print what would be done; register nothing.")
 def register(
-    registry_place: options.RegistryPlace,
-    file: IO[bytes],
-    type: str | None,
-    version: str | None,
-    message: str,
-    mode: Mode,
-    dry_run: bool,
-) -> None:
+    registry_place: options.RegistryPlace, file: IO[bytes], type: str | None, version: str | None, message: str,
+    mode: Mode, dry_run: bool,
+) -> None:  # fmt: skip
     """Register FILE as a version of a type. A registered version never changes.
 
     FILE is a JSON Schema or a .proto file. Its path TYPE/VERSION.json names type and version. Within a major version,

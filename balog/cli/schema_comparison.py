@@ -75,18 +75,9 @@ mode_option = options.choice(
 @options.integer("--last", default=1000, help="Number of events of each source.")
 @options.json_object
 def check(
-    registry_place: options.RegistryPlace,
-    schemas: Sequence[str],
-    type: str | None,
-    message: str,
-    mode: Mode,
-    is_open: bool,
-    events: Sequence[IO[bytes]],
-    url: str | None,
-    topic: str | None,
-    last: int,
-    as_json: bool,
-) -> None:
+    registry_place: options.RegistryPlace, schemas: Sequence[str], type: str | None, message: str, mode: Mode,
+    is_open: bool, events: Sequence[IO[bytes]], url: str | None, topic: str | None, last: int, as_json: bool,
+) -> None:  # fmt: skip
     """Check whether NEW is compatible with OLD, or with all versions in the registry.
 
     OLD and NEW are files (JSON Schema or .proto), or TYPE/VERSION of a registry. The check covers JSON, protobuf's wire

@@ -34,15 +34,9 @@ _MAX_REPORTED = 1000
     "--reference", is_flag=True, help="Also validate with jsonschema, and report where the validators disagree."
 )
 def validate(
-    registry_place: options.RegistryPlace,
-    files: Sequence[IO[bytes]],
-    type: str | None,
-    version: str | None,
-    draft: IO[bytes] | None,
-    message: str,
-    as_json: bool,
-    reference: bool,
-) -> None:
+    registry_place: options.RegistryPlace, files: Sequence[IO[bytes]], type: str | None, version: str | None,
+    draft: IO[bytes] | None, message: str, as_json: bool, reference: bool,
+) -> None:  # fmt: skip
     """Validate the events or payloads in FILES (- is stdin).
 
     A file holds JSON lines, an array, or one object; gzip and zstd are decompressed. Each error is a line on stdout:

@@ -154,17 +154,9 @@ def peek_topic(
 @options.choice("--level", of=list(LEVELS), default="INFO", help="With --payload: level of the events.")
 @click.option("--resume", metavar="LINE[-IDS]", help="Continue after a failure; its message names the value.")
 def publish_lines(
-    url: str,
-    topic: str,
-    file: IO[bytes],
-    check: bool,
-    registry_place: options.RegistryPlace,
-    payload: dict[str, str],
-    key: str,
-    channel: str,
-    level: Any,
-    resume: str | None,
-) -> None:
+    url: str, topic: str, file: IO[bytes], check: bool, registry_place: options.RegistryPlace, payload: dict[str, str],
+    key: str, channel: str, level: Any, resume: str | None,
+) -> None:  # fmt: skip
     """Publish events to TOPIC, one a line of FILE (or of standard input).
 
     An invalid line is reported with its number, an event that the topic rejects with its id; all others are published.

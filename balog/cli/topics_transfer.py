@@ -95,15 +95,9 @@ def offsets(url: str, topic: str, group: str, to: Any, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Print the events that would be published; change nothing.")
 @options.integer("--limit", help="Maximum number of dead letters to read.")
 def redrive(
-    url: str,
-    topic: str,
-    group: str,
-    where: str | None,
-    pairs: tuple[str, ...],
-    unset: tuple[str, ...],
-    dry_run: bool,
+    url: str, topic: str, group: str, where: str | None, pairs: tuple[str, ...], unset: tuple[str, ...], dry_run: bool,
     limit: int | None,
-) -> None:
+) -> None:  # fmt: skip
     """Publish the dead letters of TOPIC to their group again, as new messages, with changes if you ask for them.
 
     A dead letter is deleted only after its message is published. A message that is not a valid event stays.
@@ -139,15 +133,9 @@ def redrive(
 @click.option("--compression", type=click.Choice(["gzip", "zstd"]), default="gzip", show_default=True)
 @options.store
 def dump(
-    url: str,
-    topic: str,
-    to: str,
-    group: str,
-    consume: bool,
-    limit: int | None,
-    compression: Any,
+    url: str, topic: str, to: str, group: str, consume: bool, limit: int | None, compression: Any,
     options_file: str | None,
-) -> None:
+) -> None:  # fmt: skip
     """Write the events of TOPIC to files that `balog report` and Spark read: TO/TOPIC/date=…/….jsonl.gz
 
     The dump is a consumer group of its own, so other groups are not affected. A queue has no groups: without --consume
@@ -201,19 +189,9 @@ def dump(
 @click.option("--quarantine", metavar="FILE", help="File for invalid lines, with file, line and reason.")
 @options.store
 def ingest(
-    paths: tuple[str, ...],
-    url: str,
-    topic: str,
-    after: datetime | None,
-    before: datetime | None,
-    channel: str | None,
-    files: str | None,
-    key: str,
-    dry_run: bool,
-    state: str | None,
-    quarantine: str | None,
-    options_file: str | None,
-) -> None:
+    paths: tuple[str, ...], url: str, topic: str, after: datetime | None, before: datetime | None, channel: str | None,
+    files: str | None, key: str, dry_run: bool, state: str | None, quarantine: str | None, options_file: str | None,
+) -> None:  # fmt: skip
     """Publish archived events again: files of JSON lines, or of older lines time⇥channel⇥payload; also .gz and .zst.
 
     An event that the topic already holds is not stored twice, if the backend keeps ids. Folders date=YYYY-MM-DD of

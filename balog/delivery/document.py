@@ -50,10 +50,7 @@ class Filter(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     to: Annotated[Name, Meta(description="The topic that it writes.")]
     where: _Where | None = None
     select: (
-        Annotated[
-            dict[str, str],
-            Meta(min_length=1, description="The new payload: an expression for each field."),
-        ]
+        Annotated[dict[str, str], Meta(min_length=1, description="The new payload: an expression for each field.")]
         | None
     ) = None
     cls_type: Annotated[str, Meta(min_length=1, description="cls_type of the new payload; with select.")] | None = None
@@ -138,8 +135,7 @@ class RollbackPolicy(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tr
 
     enabled: Annotated[bool, Meta(description="Roll back automatically.")] = True
     window: Annotated[
-        float,
-        Meta(ge=1, le=3600, description="Seconds to watch a new version, compared with as many before."),
+        float, Meta(ge=1, le=3600, description="Seconds to watch a new version, compared with as many before.")
     ] = 60.0
     events: Annotated[int, Meta(ge=1, description="The least number of events for a decision.")] = 50
     rise: Annotated[float, Meta(gt=0, le=1, description="The least rise of the failure rate: 0.1 is 10 of 100.")] = 0.1

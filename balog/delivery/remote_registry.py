@@ -158,6 +158,6 @@ def open_any_registry(
     """
     if place is not None and place.startswith(("http://", "https://")):
         if options:
-            raise ConfigError("are for a store; a service takes a token, by BALOG_TOKEN", path="options")
+            raise ConfigError("are for a store; for a service, set BALOG_TOKEN", path="options")
         return RemoteRegistry(place, os.environ.get("BALOG_TOKEN") or None, max_age)
     return open_registry(place, options, max_age)

@@ -139,14 +139,14 @@ def repair(failed: Event, patch: Patch) -> Event:
         found = msgspec.json.decode(failed.raw_payload, type=_Failed)
         data = base64.b64decode(found.data, validate=True)
     except (msgspec.DecodeError, ValueError) as error:
-        raise EventError(f"is no failed_event: {split_refusal(error)[0]}") from None
+        raise EventError(f"not a failed_event: {split_refusal(error)[0]}") from None
     if found.form != "json":
         raise EventError("was sent in protobuf, which no patch can change", "$.payload.form")
     try:
         check_keys(data, "$.payload.data")  # a patch would silently choose one of two equal keys
         members = msgspec.json.decode(data, type=dict[str, Raw])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise EventError(f"what was sent is no JSON object: {split_refusal(error)[0]}", "$.payload.data") from None
+        raise EventError(f"the original is not a JSON object: {split_refusal(error)[0]}", "$.payload.data") from None
     if "cls_type" in members:
         data = _wrap(failed, found, data, members)
     return decode(patch.apply(data))

@@ -66,7 +66,7 @@ class ServiceServer:
         self._thread.start()
         self._started.wait()
         if self.error is not None:
-            raise BalogError(f"the service did not begin: {self.error}")
+            raise BalogError(f"the service did not start: {self.error}")
 
     def request_stop(self) -> None:
         """Ask the server to stop, from any thread, and return at once."""

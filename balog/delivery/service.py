@@ -157,7 +157,7 @@ class Service:
     def problems(self) -> list[str]:
         """Return why events are not accepted now, one line each."""
         if self._loop is None or self.is_stopping:
-            return ["the service is stopping" if self.is_stopping else "the service has not begun"]
+            return ["the service is stopping" if self.is_stopping else "the service has not started"]
         return [self.intake.error] if self.intake.error else []
 
     # -- life cycle -------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class Service:
             except Exception as error:  # if this loop ended, the registry would never be refreshed again
                 found = str(error) if isinstance(error, BalogError) else f"{type(error).__name__}"
                 if found != reported:
-                    self.say(f"registry: {found}; goes on with what is known of it")
+                    self.say(f"registry: {found}; uses the schemas that are cached")
             reported = found
             self.reader.forget()
 
@@ -281,7 +281,7 @@ class Service:
         try:
             placed = future.result(_PUBLISH_SECONDS)[0]
         except FutureTimeoutError:
-            raise BalogError("no store took it in time") from None
+            raise BalogError("no store accepted it in time") from None
         if placed.status != 202:
             raise BalogError(placed.reason)
 

@@ -52,20 +52,14 @@ class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
     topics: TopicsUrl
     fallback: (
         Annotated[
-            str,
-            Meta(min_length=1, description="Topics that store events while the others fail, such as local:PATH."),
+            str, Meta(min_length=1, description="Topics that store events while the others fail, such as local:PATH.")
         ]
         | None
     ) = None
     listen: Annotated[str, Meta(min_length=1, description="HOST:PORT, or :PORT for this machine only.")] = ":8080"
     name: (
         Annotated[
-            str,
-            Meta(
-                min_length=1,
-                max_length=100,
-                description="Name in status reports; host and port if omitted.",
-            ),
+            str, Meta(min_length=1, max_length=100, description="Name in status reports; host and port if omitted.")
         ]
         | None
     ) = None
@@ -100,8 +94,7 @@ class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
     document_access: DocumentAccess = DocumentAccess()
     limits: RequestLimits = RequestLimits()
     drain: Annotated[
-        float,
-        Meta(ge=0, le=3600, description="Seconds of a stop until remaining events go to the fallback."),
+        float, Meta(ge=0, le=3600, description="Seconds of a stop until remaining events go to the fallback.")
     ] = 20.0
     tls_cert: Annotated[str, Meta(min_length=1, description="PEM file of the certificate; with tls_key.")] | None = None
     tls_key: Annotated[str, Meta(min_length=1, description="PEM file of the key.")] | None = None

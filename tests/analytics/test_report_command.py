@@ -82,7 +82,7 @@ def test_no_event_at_all_is_said_and_is_no_failure(balog: Any, tmp_path: Path) -
     done = balog(tmp_path, "--no-html")
     assert done.returncode == 0
     assert done.stdout == "0 events, 0 errors, 0 bad lines; files read: 0\n"
-    assert done.stderr == f"balog report: there is no event: no file of events below {tmp_path}\n"
+    assert done.stderr == f"balog report: no events found: no file of events below {tmp_path}\n"
 
 
 def test_without_sparks_packages_one_line_says_what_to_install(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_who_names_an_older_base_is_told(balog, document, place):
     balog("push", document(ONE), "--base", 0)
     told = balog("push", document(TWO), "--base", 0, code=1)
 
-    assert "somebody pushed version 1 meanwhile" in told
+    assert "version 1 was pushed meanwhile" in told
     assert open_control(place).head().number == 1
     balog("push", document(TWO), "--base", 1)
 
@@ -207,7 +207,7 @@ def test_options_are_for_stores(document):
     done = CliRunner().invoke(main, arguments)
 
     assert done.exit_code == 2
-    assert "a service takes a token" in done.output
+    assert "for a service, give --token-file" in done.output
 
 
 def test_a_document_is_checked_without_a_place(document):

@@ -97,14 +97,14 @@ class TestMend:
         ("event", "said"),
         [
             (failed(b'{"cls_type": "order", "price": 1e999}'), "cannot be read"),
-            (failed(b'{"cls_type": "order", "note": "\\ud800"}'), "no JSON object|cannot be read"),
-            (failed(b"{half"), "no JSON object"),
-            (failed(b"[1]"), "no JSON object"),
-            (failed(b"\xff"), "no JSON object"),
+            (failed(b'{"cls_type": "order", "note": "\\ud800"}'), "not a JSON object|cannot be read"),
+            (failed(b"{half"), "not a JSON object"),
+            (failed(b"[1]"), "not a JSON object"),
+            (failed(b"\xff"), "not a JSON object"),
             (failed(b"\x08\x01", form="protobuf"), "protobuf"),
             (failed(b'{"a": 1}'), "unknown field"),
-            (Event.new("a", {"data": "not base64!", "form": "json"}), "no failed_event"),
-            (Event.new("a", {"cls_type": "order"}), "no failed_event"),
+            (Event.new("a", {"data": "not base64!", "form": "json"}), "not a failed_event"),
+            (Event.new("a", {"cls_type": "order"}), "not a failed_event"),
         ],
     )
     def test_what_makes_no_event_is_told(self, event: Event, said: str) -> None:

@@ -39,4 +39,4 @@ def test_a_service_s_registry_takes_no_options(tmp_path: Path) -> None:
 
     (problem,) = service_problems(config)
 
-    assert str(problem) == "$.registry_options: are for a store; a service takes a token, by BALOG_TOKEN"
+    assert str(problem) == "$.registry_options: are for a store; for a service, set BALOG_TOKEN"

@@ -157,9 +157,9 @@ def _check_is_local(scope: Scope) -> None:
         found, is_same = "", False
     server = scope.get("server")
     if found not in _LOOPBACK and not (server and found == server[0]):
-        raise ApiError(403, "a service without tokens is asked by this machine's name or address alone")
+        raise ApiError(403, "without tokens, the service answers only requests for this machine's name or address")
     if not is_same:
-        raise ApiError(403, "a service without tokens takes nothing from other sites' pages")
+        raise ApiError(403, "without tokens, the service rejects requests from pages of other sites")
 
 
 def _json(content: Any, status: int = 200) -> Response:

@@ -73,11 +73,11 @@ def content_form(content_type: str) -> Form:
     kind, *parameters = (part.strip() for part in content_type.lower().split(";"))
     form = _FORMS.get(kind)
     if form is None:
-        raise ApiError(415, f"Content-Type {kind!r:.100} is not taken; want {_WANTED}")
+        raise ApiError(415, f"Content-Type {kind!r:.100} is not supported; want {_WANTED}")
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip() == "charset" and value.strip(' "') not in ("utf-8", "utf8", "us-ascii"):
-            raise ApiError(415, f"charset {value!r:.40} is not taken; want utf-8")
+            raise ApiError(415, f"charset {value!r:.40} is not supported; want utf-8")
     return form
 
 
@@ -114,9 +114,7 @@ async def read_body(receive: Receive, headers: Mapping[str, str], limits: Reques
                         parts.append(part)
         except asyncio.TimeoutError:
             raise ApiError(
-                408,
-                f"the request was not here within {limits.seconds:g} seconds",
-                headers={"Connection": "close"},
+                408, f"the request did not arrive within {limits.seconds:g} seconds", headers={"Connection": "close"}
             ) from None
     except BaseException:
         budget.release(size)
@@ -164,7 +162,7 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     if encoding not in ("gzip", "x-gzip", "zstd"):
         raise ApiError(
             415,
-            f"Content-Encoding {encoding!r:.40} is not taken; want gzip or zstd",
+            f"Content-Encoding {encoding!r:.40} is not supported; want gzip or zstd",
             headers={"Accept-Encoding": "gzip, zstd"},
         )
     parts: list[bytes] = []
@@ -178,7 +176,7 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     except BatchError as error:
         raise ApiError(400, f"the body {error}") from None
     except MissingExtraError:
-        raise ApiError(415, "this service does not take zstd; want gzip", headers={"Accept-Encoding": "gzip"}) from None
+        raise ApiError(415, "zstd is not installed here; want gzip", headers={"Accept-Encoding": "gzip"}) from None
     return b"".join(parts)
 
 

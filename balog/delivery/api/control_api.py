@@ -24,14 +24,7 @@ from balog.delivery.api.tokens import Principal, Right
 from balog.delivery.control.diff import diff
 from balog.delivery.control.folder import FolderControl
 from balog.delivery.control.inspector import TopicView
-from balog.delivery.control.store import (
-    Applied,
-    Control,
-    ControlError,
-    DocumentVersion,
-    ServiceStatus,
-    VersionConflict,
-)
+from balog.delivery.control.store import Applied, Control, ControlError, DocumentVersion, ServiceStatus, VersionConflict
 from balog.delivery.control.validation import read_document
 from balog.delivery.durable.intake import IntakeState
 from balog.delivery.jobs import JobStatus
@@ -111,7 +104,7 @@ class _Endpoints:
 
     async def _change(self, caller: Principal, make: Callable[[FolderControl, str], DocumentVersion]) -> Response:
         """Make a version in the caller's name, and answer when this service has tried it."""
-        who = caller.name or "somebody on this machine"
+        who = caller.name or "an unnamed caller on this machine"
         entry = await _call(self._service, lambda control: make(control, who))
         status = await run_in_threadpool(self._service.applier.await_version, entry.number)
         applied = Applied(number=status.number, state=status.state, reason=status.reason)
@@ -206,10 +199,7 @@ class EventCount(Struct, frozen=True):
 
 
 class StatusReport(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    rename={"topics_error": "topics_trouble", "control_error": "control_trouble"},
+    Struct, frozen=True, kw_only=True, rename={"topics_error": "topics_trouble", "control_error": "control_trouble"}
 ):
     """The status report. Counters start at 0 with the service; two reports give rates.
 

@@ -230,7 +230,7 @@ def _options(query: bytes, form: Form) -> dict[str, str]:
 def _protobuf_parameters(options: Mapping[str, str], caller: Principal) -> ProtobufParameters:
     type = options.get("type", "")
     if not type:
-        raise ApiError(400, "protobuf wants the parameter type, and version: /v1/events?type=NAME&version=1.0.0")
+        raise ApiError(400, "protobuf needs the parameter type, and version: /v1/events?type=NAME&version=1.0.0")
     if not caller.is_for(type):
         raise ApiError(403, f"the token {caller.name} is not for this type")
     return ProtobufParameters(type, options.get("version") or None, options.get("channel") or None)

@@ -45,7 +45,7 @@ class RejectedItem(NamedTuple):
 
 
 _NOT_READ = RejectedItem(
-    503, (Problem("$", "not read: others of the request take too long to validate; send it again"),)
+    503, (Problem("$", "not validated: other events of the request take too long; send it again"),)
 )
 
 

@@ -128,7 +128,7 @@ class _Protocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
             self._is_rejected = True
             return
-        self._reject(ApiError(400, "this is no HTTP request"))
+        self._reject(ApiError(400, "not a valid HTTP request"))
 
     def _begin_timer(self) -> None:
         self._end_timer()
@@ -143,7 +143,7 @@ class _Protocol(HttpToolsProtocol):
     def _expire(self) -> None:
         self._timer = None
         if self.cycle is None or self.cycle.response_complete:  # its header is incomplete, or it was rejected before
-            late = ApiError(408, f"the request was not here within {self.limits.seconds:g} seconds")
+            late = ApiError(408, f"the request did not arrive within {self.limits.seconds:g} seconds")
             self._reject(_FULL if self in self.reserve else late)
         else:
             self.transport.close()

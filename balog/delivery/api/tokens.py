@@ -58,8 +58,7 @@ class TokenEntry(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     may: Annotated[
         tuple[Right, ...],
         Meta(
-            min_length=1,
-            description="send events, read status and schemas, configure the document, register schemas.",
+            min_length=1, description="send events, read status and schemas, configure the document, register schemas."
         ),
     ] = ("send",)
     types: Annotated[
@@ -154,7 +153,7 @@ ANONYMOUS = Principal("", RIGHTS, ("*",))
 class Tokens:
     """The tokens of a file. A changed file is reloaded within a second.
 
-    If the changed file is not valid, the tokens stay as they were, and ``problem`` holds the reason.
+    If the changed file is not valid, the earlier tokens stay valid, and ``problem`` holds the reason.
 
     Args:
         say: called with one line when a changed file is rejected.
@@ -215,7 +214,7 @@ class Tokens:
                 self._principals = _principals(configs.load(self.path, TokenFile), self._principals)
                 self.problem = ""
             except ConfigError as error:
-                self.problem = f"the tokens stay as they were: {error}"
+                self.problem = f"the earlier tokens stay valid: {error}"
                 self._say(self.problem)
         finally:
             self._lock.release()
@@ -263,7 +262,7 @@ def make_token(
     try:
         return token, msgspec.convert(entry, TokenEntry)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"no token can be made so: {error}") from None
+        raise ConfigError(f"the token is invalid: {error}") from None
 
 
 def read_tokens(path: str | os.PathLike[str]) -> tuple[TokenEntry, ...]:

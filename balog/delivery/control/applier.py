@@ -107,7 +107,7 @@ class Applier:
             if cache is None or not self._apply(*cache):
                 raise
             self._head = self.entry
-            self._say(f"control: {_line(error)}; begins with version {cache[0].number}, which was applied here last")
+            self._say(f"control: {_line(error)}; starts with version {cache[0].number}, which was applied here last")
         self._last_good = self.entry.number if self.entry else 0
         self._monitor.end()
         self._thread = threading.Thread(target=self._run, name="balog control", daemon=True)
@@ -195,7 +195,7 @@ class Applier:
         except Exception as error:
             reason = _line(error)
             if reason != self._error:
-                self._say(f"control: {reason}; goes on with version {self.entry.number if self.entry else 0}")
+                self._say(f"control: {reason}; keeps version {self.entry.number if self.entry else 0}")
             self._error = reason
 
     def _poll_store(self) -> None:
@@ -267,7 +267,7 @@ class Applier:
             if self._cache is not None:
                 self._cache.write(entry, data)
         except BalogError as error:
-            self._say(f"control: {_line(error)}; version {entry.number} is not kept for a start without its place")
+            self._say(f"control: {_line(error)}; version {entry.number} is not cached for a start without the store")
 
     def _reject(self, entry: DocumentVersion, reason: str, is_fallback: bool = False) -> None:
         text = f"version {entry.number}: {reason}"[:_MAX_REASON]
@@ -313,11 +313,7 @@ class Applier:
             return
         self._say(f"control: {message}; version {self._last_good} is restored as version {entry.number}")
         payload = ConfigRollbackPayload(
-            service=self.service,
-            rolled_back=bad.number,
-            restored=self._last_good,
-            number=entry.number,
-            reason=reason,
+            service=self.service, rolled_back=bad.number, restored=self._last_good, number=entry.number, reason=reason
         )
         self._attempt(self._poll_store)
         self._attempt(lambda: self._publish(Event.new("config_rollback", payload, level="ERROR")))

@@ -208,7 +208,7 @@ class FolderControl:
         try:
             entry = msgspec.json.decode(data, type=DocumentVersion)
         except msgspec.DecodeError as error:
-            raise ControlError(f"{self.place}/{_name(number)}: is no entry: {error}") from None
+            raise ControlError(f"{self.place}/{_name(number)}: not an entry of the log: {error}") from None
         if len(self._entries) >= _MAX_KNOWN:
             self._entries.clear()
         self._entries[number] = entry

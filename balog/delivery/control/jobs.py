@@ -121,9 +121,7 @@ def counts_of(statuses: Iterable[JobStatus]) -> dict[str, OutcomeCount]:
     """Return the counters of each job. A job that ended by itself has an error."""
     return {
         f"{one.kind} {one.name}": OutcomeCount(
-            one.done,
-            one.failed + one.dead,
-            one.error or ("it ended by itself" if one.state == "stopped" else ""),
+            one.done, one.failed + one.dead, one.error or ("it ended by itself" if one.state == "stopped" else "")
         )
         for one in statuses
         if one.state != "disabled"

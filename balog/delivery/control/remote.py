@@ -9,14 +9,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from balog.delivery.control.folder import open_version_store
-from balog.delivery.control.store import (
-    Control,
-    ControlError,
-    DocumentVersion,
-    Pushed,
-    ServiceStatus,
-    VersionConflict,
-)
+from balog.delivery.control.store import Control, ControlError, DocumentVersion, Pushed, ServiceStatus, VersionConflict
 from balog.errors import ConfigError
 from balog.http import HttpClient, HttpStatusError
 

@@ -30,8 +30,7 @@ class VersionConflict(ControlError):
 
     def __init__(self, head: int, base: int) -> None:
         super().__init__(
-            f"somebody pushed version {head} meanwhile; see `balog config diff {base} {head}`, "
-            f"then push with --base {head}"
+            f"version {head} was pushed meanwhile; see `balog config diff {base} {head}`, then push with --base {head}"
         )
         self.head = head
         self.base = base

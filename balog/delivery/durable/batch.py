@@ -57,7 +57,7 @@ class PendingBatch:
         self._notify()
 
     def fail(self, error: str) -> None:
-        """Return up: none of them is known to be stored."""
+        """Settle the batch as failed: none of its messages is known to be stored."""
         self.error = error
         self._notify()
 

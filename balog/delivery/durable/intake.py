@@ -182,7 +182,7 @@ class EventIntake:
         """Enqueue the admitted events, and record the results of the others."""
         count, retry_after = self._flow.admit(stream, part.sizes)
         if count < len(part.indices):
-            reason = f"stream {stream} has too much waiting"
+            reason = f"stream {stream} has too many waiting events"
             stored_late = IntakeResult(status=429, stream=stream, topic=topic, retry_after=retry_after, reason=reason)
             for index in part.indices[count:]:
                 results[index] = stored_late
@@ -276,7 +276,7 @@ class EventIntake:
         if group.store is None:
             writer = self._writers.get(topic)
             wait = max(1.0, writer.retry_after if writer is not None else 0.0)
-            reason = f"no store takes it now: {group.error}"
+            reason = f"no store accepts it now: {group.error}"
             one = IntakeResult(status=503, stream=stream, topic=topic, retry_after=round(wait, 3), reason=reason)
         else:
             one = IntakeResult(status=202, store=group.store, stream=stream, topic=topic, duplicate=bool(repeated))

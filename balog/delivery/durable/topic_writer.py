@@ -29,10 +29,7 @@ _FIRST_RETRY, _LONGEST_RETRY = 0.25, 10.0  # seconds between attempts at a faili
 _EMPTY_PAUSE = 0.2  # seconds
 _MIN_MESSAGES, _MAX_MESSAGES = 10, 10_000  # messages of a batch
 _MAX_BYTES = 8 << 20
-_FAST_BATCH, _SLOW_BATCH = (
-    0.1,
-    0.5,
-)  # seconds: faster full batches may grow, slower ones shrink
+_FAST_BATCH, _SLOW_BATCH = (0.1, 0.5)  # seconds: faster full batches may grow, slower ones shrink
 
 
 class Stores:
@@ -160,7 +157,7 @@ class TopicWriter:
         return None if self._drain_step is None or self._drain_step.future.done() else self._drain_step.future
 
     def stop(self) -> None:
-        """Return up what still waits or is not stored yet."""
+        """Stop writing; fail the batches that are not stored yet."""
         if self._task is not None:
             self._task.cancel()
         while self._waiting:

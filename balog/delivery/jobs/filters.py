@@ -49,7 +49,7 @@ class FilterJob(EngineJob):
     ) -> None:
         super().__init__("filter", config.name, topics_url, say, batch=BATCH.events, lease=lease)
         if config.to in config.sources:
-            raise ConfigError("is a topic that the filter reads; its events would go round without end", path="to")
+            raise ConfigError("is a topic that the filter reads; its events would circulate forever", path="to")
         self._config = config
         self._selection = make_selection(config)
 
@@ -118,7 +118,7 @@ def _problems(filters: Sequence[Filter]) -> Iterator[ConfigError]:
             continue
         reported |= {step.number for step in path}  # a cycle is reported once, at its first filter
         shown = " → ".join([path[0].source, *(step.to for step in path)])
-        yield ConfigError(f"its events would go round without end: {shown}", path=f"$.filters[{edge.number}].to")
+        yield ConfigError(f"its events would circulate forever: {shown}", path=f"$.filters[{edge.number}].to")
 
 
 def _find_cycle(first: _Edge, edges: Sequence[_Edge]) -> list[_Edge] | None:

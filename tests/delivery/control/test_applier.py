@@ -269,7 +269,7 @@ def test_a_service_begins_with_what_it_applied_last_while_its_place_can_not_be_r
     control.head = fail
     with bench.service(control=control) as applier:
         assert (applier.status().number, applier.document.callbacks[0].name) == (1, "a")
-        assert any("begins with version 1, which was applied here last" in line for line in bench.said)
+        assert any("starts with version 1, which was applied here last" in line for line in bench.said)
         bench.push(callbacks("b"))
         back.set()
         until(lambda: applier.status().number == 2)

@@ -26,7 +26,7 @@ def test_what_is_pushed_is_applied_when_the_answer_comes(controlled, api):
 
     assert status == 201
     assert said["applied"] == {"number": 1, "state": "applied", "reason": ""}
-    assert (said["number"], said["message"], said["who"]) == (1, "first", "somebody on this machine")
+    assert (said["number"], said["message"], said["who"]) == (1, "first", "an unnamed caller on this machine")
     controlled.send_orders(1)
     assert controlled.topics.names() == ["all_orders"]
     assert api("GET", "/v1/config") == (200, {"number": 1, "document": ONE})
@@ -57,7 +57,7 @@ def test_who_knew_another_version_is_told(api, base):
     status, said = api("POST", f"/v1/config?base={base}", TWO)
 
     assert (status, said["head"], said["base"]) == (409, 1, base)
-    assert "somebody pushed version 1 meanwhile" in said["problem"]
+    assert "version 1 was pushed meanwhile" in said["problem"]
 
 
 def test_versions_are_listed_compared_and_taken_back(api):
@@ -189,7 +189,7 @@ class TestRemote:
     def test_it_says_what_the_service_says(self, remote):
         add, look = remote
         add.push(b'{"streams": []}', who="", message="")
-        with pytest.raises(VersionConflict, match="version 1 meanwhile") as caught:
+        with pytest.raises(VersionConflict, match="version 1 was pushed meanwhile") as caught:
             add.push(b"{}", who="", message="", base=0)
         assert caught.value.head == 1
         with pytest.raises(ConfigError, match=r"\$\.stream|no field 'stream'"):
@@ -232,7 +232,7 @@ def test_the_command_pushes_through_a_service(guarded, tmp_path, monkeypatch):
     path.write_text(json.dumps(SECRETLESS))
     pushed = balog("push", str(path))
     assert pushed.exit_code == 1
-    assert "version 2: 2 changes\nthat service goes on with version 1: version 2: " in pushed.output
+    assert "version 2: 2 changes\nthe service keeps version 1: version 2: " in pushed.output
     assert "NO_SUCH_SECRET" in pushed.output
     assert balog("rollback", "0").output == "version 3: the document of version 0 again\n"
     assert "who-may-configure" in balog("history").output

@@ -62,7 +62,7 @@ def test_the_same_document_otherwise_written_is_no_new_version(control):
 def test_who_knew_an_older_version_is_told_of_the_newer(control):
     push(control)
     push(control, TWO, base=1)
-    with pytest.raises(VersionConflict, match="somebody pushed version 2 meanwhile") as caught:
+    with pytest.raises(VersionConflict, match="version 2 was pushed meanwhile") as caught:
         push(control, b"{}", base=1)
     assert caught.value.head == 2
     assert control.head().number == 2
@@ -119,7 +119,7 @@ def test_a_document_that_was_changed_by_hand_is_not_taken(tmp_path):
 def test_an_entry_that_is_none_is_said(tmp_path):
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "00000001.json").write_bytes(b"{")
-    with pytest.raises(ControlError, match="is no entry"):
+    with pytest.raises(ControlError, match="not an entry of the log"):
         open_control(str(tmp_path)).head()
 
 

@@ -120,7 +120,7 @@ class TestJob:
         assert home.topic("orders").group_state("filter.big").lag == 1
 
     def test_a_filter_of_its_own_topic_is_refused(self, home):
-        with pytest.raises(ConfigError, match="round without end"):
+        with pytest.raises(ConfigError, match="circulate forever"):
             FilterJob(config(to="orders"), home.url, print)
 
     def test_a_killed_one_loses_and_doubles_nothing(self, home, run, tmp_path):
@@ -172,7 +172,7 @@ class TestChecking:
     )
     def test_a_circle_is_told_of_once(self, ways, circle):
         found = self.faults(*(config(name=f"f{n}", sources=(a,), to=b) for n, (a, b) in enumerate(ways)))
-        assert [reason for _, reason in found] == [f"its events would go round without end: {circle}"]
+        assert [reason for _, reason in found] == [f"its events would circulate forever: {circle}"]
 
     def test_a_spark_filter_counts_in_a_circle(self):
         found = self.faults(config(sources=("a",), to="b", engine="spark"), config(name="x", sources=("b",), to="a"))
