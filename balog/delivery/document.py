@@ -19,6 +19,9 @@ Name = Annotated[
         description="1 to 100 letters, digits, '.', '_' or '-', no dot in front.",
     ),
 ]
+_Sources = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100, description="The topics that it reads.")]
+_Key = Annotated[str, Meta(min_length=1, description="An expression: events with the same value keep their order.")]
+_Select = Annotated[dict[str, str], Meta(min_length=1, description="The new payload: an expression for each field.")]
 _Where = Annotated[str, Meta(min_length=1, description="Only events for which this expression is true.")]
 
 
@@ -35,10 +38,7 @@ class EventStream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     where: _Where | None = None
     topic: Annotated[Name, Meta(description="The topic; the stream's name if omitted.")] | None = None
     versions: Annotated[str, Meta(description="Matching versions of the types, such as '>=1.0,<2'.")] | None = None
-    key: (
-        Annotated[str, Meta(min_length=1, description="An expression: events with the same value keep their order.")]
-        | None
-    ) = None
+    key: _Key | None = None
     rate: Annotated[float, Meta(gt=0, description="Events per second at most; 429 above it.")] | None = None
 
 
@@ -46,13 +46,10 @@ class Filter(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Derives a topic from others: merges them, selects events, and optionally changes their payloads."""
 
     name: Name
-    sources: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100, description="The topics that it reads.")]
+    sources: _Sources
     to: Annotated[Name, Meta(description="The topic that it writes.")]
     where: _Where | None = None
-    select: (
-        Annotated[dict[str, str], Meta(min_length=1, description="The new payload: an expression for each field.")]
-        | None
-    ) = None
+    select: _Select | None = None
     cls_type: Annotated[str, Meta(min_length=1, description="cls_type of the new payload; with select.")] | None = None
     version: Annotated[str, Meta(min_length=1, description="Its version; with select.")] | None = None
     engine: Annotated[
@@ -63,7 +60,7 @@ class Filter(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
 class _Tables(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag_field="type"):
     name: Name
-    sources: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100, description="The topics that it reads.")]
+    sources: _Sources
 
 
 class LoadedTable(_Tables, tag="load", frozen=True, kw_only=True):

@@ -9,6 +9,15 @@ from msgspec import Meta, Struct
 from balog.storage import Options
 from balog.topics.url import TopicsUrl
 
+_Text = Annotated[str, Meta(min_length=1)]
+_Fallback = Annotated[_Text, Meta(description="Topics that store events while the others fail, such as local:PATH.")]
+_Name = Annotated[_Text, Meta(max_length=100, description="Name in status reports; host and port if omitted.")]
+_Registry = Annotated[_Text, Meta(description="Folder or URL of the schemas; only balog's own types if omitted.")]
+_Control = Annotated[_Text, Meta(description="Folder or URL of the document's versions; an empty document if omitted.")]
+_Tokens = Annotated[
+    _Text, Meta(description="File of hashed bearer tokens with rights; if omitted, only this machine may connect.")
+]
+
 
 class RequestLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Limits of requests."""
@@ -50,47 +59,17 @@ class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
     """The config of a service. The control document (``balog config push``) holds its streams and jobs."""
 
     topics: TopicsUrl
-    fallback: (
-        Annotated[
-            str, Meta(min_length=1, description="Topics that store events while the others fail, such as local:PATH.")
-        ]
-        | None
-    ) = None
+    fallback: _Fallback | None = None
     listen: Annotated[str, Meta(min_length=1, description="HOST:PORT, or :PORT for this machine only.")] = ":8080"
-    name: (
-        Annotated[
-            str, Meta(min_length=1, max_length=100, description="Name in status reports; host and port if omitted.")
-        ]
-        | None
-    ) = None
-    registry: (
-        Annotated[
-            str, Meta(min_length=1, description="Folder or URL of the schemas; only balog's own types if omitted.")
-        ]
-        | None
-    ) = None
+    name: _Name | None = None
+    registry: _Registry | None = None
     registry_options: Options = {}
     unknown_types: Annotated[
         Literal["refuse", "accept"], Meta(description="What to do with events of an unknown type or version.")
     ] = "refuse"
-    control: (
-        Annotated[
-            str,
-            Meta(min_length=1, description="Folder or URL of the document's versions; an empty document if omitted."),
-        ]
-        | None
-    ) = None
+    control: _Control | None = None
     control_options: Options = {}
-    tokens: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                description="File of hashed bearer tokens with rights; if omitted, only this machine may connect.",
-            ),
-        ]
-        | None
-    ) = None
+    tokens: _Tokens | None = None
     document_access: DocumentAccess = DocumentAccess()
     limits: RequestLimits = RequestLimits()
     drain: Annotated[

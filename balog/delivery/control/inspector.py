@@ -202,14 +202,8 @@ class _TopicInspection:
             rate = None
             if is_known and group.name in lags:
                 rate = max(came + lags[group.name] - group.lag, 0) / seconds
-            return GroupView(
-                name=group.name,
-                lag=group.lag,
-                in_flight=group.in_flight,
-                waiting=group.waiting,
-                dead=group.dead,
-                rate=rate,
-            )
+            counts = {name: getattr(group, name) for name in GroupView.__struct_fields__ if name != "rate"}
+            return GroupView(**counts, rate=rate)
 
         sampled, types = self._types
         self._view = TopicView(
