@@ -35,6 +35,7 @@ class PayloadSample(NamedTuple):
 
 
 _EVENT = frozenset({"schema", "header", "payload"})
+_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 _members = msgspec.json.Decoder(dict[str, Raw])
 _raw = msgspec.json.Decoder(Raw)
@@ -96,24 +97,24 @@ def _sample(place: str, data: bytes) -> PayloadSample:
         return PayloadSample(place, bytes(decode(data).raw_payload), prefix="$.payload")
     except EventError as error:
         return PayloadSample(place, b"", error)
-    except msgspec.ValidationError:
-        return PayloadSample(place, b"", EventError("want an object"))
-    except (msgspec.DecodeError, UnicodeError) as error:
-        return PayloadSample(place, b"", EventError(_malformed(error)))
-    except RecursionError:
-        return PayloadSample(place, b"", EventError("nested too deep"))
+    except _UNREADABLE as error:
+        return PayloadSample(place, b"", _problem(error, "an object"))
 
 
 def _is_whole(data: bytes) -> bool:
     try:
         _raw.decode(data)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except _UNREADABLE:
         return False
     return True
 
 
-def _malformed(error: Exception) -> str:
-    return f"not JSON: {split_refusal(error)[0]}"
+def _problem(error: Exception, wanted: str) -> EventError:
+    if isinstance(error, msgspec.ValidationError):
+        return EventError(f"want {wanted}")
+    return EventError(
+        "nested too deep" if isinstance(error, RecursionError) else f"not JSON: {split_refusal(error)[0]}"
+    )
 
 
 @contextmanager
@@ -140,12 +141,8 @@ def _event_errors() -> Iterator[None]:
         yield
     except (zlib.error, gzip.BadGzipFile, EOFError) as error:
         raise EventError(f"a broken archive: {error}") from None
-    except msgspec.ValidationError:
-        raise EventError("want objects") from None
-    except (msgspec.DecodeError, UnicodeError) as error:
-        raise EventError(_malformed(error)) from None
-    except RecursionError:
-        raise EventError("nested too deep") from None
+    except _UNREADABLE as error:
+        raise _problem(error, "objects") from None
     except Exception as error:
         if type(error).__module__.startswith("zstandard"):
             raise EventError(f"a broken archive: {error}") from None

@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 MAX_MEMORY = 4 << 30  # bytes of address space
 
 
-def _check(schema: Any, payload: bytes) -> Any:
-    return _validator(msgspec.convert(schema, Schema)).check_in_process(payload)
-
-
 def _read(schema: Any, wire: bytes) -> Any:
     """Return the JSON of an encoded protobuf message with its violations, or why it cannot be decoded."""
     try:
@@ -55,10 +51,6 @@ def _compare(before: Any, schema: Any, mode: Any) -> CompatibilityReport:
     return compare_history(msgspec.convert(before, list[Schema]), msgspec.convert(schema, Schema), mode)
 
 
-def _disagreements(source: bytes) -> list[str]:
-    return disagreements(decode_schema(source))
-
-
 @lru_cache(maxsize=64)
 def _validator(schema: Schema) -> Any:
     return make_validator(schema)
@@ -66,10 +58,10 @@ def _validator(schema: Schema) -> Any:
 
 _CALLS: dict[str, Callable[..., Any]] = {
     "compile": _compile,
-    "check": _check,
+    "check": lambda schema, payload: _validator(msgspec.convert(schema, Schema)).check_in_process(payload),
     "read": _read,
     "judge": _compare,
-    "disagreements": _disagreements,
+    "disagreements": lambda source: disagreements(decode_schema(source)),
 }
 
 

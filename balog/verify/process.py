@@ -276,16 +276,13 @@ class _Loop:
             return False
         if now - self._looked >= _EACH:
             self._looked = now
-            self._look_at_memory()
+            self.result.peak_memory = max(self.result.peak_memory, _peak_memory(self.process.pid))
         if self.signalled is None and now >= self.deadline:
             self._stop("timeout")
         elif self.signalled is not None and now - self.signalled >= self.grace:
             self.result.was_killed = True
             _signal_all(self.process, signal.SIGKILL)
         return True
-
-    def _look_at_memory(self) -> None:
-        self.result.peak_memory = max(self.result.peak_memory, _peak_memory(self.process.pid))
 
 
 def _signal_all(process: subprocess.Popen[Any], number: int) -> None:

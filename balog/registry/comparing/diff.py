@@ -12,15 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from balog.registry.comparing.document import (
-    DEEPEST,
-    ITEMS,
-    OTHERS,
-    Node,
-    SchemaDocument,
-    Step,
-    is_anything,
-)
+from balog.registry.comparing.document import DEEPEST, ITEMS, OTHERS, Node, SchemaDocument, Step, is_anything
 
 _ANNOTATIONS = ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
 _AT_LEAST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")

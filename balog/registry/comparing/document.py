@@ -83,10 +83,7 @@ class SchemaDocument:
 
     def intersect(self, node: Node, definitions: Mapping[str, Any]) -> SchemaDocument:
         """Return the intersection with another node, whose references lead to ``definitions``."""
-        schema = {
-            "allOf": [{"$ref": f"#/$defs/{_ROOT}"}, node],
-            "$defs": {_ROOT: _moved(self.root), **definitions},
-        }
+        schema = {"allOf": [{"$ref": f"#/$defs/{_ROOT}"}, node], "$defs": {_ROOT: _moved(self.root), **definitions}}
         if "$schema" in self.root:
             schema["$schema"] = self.root["$schema"]
         return SchemaDocument(schema)

@@ -106,7 +106,7 @@ def check_storable(message: Any) -> None:
             raise InvalidSchemaError(f"{message.full_name} holds more than {MAX_MESSAGES} kinds of messages")
         if here.full_name == f"{_GOOGLE}Any":
             raise InvalidSchemaError(
-                "holds a google.protobuf.Any, whose type nobody knows; use a oneof of the messages it may be, or bytes",
+                "holds a google.protobuf.Any, whose type nobody knows; use a oneof of the messages it may be, or bytes"
             )
         if here.is_extendable and here.file.name == FILE:
             raise InvalidSchemaError(f"{here.full_name} may be extended, and an extension has no field to be stored in")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from balog.verify.catalogs import key_properties_of
-from balog.verify.output_reader import InvalidLine
+from balog.verify.output_reader import InvalidLine, OutputReader
 from balog.verify.rules.registration import (
     PRACTICE,
     SDK_TARGETS,
@@ -16,7 +16,7 @@ from balog.verify.rules.registration import (
     check,
     check_each,
 )
-from balog.verify.rules.subjects import require_output, streams
+from balog.verify.rules.subjects import first_output, require_output, streams
 from balog.verify.runs import Skip, SyncRun
 from balog.verify.synced_stream import SyncedStream
 from balog.verify.trials import Trials
@@ -28,37 +28,34 @@ def _syncs(trials: Trials) -> Iterator[SyncRun]:
     yield from (run for run in trials.made if isinstance(run, SyncRun) and run is not trials.sync)
 
 
-@check("output", "error", 10, SPEC)
-def only_messages_on_stdout(trials: Trials) -> Iterator[Violation]:
+@check_each(first_output, "output", "error", 10, SPEC)
+def only_messages_on_stdout(output: OutputReader) -> Iterator[str]:
     """Each line of stdout is a Singer message.
 
     Write one JSON object per line to stdout, all else to stderr. Look for print() in the tap and its libraries.
     """
-    run = require_output(trials.sync)
-    if run.output.invalid_count:
-        yield Violation(f"{run.output.invalid_count} of {run.output.lines} lines are not: {_lines(run.output.invalid)}")
+    if output.invalid_count:
+        yield f"{output.invalid_count} of {output.lines} lines are not: {_lines(output.invalid)}"
 
 
-@check("output", "warning", 2, SDK_TARGETS)
-def message_types_are_known(trials: Trials) -> Iterator[Violation]:
+@check_each(first_output, "output", "warning", 2, SDK_TARGETS)
+def message_types_are_known(output: OutputReader) -> Iterator[str]:
     """Messages have types that targets support.
 
     Write RECORD, SCHEMA, STATE, ACTIVATE_VERSION and BATCH. Other types are permitted, but targets fail on them.
     """
-    output = require_output(trials.sync).output
     if output.unknown_count:
-        yield Violation(f"{output.unknown_count} of {output.lines} lines are not: {_lines(output.unknown)}")
+        yield f"{output.unknown_count} of {output.lines} lines are not: {_lines(output.unknown)}"
 
 
-@check("output", "error", 8, SPEC)
-def messages_are_whole(trials: Trials) -> Iterator[Violation]:
+@check_each(first_output, "output", "error", 8, SPEC)
+def messages_are_whole(output: OutputReader) -> Iterator[str]:
     """Each message has the fields of its type, with the right types.
 
     Write `stream` and `record` in RECORD; `stream`, `schema` and `key_properties` in SCHEMA; `value` in STATE.
     """
-    broken = require_output(trials.sync).output.broken
-    if broken:
-        yield Violation(_lines(broken))
+    if output.broken:
+        yield _lines(output.broken)
 
 
 @check("output", "error", 4, SPEC)

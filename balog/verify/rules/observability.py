@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Iterator
 
-from balog.verify.rules.registration import BEST_PRACTICES, METRICS, PRACTICE, SDK_TESTS, Violation, check
+from balog.verify.output_reader import OutputReader
+from balog.verify.rules.registration import BEST_PRACTICES, METRICS, PRACTICE, SDK_TESTS, Violation, check, check_each
 from balog.verify.rules.subjects import require_output, require_whole
-from balog.verify.runs import CommandRun, Skip, SyncRun
+from balog.verify.runs import CommandRun, Skip
 from balog.verify.trials import Trials
 
 _ENOUGH = 16 * 1024 * 1024  # bytes of records; with fewer, the tap's own size hides growth
@@ -16,11 +17,11 @@ _PART = 0.5  # of the records' bytes; records kept as Python objects take severa
 _HTTP = re.compile("https?://")
 
 
-def _with_records(trials: Trials) -> SyncRun:
-    run = require_output(trials.sync)
-    if not run.output.records:
+def _with_records(trials: Trials) -> list[tuple[str, OutputReader]]:
+    output = require_output(trials.sync).output
+    if not output.records:
         raise Skip("no records came")
-    return run
+    return [("", output)]
 
 
 def _answers(written: CommandRun) -> bool:
@@ -65,21 +66,20 @@ def streams_are_named(trials: Trials) -> Iterator[Violation]:
 
     Log a line with the stream's name when it starts and when it ends.
     """
-    output = _with_records(trials).output
+    [(_, output)] = _with_records(trials)
     for name, stream in output.streams.items():
         if stream.records and not output.logs.mentions(name):
             yield Violation("no log line names it", name)
 
 
-@check("observability", "advice", 2, METRICS)
-def records_are_counted(trials: Trials) -> Iterator[Violation]:
+@check_each(_with_records, "observability", "advice", 2, METRICS)
+def records_are_counted(output: OutputReader) -> Iterator[str]:
     """The tap logs the metric ``record_count``.
 
     Log METRIC lines of type counter, metric record_count, with the stream in the tag `endpoint` or `stream`.
     """
-    output = _with_records(trials).output
     if not output.logs.metrics["record_count"]:
-        yield Violation("no such metric")
+        yield "no such metric"
 
 
 @check("observability", "warning", 3, METRICS)
@@ -88,18 +88,18 @@ def counts_are_right(trials: Trials) -> Iterator[Violation]:
 
     Count each written record once in its stream's counter, and log the remainder at the end.
     """
-    run = _with_records(trials)
-    counted = run.output.logs.counted
+    [(_, output)] = _with_records(trials)
+    counted = output.logs.counted
     if not counted:
         raise Skip("no record_count was logged")
-    if not run.is_whole:
+    if not trials.sync.is_whole:
         raise Skip("the run was not complete")
-    named = [name for name, stream in run.output.streams.items() if stream.records and name in counted]
-    for name in named:
-        if counted[name] != run.output.streams[name].records:
-            yield Violation(f"{counted[name]} counted, {run.output.streams[name].records} written", name)
-    if not named and counted.total() != run.output.records:
-        yield Violation(f"{counted.total()} counted, {run.output.records} written")
+    named = {name: stream.records for name, stream in output.streams.items() if stream.records and name in counted}
+    for name, written in named.items():
+        if counted[name] != written:
+            yield Violation(f"{counted[name]} counted, {written} written", name)
+    if not named and counted.total() != output.records:
+        yield Violation(f"{counted.total()} counted, {output.records} written")
 
 
 @check("observability", "advice", 1, METRICS)
@@ -108,7 +108,8 @@ def requests_are_timed(trials: Trials) -> Iterator[Violation]:
 
     Log METRIC lines of type timer, metric http_request_duration, for each request.
     """
-    logs = _with_records(trials).output.logs
+    [(_, output)] = _with_records(trials)
+    logs = output.logs
     if any("http" in name or "request" in name for name in logs.metrics):
         return
     if not any(map(_HTTP.search, (json.dumps(trials.config), *logs.excerpts))):
@@ -116,20 +117,17 @@ def requests_are_timed(trials: Trials) -> Iterator[Violation]:
     yield Violation("no timer of requests")
 
 
-@check("observability", "warning", 2, PRACTICE)
-def logs_are_bounded(trials: Trials) -> Iterator[Violation]:
+@check_each(_with_records, "observability", "warning", 2, PRACTICE)
+def logs_are_bounded(output: OutputReader) -> Iterator[str]:
     """The tap's logs are smaller than its output.
 
     Log the progress of streams, not single records: a log line costs more than a record.
     """
-    output = _with_records(trials).output
     logged, written = output.logs.bytes, sum(stream.bytes for stream in output.streams.values())
     lines = output.logs.lines - sum(output.logs.metrics.values())  # metrics are asked for, one a request
     if lines > max(output.records, 200) or logged > max(written, 1024 * 1024):
-        yield Violation(
-            f"{lines} lines besides metrics, {logged / 1e6:.1f} MB on stderr "
-            f"for {output.records} records, {written / 1e6:.1f} MB"
-        )
+        size = f"{lines} lines besides metrics, {logged / 1e6:.1f} MB on stderr"
+        yield f"{size} for {output.records} records, {written / 1e6:.1f} MB"
 
 
 @check("observability", "warning", 4, BEST_PRACTICES)

@@ -113,7 +113,7 @@ def check_each(
     """Declare a rule of single streams by its function, which yields the violations of one. See ``check``.
 
     Args:
-        subjects: returns the streams, or the entries of the catalog, by name.
+        subjects: returns the streams, the entries of the catalog, or another subject, by the name of the stream.
     """
 
     def declare(judge: Judge[Subject]) -> Judge[Subject]:

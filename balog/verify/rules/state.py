@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from balog.verify.catalogs import id_of
+from balog.verify.output_reader import OutputReader
 from balog.verify.rules.registration import (
     CONFIG_AND_STATE,
     CURRENTLY_SYNCING,
@@ -14,7 +15,7 @@ from balog.verify.rules.registration import (
     check,
     check_each,
 )
-from balog.verify.rules.subjects import incremental, require_end, require_output
+from balog.verify.rules.subjects import first_output, incremental, require_end, require_output
 from balog.verify.runs import Skip
 from balog.verify.synced_stream import SyncedStream
 from balog.verify.trials import Trials
@@ -48,17 +49,16 @@ def state_is_written(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"{late} records follow the last STATE", name)
 
 
-@check("state", "error", 4, CONFIG_AND_STATE)
-def state_is_an_object(trials: Trials) -> Iterator[Violation]:
+@check_each(first_output, "state", "error", 4, CONFIG_AND_STATE)
+def state_is_an_object(output: OutputReader) -> Iterator[str]:
     """The value of each STATE is an object.
 
     Write a JSON object as `value`: runners merge states by key.
     """
-    output = require_output(trials.sync).output
     if not output.state_count:
         raise Skip("no STATE was written")
     if output.bad_states:
-        yield Violation(f"line {output.bad_states} is the first whose value is not an object")
+        yield f"line {output.bad_states} is the first whose value is not an object"
 
 
 @check("state", "error", 6, CONFIG_AND_STATE)
@@ -166,17 +166,16 @@ def currently_syncing_is_cleared(trials: Trials) -> Iterator[Violation]:
         yield Violation("it has one")
 
 
-@check("state", "advice", 1, CURRENTLY_SYNCING)
-def currently_syncing_is_written(trials: Trials) -> Iterator[Violation]:
+@check_each(first_output, "state", "advice", 1, CURRENTLY_SYNCING)
+def currently_syncing_is_written(output: OutputReader) -> Iterator[str]:
     """STATEs between several streams name the current one in ``currently_syncing``.
 
     Write `currently_syncing` into the state while a stream is synced.
     """
-    output = require_output(trials.sync).output
     if output.state_count < 2 or len(output.streams) < 2:
         raise Skip("there are no STATEs between several streams")
     if not output.cuts:
-        yield Violation(f"none of {output.state_count} has it")
+        yield f"none of {output.state_count} has it"
 
 
 @check("state", "error", 6, PRACTICE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from balog.verify.catalogs import Document, entries, name_of
+from balog.verify.output_reader import OutputReader
 from balog.verify.runs import Skip, SyncRun
 from balog.verify.synced_stream import SyncedStream
 from balog.verify.trials import Trials
@@ -52,6 +53,11 @@ def require_whole(run: SyncRun) -> SyncRun:
     if not run.is_whole:
         raise Skip("no sync was complete")
     return run
+
+
+def first_output(trials: Trials) -> list[tuple[str, OutputReader]]:
+    """Return the output of the first sync, with "" for the name of a stream."""
+    return [("", require_output(trials.sync).output)]
 
 
 def streams(trials: Trials) -> Collection[tuple[str, SyncedStream]]:
