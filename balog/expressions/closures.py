@@ -271,7 +271,7 @@ def _arithmetic(node: tree.Arithmetic) -> Get:
 
 
 def _call(node: tree.FunctionCall) -> Get:
-    wants = zip(node.arguments, node.function.wants)
+    wants = zip(node.arguments, node.function.parameters)
     return _call_safely(node.function.call, [_as(argument, kind) for argument, kind in wants])
 
 

@@ -146,20 +146,20 @@ class _Reader:
 
     # Comparisons
 
-    def _meet(
+    def _comparable_sides(
         self, left: ExpressionNode, right: ExpressionNode, place: exp.Expression
     ) -> tuple[ExpressionNode, ExpressionNode, Kind]:
         """Return both sides and the kind of their comparison; a literal beside a level or a time is read as one."""
         kinds = {left.kind, right.kind} - {"null", "any"}
         for special in ("level", "timestamp"):
             if special in kinds and kinds <= {special, "string"}:
-                return self._become(left, special, place), self._become(right, special, place), special
+                return self._as_kind(left, special, place), self._as_kind(right, special, place), special
         if len(kinds) > 1:
             one, other = (WORDS[kind] for kind in (left.kind, right.kind))
             self._refuse(f"compares {one} with {other}, which is never true", place)
         return left, right, kinds.pop() if kinds else "any"
 
-    def _become(self, node: ExpressionNode, kind: Kind, place: exp.Expression) -> ExpressionNode:
+    def _as_kind(self, node: ExpressionNode, kind: Kind, place: exp.Expression) -> ExpressionNode:
         if not isinstance(node, Constant) or node.kind != "string":
             return node
         if kind == "level":
@@ -179,7 +179,7 @@ class _Reader:
         return self._compared(_COMPARISONS[type(node)], self._node(node.this), node.args.get("expression"), node)
 
     def _compared(self, op: str, left: ExpressionNode, right: Any, place: exp.Expression) -> tree.Compare:
-        one, other, by = self._meet(left, self._node(right), place)
+        one, other, by = self._comparable_sides(left, self._node(right), place)
         return tree.Compare("bool", op, one, other, by)
 
     def _differs(self, node: exp.Expression) -> ExpressionNode:
@@ -298,14 +298,14 @@ class _Reader:
                 self._source.allow(node, *keys)
             arguments = [node.args[key] for key in keys if node.args.get(key)]
         function = FUNCTIONS[name]
-        if not len(function.wants) - function.optional <= len(arguments) <= len(function.wants):
-            self._refuse(f"{name} wants {len(function.wants)} arguments, not {len(arguments)}", node)
-        read = tuple(self._typed(item, kind, name) for item, kind in zip(arguments, function.wants))
+        if not len(function.parameters) - function.optional <= len(arguments) <= len(function.parameters):
+            self._refuse(f"{name} wants {len(function.parameters)} arguments, not {len(arguments)}", node)
+        read = tuple(self._typed(item, kind, name) for item, kind in zip(arguments, function.parameters))
         if name == "ROUND" and len(read) == 2:
             digits = read[1].value if isinstance(read[1], Constant) else None
             if not isinstance(digits, int) or abs(digits) > 15:
                 self._refuse("ROUND wants its digits written out, as a whole number from -15 to 15", node)
-        return tree.FunctionCall(function.gives, function, read)
+        return tree.FunctionCall(function.result, function, read)
 
 
 def _kind(parts: Iterable[ExpressionNode]) -> Kind:

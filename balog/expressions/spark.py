@@ -173,7 +173,7 @@ class _Writer:
         return f"try_mod({left}, {right})" if node.op == "%" else f"({left} {node.op} {right})"
 
     def _call(self, node: tree.FunctionCall) -> str:
-        arguments = [self.read_as(item, kind) for item, kind in zip(node.arguments, node.function.wants)]
+        arguments = [self.read_as(item, kind) for item, kind in zip(node.arguments, node.function.parameters)]
         if node.function.name == "ROUND":
             digits = node.arguments[1] if len(node.arguments) == 2 else None
             arguments[1:] = [str(digits.value) if isinstance(digits, Constant) else "0"]

@@ -35,8 +35,8 @@ class Function(Struct, frozen=True):
     """
 
     name: str
-    wants: tuple[Kind, ...]
-    gives: Kind
+    parameters: tuple[Kind, ...]
+    result: Kind
     call: Callable[..., Any]
     spark: str
     optional: int = 0

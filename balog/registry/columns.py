@@ -70,7 +70,7 @@ class _Reader:
         parts = schema.get("anyOf") or schema.get("oneOf")
         if isinstance(parts, list):
             parts = [part for part in parts if not _is_null(part)]
-            return _joined(parts, [self.read(part, above) for part in parts])
+            return _common_type(parts, [self.read(part, above) for part in parts])
         if isinstance(schema.get("allOf"), list):
             return self._all(schema, above)
         names = schema.get("type", [])
@@ -79,7 +79,7 @@ class _Reader:
             kinds = ["object"] if "properties" in schema else sorted(_valued(schema))
         kinds = [kind for kind in kinds if kind != "null"]
         made = [self._one(kind, schema, above) for kind in kinds]
-        return _joined([{**schema, "type": kind} for kind in kinds], made)
+        return _common_type([{**schema, "type": kind} for kind in kinds], made)
 
     def _one(self, kind: str, schema: dict[str, Any], above: tuple[int, ...]) -> Column:
         if kind == "string":
@@ -95,7 +95,7 @@ class _Reader:
 
     def _all(self, schema: dict[str, Any], above: tuple[int, ...]) -> Column:
         rest = {name: value for name, value in schema.items() if name != "allOf"}
-        made = [self.read(part, above) for part in (*schema["allOf"], *([rest] if _says_type(rest) else []))]
+        made = [self.read(part, above) for part in (*schema["allOf"], *([rest] if _declares_type(rest) else []))]
         structs = [kind for kind in made if isinstance(kind, Struct)]
         if structs:
             return Struct(dict(_distinct(field for kind in structs for field in kind.fields.items())))
@@ -110,7 +110,7 @@ def _distinct(items: Any) -> Iterator[tuple[str, Any]]:
             yield name, item
 
 
-def _says_type(schema: Mapping[str, Any]) -> bool:
+def _declares_type(schema: Mapping[str, Any]) -> bool:
     return bool({"type", "properties", "enum", "const", "$ref", "anyOf", "oneOf"} & set(schema))
 
 
@@ -127,7 +127,7 @@ def _valued(schema: Mapping[str, Any]) -> set[str]:
     return {names[type(value)] for value in values if value is not None}
 
 
-def _joined(schemas: Sequence[Any], kinds: Sequence[Column]) -> Column:
+def _common_type(schemas: Sequence[Any], kinds: Sequence[Column]) -> Column:
     """Return the one type that holds values of all these types."""
     numbers = [kind for kind in kinds if kind in ("bigint", "double")]
     others = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -43,28 +43,14 @@ def describe_error(error: Any) -> str:
     name = str(kind.name)
     if name in _LIMITS:
         return _LIMITS[name].format(details.get("limit"))
-    if name == "required":
-        return f"{_quoted(details['property'])} is missing"
-    if name == "type":
-        return f"want {' or '.join(sorted(details['types'], key='null'.__eq__))}"
-    if name == "const":
-        return f"want {_json(details['expected_value'])}"
-    if name == "enum":
-        return f"want one of {_json(details['options'])}"
-    if name == "pattern":
-        return f"does not match {shorten(details['pattern'])}"
-    if name == "format":
-        return f"is no {details['format']}"
-    if name == "multipleOf":
-        return f"is no multiple of {details['multiple_of']}"
+    if name in _REASONS:
+        return _REASONS[name](details)
     if name in ("additionalProperties", "unevaluatedProperties"):
         names = [_quoted(key) for key in details["unexpected"]]
         return f"has members that it may not have: {', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
     if name in ("anyOf", "oneOf") or name.startswith("oneOf"):
         matched = name != "anyOf" and "multiple" in type(kind).__name__.lower()
         return "is more than one of the alternatives at once" if matched else "is none of the alternatives"
-    if name == "propertyNames":
-        return f"has a member whose name may not be: {describe_error(details['error'])}"
     if name == "not":
         inner = details["schema"]
         is_choice = isinstance(inner, dict) and list(inner) == ["not"]
@@ -74,6 +60,16 @@ def describe_error(error: Any) -> str:
     return _OTHERS.get(name, f"breaks {name}")
 
 
+_REASONS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "required": lambda details: f"{_quoted(details['property'])} is missing",
+    "type": lambda details: f"want {' or '.join(sorted(details['types'], key='null'.__eq__))}",
+    "const": lambda details: f"want {_json(details['expected_value'])}",
+    "enum": lambda details: f"want one of {_json(details['options'])}",
+    "pattern": lambda details: f"does not match {shorten(details['pattern'])}",
+    "format": lambda details: f"is no {details['format']}",
+    "multipleOf": lambda details: f"is no multiple of {details['multiple_of']}",
+    "propertyNames": lambda details: f"has a member whose name may not be: {describe_error(details['error'])}",
+}
 _OTHERS = {
     "uniqueItems": "has an item twice",
     "contains": "has not as many of the items as it should",

@@ -251,7 +251,7 @@ class Registry:
         from balog.registry.comparing import CompatibilityReport
 
         try:
-            found = workers().run("judge", [before, schema, mode], COMPARE_SECONDS)
+            found = workers().run("compare", [before, schema, mode], COMPARE_SECONDS)
         except WorkExceededError:
             raise IncompatibleError(
                 f"{schema.type} {schema.version} can't be compared with {before[-1].version} within "

@@ -60,7 +60,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "compile": _compile,
     "check": lambda schema, payload: _validator(msgspec.convert(schema, Schema)).check_in_process(payload),
     "read": _read,
-    "judge": _compare,
+    "compare": _compare,
     "disagreements": lambda source: disagreements(decode_schema(source)),
 }
 

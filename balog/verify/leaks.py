@@ -52,20 +52,20 @@ class Leaks:
         """The paths of the secrets."""
         return sorted(set(self._forms.values()))
 
-    def look(self, line: bytes | bytearray, output: str, number: int) -> None:
+    def search_line(self, line: bytes | bytearray, output: str, number: int) -> None:
         """Search a line of an output."""
         for form, path in self._forms.items():
             if form in line:
                 self.found.setdefault((path, output), number)
 
-    def search(self, data: bytes | bytearray, output: str) -> None:
+    def search_output(self, data: bytes | bytearray, output: str) -> None:
         """Search a whole output."""
         for form, path in self._forms.items():
             at = data.find(form)
             if at >= 0:
                 self.found.setdefault((path, output), data.count(b"\n", 0, at) + 1)
 
-    def hide(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return a text of the tap without secrets, as one short printable line."""
         for form in self._forms:
             text = text.replace(form.decode("utf-8", "replace"), "[redacted]")

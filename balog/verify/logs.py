@@ -115,7 +115,7 @@ class Logs:
 
     def _line(self, line: bytes) -> None:
         self.lines += 1
-        self._leaks.look(line, self._output, self.lines)
+        self._leaks.search_line(line, self._output, self.lines)
         for _, record in self._records.take(line, None):
             self._take(record)
 
@@ -126,7 +126,7 @@ class Logs:
         text = record.exc_text or ""
         if record.is_uncaught:
             self.tracebacks += 1
-            self.last_exception = self._leaks.hide((text or record.message).splitlines()[-1])
+            self.last_exception = self._leaks.redact((text or record.message).splitlines()[-1])
         has_exception = bool(text or record.exception)
         is_traceback = record.is_uncaught
         self._note(record.level, record.message, record.metric, is_traceback=is_traceback, has_exception=has_exception)
@@ -142,11 +142,11 @@ class Logs:
         if metric is not None:
             self._metric(metric)
         elif message and not is_traceback:
-            self.last = self._leaks.hide(message)
+            self.last = self._leaks.redact(message)
             self.last_error = self.last if is_error else self.last_error
         is_failure = is_error and (has_exception or _FAILED.search(message))
         if is_failure and len(self.failures) < _MAX_FAILURES:
-            self.failures.append(self._leaks.hide(message))
+            self.failures.append(self._leaks.redact(message))
 
     def _metric(self, metric: dict[str, Any]) -> None:
         name, tags = str(metric.get("metric")), metric.get("tags")

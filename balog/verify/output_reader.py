@@ -79,8 +79,8 @@ class OutputReader:
         states: the first STATE and an even sample of the others; ``last_state`` is the last one, ``state_count`` the
             number of all.
         bad_states: the line of the first STATE whose value is not an object; 0 if there is none.
-        cuts: number of STATEs with ``currently_syncing``.
-        unended: the rest after the last newline: "" for nothing, ``message`` for a complete message, else ``torn``.
+        syncing_states: number of STATEs with ``currently_syncing``.
+        tail: the rest after the last newline: "" for nothing, ``message`` for a complete message, else ``torn``.
         logs: the log lines of the run.
     """
 
@@ -92,7 +92,7 @@ class OutputReader:
         self._names = {one: name for name, one in known.ids.items() if one not in known.ids}
         self._partial: list[bytes] = []
         self._partial_size = 0
-        self._apart = 1
+        self._state_step = 1
         self._states_size = 0
         self.lines = self.records = 0
         self.invalid: list[InvalidLine] = []
@@ -104,8 +104,8 @@ class OutputReader:
         self.streams: dict[str, SyncedStream] = {}
         self.states: list[StateLine] = []
         self.last_state: StateLine | None = None
-        self.state_count = self.bad_states = self.cuts = 0
-        self.unended = ""
+        self.state_count = self.bad_states = self.syncing_states = 0
+        self.tail = ""
         self.logs = Logs(leaks)
 
     def stdout(self, data: bytes) -> str:
@@ -140,7 +140,7 @@ class OutputReader:
         if rest and not cut:
             before = self.invalid_count + len(self.broken)
             self._line(rest)
-            self.unended = "torn" if self.invalid_count + len(self.broken) > before else "message"
+            self.tail = "torn" if self.invalid_count + len(self.broken) > before else "message"
         self.logs.close()
 
     def _too_long(self) -> str:
@@ -151,7 +151,7 @@ class OutputReader:
 
     def _line(self, line: bytes) -> None:
         self.lines += 1
-        self._leaks.look(line, "stdout", self.lines)
+        self._leaks.search_line(line, "stdout", self.lines)
         try:
             message = _decode(line)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -226,14 +226,14 @@ class OutputReader:
             return "" if "value" in message else "without a value"
         counts = {name: stream.records for name, stream in self.streams.items()}
         self.last_state = StateLine(line=self.lines, value=value, records=counts, size=len(line) + 100 * len(counts))
-        if (self.state_count - 1) % self._apart == 0:
+        if (self.state_count - 1) % self._state_step == 0:
             self.states.append(self.last_state)
             self._states_size += self.last_state.size
             while len(self.states) >= _STATES_KEPT or (self._states_size > _STATES_SIZE and len(self.states) > 1):
                 del self.states[1::2]
-                self._apart *= 2
+                self._state_step *= 2
                 self._states_size = sum(state.size for state in self.states)
-        self.cuts += bool(value.get("currently_syncing"))
+        self.syncing_states += bool(value.get("currently_syncing"))
         for name, stream in self.streams.items():
             if stream.replication_key:
                 stream.add_bookmark(bookmark_of(value, self._known.ids.get(name, name), stream.replication_key))

@@ -62,7 +62,7 @@ class Guard:
         name, _, value = self._mark.partition("=")
         return {**os.environ, name: value}
 
-    def note(self, group: int) -> None:
+    def set_group(self, group: int) -> None:
         """Record the running process group; 0 means none."""
         if self._shell is not None and self._shell.stdin is not None:
             try:
@@ -70,7 +70,7 @@ class Guard:
             except BrokenPipeError:
                 self._shell.stdin = None
 
-    def left(self) -> list[int]:
+    def marked_processes(self) -> list[int]:
         """Return the ids of marked processes in any session; none without /proc."""
         found, mark = [], self._mark.encode()
         for place in Path("/proc").glob("[0-9]*"):
@@ -81,9 +81,9 @@ class Guard:
                 continue  # another user's, or over meanwhile
         return found
 
-    def end_all(self) -> None:
+    def kill_all(self) -> None:
         """Kill all marked processes."""
-        for pid in self.left():
+        for pid in self.marked_processes():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -114,8 +114,7 @@ class ProcessResult(Struct, kw_only=True):
         stopped: why the verification ended the run; "" if it ended by itself.
         was_killed: the run did not end after SIGTERM and was killed.
         left_running: a second after its end, a child process still ran or held its outputs.
-        stopping: seconds from SIGTERM to its end; None without SIGTERM.
-        went_on: bytes that arrived after SIGTERM, including buffered ones.
+        bytes_after_sigterm: bytes that arrived after SIGTERM, including buffered ones.
         peak_memory: peak bytes of the process and its children; 0 where unknown (not Linux).
     """
 
@@ -124,8 +123,7 @@ class ProcessResult(Struct, kw_only=True):
     stopped: str = ""
     was_killed: bool = False
     left_running: bool = False
-    stopping: float | None = None
-    went_on: int = 0
+    bytes_after_sigterm: int = 0
     peak_memory: int = 0
 
 
@@ -151,7 +149,7 @@ def run(
     Raises:
         ConfigError: the command cannot be started.
     """
-    with _held_back() as came:
+    with _deferred_signals() as received:
         try:
             process = subprocess.Popen(
                 list(command),
@@ -168,24 +166,24 @@ def run(
     with process:
         try:
             if guard is not None:
-                guard.note(process.pid)
-            for number in came:
+                guard.set_group(process.pid)
+            for number in received:
                 signal.raise_signal(number)
             result = _Loop(process, handler, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK).run()
             if guard is not None and not result.stopped:
-                result.left_running = result.left_running or _outlived(guard)
+                result.left_running = result.left_running or _has_leftover(guard)
             return result
         finally:
             _signal_all(process, signal.SIGKILL)
             if guard is not None:
-                guard.end_all()
-                guard.note(0)
+                guard.kill_all()
+                guard.set_group(0)
 
 
-def _outlived(guard: Guard) -> bool:
+def _has_leftover(guard: Guard) -> bool:
     """Return whether a child process of the tap still runs a second after the tap's end."""
     until = time.monotonic() + _LEFT_OVER
-    while guard.left():
+    while guard.marked_processes():
         if time.monotonic() > until:
             return True
         time.sleep(_EACH)
@@ -193,16 +191,16 @@ def _outlived(guard: Guard) -> bool:
 
 
 @contextmanager
-def _held_back() -> Iterator[list[int]]:
+def _deferred_signals() -> Iterator[list[int]]:
     """Yield a list that collects signals while a process starts, because their handlers do not know it yet."""
-    came: list[int] = []
+    received: list[int] = []
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     is_main = threading.current_thread() is threading.main_thread()
     held = {number: handler for number, handler in handlers.items() if callable(handler) and is_main}
     for number in held:
-        signal.signal(number, lambda number, frame: came.append(number))
+        signal.signal(number, lambda number, frame: received.append(number))
     try:
-        yield came
+        yield received
     finally:
         for number, handler in held.items():
             signal.signal(number, handler)
@@ -235,20 +233,17 @@ class _Loop:
                         key.data(data)
                     else:
                         selector.unregister(key.fileobj)
-                if not self._go_on(time.monotonic()):
+                if not self._check_limits(time.monotonic()):
                     break
-        while self.process.poll() is None and self._go_on(time.monotonic()):
+        while self.process.poll() is None and self._check_limits(time.monotonic()):
             time.sleep(0.002)
         self.result.code = self.process.wait()
-        over = self.ended or time.monotonic()
-        self.result.seconds = over - self.began
-        if self.signalled is not None:
-            self.result.stopping = max(over - self.signalled, 0.0)
+        self.result.seconds = (self.ended or time.monotonic()) - self.began
         return self.result
 
     def _stdout(self, data: bytes) -> None:
         if self.signalled is not None:
-            self.result.went_on += len(data)
+            self.result.bytes_after_sigterm += len(data)
         if self.result.stopped not in ("", "interrupt"):
             return
         reason = self.handler.stdout(data)
@@ -265,7 +260,7 @@ class _Loop:
         else:
             _signal_all(self.process, signal.SIGTERM)
 
-    def _go_on(self, now: float) -> bool:
+    def _check_limits(self, now: float) -> bool:
         """Check time and memory. Return False to stop reading."""
         if self.ended is None and self.process.poll() is not None:
             self.ended = now

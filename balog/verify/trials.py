@@ -332,7 +332,7 @@ class Trials:
         limit = self.options.timeout if timeout is None else min(timeout, self.options.timeout)
         result = run(line, capture, timeout=limit, grace=self.options.grace, guard=self._guard)
         capture.logs.close()
-        self.leaks.search(capture.data, "stdout")
+        self.leaks.search_output(capture.data, "stdout")
         made = CommandRun(name=name, stdout=bytes(capture.data), logs=capture.logs, result=result)
         self.made.append(made)
         return made

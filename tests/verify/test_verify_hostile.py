@@ -104,7 +104,7 @@ def test_what_made_itself_independent_is_found_and_ended(tmp_path: Path) -> None
     )  # fmt: skip
 
     assert result.left_running
-    eventually(lambda: not guard.left())
+    eventually(lambda: not guard.marked_processes())
     guard.close()
 
 
@@ -212,7 +212,7 @@ def test_a_catalog_nested_too_deep_is_told() -> None:
 def test_a_secret_is_found_in_what_was_captured_by_its_line() -> None:
     leaks = Leaks({"token": "hush-hush"})
 
-    leaks.search(b"\n" * 1_000_000 + b"a hush-hush", "stdout")
+    leaks.search_output(b"\n" * 1_000_000 + b"a hush-hush", "stdout")
 
     assert leaks.found == {("$.token", "stdout"): 1_000_001}
 

@@ -81,7 +81,7 @@ def test_secrets_are_known_by_their_keys_also_below_one() -> None:
 def test_a_secret_is_found_as_it_is_as_json_and_in_an_address(line: bytes) -> None:
     leaks = Leaks({"password": 'a"b/c d'})
 
-    leaks.look(line, "stderr", 4)
+    leaks.search_line(line, "stderr", 4)
 
     assert leaks.found == {("$.password", "stderr"): 4}
 
@@ -118,7 +118,7 @@ def test_short_names_of_secrets_are_known(key: str, value: str, is_secret: bool)
 def test_a_password_inside_of_a_connection_string_is_looked_for_by_itself(text: str) -> None:
     leaks = Leaks({"database": text})
 
-    leaks.look(b"INFO logging in as me with hush/hush", "stderr", 1)
+    leaks.search_line(b"INFO logging in as me with hush/hush", "stderr", 1)
 
     assert leaks.found == {("$.database", "stderr"): 1}
 
@@ -129,12 +129,12 @@ def test_a_secret_is_found_in_base64_of_whatever_it_stands_in(around: bytes, val
     leaks = Leaks({"token": value})
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         leaks.found.clear()
-        leaks.look(b"Authorization: Basic " + encode(around + value.encode() + around), "stderr", 1)
+        leaks.search_line(b"Authorization: Basic " + encode(around + value.encode() + around), "stderr", 1)
         assert leaks.found == {("$.token", "stderr"): 1}
 
 
 def test_what_is_said_hides_secrets_and_is_one_short_line() -> None:
-    said = Leaks({"password": "open sesame"}).hide("tried open sesame\n\x1b[31m" + "x " * 500)
+    said = Leaks({"password": "open sesame"}).redact("tried open sesame\n\x1b[31m" + "x " * 500)
 
     assert "sesame" not in said
     assert said.isprintable()

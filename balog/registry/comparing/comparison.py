@@ -20,8 +20,6 @@ from balog.registry.schema import Schema
 
 Side = Literal["old", "new"]
 
-_BUMPS: tuple[Bump, ...] = ("none", "patch", "minor", "major")
-
 
 def compare(old: Schema, new: Schema, mode: Mode = "backward", *, open: bool = True) -> CompatibilityReport:
     """Compare a new version with an old one.

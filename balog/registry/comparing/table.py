@@ -127,7 +127,7 @@ def _quoted(name: str) -> str:
 
 def columns_of(document: SchemaDocument) -> dict[str, Column]:
     """Return the fields of a payload whose columns the schema determines, without ``cls_type``."""
-    kind = _Sure(document).part(column_of(document.root, document.target), document.root)
+    kind = _DeterminedColumns(document).part(column_of(document.root, document.target), document.root)
     return {name: one for name, one in kind.fields.items() if name != "cls_type"} if isinstance(kind, Struct) else {}
 
 
@@ -140,7 +140,7 @@ def type_text(kind: Column) -> str:
     return f"map<string,{type_text(kind.value)}>" if isinstance(kind, Map) else kind
 
 
-class _Sure:
+class _DeterminedColumns:
     def __init__(self, document: SchemaDocument) -> None:
         self._document = document
 

@@ -275,21 +275,21 @@ def _example(writer: CompiledMessage, reader: CompiledMessage, path: Sequence[An
         return {"written": written, "refused": str(error)}
     if written == read:
         return None
-    _thin(written, read)
+    _drop_equal_defaults(written, read)
     return {"written": written, "read": read}
 
 
-def _thin(one: Any, two: Any) -> None:
+def _drop_equal_defaults(one: Any, two: Any) -> None:
     """Remove the fields that are 0 or empty on both sides."""
     if isinstance(one, dict) and isinstance(two, dict):
         for key in [key for key in one if key in two]:
             if one[key] == two[key] and (not one[key] or one[key] == "0"):
                 del one[key], two[key]
             else:
-                _thin(one[key], two[key])
+                _drop_equal_defaults(one[key], two[key])
     elif isinstance(one, list) and isinstance(two, list):
         for here, there in zip(one, two):
-            _thin(here, there)
+            _drop_equal_defaults(here, there)
 
 
 def _enter(message: Any, field: Any) -> Any:

@@ -46,7 +46,7 @@ def _message(message: Any, made: dict[str, Read]) -> Read:
 def _plain(message: Any, made: dict[str, Read]) -> Read:
     full_name = message.full_name
     fields = {field.json_name: (field.name, *_field(field, made)) for field in message.fields}
-    spelt = {field.name: field.json_name for field in message.fields}
+    json_names = {field.name: field.json_name for field in message.fields}
     oneofs = [[field.json_name for field in oneof.fields] for oneof in message.oneofs if len(oneof.fields) > 1]
 
     def read(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
@@ -59,7 +59,7 @@ def _plain(message: Any, made: dict[str, Read]) -> Read:
         for key, given in value.items():
             found = fields.get(key)
             if found is None:
-                hint = f"; it is called {spelt[key]} in JSON" if key in spelt else ""
+                hint = f"; it is called {json_names[key]} in JSON" if key in json_names else ""
                 violations.append(((*steps, key), f"is no field of {full_name}{hint}"))
                 continue
             name, takes_null, convert, inner = found
@@ -158,7 +158,7 @@ def _converted(convert: Convert, name: str) -> Read:
     return read
 
 
-def _by_itself(pattern: re.Pattern[str] | None, wanted: str) -> Read:
+def _json_string(pattern: re.Pattern[str] | None, wanted: str) -> Read:
     def read(value: Any, into: Any, steps: Steps, depth: int, violations: Violations) -> None:
         try:
             if not isinstance(value, str) or (pattern is not None and not pattern.fullmatch(value)):
@@ -209,9 +209,9 @@ def _list(value: Any, into: Any, steps: Steps, depth: int, violations: Violation
 
 
 _OWN: dict[str, Read] = {
-    "google.protobuf.Timestamp": _by_itself(_TIMESTAMP, "a time as RFC 3339 says, 2026-11-20T09:14:14.903Z"),
-    "google.protobuf.Duration": _by_itself(_DURATION, "a duration in seconds, 1.5s"),
-    "google.protobuf.FieldMask": _by_itself(None, "the paths of fields, with commas between them"),
+    "google.protobuf.Timestamp": _json_string(_TIMESTAMP, "a time as RFC 3339 says, 2026-11-20T09:14:14.903Z"),
+    "google.protobuf.Duration": _json_string(_DURATION, "a duration in seconds, 1.5s"),
+    "google.protobuf.FieldMask": _json_string(None, "the paths of fields, with commas between them"),
     "google.protobuf.Value": _value,
     "google.protobuf.Struct": _struct,
     "google.protobuf.ListValue": _list,

@@ -168,7 +168,7 @@ def _enum(enum: Any) -> Write:
     return write
 
 
-def _by_itself(kind: str) -> Write:
+def _json_string(kind: str) -> Write:
     def write(value: Any, depth: int) -> Any:
         try:
             return value.ToJsonString()
@@ -221,9 +221,9 @@ def _items(write: Write, values: Any, depth: int) -> list[Any]:
 
 
 _OWN: dict[str, Write] = {
-    "google.protobuf.Timestamp": _by_itself("Timestamp"),
-    "google.protobuf.Duration": _by_itself("Duration"),
-    "google.protobuf.FieldMask": _by_itself("FieldMask"),
+    "google.protobuf.Timestamp": _json_string("Timestamp"),
+    "google.protobuf.Duration": _json_string("Duration"),
+    "google.protobuf.FieldMask": _json_string("FieldMask"),
     "google.protobuf.Value": _value,
     "google.protobuf.Struct": _struct,
     "google.protobuf.ListValue": _list,

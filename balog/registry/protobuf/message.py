@@ -74,7 +74,7 @@ class CompiledMessage:
         """Check in this process, without a time limit."""
         message, found = self._parsed(payload)
         if message is not None:
-            found += _apart(self._broken(message), found)
+            found += _independent(self._broken(message), found)
         return _violations(found)
 
     def to_json(self, wire: bytes) -> bytes:
@@ -166,7 +166,7 @@ class CompiledMessage:
         return _missing_fields(message) + self.rules.violations(message)
 
 
-def _apart(broken: list[tuple[Steps, str]], found: list[tuple[Steps, str]]) -> list[tuple[Steps, str]]:
+def _independent(broken: list[tuple[Steps, str]], found: list[tuple[Steps, str]]) -> list[tuple[Steps, str]]:
     """Return the broken rules, without those at, above or below a value that was rejected."""
     return [
         (steps, reason) for steps, reason in broken

@@ -65,9 +65,9 @@ def lines_end(trials: Trials) -> Iterator[Violation]:
     Write each message and its newline in one call, and flush before the process ends.
     """
     for run in _syncs(trials):
-        if run.output.unended == "torn":
+        if run.output.tail == "torn":
             yield Violation(f"{run.name}: the last line is torn")
-        elif run.output.unended:
+        elif run.output.tail:
             yield Violation(f"{run.name}: the last line has no newline")
     require_output(trials.sync)
 

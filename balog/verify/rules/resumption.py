@@ -96,13 +96,13 @@ def resumes_with_little(trials: Trials) -> Iterator[Violation]:
             continue
         judged += 1
         again = run.output.streams.get(name)
-        if again is not None and _came_again(stream, again):
+        if again is not None and _repeats_all(stream, again):
             yield Violation(f"all {stream.records} records were written again", name)
     if not judged:
         raise Skip("no incremental stream has records with several replication values")
 
 
-def _came_again(first: SyncedStream, second: SyncedStream) -> bool:
+def _repeats_all(first: SyncedStream, second: SyncedStream) -> bool:
     """Return whether a run has all rows of another: by content, or by key and range if the content changes."""
     if set(first.contents) <= set(second.contents):
         return True
@@ -198,8 +198,8 @@ def ends_on_sigterm(trials: Trials) -> Iterator[Violation]:
     run = trials.signalled
     if run.result.was_killed:
         yield Violation(f"it still ran after {trials.options.grace:g} s")
-    elif run.result.code == 0 and run.result.went_on > _ON_ITS_WAY:
-        yield Violation(f"it continued to its end and wrote {run.result.went_on / 1e6:.1f} MB more")
+    elif run.result.code == 0 and run.result.bytes_after_sigterm > _ON_ITS_WAY:
+        yield Violation(f"it continued to its end and wrote {run.result.bytes_after_sigterm / 1e6:.1f} MB more")
     else:
         _ = trials.interrupted  # skips the rule if there was nothing to interrupt
 
@@ -224,8 +224,8 @@ def interrupted_output_is_whole(trials: Trials) -> Iterator[Violation]:
     run = trials.interrupted
     if run.result.was_killed:
         raise Skip("it had to be killed")
-    if run.output.unended:
-        yield Violation("the last line " + ("is torn" if run.output.unended == "torn" else "has no newline"))
+    if run.output.tail:
+        yield Violation("the last line " + ("is torn" if run.output.tail == "torn" else "has no newline"))
     elif run.output.invalid_count > trials.sync.output.invalid_count:
         yield Violation("it has invalid lines, unlike the uninterrupted run")
 

@@ -174,7 +174,7 @@ def currently_syncing_is_written(output: OutputReader) -> Iterator[str]:
     """
     if output.state_count < 2 or len(output.streams) < 2:
         raise Skip("there are no STATEs between several streams")
-    if not output.cuts:
+    if not output.syncing_states:
         yield f"none of {output.state_count} has it"
 
 
