@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.stand_ins.packages import install as install_package
+
 PAGE = (Path(__file__).parents[1] / "docs" / "plugins.md").read_text()
 COMMAND = PAGE.partition("```python\n")[2].partition("```")[0]
 
@@ -20,12 +22,7 @@ def install(tmp_path: Path) -> Install:
     """Install a package with one module and entry points into a folder of its own."""
 
     def install(name: str, code: str, *entry_points: str) -> None:
-        module = name.replace("-", "_")
-        (tmp_path / f"{module}.py").write_text(code)
-        info = tmp_path / f"{module}-1.2.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
-        (info / "entry_points.txt").write_text("[balog.commands]\n" + "\n".join(entry_points) + "\n")
+        install_package(tmp_path, name, code, "balog.commands", *entry_points)
 
     return install
 

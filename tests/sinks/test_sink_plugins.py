@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.stand_ins.http_server import HttpStandIn
+from tests.stand_ins.http_server import Answer, HttpStandIn
+from tests.stand_ins.packages import install as install_package
 
-PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()
-SINK = next(block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "SlackSinkConfig" in block)
+SINK = (Path(__file__).parents[2] / "examples" / "balog-slack" / "balog_slack.py").read_text()
 LOG = b'{"type": "LOG", "level": "ERROR", "value": {"message": "no rows"}}\n'
 
 Install = Callable[..., None]
@@ -25,11 +24,7 @@ def install(tmp_path: Path) -> Install:
     """Install a package with one module and one entry point into a folder of its own."""
 
     def install(module: str, code: str, entry_point: str) -> None:
-        (tmp_path / f"{module}.py").write_text(code)
-        info = tmp_path / f"{module}-1.2.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.2\n")
-        (info / "entry_points.txt").write_text(f"[balog.sinks]\n{entry_point}\n")
+        install_package(tmp_path, module, code, "balog.sinks", entry_point)
 
     return install
 
@@ -56,16 +51,18 @@ def config(tmp_path: Path) -> str:
     return str(file)
 
 
-def test_the_sink_of_the_page_gets_events(
+def test_the_sink_of_the_example_gets_events(
     install: Install, balog: Balog, config: str, http_server: HttpStandIn
 ) -> None:
     install("balog_slack", SINK, "slack = balog_slack:SlackSinkConfig")
+
+    http_server.respond = lambda request: Answer(200, b"ok")
 
     assert balog("check", config, SLACK_WEBHOOK=http_server.url).returncode == 0
     done = balog("broker", "--config", config, data=LOG, SLACK_WEBHOOK=http_server.url)
 
     assert done.returncode == 0, done.stderr
-    assert [json.loads(request.body) for request in http_server.requests] == [{"text": "ERROR: no rows"}]
+    assert [json.loads(request.body) for request in http_server.requests] == [{"text": "ERROR singer.log: no rows"}]
 
 
 def test_without_the_package_the_type_is_unknown(balog: Balog, config: str) -> None:

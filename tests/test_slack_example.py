@@ -1,0 +1,85 @@
+"""The example balog-slack, installed into an environment of its own."""
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "balog-slack"
+LOG = '{"type": "LOG", "level": "ERROR", "value": {"message": "no rows"}}\n'
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with the example, and with the packages of this one."""
+    folder = tmp_path_factory.mktemp("slack")
+    venv.create(folder / "env", symlinks=True)
+    python = folder / "env" / "bin" / "python"
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
+    (folder / "env" / "lib" / version / "site-packages" / "shared.pth").write_text(line)
+    shutil.copytree(EXAMPLE, folder / "source")
+    install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    done = subprocess.run([*install, folder / "source"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return python
+
+
+@pytest.fixture
+def run(python: Path, tmp_path: Path) -> Run:
+    def run(*arguments: str, feed: str = "", **environment: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [python, "-m", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            input=feed,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+def test_the_sink_keeps_the_contract(run: Run) -> None:
+    done = run("pytest", "-p", "no:cacheprovider", str(EXAMPLE / "tests"), "--rootdir", str(EXAMPLE))
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"\b2\d passed", done.stdout), done.stdout
+
+
+def test_help_and_check_know_the_sink(run: Run, tmp_path: Path) -> None:
+    config = tmp_path / "broker.json"
+    config.write_text('{"sinks": [{"type": "slak", "webhook": {"env": "SLACK_WEBHOOK"}}]}')
+
+    assert "sink of balog-slack 0.1.0" in run("balog", "--help").stdout
+    assert "slack (balog-slack 0.1.0)" in " ".join(run("balog", "check", "--help").stdout.split())
+    assert "did you mean 'slack'?" in run("balog", "check", str(config)).stderr
+
+
+def test_a_broker_posts_to_the_channel(run: Run, tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("slack_server", EXAMPLE / "tests" / "slack_server.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    slack = module.SlackServer()
+    config = tmp_path / "broker.json"
+    config.write_text(json.dumps({"sinks": [{"type": "slack", "webhook": {"env": "SLACK_WEBHOOK"}}]}))
+    try:
+        done = run("balog", "broker", "--config", str(config), feed=LOG, SLACK_WEBHOOK=slack.url + "key")
+    finally:
+        slack.stop()
+
+    assert (done.returncode, done.stdout) == (0, LOG)
+    assert [text.rpartition(": ")[2] for text in slack.texts] == ["no rows"]
