@@ -82,7 +82,7 @@ def test_every_facility_version_that_is_read_has_a_schema() -> None:
 
 CONFIGS = {
     "broker": ("balog.broker.config", "BrokerConfig", "The config of balog broker"),
-    "run": ("balog.broker.run_config", "RunConfig", "The config of balog run"),
+    "run": ("balog.broker.config", "RunConfig", "The config of balog run"),
     "cases": ("balog.broker.cases", "CaseFile", "A file of cases for balog test"),
     "document": ("balog.delivery.document", "ControlDocument", "The document of balog's event service"),
     "service": ("balog.delivery.settings", "ServiceConfig", "The config of balog serve"),

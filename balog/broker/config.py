@@ -1,18 +1,88 @@
-"""What a broker's config file may say. ``schemas/config/broker.json`` is made from these structs."""
+"""The configs of a broker and of a sidecar; the schemas ``config/broker.json`` and ``run.json`` are made from them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
 from balog.broker.batches.config import BatchConfig
-from balog.broker.metrics import MetricsConfig
+from balog.broker.metrics import MetricsConfig, RunMetricsConfig
 from balog.broker.quarantine import QuarantineConfig
 from balog.broker.records.config import RecordRule, SchemaRule
 from balog.broker.state import StateConfig
+from balog.errors import ConfigError
 from balog.outbound.spool import SpoolConfig
+from balog.singer.dialects import load_dialects
+from balog.singer.log_patterns import LogPattern, Pattern, compile_patterns
 from balog.sinks import AnySinkConfig
+
+InvalidLinePolicy = Literal["pass", "quarantine", "fail"]
+
+
+class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
+    """``{"sinks": [{"type": "statsd"}]}`` hands the command its stdout untouched and sends what it logs to sinks.
+
+    With ``in_band``, ``count``, ``state`` or a policy for ``invalid_lines``, the stream passes through the sidecar.
+    """
+
+    DEPRECATED_KEYS: ClassVar[dict[str, str]] = {"junk": "invalid_lines"}
+
+    sinks: Annotated[list[AnySinkConfig], Meta(description="Where the events go.")] = []
+    spool: SpoolConfig | None = None
+    in_band: Annotated[
+        bool, Meta(description="Put the events into the stream too, as LOG messages between its lines.")
+    ] = False
+    count: Annotated[bool, Meta(description="Count records and bytes by stream for the run's report.")] = False
+    state: Annotated[
+        bool,
+        Meta(description="Put the last STATE, up to 64 KiB and without secrets, into the run's report."),
+    ] = False
+    invalid_lines: Annotated[
+        InvalidLinePolicy,
+        Meta(description="What a line on stdout that is no Singer message does: pass, go to quarantine, end the run."),
+    ] = "pass"
+    quarantine: QuarantineConfig | None = None
+    metrics: RunMetricsConfig | None = None
+    log_patterns: Annotated[
+        list[LogPattern],
+        Meta(description="Lines of the command's stderr that balog does not know by itself.", max_length=20),
+    ] = []
+    dialects: Annotated[
+        list[str],
+        Meta(description="Dialects of the command's stderr that installed packages add, by name.", max_length=20),
+    ] = []
+
+    @property
+    def looks(self) -> bool:
+        """Whether the stream passes through the sidecar; else the command writes directly to the target."""
+        return self.in_band or self.count or self.state or self.invalid_lines != "pass"
+
+    def check(self) -> None:
+        """Check the rules that types can't express.
+
+        Raises:
+            ConfigError: ``invalid_lines`` and ``quarantine`` do not fit together, or a log pattern is invalid.
+        """
+        if self.invalid_lines == "quarantine" and self.quarantine is None:
+            where = 'invalid_lines is "quarantine"; add its file: "quarantine": {"path": "invalid.jsonl"}'
+            raise ConfigError(where, path="$.quarantine")
+        if self.invalid_lines != "quarantine" and self.quarantine is not None:
+            unused = (
+                f'nothing goes there while "invalid_lines" is "{self.invalid_lines}"; '
+                'add "invalid_lines": "quarantine", or remove it'
+            )
+            raise ConfigError(unused, path="$.quarantine")
+        self.patterns()
+
+    def patterns(self) -> list[Pattern]:
+        """Return the compiled ``log_patterns``, then the ``dialects`` of installed packages.
+
+        Raises:
+            ConfigError: a format is invalid, or a dialect is not installed.
+            BalogError: a dialect cannot be imported.
+        """
+        return compile_patterns(self.log_patterns, "$.log_patterns") + load_dialects(self.dialects, "$.dialects")
 
 
 class BrokerConfig(Struct, forbid_unknown_fields=True, kw_only=True):

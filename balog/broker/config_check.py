@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from balog import config as configs
-from balog.broker.config import BrokerConfig
+from balog.broker.config import BrokerConfig, RunConfig
 from balog.broker.editor_chain import Chaining
 from balog.broker.quarantine import Quarantine, QuarantineConfig
 from balog.broker.records.compiled_rule import refused_parts
-from balog.broker.run_config import RunConfig
 from balog.errors import BalogError, ConfigError, ConfigProblems
 from balog.expressions import Expression
 from balog.local_path import local_path

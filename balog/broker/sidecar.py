@@ -14,12 +14,12 @@ import msgspec
 from msgspec import Raw
 
 from balog.broker.child import Child, ForwardedSignals
+from balog.broker.config import RunConfig
 from balog.broker.descriptors import let_go, write_all
 from balog.broker.editor import PipeError
 from balog.broker.invalid_lines import InvalidLineFilter
 from balog.broker.metrics import StatsReporter
 from balog.broker.quarantine import Quarantine
-from balog.broker.run_config import RunConfig
 from balog.broker.sidecar_report import SidecarStats, complete_report
 from balog.broker.status import StageStatus
 from balog.broker.stopwatch import Stopwatch

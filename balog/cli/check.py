@@ -12,9 +12,8 @@ import msgspec
 
 from balog import config as configs
 from balog import plugins
-from balog.broker.config import BrokerConfig
+from balog.broker.config import BrokerConfig, RunConfig
 from balog.broker.config_check import find_problems, notes, reach
-from balog.broker.run_config import RunConfig
 from balog.cli import options
 from balog.cli.brokers import SINGLE_SINKS, config_of
 from balog.cli.output import counted

@@ -8,9 +8,9 @@ import click
 import msgspec
 
 from balog import config as configs
+from balog.broker.config import RunConfig
 from balog.broker.config_check import complete, complete_errors
 from balog.broker.quarantine import QuarantineConfig
-from balog.broker.run_config import RunConfig
 from balog.broker.sidecar import EXIT_CODES, run_sidecar
 from balog.cli import options
 from balog.errors import ConfigError

@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
+from balog.backoff import read_retry_after
 from balog.errors import SinkError
 from balog.http.body import PACKINGS, Unpacker
 from balog.http.pool import open_pool
 from balog.http.urls import check_headers, check_url
-from balog.retry_after import read_retry_after
 
 __all__ = ["HttpClient", "HttpResponse", "HttpStatusError", "describe_failure", "parse_retry_after"]
 

@@ -10,10 +10,9 @@ from balog.errors import EventError, complain
 from balog.event import decode, parse_level
 from balog.plugins import load_named
 from balog.singer.log_json import read_json
-from balog.singer.log_line import LogLine, metric_in
+from balog.singer.log_line import LogLine, metric_in, time_in
 from balog.singer.log_patterns import Pattern
 from balog.singer.log_text import read_text
-from balog.singer.log_values import time_in
 
 
 def read_line(line: str, zone: tzinfo | None = None, patterns: Sequence[Pattern] = ()) -> LogLine | None:

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from balog.event import Level
-from balog.singer.log_line import LogLine, exception_in, metric_in
-from balog.singer.log_values import level_from_number, level_of, time_from
+from balog.singer.log_line import LogLine, exception_in, level_from_number, level_of, metric_in, time_from
 from balog.singer.messages import mage_metric, metric_payload
 
 # A name with a dot is a key of that name, or a key of the object under its first part.

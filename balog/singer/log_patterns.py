@@ -12,8 +12,7 @@ from msgspec import Meta, Struct
 
 from balog.errors import ConfigError
 from balog.event import Level
-from balog.singer.log_line import LogLine, metric_in
-from balog.singer.log_values import level_of, time_in
+from balog.singer.log_line import LogLine, level_of, metric_in, time_in
 
 Pattern = Callable[[str], LogLine | None]
 """Reads a line; None when it does not fit."""

@@ -11,8 +11,7 @@ import re
 from typing import Any
 
 from balog.event import Level, parse_level
-from balog.singer.log_line import LogLine, exception_in, metric_in
-from balog.singer.log_values import level_of, time_from, time_in
+from balog.singer.log_line import LogLine, exception_in, level_of, metric_in, time_from, time_in
 
 _UPPER = r"(?P<level>[A-Z]{3,13}|Level \d{1,3})"
 _ANY = r"(?P<level>[A-Za-z]{3,13}|Level \d{1,3})"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.broker.run_config import RunConfig
+from balog.broker.config import RunConfig
 from balog.event import decode
 from balog.singer import parse_log, to_event
 

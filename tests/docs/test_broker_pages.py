@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from balog.broker.config import BrokerConfig
-from balog.broker.run_config import RunConfig
+from balog.broker.config import BrokerConfig, RunConfig
 from balog.cli import COMMANDS
 from balog.sinks import AnySinkConfig
 from balog.tagged_config import decode_tagged

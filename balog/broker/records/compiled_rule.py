@@ -2,15 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from balog.broker.records.assignments import Setting, build_setting
+from msgspec import Raw, Struct
+
 from balog.broker.records.config import RecordRule
+from balog.broker.records.json_members import Members, read_value, write
 from balog.broker.records.masks import Mask, build_mask
 from balog.broker.records.paths import Steps, parse_path
+from balog.broker.records.schemas import Node, nullable
 from balog.errors import ConfigError
 from balog.expressions import Expression
+
+_NULL = Raw(b"null")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SCHEMAS: dict[str, Node] = {
+    "bool": {"type": ["boolean", "null"]},
+    "number": {"type": ["number", "null"]},
+    "string": {"type": ["string", "null"]},
+    "timestamp": {"type": ["string", "null"], "format": "date-time"},
+    "null": {"type": ["string", "null"]},
+}
+
+
+class RecordRow(dict[str, Any]):
+    """A record for expressions; its properties are decoded on demand."""
+
+    def __init__(self, record: Members) -> None:
+        self._record = record
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """Return a property's value.
+
+        Raises:
+            UnreadableError: it cannot be read.
+        """
+        raw = self._record.get(name)
+        return default if raw is None else read_value(raw)
+
+
+class Setting(Struct, frozen=True):
+    """The new value of a property.
+
+    Attributes:
+        give: the value for a record.
+        schema: what the records' schema says of it, given that schema before anything is set.
+        is_constant: whether it is the same for all records.
+    """
+
+    give: Callable[[Members, RecordRow], Raw]
+    schema: Callable[[Node], Any]
+    is_constant: bool
+
+
+def build_setting(value: Any) -> Setting:
+    """Make a setting of a constant, or of ``{"expr": "…"}``.
+
+    Raises:
+        ConfigError: the expression was refused.
+    """
+    if not (isinstance(value, dict) and value.keys() == {"expr"}):
+        constant, schema = Raw(write(value)), _schema_of(value)
+        return Setting(lambda record, row: constant, lambda root: schema, True)
+    text = value["expr"]
+    if not isinstance(text, str):
+        raise ConfigError('want {"expr": "…"} with an expression as text')
+    expression = Expression(text, names="row", gives="any")
+    name = text.strip()
+    if expression.kind == "any" and _WORD.fullmatch(name):  # another property: its bytes, and its schema
+        return Setting(lambda record, row: record.get(name, _NULL), lambda root: _copied(root, name), False)
+    evaluate = expression.evaluate
+    known = _SCHEMAS.get("string" if expression.kind == "level" else expression.kind, {})
+    return Setting(lambda record, row: Raw(write(evaluate(row))), lambda root: known, False)
+
+
+def _schema_of(value: Any) -> Node:
+    if isinstance(value, bool):
+        return {"type": "boolean"}
+    if value is None:
+        return {"type": ["string", "null"]}
+    for kind, name in ((int, "integer"), (float, "number"), (str, "string"), (list, "array")):
+        if isinstance(value, kind):
+            return {"type": name}
+    return {"type": "object"}
+
+
+def _copied(root: Node, name: str) -> Any:
+    properties = root.get("properties")
+    return nullable(properties[name]) if isinstance(properties, dict) and name in properties else {}
 
 
 class CompiledRule:

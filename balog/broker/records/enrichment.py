@@ -10,8 +10,7 @@ from msgspec import Raw
 
 from balog.broker.records.config import SchemaRule
 from balog.broker.records.json_members import Members, write
-from balog.broker.records.schemas import declared
-from balog.broker.records.types import Node
+from balog.broker.records.schemas import Node, declared
 
 _KINDS = {b'"': "string", b"{": "object", b"[": "array", b"t": "boolean", b"f": "boolean"}
 _WHOLE = frozenset(b"-0123456789")

@@ -14,8 +14,7 @@ from msgspec import Raw, Struct
 
 from balog.broker.records.config import Flatten
 from balog.broker.records.json_members import Members, UnreadableError, read_members
-from balog.broker.records.schemas import loosen
-from balog.broker.records.types import Node, inline, nullable, parts, types
+from balog.broker.records.schemas import Node, inline, loosen, nullable, parts, types
 
 _NULL = Raw(b"null")
 

@@ -10,15 +10,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from balog.broker.records.assignments import RecordRow, Setting
-from balog.broker.records.compiled_rule import CompiledRule
+from balog.broker.records.compiled_rule import CompiledRule, RecordRow, Setting
 from balog.broker.records.flattening import Plan, flatten_record
 from balog.broker.records.json_members import Members, UnreadableError
 from balog.broker.records.masks import Mask
 from balog.broker.records.paths import Steps, reach
 from balog.broker.records.sampling import Sampling, Throttle
 from balog.broker.records.schema_rewriter import SchemaRewriter
-from balog.broker.records.types import Node
+from balog.broker.records.schemas import Node
 from balog.expressions import Expression
 
 Sleep = Callable[[float], object]

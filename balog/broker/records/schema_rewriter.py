@@ -11,8 +11,14 @@ from functools import partial
 from balog.broker.editor import PipeError
 from balog.broker.records.compiled_rule import CompiledRule
 from balog.broker.records.flattening import Plan, flatten_schema
-from balog.broker.records.schemas import drop_property, mask_property, put_property, reach_schema, rename_properties
-from balog.broker.records.types import Node
+from balog.broker.records.schemas import (
+    Node,
+    drop_property,
+    mask_property,
+    put_property,
+    reach_schema,
+    rename_properties,
+)
 
 
 class SchemaRewriter:

@@ -10,9 +10,8 @@ from balog.singer.batch.columns import Shape
 from balog.singer.batch.compression import Limits, compress, decompress, seen_compression
 from balog.singer.batch.csv_rows import CsvOptions, CsvWriter, csv_options, read_csv
 from balog.singer.batch.dialects import BatchError, BatchManifest
-from balog.singer.batch.jsonl_rows import JsonlWriter, read_jsonl
 from balog.singer.batch.parquet_rows import ParquetWriter, read_parquet
-from balog.singer.batch.rows import RowWriter
+from balog.singer.batch.rows import JsonlWriter, RowWriter, read_jsonl
 
 FORMATS = ("jsonl", "csv", "parquet")
 COMPRESSIONS = ("none", "gzip", "zstd")

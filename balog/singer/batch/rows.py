@@ -1,15 +1,50 @@
-"""Rows as bytes of JSON objects, for readers and writers of every format."""
+"""Rows as bytes of JSON objects, for readers and writers of every format; files of such rows, JSON lines."""
 
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import IO, Protocol
 
 import msgspec
 from msgspec import Raw
 
 from balog.singer.batch.dialects import BatchError
+
+
+def read_jsonl(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Return the rows of a file, without empty lines and a byte order mark.
+
+    Raises:
+        BatchError: a line is not a JSON object, or too long; with its number.
+    """
+    for number, line in enumerate(split_lines(blocks), 1):
+        row = (line.removeprefix(BOM_UTF8) if number == 1 else line).strip()
+        if not row:
+            continue
+        if not is_object(row):
+            raise BatchError(f"line {number} is not a JSON object")
+        yield row
+
+
+class JsonlWriter:
+    """See ``RowWriter``."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.count = 0
+        self.size = 0
+
+    def write(self, row: bytes) -> None:
+        """See ``RowWriter``."""
+        self._file.write(row + b"\n")
+        self.count += 1
+        self.size += len(row) + 1
+
+    def finish(self) -> None:
+        """See ``RowWriter``."""
+
 
 MAX_ROW_BYTES = 16 << 20
 """The longest row that is read, and so the memory that one needs."""

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from balog.retry_after import read_retry_after
+from balog.backoff import read_retry_after
 from balog.tap.errors import SourceError
 
 _LOST = {  # by the first part of a class's module; base classes count, too
