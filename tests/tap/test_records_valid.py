@@ -10,8 +10,9 @@ from jsonschema import Draft7Validator
 
 from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError
+from balog.tap.json_schema.formats import is_date
 from balog.tap.records import Transformer
-from balog.tap.records.times import is_date, is_date_time
+from balog.tap.records.times import is_date_time
 
 CHECKER = Draft7Validator.FORMAT_CHECKER
 CHECKER.checks("date-time")(lambda value: not isinstance(value, str) or is_date_time(value))

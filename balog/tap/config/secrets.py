@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from balog.errors import ConfigError
-from balog.tap.json_schema.keywords import types_of
+from balog.tap.json_schema.keywords import Steps, is_number, rebuilt, types_of
 from balog.tap.json_schema.references import resolve_reference
+from balog.tap.json_schema.validator import MAX_DEPTH
 
 HIDDEN = "****"
 _SHORTEST = 4
@@ -41,18 +42,23 @@ def is_secret(name: str, schema: Any = None) -> bool:
 def secret_texts(config: Any, schema: Any = None, root: Any = None) -> Iterator[str]:
     """Yield the secrets of a config, as strings of at least four characters."""
     root = schema if root is None else root
+    for name, value, declared in _parts(config, schema, root):
+        if isinstance(name, str) and is_secret(name, declared) and not _has_settings(name, value, declared):
+            yield from _texts(value)
+        else:
+            yield from secret_texts(value, declared, root)
+
+
+def _parts(config: Any, schema: Any = None, root: Any = None) -> Iterator[tuple[str | int, Any, Any]]:
+    """Yield the names or indexes in a config with their values and the values' schemas."""
     inner = resolve_reference(schema, root)
     if isinstance(config, Mapping):
         for name, value in config.items():
-            declared = _property(inner, name)
-            if is_secret(str(name), declared) and not _has_settings(str(name), value, declared):
-                yield from _texts(value)
-            else:
-                yield from secret_texts(value, declared, root)
+            yield name, value, _property(inner, name)
     elif isinstance(config, list):
         items = inner.get("items") if isinstance(inner, Mapping) else None
-        for value in config:
-            yield from secret_texts(value, items, root)
+        for number, value in enumerate(config):
+            yield number, value, items
 
 
 def _has_settings(name: str, value: Any, schema: Any) -> bool:
@@ -82,28 +88,26 @@ def reveal(config: Any, schema: Any, root: Any, path: str, found: set[str], prob
         problems: receives an error for each secret that cannot be read.
     """
     inner = resolve_reference(schema, root)
-    if isinstance(config, Mapping):
-        if _is_reference(config) and path != "$" and not _wants_object(inner, root):
-            from balog.secrets import Secret
+    if isinstance(config, Mapping) and _is_reference(config) and path != "$" and not _wants_object(inner, root):
+        from balog.secrets import Secret
 
-            try:
-                text = msgspec.convert(dict(config), Secret).reveal(path)
-            except ConfigError as error:
-                problems.append(error)
-                return ""
-            except msgspec.ValidationError:
-                problems.append(ConfigError("the name of a secret's place is empty", path=path))
-                return ""
-            found.add(text)
-            return convert_text(text, inner, root)
-        return {
-            name: reveal(value, _property(inner, name), root, f"{path}.{name}", found, problems)
-            for name, value in config.items()
-        }
-    if isinstance(config, list):
-        items = inner.get("items") if isinstance(inner, Mapping) else None
-        return [reveal(value, items, root, f"{path}[{number}]", found, problems) for number, value in enumerate(config)]
-    return config
+        try:
+            text = msgspec.convert(dict(config), Secret).reveal(path)
+        except ConfigError as error:
+            problems.append(error)
+            return ""
+        except msgspec.ValidationError:
+            problems.append(ConfigError("the name of a secret's place is empty", path=path))
+            return ""
+        found.add(text)
+        return convert_text(text, inner, root)
+    revealed: dict[str | int, Any] = {}
+    for name, value, declared in _parts(config, schema, root):
+        place = f"{path}[{name}]" if isinstance(name, int) else f"{path}.{name}"
+        revealed[name] = reveal(value, declared, root, place, found, problems)
+    if isinstance(config, Mapping):
+        return revealed
+    return list(revealed.values()) if isinstance(config, list) else config
 
 
 def convert_text(text: str, schema: Any, root: Any) -> Any:
@@ -123,44 +127,27 @@ def convert_text(text: str, schema: Any, root: Any) -> Any:
         return text
 
 
-def mark_secrets(schema: Any, root: Any = None, name: str = "", depth: int = 0) -> Any:
+def mark_secrets(schema: Any, name: str = "", depth: int = 0) -> Any:
     """Return a copy of a config's schema that marks secrets with ``"secret": true`` and hides their defaults."""
-    if not isinstance(schema, Mapping) or depth > 60:
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return schema
-    made: dict[str, Any] = dict(schema)
+
+    def mark(inner: Any, steps: Steps) -> Any:
+        return mark_secrets(inner, str(steps[1]) if steps[0] == "properties" else "", depth + 1)
+
+    made = rebuilt(schema, mark)
     if name and is_secret(name, schema):
         made |= {"secret": True, "writeOnly": True}
-        for declared in ("default", "const"):
-            if declared in made:
-                made[declared] = HIDDEN
+        made |= {declared: HIDDEN for declared in ("default", "const") if declared in made}
         made.pop("examples", None)
-    for keyword in ("properties", "patternProperties", "$defs", "definitions"):
-        if isinstance(made.get(keyword), Mapping):
-            is_named = keyword == "properties"
-            made[keyword] = {
-                key: mark_secrets(inner, root, key if is_named else "", depth + 1)
-                for key, inner in made[keyword].items()
-            }
-    for keyword in ("items", "additionalProperties"):
-        if keyword in made:
-            made[keyword] = mark_secrets(made[keyword], root, "", depth + 1)
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        if isinstance(made.get(keyword), list):
-            made[keyword] = [mark_secrets(inner, root, "", depth + 1) for inner in made[keyword]]
     return made
 
 
 def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        if len(value) >= _SHORTEST:
-            yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _texts(inner)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool) and len(str(value)) >= _SHORTEST:
+    for _, inner, _ in _parts(value):
+        yield from _texts(inner)
+    is_text = isinstance(value, str) or is_number(value)
+    if is_text and len(str(value)) >= _SHORTEST:
         yield str(value)
 
 

@@ -16,9 +16,10 @@ from balog.suggestions import suggest
 from balog.tap.config.samples import schema_from_example, with_optional
 from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts
 from balog.tap.errors import TapConfigProblems, TapError
+from balog.tap.json_schema.keywords import Steps
 from balog.tap.json_schema.mismatch import json_path
 from balog.tap.json_schema.references import resolve_reference
-from balog.tap.json_schema.validator import ConfigMismatch, check, reject_unknown
+from balog.tap.json_schema.validator import MAX_DEPTH, check, reject_unknown
 from balog.tap.relative_files import relative_to_caller
 
 TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
@@ -122,7 +123,7 @@ class ConfigSpec:
         return found
 
     def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
-        problems += _config_errors(check(self._own(config), self.schema))
+        problems += _errors(self._own(config), self.schema)
         return config
 
     def _own(self, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +135,7 @@ class ConfigSpec:
         own = self.settings
         for name, schema in TOOLKIT_SETTINGS.items():
             if name in config and own[name] is schema:
-                yield from _config_errors(check(config[name], schema, schema, (name,)))
+                yield from _errors(config[name], schema, (name,))
 
 
 class _StructSpec(ConfigSpec):
@@ -245,8 +246,8 @@ def make_spec(declaration: Any) -> ConfigSpec:
     )
 
 
-def _config_errors(mismatches: Iterator[ConfigMismatch]) -> Iterator[ConfigError]:
-    for mismatch in mismatches:
+def _errors(config: Any, schema: Any, path: Steps = ()) -> Iterator[ConfigError]:
+    for mismatch in check(config, schema, path=path):
         yield ConfigError(mismatch.reason, path=json_path(mismatch.path))
 
 
@@ -289,7 +290,7 @@ def _placed(problem: ConfigError, source: str, sources: Mapping[str, str], secre
 
 
 def _reject_wrong_defaults(schema: Any, root: Any, path: str = "$", depth: int = 0) -> None:
-    if not isinstance(schema, Mapping) or depth > 60:
+    if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
         return
     if "default" in schema:
         for fault in check(schema["default"], schema, root):
@@ -301,7 +302,7 @@ def _reject_wrong_defaults(schema: Any, root: Any, path: str = "$", depth: int =
 def _filled(value: Any, schema: Any, root: Any, depth: int = 0) -> Any:
     """Return a copy of a value with missing settings set to their defaults."""
     schema = resolve_reference(schema, root)
-    if not isinstance(schema, Mapping) or depth > 60:
+    if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
         return value
     if isinstance(value, Mapping):
         made = dict(value)

@@ -29,7 +29,8 @@ _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)")
 
 
-def _is_date(text: str) -> bool:
+def is_date(text: str) -> bool:
+    """Return whether a text is an RFC 3339 ``full-date`` and exists in the calendar."""
     return bool(_DATE.fullmatch(text)) and _holds(date.fromisoformat, text)
 
 
@@ -50,7 +51,7 @@ def _is_time(text: str) -> bool:
 
 
 def _is_date_time(text: str) -> bool:
-    return len(text) > 11 and text[10] in "Tt" and _is_date(text[:10]) and _is_time(text[11:])
+    return len(text) > 11 and text[10] in "Tt" and is_date(text[:10]) and _is_time(text[11:])
 
 
 def _is_hostname(text: str) -> bool:
@@ -77,11 +78,11 @@ def _holds(make: Callable[[str], object], text: str) -> bool:
 
 def _is_instant(text: str) -> bool:
     """Return whether a string is a date or a date and time, with or without an offset, as ``start_date`` may be."""
-    return _is_date(text) or _is_date_time(text) or (len(text) > 10 and _holds(datetime.fromisoformat, text))
+    return is_date(text) or _is_date_time(text) or (len(text) > 10 and _holds(datetime.fromisoformat, text))
 
 
 FORMATS: dict[str, Format] = {
-    "date": Format(_is_date, "a date as 2026-01-31"),
+    "date": Format(is_date, "a date as 2026-01-31"),
     "date-time": Format(_is_date_time, "a date and time as 2026-01-31T00:00:00Z"),
     "instant": Format(_is_instant, "a date as 2026-01-31, or a date and time as 2026-01-31T00:00:00Z"),
     "time": Format(_is_time, "a time as 13:30:00Z"),

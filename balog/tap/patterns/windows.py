@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta, timezone, tzinfo
+from itertools import count
 from typing import Any, NamedTuple
 
 from balog.tap.bookmarks import times
@@ -72,10 +73,19 @@ def date_windows(
             raise TapError("date_windows: between dates the step must be whole days")
         if overlap % timedelta(days=1):
             raise TapError("date_windows: between dates the overlap must be whole days")
-        bounds: Iterator[Any] = _date_bounds(first, last, days or (step.days if step else 0), months)
+        days = days or (step.days if step else 0)
+        bounds = _bounds(first, last, lambda number: _later(first, days * number, months * number))
         return _windows(bounds, overlap, lambda at: at)
     begin, until = _instant(first, zone), _instant(last, zone)
-    return _windows(_bounds(begin, until, days, months, step, zone), overlap, lambda at: at.astimezone(zone))
+    local = begin.astimezone(zone)
+
+    def start_of(number: int) -> datetime:
+        if step is not None:
+            return begin + step * number
+        moved: datetime = _later(local, days * number, months * number)
+        return moved.astimezone(timezone.utc)
+
+    return _windows(_bounds(begin, until, start_of), overlap, lambda at: at.astimezone(zone))
 
 
 def bisected(
@@ -126,46 +136,22 @@ def _windows(bounds: Iterator[Any], overlap: timedelta, localize: Callable[[Any]
         start, is_first = end, False
 
 
-def _bounds(
-    begin: datetime, until: datetime, days: int, months: int, step: timedelta | None, zone: tzinfo
-) -> Iterator[datetime]:
-    """Yield the starts of all windows and the end of the last one, in UTC; nothing if there are none."""
+def _bounds(begin: Any, until: Any, start_of: Callable[[int], Any]) -> Iterator[Any]:
+    """Yield the starts of all windows, of which ``start_of`` returns the n-th, and the end of the last one."""
     if begin >= until:
         return
-    local = begin.astimezone(zone)
     yield begin
-    before, number = begin, 0
-    while True:
-        number += 1
+    before = begin
+    for number in count(1):
         try:
-            if step is not None:
-                at = begin + step * number
-            else:
-                at = _later(local, days * number, months * number).astimezone(timezone.utc)
+            at = start_of(number)
         except OverflowError:  # beyond the calendar
-            at = until
+            break
         if at >= until:
             break
         if at > before:  # a clock change may skip a day, as in Samoa on 2011-12-30
             yield at
             before = at
-    yield until
-
-
-def _date_bounds(begin: date, until: date, days: int, months: int) -> Iterator[date]:
-    if begin >= until:
-        return
-    yield begin
-    number = 0
-    while True:
-        number += 1
-        try:
-            at = _later(begin, days * number, months * number)
-        except OverflowError:
-            at = until
-        if at >= until:
-            break
-        yield at
     yield until
 
 

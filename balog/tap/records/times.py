@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any, Literal
+
+from balog.tap.json_schema.formats import is_date
 
 EpochUnit = Literal["seconds", "milliseconds"]
 
@@ -13,7 +15,6 @@ _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-
 # Days 1 to 28 exist in every month.
 _usual_date_time = re.compile(rf"(?!0000)\d{{4}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])[Tt]{_CLOCK}", re.A).fullmatch
 _late_date_time = re.compile(rf"(\d{{4}}-\d\d-(?:29|3[01]))[Tt]{_CLOCK}", re.A).fullmatch
-_date = re.compile(r"\d{4}-\d\d-\d\d", re.A).fullmatch
 _time = re.compile(_CLOCK, re.A).fullmatch
 
 
@@ -23,17 +24,6 @@ def is_date_time(text: str) -> bool:
         return True
     late = _late_date_time(text)
     return late is not None and is_date(late[1])
-
-
-def is_date(text: str) -> bool:
-    """Return whether a text is an RFC 3339 ``full-date`` and exists in the calendar."""
-    if not _date(text):
-        return False
-    try:
-        date(int(text[:4]), int(text[5:7]), int(text[8:]))
-    except ValueError:
-        return False
-    return True
 
 
 def is_time(text: str) -> bool:

@@ -6,23 +6,20 @@ other records can lack them. A property that is null in all records becomes a st
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date, datetime
 from itertools import islice
 from typing import Any
 
 import msgspec
 
 from balog.tap.errors import SchemaError
+from balog.tap.json_schema.formats import is_date
 from balog.tap.json_schema.keywords import rebuilt
+from balog.tap.records.times import is_date_time
 from balog.tap.schema.flattening import nullable
 from balog.tap.schema.sources import SchemaSource
 
 MOST = 1000
-
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)")
 
 
 def from_records(records: Callable[..., Iterable[Any]], most: int = MOST, keys: Iterable[str] = ()) -> SchemaSource:
@@ -62,7 +59,7 @@ def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable
     """
     from balog.registry.inference import Inference  # the registry is slow to import
 
-    seen = Inference({"date-time": _is_date_time, "date": _is_date})
+    seen = Inference({"date-time": is_date_time, "date": is_date})
     encode = msgspec.json.Encoder(decimal_format="number").encode
     keys = list(keys)
     for record in islice(records, most):
@@ -106,23 +103,3 @@ def _each(records: Iterable[Any]) -> Iterable[Any]:
             yield from given
         else:
             yield given
-
-
-def _is_date(text: str) -> bool:
-    if not _DATE.fullmatch(text):
-        return False
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_date_time(text: str) -> bool:
-    if not _DATE_TIME.fullmatch(text):
-        return False
-    try:
-        datetime.fromisoformat(text[:19].upper())
-    except ValueError:
-        return False
-    return text[-1] in "Zz" or (text[-5:-3] < "24" and text[-2:] < "60")

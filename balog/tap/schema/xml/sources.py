@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from balog.tap.errors import SchemaError
@@ -38,23 +38,15 @@ def xsd(
         allow_remote: whether to fetch imported schemas; None means if ``place`` is a URL. Otherwise, a file with the
             same name next to the schema is used.
     """
-    given = os.fspath(place)
-    read, path = relative_to_caller(given) if not is_remote(given) else relative_to_caller("/")
-    path = given if is_remote(given) else path
 
-    def source(client: Any, stream: str) -> dict[str, Any]:
-        definitions = Definitions(read, is_remote(path) if allow_remote is None else allow_remote)
-        try:
-            root, url = definitions.open(path)
-            definitions.add(root, url)
-            converter = XsdConverter(definitions, depth, levels)
-            if type:
-                return _object(converter.named(_name(definitions, ("complexType", "simpleType"), type)), type)
-            return _object(_element(converter, definitions, element or stream, bool(element)), element or stream)
-        except SchemaError as error:
-            raise error if error.source else SchemaError(error.reason, path) from None
+    def convert(definitions: Definitions, path: str, stream: str) -> dict[str, Any]:
+        definitions.add(*definitions.open(path))
+        converter = XsdConverter(definitions, depth, levels)
+        if type:
+            return _object(_type(converter, definitions, type), type)
+        return _object(_element(converter, definitions, element or stream, bool(element)), element or stream)
 
-    return source
+    return _source(place, allow_remote, convert)
 
 
 def wsdl(
@@ -77,27 +69,43 @@ def wsdl(
         element: a global element, as in ``xsd``, instead of an operation.
         depth, levels, allow_remote: as in ``xsd``.
     """
-    given = os.fspath(place)
-    read, path = relative_to_caller(given) if not is_remote(given) else relative_to_caller("/")
-    path = given if is_remote(given) else path
     if sum(map(bool, (operation, type, element))) != 1:
-        raise SchemaError("want one of operation, type and element", given)
+        raise SchemaError("want one of operation, type and element", os.fspath(place))
+
+    def convert(definitions: Definitions, path: str, stream: str) -> dict[str, Any]:
+        nodes = _described(definitions, path)
+        converter = XsdConverter(definitions, depth, levels)
+        if type:
+            return _object(_type(converter, definitions, type), type)
+        if element:
+            return _object(_element(converter, definitions, element, True), element)
+        name, *way = operation.split("/")
+        return _object(_inside(_answer(converter, definitions, nodes, name), way, name), operation)
+
+    return _source(place, allow_remote, convert)
+
+
+def _source(
+    place: str | os.PathLike[str],
+    allow_remote: bool | None,
+    convert: Callable[[Definitions, str, str], dict[str, Any]],
+) -> SchemaSource:
+    """Return a source that reads the definitions at a place, and converts those of a stream."""
+    given = os.fspath(place)
+    read, path = relative_to_caller("/" if is_remote(given) else given)
+    path = given if is_remote(given) else path
 
     def source(client: Any, stream: str) -> dict[str, Any]:
-        definitions = Definitions(read, is_remote(path) if allow_remote is None else allow_remote)
         try:
-            nodes = _described(definitions, path)
-            converter = XsdConverter(definitions, depth, levels)
-            if type:
-                return _object(converter.named(_name(definitions, ("complexType", "simpleType"), type)), type)
-            if element:
-                return _object(_element(converter, definitions, element, True), element)
-            name, *way = operation.split("/")
-            return _object(_inside(_answer(converter, definitions, nodes, name), way, name), operation)
+            return convert(Definitions(read, is_remote(path) if allow_remote is None else allow_remote), path, stream)
         except SchemaError as error:
             raise error if error.source else SchemaError(error.reason, path) from None
 
     return source
+
+
+def _type(converter: XsdConverter, definitions: Definitions, name: str) -> dict[str, Any]:
+    return converter.named(_name(definitions, ("complexType", "simpleType"), name))
 
 
 def _described(definitions: Definitions, path: str) -> list[XmlNode]:
