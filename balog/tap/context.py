@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,14 +22,12 @@ POSITION = "position"
 """The state's key for a bookmark without a replication key: a position in a log, or in a full table."""
 
 
+@dataclass(slots=True, eq=False)
 class Emitted:
     """A record for another stream than the one whose function yields it."""
 
-    __slots__ = ("record", "stream")
-
-    def __init__(self, stream: str, record: dict[str, Any]) -> None:
-        self.stream = stream
-        self.record = record
+    stream: str
+    record: dict[str, Any]
 
 
 class RunAccess(Protocol):

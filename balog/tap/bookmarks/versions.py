@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from balog.tap.bookmarks.state import State
@@ -17,6 +18,7 @@ _COMPLETE = "initial_full_table_complete"
 _MAX_VERSION = 1 << 53  # the largest integer that JSON readers with doubles keep
 
 
+@dataclass
 class FullTable:
     """One full sync of a stream, as a context manager: ``with FullTable(…) as version``.
 
@@ -32,38 +34,29 @@ class FullTable:
         clock: returns seconds since 1970.
     """
 
-    def __init__(
-        self,
-        state: State,
-        stream: str,
-        activate: Callable[[int], Any],
-        *,
-        can_resume: bool = False,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._state = state
-        self._stream = stream
-        self._activate = activate
-        self._can_resume = can_resume
-        self._clock = clock
-        self.version = 0
+    state: State
+    stream: str
+    activate: Callable[[int], Any]
+    can_resume: bool = False
+    clock: Callable[[], float] = time.time
+    version: int = field(default=0, init=False)
 
     def __enter__(self) -> int:
         """Return the version: milliseconds since 1970, larger than any before."""
-        before = self._state.get(self._stream, "version")
+        before = self.state.get(self.stream, "version")
         last = before if type(before) is int and 0 < before < _MAX_VERSION else 0
-        if last and self._can_resume:
+        if last and self.can_resume:
             self.version = last
         else:
-            self.version = max(int(self._clock() * 1000), last + 1)
-            self._state.set(self._stream, "version", self.version)
-        if not self._state.get(self._stream, _COMPLETE):
-            self._activate(self.version)
+            self.version = max(int(self.clock() * 1000), last + 1)
+            self.state.set(self.stream, "version", self.version)
+        if not self.state.get(self.stream, _COMPLETE):
+            self.activate(self.version)
         return self.version
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             return
-        self._activate(self.version)
-        self._state.set(self._stream, "version", None)
-        self._state.set(self._stream, _COMPLETE, True)
+        self.activate(self.version)
+        self.state.set(self.stream, "version", None)
+        self.state.set(self.stream, _COMPLETE, True)

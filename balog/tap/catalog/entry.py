@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
@@ -90,27 +91,26 @@ class Catalog(Struct):
 _DEEPEST = 100
 
 
+@dataclass(slots=True, eq=False)
 class SchemaNode:
     """One node of a schema, and its metadata.
 
     Attributes:
+        stream: the name of the stream.
         path: its breadcrumb: ``()`` for the stream, ``("properties", "address", "properties", "city")``.
         schema: its part of the schema.
         metadata: its metadata so far.
     """
 
-    __slots__ = ("_stream", "metadata", "path", "schema")
-
-    def __init__(self, stream: str, path: Breadcrumb, schema: Any, metadata: dict[str, Any]) -> None:
-        self._stream = stream
-        self.path = path
-        self.schema = schema
-        self.metadata = metadata
+    stream: str
+    path: Breadcrumb
+    schema: Any
+    metadata: dict[str, Any]
 
     @property
     def name(self) -> str:
         """The name of the property, or of the stream."""
-        return self.path[-1] if self.path else self._stream
+        return self.path[-1] if self.path else self.stream
 
     @property
     def level(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import zlib
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ class Request(NamedTuple):
     is_repeatable: bool
 
 
+@dataclass(eq=False)
 class Connections:
     """Sends requests to one server. It is thread-safe.
 
@@ -39,16 +41,17 @@ class Connections:
         ConfigError: ``ca_file`` cannot be used.
     """
 
-    def __init__(self, url: str, timeout: float, max_bytes: int, max_seconds: float, ca_file: str | None) -> None:
-        if ca_file:
-            tls_context(ca_file)
-        self._url = url
-        self._timeout = timeout
-        self._max_bytes = max_bytes
-        self._max_seconds = max_seconds
-        self._ca_file = ca_file
-        self._pool: Any = None
-        self._lock = threading.Lock()
+    url: str
+    timeout: float
+    max_bytes: int
+    max_seconds: float
+    ca_file: str | None
+    _pool: Any = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        if self.ca_file:
+            tls_context(self.ca_file)
 
     def send(self, request: Request) -> tuple[int, dict[str, str], bytes]:
         """Send a request, and return the response's status, headers by lower-case names, and body.
@@ -93,8 +96,8 @@ class Connections:
 
         from balog.tap.http.timed_response import TimedResponse
 
-        pool = open_pool(self._url, self._timeout, self._ca_file, size=_MAX_IDLE, path="base_url")
-        response_class = partial(TimedResponse, timeout=self._timeout, seconds=self._max_seconds)
+        pool = open_pool(self.url, self.timeout, self.ca_file, size=_MAX_IDLE, path="base_url")
+        response_class = partial(TimedResponse, timeout=self.timeout, seconds=self.max_seconds)
         with_class = partial(_connection_class, response_class=response_class)
         pool.pool_classes_by_scheme = {
             scheme: type(kind.__name__, (kind,), {"ConnectionCls": with_class(kind.ConnectionCls)})
@@ -110,12 +113,12 @@ class Connections:
         data = bytearray()
         while piece := response.read(_PIECE, decode_content=False):
             try:
-                data += unpacker.add(piece, self._max_bytes + 1 - len(data)) if unpacker else piece
+                data += unpacker.add(piece, self.max_bytes + 1 - len(data)) if unpacker else piece
             except zlib.error:
                 raise SourceError("the response's compressed body is damaged", retryable=True) from None
-            if len(data) > self._max_bytes:
+            if len(data) > self.max_bytes:
                 raise SourceError(
-                    f"the response is larger than {self._max_bytes} bytes; request smaller pages, or raise max_bytes"
+                    f"the response is larger than {self.max_bytes} bytes; request smaller pages, or raise max_bytes"
                 )
         if left := response.length_remaining:
             raise ConnectionResetError(f"the response ended {left} bytes early")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
 
 from balog import metrics
 from balog.tap.errors import TapError
@@ -50,31 +51,24 @@ def instrument(
     return session
 
 
+@dataclass
 class _Sender:
-    is_instrumented = True
-
-    def __init__(
-        self,
-        send: Callable[..., Any],
-        policy: Policy,
-        auth: Callable[[], Mapping[str, str]] | None,
-        timeout: float | None,
-    ) -> None:
-        self._send = send
-        self._policy = policy
-        self._auth = auth
-        self._timeout = timeout
-        self._inner = threading.local()
+    send: Callable[..., Any]
+    policy: Policy
+    auth: Callable[[], Mapping[str, str]] | None
+    timeout: float | None
+    _inner: threading.local = field(default_factory=threading.local)
+    is_instrumented: ClassVar[bool] = True
 
     def __call__(self, request: Any, **options: Any) -> Any:
         if getattr(self._inner, "is_in", False):  # requests sends redirected requests with send, too
             self.forget(request)
-            return self._send(request, **options)
-        if self._timeout is not None and options.get("timeout") is None:
-            options["timeout"] = self._timeout
+            return self.send(request, **options)
+        if self.timeout is not None and options.get("timeout") is None:
+            options["timeout"] = self.timeout
         method, endpoint = str(request.method).upper(), endpoint_of(str(request.url))
         can_repeat = _has_whole_body(request)
-        for attempt in self._policy.attempts(endpoint):
+        for attempt in self.policy.attempts(endpoint):
             with attempt:
                 try:
                     response = self._authorized(request, options, endpoint, can_repeat)
@@ -96,25 +90,25 @@ class _Sender:
                 request.headers.pop(name, None)
 
     def _authorized(self, request: Any, options: dict[str, Any], endpoint: str, can_repeat: bool) -> Any:
-        if self._auth is None:
+        if self.auth is None:
             return self._timed(request, options, endpoint)
-        granted = dict(self._auth())
+        granted = dict(self.auth())
         self._inner.granted, self._inner.origin = [*granted], origin_of(str(request.url))
         request.headers.update(granted)
         response = self._timed(request, options, endpoint)
-        refresh = getattr(self._auth, "refresh", None)
+        refresh = getattr(self.auth, "refresh", None)
         if status_of(response) != 401 or refresh is None or not can_repeat:
             return response
         refresh(granted)
         response.close()
-        request.headers.update(self._auth())
+        request.headers.update(self.auth())
         return self._timed(request, options, endpoint)
 
     def _timed(self, request: Any, options: dict[str, Any], endpoint: str) -> Any:
         self._inner.is_in = True
         try:
             with metrics.http_request_timer(endpoint) as timer:
-                response = self._send(request, **options)
+                response = self.send(request, **options)
                 status = status_of(response)
                 timer.tags[metrics.Tag.http_status_code] = status
                 if status is not None and status >= 400:

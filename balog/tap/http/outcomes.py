@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -164,6 +165,7 @@ def _causes(error: Any) -> list[Any]:
 _T = TypeVar("_T")
 
 
+@dataclass(repr=False, eq=False)
 class Response:
     """A response.
 
@@ -174,11 +176,10 @@ class Response:
         url: the URL after redirects.
     """
 
-    def __init__(self, status: int, headers: dict[str, str], body: bytes, url: str) -> None:
-        self.status = status
-        self.headers = headers
-        self.body = body
-        self.url = url
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    url: str
 
     def json(self) -> Any:
         """Decode the body.

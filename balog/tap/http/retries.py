@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -28,6 +29,7 @@ _R = TypeVar("_R")
 _DAY = 86400.0
 
 
+@dataclass(eq=False)
 class Policy:
     """Which failures are retried, how often, and after which waits.
 
@@ -51,34 +53,25 @@ class Policy:
         TapError: an invalid number.
     """
 
-    def __init__(
-        self,
-        tries: int = 6,
-        first: float = 1.0,
-        longest: float = 60.0,
-        total: float = 600.0,
-        statuses: tuple[int, ...] = (408, 425, 429, 500, 502, 503, 504),
-        also: tuple[type[Exception], ...] = (),
-        *,
-        sleep: Callable[[float], None] = pause,
-        clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
-    ) -> None:
-        if tries < 1 or not 0 < first <= _DAY or not 0 < longest <= _DAY or not total > 0:
+    tries: int = 6
+    first: float = 1.0
+    longest: float = 60.0
+    total: float = 600.0
+    statuses: Collection[int] = (408, 425, 429, 500, 502, 503, 504)
+    also: tuple[type[Exception], ...] = ()
+    sleep: Callable[[float], None] = field(default=pause, kw_only=True)
+    clock: Callable[[], float] = field(default=time.monotonic, kw_only=True)
+    chance: Callable[[], float] = field(default=random.random, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.tries < 1 or not 0 < self.first <= _DAY or not 0 < self.longest <= _DAY or not self.total > 0:
             raise TapError(
-                f"a retry policy of tries={tries}, first={first}, longest={longest}, total={total}: want at least 1 "
-                "try, waits of more than 0 and at most 86400 seconds, and a total of more than 0"
+                f"a retry policy of tries={self.tries}, first={self.first}, longest={self.longest}, "
+                f"total={self.total}: want at least 1 try, waits of more than 0 and at most 86400 seconds, and a total "
+                "of more than 0"
             )
-        self.tries = tries
-        self.first = first
-        self.longest = longest
-        self.backoff = Backoff(min(first, longest), longest)
-        self.total = total
-        self.statuses = frozenset(statuses)
-        self.also = tuple(also)
-        self.sleep = sleep
-        self.clock = clock
-        self.chance = chance
+        self.backoff = Backoff(min(self.first, self.longest), self.longest)
+        self.statuses, self.also = frozenset(self.statuses), tuple(self.also)
 
     def is_retryable(self, outcome: Any) -> bool:
         """Return whether a response or an exception is retried."""

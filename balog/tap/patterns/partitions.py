@@ -15,6 +15,7 @@ The state has them next to the stream's bookmark, which is the largest of all::
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from balog.tap.bookmarks.order import Order, order_of, plain
@@ -38,6 +39,7 @@ class _Context(Protocol):
         """See ``Context.keep``."""
 
 
+@dataclass(eq=False)
 class Partition:
     """One partition of a stream, such as an account, with a bookmark of its own.
 
@@ -47,14 +49,13 @@ class Partition:
         bookmark: the value to start from; ``start_date`` of the config, or None, the first time.
     """
 
-    def __init__(self, item: Any, id: str, bookmark: Any, key: str, order: Order) -> None:
-        self.item = item
-        self.id = id
-        self.bookmark = bookmark
-        self._key = key
-        self._order = order
-        self.highest: Any = None
-        self.is_watched = False
+    item: Any
+    id: str
+    bookmark: Any
+    _key: str
+    _order: Order
+    highest: Any = None
+    is_watched: bool = False
 
     def watch(self, records: Iterable[Any]) -> Iterator[Any]:
         """Pass the partition's records, or pages of them, through; the largest replication value becomes its bookmark.

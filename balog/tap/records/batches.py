@@ -6,6 +6,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal
 
@@ -71,6 +72,7 @@ def read_batch_config(block: Any, path: str = "$.batch_config", source: str = ""
     return config
 
 
+@dataclass(eq=False)
 class BatchFiles:
     """Writes the records of one stream to files, and a BATCH message for each stored file.
 
@@ -84,23 +86,18 @@ class BatchFiles:
         refuse: receives a record that the format cannot store, and the error.
     """
 
-    def __init__(
-        self,
-        write: Callable[[bytes], None],
-        stream: str,
-        config: TapBatchConfig,
-        schema: Callable[[], dict[str, Any]],
-        refuse: Callable[[Any, RecordError], None],
-    ) -> None:
-        self._write = write
-        self._stream = stream
-        self._config = config
-        self._refuse = refuse
-        self._schema = schema
-        self._shape: Shape | None = None
-        self._storage = open_storage(config.storage.root, config.storage.options, "$.batch_config.storage.root")
-        self._file: IO[bytes] | None = None
-        self._rows: RowWriter | None = None
+    write: Callable[[bytes], None]
+    stream: str
+    config: TapBatchConfig
+    schema: Callable[[], dict[str, Any]]
+    refuse: Callable[[Any, RecordError], None]
+    _shape: Shape | None = None
+    _file: IO[bytes] | None = None
+    _rows: RowWriter | None = None
+
+    def __post_init__(self) -> None:
+        place = self.config.storage
+        self._storage = open_storage(place.root, place.options, "$.batch_config.storage.root")
 
     def __call__(self, record: dict[str, Any]) -> bool:
         """See ``Writer``.
@@ -112,14 +109,14 @@ class BatchFiles:
             row = _encoder.encode(record)
             self._put(row)
         except (TypeError, ValueError, RecursionError, ArithmeticError) as error:
-            self._refuse(record, RecordError(self._stream, unwritable(error)))
+            self.refuse(record, RecordError(self.stream, unwritable(error)))
             return False
         except BatchError as error:
-            self._refuse(record, RecordError(self._stream, f"does not go into {self._config.encoding.format}: {error}"))
+            self.refuse(record, RecordError(self.stream, f"does not go into {self.config.encoding.format}: {error}"))
             return False
         except OSError as error:
             raise OutputError(f"a file of BATCH: {error.strerror or error}") from None
-        if self._rows is not None and self._rows.count >= self._config.batch_size:
+        if self._rows is not None and self._rows.count >= self.config.batch_size:
             self.finish()
         return True
 
@@ -137,7 +134,7 @@ class BatchFiles:
             return
         file, rows = self._file, self._rows
         self._file = self._rows = None
-        encoding, place = self._config.encoding, self._config.storage
+        encoding, place = self.config.encoding, self.config.storage
         name = f"{place.prefix}{self._stem}-{uuid.uuid4().hex}{suffix(encoding.format, encoding.compression)}"
         try:
             rows.finish()
@@ -152,15 +149,15 @@ class BatchFiles:
                 file.close()
         root = place.root.rstrip("/")
         batch = BatchManifest(
-            stream=self._stream,
+            stream=self.stream,
             files=[f"{root if is_url(root) else Path(root).resolve()}/{name}"],
             format=encoding.format,
             compression=encoding.compression,
             size=rows.count,
             is_exact=True,
         )
-        for line in write_batch(batch, self._config.dialect):
-            self._write(line)
+        for line in write_batch(batch, self.config.dialect):
+            self.write(line)
 
     def close(self) -> None:
         """Close the storage and discard the current file."""
@@ -171,7 +168,7 @@ class BatchFiles:
 
     @property
     def _stem(self) -> str:
-        return "".join(char if char.isalnum() or char in "-_." else "_" for char in self._stream)[:100]
+        return "".join(char if char.isalnum() or char in "-_." else "_" for char in self.stream)[:100]
 
     def _put(self, row: bytes) -> None:
         try:
@@ -182,9 +179,9 @@ class BatchFiles:
 
     def _row_writer(self) -> RowWriter:
         if self._rows is None:
-            encoding = self._config.encoding
+            encoding = self.config.encoding
             if self._shape is None:
-                self._shape = Shape(self._schema())
+                self._shape = Shape(self.schema())
             self._file = tempfile.NamedTemporaryFile(prefix="balog-tap-", suffix=".part")  # noqa: SIM115
             try:
                 self._rows = writer(self._file, encoding.format, encoding.compression, CsvOptions(), self._shape)

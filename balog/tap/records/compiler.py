@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -23,6 +24,7 @@ _MAX_DEPTH = 32
 _DEEPER = ("…",)
 
 
+@dataclass
 class Compiler:
     """Compiles the schemas of one document.
 
@@ -33,18 +35,11 @@ class Compiler:
         note: called with the place and name of each property that no schema declares.
     """
 
-    def __init__(
-        self,
-        document: Mapping[str, Any],
-        is_selected: Callable[[Breadcrumb], bool] = lambda crumb: True,
-        epoch: EpochUnit | None = None,
-        note: Callable[[str, str], None] = lambda where, name: None,
-    ) -> None:
-        self._document = document
-        self._is_selected = is_selected
-        self._epoch = epoch
-        self._note = note
-        self._references: dict[tuple[str, Breadcrumb, bool, bool], CompiledSchema] = {}
+    document: Mapping[str, Any]
+    is_selected: Callable[[Breadcrumb], bool]
+    epoch: EpochUnit | None
+    note: Callable[[str, str], None]
+    _references: dict[tuple[str, Breadcrumb, bool, bool], CompiledSchema] = field(default_factory=dict)
 
     def compile(self, schema: Any, crumb: Breadcrumb = (), *, coerces: bool, is_test: bool = False) -> CompiledSchema:
         """Compile a schema of the document.
@@ -91,7 +86,7 @@ class Compiler:
         if not reference.startswith("#"):
             raise TapError(f"a schema refers to {reference[:100]!r}, which is not in it; resolve it first")
         try:
-            return target_of(reference, self._document)
+            return target_of(reference, self.document)
         except LookupError as error:
             raise TapError(f"a schema refers to {reference[:100]!r}, which does not exist: {error}") from None
 
@@ -194,7 +189,7 @@ class Compiler:
             targets = [target for target in targets if target is not TO["string"]]
             wanted = wanted.replace("a string", f"a string of the format {schema['format']}")
             if schema["format"] == "date-time" and "integer" not in types and "number" not in types:
-                epoch, hint = self._epoch, "" if self._epoch else "; the stream's setting epoch converts numbers"
+                epoch, hint = self.epoch, "" if self.epoch else "; the stream's setting epoch converts numbers"
 
         def make(value: Any) -> Any:
             maker = makers.get(type(value))
@@ -251,7 +246,7 @@ class Compiler:
         for name, part in properties.items() if isinstance(properties, Mapping) else ():
             below = (*crumb, "properties", name)
             known[name] = (
-                self.compile(part, below, coerces=coerces, is_test=is_test) if self._is_selected(below) else None
+                self.compile(part, below, coerces=coerces, is_test=is_test) if self.is_selected(below) else None
             )
         additional_schema = schema.get("additionalProperties")
         patterns: list[tuple[re.Pattern[str], CompiledSchema]] = []
@@ -272,10 +267,10 @@ class Compiler:
             additional = self.compile(additional_schema, (*crumb, "properties"), coerces=coerces, is_test=is_test)
         if additional is None:  # names that other parts declare or require are known
             for name in (*other_names, *required_of(schema)):
-                known.setdefault(name, ANYTHING if self._is_selected((*crumb, "properties", name)) else None)
+                known.setdefault(name, ANYTHING if self.is_selected((*crumb, "properties", name)) else None)
         needed = tuple(name for name in required_of(schema) if known.get(name, ANYTHING) is not None)
         where = _place(crumb)
-        note = self._note
+        note = self.note
         shape = ObjectRules(
             known,
             tuple(patterns),

@@ -8,6 +8,7 @@ and "billion laughs".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from balog.tap.errors import SchemaError
@@ -18,6 +19,7 @@ MAX_ENTITY = 100
 MAX_DEPTH = 200
 
 
+@dataclass(slots=True, eq=False)
 class XmlNode:
     """An element like those of ``xml.etree``, with its prefixes and its line.
 
@@ -29,15 +31,12 @@ class XmlNode:
         line: the line of the start tag, from 1.
     """
 
-    __slots__ = ("attrib", "children", "line", "prefixes", "tag", "text")
-
-    def __init__(self, tag: str, attrib: dict[str, str], prefixes: Mapping[str, str], line: int) -> None:
-        self.tag = tag
-        self.attrib = attrib
-        self.prefixes = prefixes
-        self.line = line
-        self.text = ""
-        self.children: list[XmlNode] = []
+    tag: str
+    attrib: dict[str, str]
+    prefixes: Mapping[str, str]
+    line: int
+    text: str = ""
+    children: list[XmlNode] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[XmlNode]:
         return iter(self.children)
