@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from balog.cli import options
+from balog.cli.output import print_rich_table
 from balog.consumers import ConsumerHub, ConsumerOperator
 from balog.consumers.listing import Listed, Versions, describe, unmeetable
 from balog.errors import ConfigError
@@ -68,28 +69,10 @@ def scan_package(package: str, ignore: Sequence[str]) -> ConsumerHub:
 
 
 def _print(listed: Sequence[Listed]) -> None:
-    rows = [(one.consumer, one.topic, one.wants, one.handling) for one in listed]
-    if sys.stdout.isatty():
-        try:
-            _print_table(rows)
-            return
-        except ImportError:  # without the extra top
-            pass
-    width = max(len(name) for name, *_ in rows)
-    topics = max(len(topic) for _, topic, *_ in rows)
-    for name, topic, wants, handling in rows:
-        click.echo("  ".join((f"{name:<{width}}", f"{topic:<{topics}}", "; ".join(wants + handling))))
-
-
-def _print_table(rows: Sequence[tuple[str, str, list[str], list[str]]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("consumer", "topic", "wants", "called"):
-        table.add_column(name, overflow="fold")
-    for name, topic, wants, handling in rows:
-        table.add_row(Text(name), Text(topic), Text("\n".join(wants)), Text("\n".join(handling)))
-    Console().print(table)
+    rows = [(one.consumer, one.topic, "\n".join(one.wants), "\n".join(one.handling)) for one in listed]
+    if print_rich_table(("consumer", "topic", "wants", "called"), rows):
+        return
+    width = max(len(one.consumer) for one in listed)
+    topics = max(len(one.topic) for one in listed)
+    for one in listed:
+        click.echo(f"{one.consumer:<{width}}  {one.topic:<{topics}}  {'; '.join(one.wants + one.handling)}")

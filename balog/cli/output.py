@@ -89,6 +89,26 @@ def print_table(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> None
         click.echo("  ".join(cells).rstrip())
 
 
+def print_rich_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
+    """Print a table whose cells may have several lines. Return False if stdout is no terminal or rich is missing."""
+    if not sys.stdout.isatty():
+        return False
+    try:
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:  # without the extra top
+        return False
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in head:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console().print(table)
+    return True
+
+
 def print_json_lines(values: Iterable[Any]) -> None:
     """Print each value as JSON, one a line."""
     for value in values:

@@ -14,7 +14,7 @@ import msgspec
 from balog import config as configs
 from balog.broker.bookmarks import bookmarks, changes
 from balog.cli import options
-from balog.cli.output import plain, print_table
+from balog.cli.output import plain, print_rich_table, print_table
 from balog.errors import BalogError, ConfigError
 from balog.storage import Options, Storage, StorageError, open_storage
 
@@ -143,20 +143,6 @@ def _age(modified: datetime | None) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows: on a terminal with rich if it is installed, else in plain columns."""
     clean = [[plain(cell) for cell in row] for row in rows]
-    if sys.stdout.isatty():
-        try:
-            from rich.box import SIMPLE_HEAD
-            from rich.console import Console
-            from rich.table import Table
-            from rich.text import Text
-        except ImportError:
-            pass
-        else:
-            table = Table(*head, box=SIMPLE_HEAD)
-            for row in clean:
-                table.add_row(*map(Text, row))
-            Console().print(table)
-            return
-    print_table([head, *clean])
+    if not print_rich_table(head, clean):
+        print_table([head, *clean])

@@ -29,7 +29,7 @@ _FIRST_RETRY, _LONGEST_RETRY = 0.25, 10.0  # seconds between attempts at a faili
 _EMPTY_PAUSE = 0.2  # seconds
 _MIN_MESSAGES, _MAX_MESSAGES = 10, 10_000  # messages of a batch
 _MAX_BYTES = 8 << 20
-_FAST_BATCH, _SLOW_BATCH = (0.1, 0.5)  # seconds: faster full batches may grow, slower ones shrink
+_FAST_BATCH, _SLOW_BATCH = 0.1, 0.5  # seconds: faster full batches may grow, slower ones shrink
 
 
 class Stores:
@@ -239,21 +239,15 @@ class TopicWriter:
         done, _ = await asyncio.wait((work.future,), timeout=self._stores.timeout)
         if not done:
             if not work.cancel():
-                self._watch_fallback(work, messages, fallback)
+                self._when_late(work, lambda written: self._stored_by_fallback(written, messages, fallback))
             raise TopicError(f"the fallback of topic {self.topic} did not answer in time")
         return work.future.result()
 
-    def _watch_fallback(self, work: PendingCall[PublishResult], messages: list[Message], fallback: Fallback) -> None:
-        """After a timeout, make sure that events which the fallback stores late are drained, too."""
-
-        def end(future: asyncio.Future[PublishResult]) -> None:
-            if future.cancelled() or future.exception() is not None:
-                return
-            taken = [message.id for message in messages if message.id not in future.result().refused]
-            self._stored_late("fallback", taken)
-            self.divert_for(len(taken), fallback)
-
-        work.future.add_done_callback(end)
+    def _stored_by_fallback(self, written: PublishResult, messages: list[Message], fallback: Fallback) -> None:
+        """Make sure that events which the fallback stored after the timeout are drained, too."""
+        taken = [message.id for message in messages if message.id not in written.refused]
+        self._stored_late("fallback", taken)
+        self.divert_for(len(taken), fallback)
 
     async def _to_topic(self, messages: list[Message]) -> PublishResult:
         if self._unanswered is not None:
@@ -264,24 +258,28 @@ class TopicWriter:
             written = await stores.answer(work, f"topic {self.topic}")
         except TopicError:
             if not work.future.done() and not work.cancel():
-                self._watch_write(work, messages)
+                self._unanswered = work
+                self._when_late(work, lambda written: self._stored_by_topic(written, messages))
             self._failed()
             raise
         self._succeeded()
         return written
 
-    def _watch_write(self, work: PendingCall[PublishResult], messages: list[Message]) -> None:
-        """After a timeout, remember the events that the topic stores late, so that the drain skips them."""
-        self._unanswered = work
+    def _stored_by_topic(self, written: PublishResult, messages: list[Message]) -> None:
+        """Remember the events that the topic stored after the timeout, so that the drain skips them."""
+        taken = [message.id for message in messages if message.id not in written.refused]
+        self._stored_late("topics", taken)
+        if self._stores.fallback is not None:
+            self._moved.update(taken)
 
-        def end(future: asyncio.Future[PublishResult]) -> None:
-            self._unanswered = None
-            if future.cancelled() or future.exception() is not None:
-                return
-            taken = [message.id for message in messages if message.id not in future.result().refused]
-            self._stored_late("topics", taken)
-            if self._stores.fallback is not None:
-                self._moved.update(taken)
+    def _when_late(self, work: PendingCall[T], then: Callable[[T], object]) -> None:
+        """Pass on the result of a call that goes on after its timeout, if it succeeds."""
+
+        def end(future: asyncio.Future[T]) -> None:
+            if self._unanswered is work:
+                self._unanswered = None
+            if not future.cancelled() and future.exception() is None:
+                then(future.result())
 
         work.future.add_done_callback(end)
 
@@ -339,20 +337,14 @@ class TopicWriter:
             moved, is_empty = await self._stores.answer(work, f"topic {self.topic}")
         except Exception as error:  # any error: if the drain ended, the events would stay in the fallback
             if not work.future.done() and not work.cancel():
-                self._watch_step(work)
+                self._unanswered = work
+                self._when_late(work, self._moved_late)
             self.error = str(error)
             self._failed()
             return None
-        self.backlog = max(self.backlog - moved, 0)
+        self._moved_late((moved, is_empty))
         self._succeeded()
         return moved, is_empty
 
-    def _watch_step(self, work: PendingCall[tuple[int, bool]]) -> None:
-        self._unanswered = work
-
-        def end(future: asyncio.Future[tuple[int, bool]]) -> None:
-            self._unanswered = None
-            if not future.cancelled() and future.exception() is None:
-                self.backlog = max(self.backlog - future.result()[0], 0)
-
-        work.future.add_done_callback(end)
+    def _moved_late(self, step: tuple[int, bool]) -> None:
+        self.backlog = max(self.backlog - step[0], 0)
