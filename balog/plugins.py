@@ -22,8 +22,6 @@ from balog.suggestions import suggest
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUPS", "Group", "PluginRegistry", "load", "load_named", "names", "package_of"]
-
 Group = Literal[
     "balog.commands",
     "balog.dialects",

@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from balog.errors import BalogError
 
-__all__ = ["TaggedConfig", "convert", "decode_tagged", "union_of"]
-
 
 class TaggedConfig:
     """Base of the structs of one registry. A field of this type takes each of them; see :func:`convert`."""

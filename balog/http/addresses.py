@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-__all__ = ["ANYWHERE", "Networks", "why_private"]
-
 _IPV4 = {
     "this network": ["0.0.0.0/8"],
     "this machine": ["127.0.0.0/8"],

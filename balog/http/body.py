@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import zlib
 
-__all__ = ["PACKINGS", "Unpacker"]
-
 PACKINGS = frozenset({"gzip", "x-gzip", "deflate"})
 """Values of ``Content-Encoding`` that ``Unpacker`` unpacks."""
 

@@ -15,8 +15,6 @@ from balog.http.body import PACKINGS, Unpacker
 from balog.http.pool import open_pool
 from balog.http.urls import check_headers, check_url
 
-__all__ = ["HttpClient", "HttpResponse", "HttpStatusError", "describe_failure", "parse_retry_after"]
-
 _MAX_ANSWER = 16 << 20
 _MAX_EXCERPT = 200
 _MAX_RETRY_AFTER = 3600.0

@@ -9,8 +9,6 @@ from balog.errors import BalogError
 from balog.http.client import describe_failure
 from balog.http.pool import open_pool
 
-__all__ = ["DownloadError", "download"]
-
 _MAX_REDIRECTS = 10
 
 

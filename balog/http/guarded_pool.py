@@ -19,8 +19,6 @@ from urllib.parse import urlsplit
 from balog.http.addresses import Networks
 from balog.http.pool import tls_context
 
-__all__ = ["ASK_OPERATOR", "Cutter", "PrivateAddressError", "open_guarded_pool"]
-
 _NODELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 

@@ -11,8 +11,6 @@ from balog.http.proxies import find_proxy
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["open_pool", "tls_context"]
-
 
 def open_pool(url: str, timeout: float, ca_file: str | None, *, size: int = 4, path: str = "url") -> Any:
     """Return urllib3's pool for a URL.

@@ -9,8 +9,6 @@ from urllib.parse import unquote, urlsplit
 
 from balog.errors import ConfigError
 
-__all__ = ["Proxy", "find_proxy"]
-
 
 class Proxy(NamedTuple):
     """A proxy: its URL without credentials, and the headers that have them."""

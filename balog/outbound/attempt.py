@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from balog.sinks.base import Delivery, SinkError
 
-__all__ = ["AttemptOutcome", "as_sink_error", "attempt", "reason_of"]
-
 MAX_WRITES = 100
 """Default limit of the writes in one attempt: enough to find five refused events in a batch of a thousand."""
 

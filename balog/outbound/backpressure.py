@@ -10,8 +10,6 @@ from balog.outbound.notices import ThrottledNotices
 from balog.outbound.spooler import FULL, Spooler
 from balog.outbound.worker_state import WorkerState
 
-__all__ = ["NO_PROGRESS_SECONDS", "Backpressure"]
-
 NO_PROGRESS_SECONDS = 1.0
 """Seconds without progress after which a sink is no longer waited for."""
 

@@ -11,8 +11,6 @@ from balog.outbound.attempt import AttemptOutcome, as_sink_error, attempt
 from balog.outbound.health import SinkHealth
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 
-__all__ = ["NEVER", "SinkConnection"]
-
 NEVER = float("inf")
 
 

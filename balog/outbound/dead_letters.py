@@ -17,8 +17,6 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from balog.outbound.segment import LinesFile
 from balog.storage.local_files import make_folder
 
-__all__ = ["SinkDeadLetter", "SinkDeadLetters"]
-
 _MAX_FILE_BYTES = 16 << 20
 _MAX_REASON = 500
 _MAX_RAW = 1 << 20

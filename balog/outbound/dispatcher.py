@@ -17,8 +17,6 @@ from balog.outbound.worker import SinkWorker
 from balog.sinks.base import Delivery, SinkConfig
 from balog.stats import StatSample
 
-__all__ = ["Dispatcher"]
-
 RELOAD_SECONDS = 10.0
 """Seconds that a sink which a new config removes has to take its queued events."""
 

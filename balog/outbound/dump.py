@@ -15,8 +15,6 @@ from balog.sinks.base import Delivery, Sink
 from balog.stats import Stats, counter
 from balog.topics import GivenUp, Received, Topic
 
-__all__ = ["DumpStats", "dump"]
-
 _LEASE = 60.0
 _KEPT_LEASE = 300.0
 _BATCH = 1000

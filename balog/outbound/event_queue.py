@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 
-__all__ = ["ENTRY_BYTES", "MAX_QUEUE_BYTES", "NO_EVENT", "Entry", "EventQueue"]
-
 MAX_QUEUE_BYTES = 16 * 1024 * 1024
 """Bytes of events in memory for one sink at most. With a spool, the rest goes to disk from a quarter of it on."""
 

@@ -6,8 +6,6 @@ from balog.outbound.attempt import AttemptOutcome, reason_of
 from balog.outbound.notices import ThrottledNotices
 from balog.sinks.base import SinkError
 
-__all__ = ["SinkHealth"]
-
 
 class SinkHealth:
     """The state of one sink as its attempts show it.

@@ -12,8 +12,6 @@ from balog.outbound.event_queue import Entry
 from balog.outbound.segment import Segment
 from balog.sinks.base import Delivery
 
-__all__ = ["InFlightBatch", "SpoolRange", "dead_letters", "decode_entries", "with_undecodable"]
-
 
 class SpoolRange(NamedTuple):
     """The place of a batch on disk: the next ``events`` events of a segment, up to the offset ``end``."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-__all__ = ["ThrottledNotices"]
-
 AGAIN_SECONDS = 30.0
 """Seconds between two notices about the same thing, for a sink that keeps failing and recovering."""
 

@@ -23,8 +23,6 @@ from balog.outbound.worker import SinkWorker
 from balog.sinks import AnySinkConfig, SinkConfig
 from balog.tagged_config import decode_tagged
 
-__all__ = ["Backlog", "Plan", "SpoolReplay", "enter_folder", "find_backlogs", "plan", "read_backlog", "redrive"]
-
 IDLE_SECONDS = 60.0
 """Seconds without progress after which a replay without a deadline ends."""
 

@@ -16,8 +16,6 @@ from typing import TypeVar
 from balog.event import MAX_EVENT_BYTES, new_id
 from balog.storage.local_files import create_locked, is_at, lock, sync, sync_folder, unlock
 
-__all__ = ["LinesFile", "Segment"]
-
 _CHUNK = 1 << 18
 _OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _File = TypeVar("_File", bound="LinesFile")

@@ -33,8 +33,6 @@ from balog.outbound.segment import Segment
 from balog.outbound.sync_window import SHORTEST_WINDOW
 from balog.storage.local_files import make_folder, replace_file
 
-__all__ = ["Appended", "SinkSpool", "Spool", "SpoolConfig", "SpooledSink", "sink_folder"]
-
 WhenFull = Literal["block", "drop_oldest", "drop_newest"]
 
 _OPTIONS = ("where", "batch", "retry")  # they do not identify a sink

@@ -15,8 +15,6 @@ from balog.outbound.sync_window import SyncWindow
 from balog.outbound.worker_state import WorkerState
 from balog.sinks.base import Batching
 
-__all__ = ["Spooler"]
-
 FULL = "full"
 _ADOPT_SECONDS = 30.0
 _RETRY_SECONDS = 1.0

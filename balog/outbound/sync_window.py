@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 
-__all__ = ["SHORTEST_WINDOW", "SyncWindow", "tick_of"]
-
 SHORTEST_WINDOW = 0.1
 """Seconds; a shorter window counts as 0: an event is on disk before its line passes on."""
 

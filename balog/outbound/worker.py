@@ -30,8 +30,6 @@ from balog.outbound.stats import SinkStats
 from balog.outbound.worker_state import WorkerState
 from balog.sinks.base import Delivery, SinkConfig, SinkOptions
 
-__all__ = ["SinkWorker"]
-
 GRACE = 0.5
 """Seconds after a deadline that a sink has to finish an attempt."""
 

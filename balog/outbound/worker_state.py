@@ -9,8 +9,6 @@ from balog.outbound.event_queue import ENTRY_BYTES, NO_EVENT, Entry, EventQueue
 from balog.outbound.in_flight import InFlightBatch
 from balog.outbound.stats import SinkStats
 
-__all__ = ["WorkerState"]
-
 
 class WorkerState:
     """An event is in one place at a time: in the queue, in the batch in flight, or on disk.

@@ -8,22 +8,11 @@ from typing import Annotated, NamedTuple, Protocol
 from msgspec import Meta, Struct
 
 from balog.backoff import Backoff
-from balog.errors import BalogError, SinkError
+from balog.errors import BalogError
+from balog.errors import SinkError as SinkError
 from balog.event import Event
 from balog.plugins import PluginRegistry, load, package_of
 from balog.tagged_config import TaggedConfig
-
-__all__ = [
-    "SINKS",
-    "AnySinkConfig",
-    "Batching",
-    "Delivery",
-    "Retrying",
-    "Sink",
-    "SinkConfig",
-    "SinkError",
-    "SinkOptions",
-]
 
 
 class Delivery(NamedTuple):

@@ -32,8 +32,6 @@ from balog.storage import Options
 if TYPE_CHECKING:
     from balog.registry.registry import Registry
 
-__all__ = ["MOST_TABLES", "UNTYPED", "ClickHouseSink", "ClickHouseSinkConfig"]
-
 UNTYPED = "untyped"
 """The table of events without a type, or with one that is not a table name. Their payloads are stored as text."""
 

@@ -16,8 +16,6 @@ import msgspec
 
 from balog.event import Event
 
-__all__ = ["MOST_COLUMNS", "RECOVERED", "Dialect", "Mismatch", "Table", "column_of_schema", "column_of_value", "quoted"]
-
 RECOVERED = "payload_recovered"
 
 MOST_COLUMNS = 500

@@ -31,8 +31,6 @@ from balog.sinks.datadog_json import (
 from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
 from balog.sinks.request_errors import PartialDeliveries, RequestErrors
 
-__all__ = ["DatadogSink", "DatadogSinkConfig"]
-
 _SITE = re.compile(r"(?!app\.|api\.|www\.)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
 _MAX_SERIES_BODY = 512_000
 _MAX_LOGS, _MAX_LOGS_BODY = 1000, 5_000_000

@@ -18,8 +18,6 @@ from balog.sinks.datadog_json import clean_name, tag_list
 from balog.sinks.measures import Measure
 from balog.sinks.rate_limit import RateLimit
 
-__all__ = ["Agent", "AgentClient"]
-
 _DATAGRAM, _UNIX_DATAGRAM = 1432, 8192
 
 

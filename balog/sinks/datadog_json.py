@@ -21,20 +21,6 @@ from balog.payload import LogPayload, RunPayload, read
 from balog.sinks.measures import Measure
 from balog.sinks.summary import cut, stack_trace, summarize
 
-__all__ = [
-    "CountedSeconds",
-    "DatadogItem",
-    "clean_name",
-    "distribution_items",
-    "event_item",
-    "host_of",
-    "log_item",
-    "now",
-    "series_items",
-    "tag_list",
-    "time_error",
-]
-
 MAX_LOG = 1_000_000
 """Bytes of one log at most; Datadog would truncate a longer one in the middle of its JSON."""
 

@@ -17,8 +17,6 @@ from balog.errors import EventError
 from balog.event import LEVELS, Event
 from balog.sinks.summary import stack_trace, summarize
 
-__all__ = ["ECS_VERSION", "ecs_document"]
-
 ECS_VERSION = "8.11.0"
 
 _MAX_LABELS = 100

@@ -22,8 +22,6 @@ from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 from balog.sinks.ecs import ecs_document
 
-__all__ = ["ElasticSink", "ElasticSinkConfig"]
-
 DEFAULT_STREAM = "logs-balog-default"
 
 # The three parts that Elastic's data stream naming scheme has; "-" only between them.

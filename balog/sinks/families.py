@@ -20,16 +20,6 @@ from balog.errors import MissingExtraError
 from balog.sinks.measures import Kind, Measure
 from balog.stats import StatSample
 
-__all__ = [
-    "BUCKETS",
-    "Families",
-    "FamilyChange",
-    "clean_label",
-    "clean_metric_name",
-    "families_of",
-    "registry_of",
-]
-
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 """Default upper bounds of histograms, in seconds: from one request to a whole run."""
 

@@ -11,8 +11,6 @@ from msgspec import Meta
 from balog.errors import ConfigError
 from balog.secrets import Secret
 
-__all__ = ["Headers", "reveal_headers"]
-
 _SOUNDS_SECRET = re.compile(r"auth|cookie|key|password|secret|signature|token", re.IGNORECASE)
 _OURS = frozenset({"host", "connection", "content-length", "content-type", "content-encoding", "transfer-encoding"})
 

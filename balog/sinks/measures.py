@@ -18,18 +18,6 @@ from balog.event import Event
 from balog.payload import MetricPayload, MetricsPayload, Number, RunPayload, read
 from balog.sinks.base import Delivery, SinkOptions
 
-__all__ = [
-    "Kind",
-    "Measure",
-    "MeasureOptions",
-    "MeasureReader",
-    "Measured",
-    "format_number",
-    "is_measure",
-    "measures",
-    "text_tags",
-]
-
 Kind = Literal["counter", "timer", "gauge"]
 
 _MAX_TAG = 200  # characters; Datadog's limit, the smallest of the supported systems

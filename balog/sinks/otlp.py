@@ -22,8 +22,6 @@ from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_meas
 from balog.sinks.otlp_json import is_representable, logs_request, metrics_request
 from balog.sinks.request_errors import PartialDeliveries, RequestErrors
 
-__all__ = ["OtlpSink", "OtlpSinkConfig"]
-
 _RETRYABLE = frozenset({429, 502, 503, 504})
 # By the specification these are not retryable, either. They are caused by the config, so the events are kept.
 _CONFIG_ERRORS = frozenset({401, 403, 404, 405, 407})

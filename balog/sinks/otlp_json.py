@@ -23,8 +23,6 @@ from balog.payload import LogPayload, RunPayload, read
 from balog.sinks.measures import Measure
 from balog.sinks.summary import stack_trace, summarize
 
-__all__ = ["any_value", "is_representable", "logs_request", "metrics_request"]
-
 _LONGEST_NAME = 255
 
 _SEVERITIES = {"DEBUG": 5, "INFO": 9, "WARNING": 13, "ERROR": 17, "CRITICAL": 21}

@@ -21,8 +21,6 @@ from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, SinkError, SinkOptions
 from balog.sinks.summary import cut, summarize
 
-__all__ = ["PagerDutySink", "PagerDutySinkConfig"]
-
 _PATH = "/v2/enqueue"
 _ACCEPTED = 202
 _MAX_BODY = 512_000

@@ -25,8 +25,6 @@ from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
 from balog.sinks.scraping import Listen, ScrapeServer
 from balog.storage.local_files import replacing
 
-__all__ = ["PrometheusSink", "PrometheusSinkConfig", "Pushgateway", "Textfile"]
-
 _TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
 

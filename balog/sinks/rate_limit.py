@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-__all__ = ["RateLimit"]
-
 _BURST = 0.01  # seconds
 
 

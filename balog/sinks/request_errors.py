@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from balog.event import Event
 from balog.sinks.base import Delivery, SinkError
 
-__all__ = ["PartialDeliveries", "RequestErrors"]
-
 _MAX_PARTIAL = 20_000
 
 

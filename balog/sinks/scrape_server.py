@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, NamedTuple
 
-__all__ = ["Page", "PageAnswer", "PageServer", "metrics_answer"]
-
 _TIMEOUT = 10.0  # seconds for a client to send its request, and to read the answer
 _MAX_CLIENTS = 16
 _POLL = 0.1  # seconds until a server notices its shutdown

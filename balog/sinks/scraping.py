@@ -15,8 +15,6 @@ from balog.sinks.families import Families
 if TYPE_CHECKING:
     from balog.sinks.scrape_server import PageAnswer, PageServer
 
-__all__ = ["Listen", "ScrapeServer"]
-
 
 class Listen(Struct, forbid_unknown_fields=True, kw_only=True):
     """The address to be scraped at."""

@@ -15,8 +15,6 @@ from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, Retrying, SinkError, SinkOptions
 
-__all__ = ["Answer", "Item", "Problem", "ServiceApi", "ServiceSink", "ServiceSinkConfig"]
-
 _PATH = "/v1/events"
 _LINES = "application/x-ndjson"
 _MAX_REASON = 200

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from balog.errors import ConfigError
 from balog.secrets import Secret
 
-__all__ = ["batch_id", "read_key", "read_keys", "sign"]
-
 _MIN_KEY_BYTES = 24
 
 

@@ -24,8 +24,6 @@ from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
 from balog.sinks.rate_limit import RateLimit
 from balog.sinks.statsd_lines import dogstatsd, pack, plain
 
-__all__ = ["StatsdSink", "StatsdSinkConfig"]
-
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 _SEND_TIMEOUT = 5.0  # seconds, for a Unix socket whose reader hangs

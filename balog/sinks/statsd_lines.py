@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from balog.sinks.measures import Kind, Measure, format_number
 
-__all__ = ["Datagram", "Lines", "clean_key", "clean_name", "clean_tag", "dogstatsd", "pack", "plain"]
-
 _MAX_KNOWN = 10_000
 _TYPES: dict[Kind, str] = {"counter": "c", "gauge": "g", "timer": "ms"}
 

@@ -34,8 +34,6 @@ from balog.sinks.store_part import MANIFESTS, Part, mend
 from balog.sinks.store_upload import Uploader
 from balog.storage import Options, Storage, StorageError, is_url, open_storage
 
-__all__ = ["StoreSink", "StoreSinkConfig"]
-
 _MAX_OPEN_FILES = 16
 _DEFAULT_AGE = 300.0
 _SHORTEST_PAUSE = 0.5

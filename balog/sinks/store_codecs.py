@@ -9,8 +9,6 @@ from typing import IO, ClassVar, Protocol
 
 from balog.errors import MissingExtraError
 
-__all__ = ["CODECS", "Codec", "check_codec", "codec_of"]
-
 _READ = 1 << 20
 _ZSTD_READ = 1024  # a kilobyte of zstd decompresses to 32 MiB at most
 _OUT = 1 << 24

@@ -22,8 +22,6 @@ from msgspec import Struct
 from balog.sinks.store_codecs import CODECS, codec_of
 from balog.storage.local_files import create_locked, lock, sync, sync_folder
 
-__all__ = ["MANIFESTS", "Manifest", "Part", "describe", "manifest_of", "mend"]
-
 MANIFESTS = "_manifest"
 """The folder in a topic's folder with a manifest per file; readers of events skip it."""
 

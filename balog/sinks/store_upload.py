@@ -9,8 +9,6 @@ from balog.sinks.store_part import MANIFESTS, describe, manifest_of
 from balog.storage import Storage, StorageError
 from balog.storage.local_files import is_at, lock
 
-__all__ = ["Uploader"]
-
 
 class Uploader:
     """Uploads the finished files of a topic's staging folder and deletes them. Not thread-safe.

@@ -6,8 +6,6 @@ from balog import payload as payloads
 from balog.errors import EventError
 from balog.event import Event
 
-__all__ = ["cut", "stack_trace", "summarize"]
-
 
 def summarize(event: Event, longest: int = 1024) -> str:
     """Return one line of 1 to ``longest`` characters about an event with any payload."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from balog.event import Event
     from balog.topics import Topic, Topics
 
-__all__ = ["TopicSink", "TopicSinkConfig"]
-
 
 class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown_fields=True, kw_only=True):
     """Publish to a topic; each event is durable there once its batch returns."""

@@ -19,8 +19,6 @@ from balog.sinks.base import Delivery, SinkError, SinkOptions
 from balog.sinks.headers import Headers, reveal_headers
 from balog.sinks.signing import batch_id, read_keys, sign
 
-__all__ = ["WebhookSink", "WebhookSinkConfig"]
-
 
 class WebhookSinkConfig(SinkOptions, tag_field="type", tag="webhook", forbid_unknown_fields=True, kw_only=True):
     """Post events to a URL, at least once; who takes them knows an event or a batch again by its ``webhook-id``."""

@@ -22,8 +22,6 @@ from balog.http import Timeout
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 
-__all__ = ["COLUMNS", "MAX_VALUE", "UNTYPED", "YTsaurusSink", "YTsaurusSinkConfig", "yson_row"]
-
 UNTYPED = "untyped"
 """The table of events without a type, or with one that is not a table name."""
 

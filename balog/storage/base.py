@@ -11,8 +11,6 @@ from msgspec import Meta
 
 from balog.errors import BalogError
 
-__all__ = ["MAX_BYTES", "Entry", "Options", "Storage", "StorageError"]
-
 MAX_BYTES = 64 << 20
 """Bytes that ``Storage.read`` reads at most."""
 

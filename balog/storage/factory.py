@@ -16,8 +16,6 @@ from balog.secrets import Secret
 from balog.storage.base import Storage
 from balog.storage.local import LocalStorage
 
-__all__ = ["is_url", "open_storage"]
-
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 _SECRET_NAME = re.compile(

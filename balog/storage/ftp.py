@@ -12,8 +12,6 @@ from typing import Any
 
 from fsspec.implementations.ftp import FTPFileSystem
 
-__all__ = ["StrictFTPFileSystem"]
-
 _BLOCK_BYTES = 1 << 18
 
 

@@ -13,8 +13,6 @@ from typing import IO, BinaryIO
 from balog.storage.base import MAX_BYTES, StorageError
 from balog.storage.local_files import create_file, replacing
 
-__all__ = ["LocalStorage"]
-
 
 class LocalStorage:
     """See ``Storage``."""

@@ -9,20 +9,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = [
-    "create_file",
-    "create_locked",
-    "is_at",
-    "lock",
-    "make_folder",
-    "replace_file",
-    "replace_in_folder",
-    "replacing",
-    "sync",
-    "sync_folder",
-    "unlock",
-]
-
 
 def sync(file: int | IO[bytes]) -> None:
     """Write an open file's bytes through to the disk (fsync).

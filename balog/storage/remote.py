@@ -15,8 +15,6 @@ from uuid import uuid4
 
 from balog.storage.base import MAX_BYTES, Entry, StorageError
 
-__all__ = ["RemoteStorage"]
-
 # An object appears whole, with its last byte; a rename is not needed, and would copy.
 _PUTS_WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "ocilake", "oss", "memory"})
 _PART_BYTES = 8 << 20
