@@ -15,8 +15,6 @@ from balog.consumers.caller import HandlerCaller, timeout_error
 from balog.consumers.delivery import HandlerCall
 from balog.consumers.scheduling import GRACE, Schedule
 
-__all__ = ["AsyncLoop"]
-
 log = logging.getLogger("balog.consumers")
 
 

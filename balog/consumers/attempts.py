@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 from balog.topics.base import Generation
 
-__all__ = ["MAX_UNEXPLAINED", "Calls", "Known", "describe_calls", "describe_giving_up", "describe_success", "read"]
-
 MAX_UNEXPLAINED = 100
 """Deliveries beyond a consumer's limit after which an event is given up, where the ledger forgets with its process."""
 

@@ -6,49 +6,31 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NoReturn
 
 from balog.consumers.attempts import describe_giving_up, describe_success
-from balog.consumers.causes import causes
 from balog.consumers.consumer import ReceivedEvent
 from balog.consumers.delivery import HandlerCall
-from balog.consumers.failure_log import FailureLog
-from balog.consumers.hook_calls import HookCalls
 from balog.consumers.hooks import Work
-from balog.consumers.ledger import Ledger, LedgerEntry
+from balog.consumers.ledger import LedgerEntry
 from balog.consumers.outcomes import Retry
-from balog.consumers.scheduling import GRACE, Schedule
+from balog.consumers.routing import causes
+from balog.consumers.run_context import RunContext
+from balog.consumers.scheduling import GRACE
 from balog.consumers.task_results import Disposition, TaskResult, find_halt, results_of
 from balog.errors import TopicError
 from balog.recording.context import bound
 
-__all__ = ["HandlerCaller", "timeout_error"]
-
 
 class HandlerCaller:
-    """Prepares calls of handlers and reports their results to the schedule.
+    """Prepares calls of handlers and reports their results to the schedule."""
 
-    Args:
-        fail: ends the run with an error that no event caused.
-    """
-
-    def __init__(
-        self,
-        schedule: Schedule,
-        ledger: Ledger,
-        group: str,
-        hooks: HookCalls,
-        failure_log: FailureLog,
-        fail: Callable[[BaseException], None],
-    ) -> None:
-        self._schedule = schedule
-        self._ledger = ledger
-        self._group = group
-        self._hooks = hooks
-        self._failure_log = failure_log
-        self._fail = fail
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._schedule = context.schedule
+        self._hooks = context.hooks
         self._pid = os.getpid()
 
     def prepare(self, call: HandlerCall) -> Any:
@@ -76,7 +58,9 @@ class HandlerCaller:
         """Record that the call never ended, in case the process ends before :meth:`_unmark`."""
         task = call.tasks[0]
         try:
-            self._ledger.record(self._group, [task.delivery.calls_entry(call.handler.name, task.calls_unended)])
+            self._context.ledger.record(
+                self._context.settings.group, [task.delivery.calls_entry(call.handler.name, task.calls_unended)]
+            )
         except TopicError as error:
             raise Retry(str(error), after=5.0) from error
 
@@ -91,7 +75,10 @@ class HandlerCaller:
         else:
             entry = delivery.calls_entry(name, task.calls_after(result.disposition is Disposition.FAILED))
         with suppress(TopicError):  # the settler records it a moment later
-            self._ledger.record(self._group, [entry])
+            self._record(entry)
+
+    def _record(self, entry: LedgerEntry) -> None:
+        self._context.ledger.record(self._context.settings.group, [entry])
 
     def binding(self, call: HandlerCall) -> AbstractContextManager[None]:
         """Return a context that marks events logged by the handler with ``caused_by``, so that they never return to it.
@@ -111,7 +98,7 @@ class HandlerCaller:
         try:
             self._end(call, error)
         except BaseException as broken:  # such as a ledger's; otherwise the thread would end silently and the run never
-            self._fail(broken)
+            self._context.fail(broken)
 
     def _end(self, call: HandlerCall, error: BaseException | None) -> None:
         if call.is_over:  # it took too long, and its results are already decided
@@ -119,7 +106,7 @@ class HandlerCaller:
             return
         halt = find_halt(error) if error is not None else None
         if halt is not None:
-            self._fail(halt)  # first, so that no event of the call is tried again
+            self._context.fail(halt)  # first, so that no event of the call is tried again
         results = results_of(call, error)
         if call.is_suspect:
             self._unmark(call, results[0])
@@ -146,7 +133,7 @@ class HandlerCaller:
 
     def _report(self, call: HandlerCall, error: BaseException | None, results: Sequence[TaskResult]) -> None:
         if error is not None:
-            self._failure_log.log_results(results)
+            self._context.failure_log.log_results(results)
         work = call.work
         if work is None:
             return

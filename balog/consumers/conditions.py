@@ -14,8 +14,6 @@ from balog.versions import parse_condition, parse_version, version_text
 if TYPE_CHECKING:
     import semantic_version
 
-__all__ = ["Conditions", "Facts", "Texts", "read_texts"]
-
 Texts = str | Iterable[str] | None
 """One string or several; None for no condition."""
 

@@ -6,10 +6,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from balog.consumers.delivery import HandlerCall, HandlerTask
-from balog.consumers.handler import Handler
-
-__all__ = ["ConsumerQueue"]
+from balog.consumers.delivery import Handler, HandlerCall, HandlerTask
 
 
 class _KeyQueue:

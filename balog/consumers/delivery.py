@@ -1,19 +1,53 @@
-"""The objects of a run: subscription (a topic), delivery (a message), task (of one consumer), call (of a handler)."""
+"""The objects of a run: handler, subscription (a topic), delivery (a message), task (of a handler), call."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
 
+from balog.backoff import Backoff
 from balog.consumers.attempts import Calls, describe_calls, describe_giving_up, describe_success
-from balog.consumers.handler import Handler
+from balog.consumers.consumer import BatchOptions, Consumer
 from balog.consumers.hooks import Work
 from balog.consumers.ledger import LedgerEntry
 from balog.consumers.routing import ConsumerRouter
 from balog.event import Event, decode
 from balog.topics import Received, Topic
 
-__all__ = ["HandlerCall", "HandlerTask", "MessageDelivery", "Subscription"]
+
+class Handler:
+    """The function that one consumer of a run calls, and its limits.
+
+    Args:
+        consumer: declares the handler.
+        function: handles one event, or a list of events when the consumer takes batches.
+        max_attempts: failed calls for an event after which the event becomes a dead letter.
+        backoff: the delays between attempts.
+        max_calls: concurrent calls; None for as many as there are workers.
+    """
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        function: Callable[..., object],
+        max_attempts: int,
+        backoff: Backoff,
+        max_calls: int | None,
+    ) -> None:
+        self.consumer = consumer
+        self.name = consumer.name
+        self.function = function
+        self.max_attempts = max_attempts
+        self.backoff = backoff
+        self.max_calls = max_calls
+        self.batch: BatchOptions | None = consumer.batch
+        self.timeout: float | None = consumer.timeout
+        self.is_async = consumer.is_async
+        self.takes_messages = consumer.takes_messages
+
+    def delay(self, attempt: int) -> float:
+        """Return the seconds between this failed attempt and the next one, with full jitter."""
+        return self.backoff.delay(attempt)
 
 
 class Subscription:

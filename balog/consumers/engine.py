@@ -22,8 +22,6 @@ from balog.signals import StopSignals
 from balog.topics import Topics
 from balog.topics.base import DEFAULT_LEASE
 
-__all__ = ["Engine"]
-
 DEFAULT_DRAIN = 30.0
 
 

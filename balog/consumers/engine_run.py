@@ -10,18 +10,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
+from msgspec.structs import replace
+
 from balog.consumers.async_loop import AsyncLoop
 from balog.consumers.caller import HandlerCaller
 from balog.consumers.consumer import Consumer
-from balog.consumers.delivery import Subscription
+from balog.consumers.delivery import Handler, Subscription
 from balog.consumers.failure_log import FailureLog
-from balog.consumers.handler import Handler
-from balog.consumers.hook_calls import HookCalls
-from balog.consumers.hooks import ObservedEngine
+from balog.consumers.hooks import HookCalls, ObservedEngine
 from balog.consumers.leases import LeaseKeeper
 from balog.consumers.ledger import Ledger, memory_of
-from balog.consumers.poller import Poller, PollerContext
+from balog.consumers.poller import Poller
 from balog.consumers.routing import ConsumerRouter
+from balog.consumers.run_context import RunContext
 from balog.consumers.scheduling import Schedule
 from balog.consumers.settings import EngineSettings
 from balog.consumers.settler import Settler
@@ -30,8 +31,6 @@ from balog.consumers.worker_pool import HandlerWorkerPool
 from balog.errors import BalogError, TopicError
 from balog.event import FACILITY_VERSION
 from balog.topics import Topic
-
-__all__ = ["EngineRun"]
 
 ASYNC_SHARE = 8
 """Concurrent calls of an async handler for each thread."""
@@ -86,6 +85,7 @@ class EngineRun:
         self._has_logged_waiting = False
         self._wake_read = self._wake_write = -1
         self._loop = AsyncLoop()
+        self._stats = EngineStats()
         self._subscriptions = self._subscribe()
         self.topics: list[Topic] = [one.topic for one in self._subscriptions]
         self._owns_ledger = settings.ledger is None
@@ -93,6 +93,7 @@ class EngineRun:
         has_queues = not all(topic.keeps_groups for topic in self.topics)
         self._schedule = Schedule(
             self._subscriptions,
+            self._stats,
             prefetch=settings.batch,
             settle_at=SETTLE_AT_QUEUES if has_queues else SETTLE_AT,
             wake_main=self._wake,
@@ -100,21 +101,27 @@ class EngineRun:
             memory=memory_of(self._ledger),
             admission=settings.admission,
         )
-        self._caller = HandlerCaller(
-            self._schedule, self._ledger, settings.group, self._hooks, self._failure_log, self._fail
+        context = RunContext(
+            settings=settings,
+            stats=self._stats,
+            schedule=self._schedule,
+            ledger=self._ledger,
+            hooks=self._hooks,
+            failure_log=self._failure_log,
+            backoff=self._backoff,
+            is_patient=not until_empty,
+            fail=self._fail,
+            wake_main=self._wake,
         )
+        self._caller = HandlerCaller(context)
         self._loop.serve(self._schedule, self._caller)
-        self._settler = Settler(
-            self._schedule,
-            self._ledger,
-            self._hooks,
-            settings.group,
-            not until_empty,
-            self._fail,
-            settings.pollers if has_queues else 1,
-        )
+        self._settler = Settler(context, settings.pollers if has_queues else 1)
         self._keeper = LeaseKeeper(self._schedule, settings.group, settings.lease)
-        self._pollers = self._make_pollers()
+        self._pollers = [
+            Poller(one, context, f"balog-poller-{one.name}-{number}")
+            for one in self._subscriptions
+            for number in range(1, 1 + (1 if one.topic.one_receiver else settings.pollers))
+        ]
 
     # -- for the engine -----------------------------------------------------------------------------------------------
 
@@ -131,15 +138,7 @@ class EngineRun:
 
     def counts(self) -> EngineStats:
         """Return the counters until now."""
-        schedule, settler = self._schedule, self._settler
-        return EngineStats(
-            received=schedule.received,
-            succeeded=settler.succeeded,
-            failed=schedule.failed,
-            dead=settler.dead,
-            unwanted=settler.unwanted,
-            duplicates=settler.duplicates,
-        )
+        return replace(self._stats)
 
     def state(self) -> EngineState:
         """Return a snapshot."""
@@ -187,27 +186,6 @@ class EngineRun:
     def _max_async_calls(self) -> int:
         threads = self._settings.concurrency
         return threads * ASYNC_SHARE if threads > 1 else 1
-
-    def _make_pollers(self) -> list[Poller]:
-        settings = self._settings
-        context = PollerContext(
-            schedule=self._schedule,
-            ledger=self._ledger,
-            hooks=self._hooks,
-            failure_log=self._failure_log,
-            group=settings.group,
-            lease=settings.lease,
-            max_attempts=settings.max_attempts,
-            backoff=self._backoff,
-            is_patient=not self._until_empty,
-            fail=self._fail,
-            wake_main=self._wake,
-        )
-        return [
-            Poller(one, context, f"balog-poller-{one.name}-{number}")
-            for one in self._subscriptions
-            for number in range(1, 1 + (1 if one.topic.one_receiver else settings.pollers))
-        ]
 
     # -- running ------------------------------------------------------------------------------------------------------
 

@@ -7,10 +7,8 @@ import threading
 import time
 from collections.abc import Sequence
 
-from balog.consumers.error_line import error_line
+from balog.consumers.error_text import error_line
 from balog.consumers.task_results import Disposition, TaskResult
-
-__all__ = ["MAX_LINES", "PERIOD", "FailureLog"]
 
 MAX_LINES = 100
 """Lines of one kind (of one consumer, or one topic) in a period; one line at its end counts the others."""

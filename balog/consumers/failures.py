@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from balog.consumers.causes import causes
 from balog.consumers.hooks import Hook, Work
+from balog.consumers.routing import causes
 from balog.event import Event
 from balog.logger import get_logger
 from balog.payload import ConsumerFailurePayload

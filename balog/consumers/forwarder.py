@@ -24,8 +24,6 @@ from balog.sinks import SinkConfig, TopicSinkConfig
 from balog.stats import StatSample
 from balog.topics import local_folder
 
-__all__ = ["Forwarder", "SinkConsumer"]
-
 JOIN_SECONDS = 5.0
 """Seconds that closing waits for a sink that is being opened."""
 

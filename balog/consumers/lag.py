@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from balog.errors import BalogError
 from balog.topics import GroupState, Topics
 
-__all__ = ["MAX_AGE", "Lag"]
-
 MAX_AGE = 10.0
 """Seconds that an answer is cached: several Prometheus servers must not multiply the requests to a broker."""
 

@@ -15,8 +15,6 @@ from balog.secrets import Secret
 if TYPE_CHECKING:
     from redis import CredentialProvider, Redis
 
-__all__ = ["RedisLedger"]
-
 _PIPELINE = 1000
 _PORT = 6379
 

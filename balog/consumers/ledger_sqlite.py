@@ -11,8 +11,6 @@ from pathlib import Path
 from balog.consumers.ledger import DEFAULT_WINDOW, LedgerEntry
 from balog.topics.sqlite_file import SqliteFile
 
-__all__ = ["SqliteLedger"]
-
 _APPLICATION_ID = 0x62616C6C
 _VERSION = 1
 _PRUNE_EVERY = 60.0

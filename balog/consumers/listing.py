@@ -11,8 +11,6 @@ from balog.consumers.consumer import Consumer
 from balog.consumers.operator import Operator
 from balog.errors import ConfigError
 
-__all__ = ["Listed", "Versions", "describe", "unmeetable"]
-
 
 class Versions(Struct, frozen=True):
     """The registered versions: of the facility layer, and of payload types by name."""

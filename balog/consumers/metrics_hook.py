@@ -13,15 +13,13 @@ from msgspec.structs import replace
 
 from balog.consumers.hooks import Hook, ObservedEngine, Work
 from balog.consumers.lag import MAX_AGE, Lag
-from balog.consumers.outcomes import PartialFailure, Retry
+from balog.consumers.outcomes import PartialFailure, Requeue, Retry
 from balog.consumers.stats import EngineStats
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.sinks.families import families_of, registry_of
 from balog.stats import Stats, StatSample, counter, gauge
 from balog.topics import Received
-
-__all__ = ["BUCKETS", "MetricsHook"]
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 """The default upper bounds of the histogram of calls, in seconds."""
@@ -216,14 +214,14 @@ class MetricsHook(Hook):
 
 
 def _split(work: Work, error: BaseException | None) -> tuple[int, int]:
-    """Return how many events of a call succeeded and failed; a ``Retry`` is neither."""
+    """Return how many events of a call succeeded and failed; a ``Retry`` and a ``Requeue`` are neither."""
     total = len(work.events)
     if error is None:
         return total, 0
-    if isinstance(error, Retry):
+    if isinstance(error, (Retry, Requeue)):
         return 0, 0
     if not isinstance(error, PartialFailure):
         return 0, total
     if not error.failed.keys() <= {event.header.id for event in work.events}:
         return 0, total  # it names other events, so it is unclear which ones failed
-    return total - len(error.failed), sum(not isinstance(reason, Retry) for reason in error.failed.values())
+    return total - len(error.failed), sum(not isinstance(reason, (Retry, Requeue)) for reason in error.failed.values())

@@ -6,20 +6,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from balog.backoff import Backoff, BackoffSequence
 from balog.consumers.attempts import Calls, read
 from balog.consumers.delivery import HandlerTask, MessageDelivery, Subscription
-from balog.consumers.error_line import error_line
-from balog.consumers.failure_log import FailureLog
-from balog.consumers.hook_calls import HookCalls
-from balog.consumers.ledger import Ledger, LedgerEntry, memory_of
-from balog.consumers.scheduling import Schedule
+from balog.consumers.error_text import error_line
+from balog.consumers.ledger import LedgerEntry, memory_of
+from balog.consumers.routing import causes
+from balog.consumers.run_context import RunContext
 from balog.errors import EventError, TopicError
 from balog.event import decode
-
-__all__ = ["Poller", "PollerContext"]
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
@@ -31,28 +27,6 @@ LAST_WAIT = 1.0
 log = logging.getLogger("balog.consumers")
 
 
-@dataclass(frozen=True)
-class PollerContext:
-    """What all pollers of a run share.
-
-    Attributes:
-        max_attempts, backoff: of events that can't be routed.
-        is_patient: wait while a topic or the ledger is unreachable; otherwise that ends the run.
-    """
-
-    schedule: Schedule
-    ledger: Ledger
-    hooks: HookCalls
-    failure_log: FailureLog
-    group: str
-    lease: float
-    max_attempts: int
-    backoff: Backoff
-    is_patient: bool
-    fail: Callable[[BaseException], None]
-    wake_main: Callable[[], object]
-
-
 class Poller:
     """Receives from one topic while there is room.
 
@@ -60,7 +34,7 @@ class Poller:
         saw_nothing: the last receive returned nothing. The main thread resets it.
     """
 
-    def __init__(self, subscription: Subscription, context: PollerContext, name: str) -> None:
+    def __init__(self, subscription: Subscription, context: RunContext, name: str) -> None:
         self._subscription = subscription
         self._context = context
         self._exists = False
@@ -114,7 +88,7 @@ class Poller:
                 return []
         hooks.call(hooks.before_receive, subscription.name)
         asked = time.monotonic()
-        received = topic.receive(context.group, limit, wait, context.lease)
+        received = topic.receive(context.settings.group, limit, wait, context.settings.lease)
         subscription.last_receive = time.time()
         subscription.error = ""
         hooks.call(hooks.after_receive, subscription.name, received)
@@ -150,12 +124,12 @@ class Poller:
             return
         if not delivery.tasks:
             delivery.is_unwanted = True
-            if subscription.default is not None and not _is_caused_by(delivery, subscription.default.name):
+            if subscription.default is not None and subscription.default.name not in causes(event):
                 delivery.tasks.append(HandlerTask(delivery, subscription.default, None))
 
     def _cannot_route(self, delivery: MessageDelivery, error: BaseException) -> None:
         calls = delivery.calls.get("", Calls())
-        attempt, limit = calls.spent + 1, self._context.max_attempts
+        attempt, limit = calls.spent + 1, self._context.settings.max_attempts
         if attempt >= limit:
             then = "dead-lettered"
             delivery.gave_up[""] = f"can't be told who wants it: {error_line(error)}"
@@ -202,7 +176,7 @@ class Poller:
 
     def _learn(self, asked: Sequence[MessageDelivery]) -> None:
         context = self._context
-        known = context.ledger.known(context.group, [delivery.id for delivery in asked])
+        known = context.ledger.known(context.settings.group, [delivery.id for delivery in asked])
         void: list[LedgerEntry] = []
         for delivery in asked:
             wanted_by, is_first = delivery.wanted_by, delivery.message.attempts == 1
@@ -221,7 +195,7 @@ class Poller:
                 else:
                     delivery.gave_up[consumer] = entry.gave_up or ""
         if void:
-            context.ledger.record(context.group, void)
+            context.ledger.record(context.settings.group, void)
 
     def _may_be_known(self, delivery: MessageDelivery) -> bool:
         if not delivery.wanted_by:
@@ -231,9 +205,3 @@ class Poller:
         message = delivery.message
         is_single = self._subscription.topic.keeps_ids and not message.generation.replay
         return not is_single or message.attempts > 1 or len(delivery.tasks) > 1
-
-
-def _is_caused_by(delivery: MessageDelivery, consumer: str) -> bool:
-    assert delivery.event is not None  # noqa: S101
-    cause = delivery.event.header.context.get("caused_by")
-    return isinstance(cause, dict) and isinstance(cause.get("consumers"), list) and consumer in cause["consumers"]

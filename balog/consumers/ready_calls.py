@@ -7,10 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from balog.consumers.consumer_queue import ConsumerQueue
-from balog.consumers.delivery import HandlerCall
-from balog.consumers.handler import Handler
-
-__all__ = ["ReadyCalls"]
+from balog.consumers.delivery import Handler, HandlerCall
 
 
 class ReadyCalls:

@@ -1,17 +1,17 @@
-"""Routing: which of a topic's consumers want an event, fast for any number of consumers."""
+"""Routing: which of a topic's consumers want an event, fast for any number of consumers.
+
+Events that a handler logs name its consumer as their cause, so that they never return to it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from balog.consumers.causes import causes
 from balog.consumers.conditions import Facts
 from balog.consumers.consumer import Consumer
 from balog.event import Event
 from balog.expressions import Expression
-
-__all__ = ["ConsumerRouter"]
 
 _REMEMBERED = 4096
 _LONGEST = 2000
@@ -19,6 +19,13 @@ _LONGEST = 2000
 _Test = Callable[[Event], bool]
 _Placed = tuple[int, Consumer]
 _Asked = tuple[_Test, list[_Placed]]
+
+
+def causes(event: Event) -> list[str]:
+    """Return the consumers whose handlers led to an event, from ``context.caused_by.consumers``; often none."""
+    cause = event.header.context.get("caused_by")
+    names = cause.get("consumers") if isinstance(cause, dict) else None
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 class ConsumerRouter:

@@ -24,6 +24,7 @@ from balog.consumers.in_flight import Admission, InFlightMessages
 from balog.consumers.ledger import Memory
 from balog.consumers.ready_calls import ReadyCalls
 from balog.consumers.settlement_queue import SettlementQueue
+from balog.consumers.stats import EngineStats
 from balog.consumers.task_results import Disposition, TaskResult
 from balog.consumers.timers import Timers
 from balog.topics import Received
@@ -37,6 +38,7 @@ class Schedule:
 
     Args:
         subscriptions: the topics.
+        stats: counts messages whose handling began, and failed attempts.
         prefetch: tasks that may be ready to run before pollers pause.
         settle_at: concluded messages that are settled without waiting for more.
         wake_main: wakes the main thread, which runs timers and deadlines.
@@ -46,8 +48,6 @@ class Schedule:
 
     Attributes:
         stopping: no further call begins. Any thread may set it without the lock; ``stop`` does the rest.
-        received: messages whose handling began.
-        failed: failed attempts, of each consumer for each event.
         running: calls that are running.
         hung: further calls, which took longer than their timeout and have not returned.
         settlements: what the settler settles.
@@ -56,6 +56,7 @@ class Schedule:
     def __init__(
         self,
         subscriptions: Sequence[Subscription],
+        stats: EngineStats,
         *,
         prefetch: int,
         settle_at: int,
@@ -68,6 +69,7 @@ class Schedule:
         self._memory = memory
         self.stopping = False
         self.received = self.failed = self.running = self.hung = 0
+        self._stats = stats
         self._prefetch = prefetch
         self._wake_main = wake_main
         self._lock = threading.Lock()
@@ -242,7 +244,7 @@ class Schedule:
     def _note_begun(self, delivery: MessageDelivery) -> None:
         if not delivery.begun:
             delivery.begun = True
-            self.received += 1
+            self._stats.received += 1
 
     # -- results of calls ---------------------------------------------------------------------------------------------
 
@@ -302,7 +304,7 @@ class Schedule:
         elif disposition is Disposition.REQUEUED:
             self._requeue(task, result)
         else:
-            self.failed += 1
+            self._stats.failed += 1
             if disposition is Disposition.DEAD:
                 delivery.give_up(task.handler.name, reason)
             else:

@@ -15,8 +15,6 @@ from balog.event import Event
 from balog.topics import Topics
 from balog.topics.base import check_name
 
-__all__ = ["EngineSettings"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSettings:

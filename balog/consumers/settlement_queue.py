@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from balog.consumers.delivery import MessageDelivery
 from balog.consumers.ledger import LedgerEntry
 
-__all__ = ["SettlementQueue"]
-
 MAX_BATCHES = 10
 """At most so many times ``batch`` deliveries are settled together."""
 

@@ -13,13 +13,10 @@ from typing import Any
 
 from balog.backoff import Backoff, BackoffSequence
 from balog.consumers.delivery import MessageDelivery, Subscription
-from balog.consumers.hook_calls import HookCalls
-from balog.consumers.ledger import Ledger, LedgerEntry
-from balog.consumers.scheduling import Schedule
+from balog.consumers.ledger import LedgerEntry
+from balog.consumers.run_context import RunContext
 from balog.errors import TopicError
 from balog.topics import GivenUp
-
-__all__ = ["Settler"]
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
@@ -32,32 +29,13 @@ class Settler:
     """Settles the deliveries that the schedule concluded.
 
     Args:
-        is_patient: wait while a topic or the ledger is unreachable; otherwise that ends the run.
-        fail: ends the run with an error.
         threads: the number of settling threads, for backends that accept few messages per call.
-
-    Attributes:
-        succeeded, unwanted, duplicates, dead: see :class:`~balog.consumers.stats.EngineStats`.
     """
 
-    def __init__(
-        self,
-        schedule: Schedule,
-        ledger: Ledger,
-        hooks: HookCalls,
-        group: str,
-        is_patient: bool,
-        fail: Callable[[BaseException], None],
-        threads: int,
-    ) -> None:
-        self.succeeded = self.unwanted = self.duplicates = self.dead = 0
-        self._schedule = schedule
-        self._settlements = schedule.settlements
-        self._ledger = ledger
-        self._hooks = hooks
-        self._group = group
-        self._is_patient = is_patient
-        self._fail = fail
+    def __init__(self, context: RunContext, threads: int) -> None:
+        self._context = context
+        self._settlements = context.schedule.settlements
+        self._group = context.settings.group
         self._lock = threading.Lock()
         self._unrecorded: list[LedgerEntry] = []
         self._nap = threading.Event()
@@ -85,13 +63,13 @@ class Settler:
                     return
                 self._settlements.put_back([one for one in concluded if one.message.receipt in one.subscription.held])
                 delay = delays.next()
-                if self._is_patient and error.retryable:
+                if self._context.is_patient and error.retryable:
                     log.warning("%s; trying again in %g s", error, delay)
                 else:
-                    self._fail(error)
+                    self._context.fail(error)
                 self._nap.wait(delay)
             except BaseException as error:
-                self._fail(error)
+                self._context.fail(error)
                 return
 
     def _settle(self, concluded: Sequence[MessageDelivery]) -> None:
@@ -105,7 +83,7 @@ class Settler:
                 must_last = must_last or not _is_acked(delivery)
         if entries:
             try:
-                self._ledger.record(self._group, entries, durable=must_last)
+                self._context.ledger.record(self._group, entries, durable=must_last)
             except TopicError:
                 with self._lock:
                     self._unrecorded += early
@@ -121,16 +99,16 @@ class Settler:
 
     def _ack(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         messages = [delivery.message for delivery in deliveries]
-        self._hooks.call(self._hooks.before_ack, subscription.name, messages)
+        self._context.hooks.call(self._context.hooks.before_ack, subscription.name, messages)
         self._check(subscription, "acks", len(messages), subscription.topic.ack(self._group, messages))
         unwanted = sum(delivery.is_unwanted for delivery in deliveries)
         duplicates = sum(delivery.is_duplicate and not delivery.is_unwanted for delivery in deliveries)
         with self._lock:
-            self.unwanted += unwanted
-            self.duplicates += duplicates
-            self.succeeded += len(deliveries) - unwanted - duplicates
-        self._schedule.remove(deliveries)
-        self._hooks.call(self._hooks.after_ack, subscription.name, messages)
+            self._context.stats.unwanted += unwanted
+            self._context.stats.duplicates += duplicates
+            self._context.stats.succeeded += len(deliveries) - unwanted - duplicates
+        self._context.schedule.remove(deliveries)
+        self._context.hooks.call(self._context.hooks.after_ack, subscription.name, messages)
 
     def _release(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         """Release messages, the failed ones first, because others of their key may follow them."""
@@ -140,18 +118,18 @@ class Settler:
             with subscription.lease_lock:
                 changed = subscription.topic.release(self._group, messages, delay, attempted=attempted)
                 self._check(subscription, "releases", len(messages), changed)
-                self._schedule.remove(some)
+                self._context.schedule.remove(some)
 
     def _dead_letter(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         given_up = [_give_up(delivery) for delivery in deliveries]
         changed = subscription.topic.dead_letter_each(self._group, given_up)
         self._check(subscription, "dead letters", len(deliveries), changed)
         with self._lock:
-            self.dead += len(deliveries)
-        self._schedule.remove(deliveries)
+            self._context.stats.dead += len(deliveries)
+        self._context.schedule.remove(deliveries)
         for delivery, one in zip(deliveries, given_up):
-            self._hooks.call(
-                self._hooks.dead, subscription.name, one.received, delivery.event, one.reason, one.consumers
+            self._context.hooks.call(
+                self._context.hooks.dead, subscription.name, one.received, delivery.event, one.reason, one.consumers
             )
 
     def _check(self, subscription: Subscription, what: str, asked: int, changed: int) -> None:

@@ -7,11 +7,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from balog.consumers.delivery import HandlerCall, HandlerTask
-from balog.consumers.error_line import error_line
+from balog.consumers.error_text import error_line, format_traceback
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Requeue, Retry
-from balog.consumers.tracebacks import format_traceback
-
-__all__ = ["Disposition", "TaskResult", "find_halt", "results_of"]
 
 
 class Disposition(Enum):

@@ -9,8 +9,6 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from itertools import count
 
-__all__ = ["Timers"]
-
 
 class Timers:
     """Actions by the moment at which they are due, in seconds of ``time.monotonic``. The caller holds the lock.

@@ -11,8 +11,6 @@ from balog.consumers.caller import HandlerCaller
 from balog.consumers.delivery import HandlerCall
 from balog.consumers.scheduling import Schedule
 
-__all__ = ["HandlerWorkerPool"]
-
 
 class HandlerWorkerPool:
     """Worker threads that run calls until the schedule stops.

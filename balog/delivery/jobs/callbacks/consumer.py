@@ -9,8 +9,8 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 
 from balog.consumers import Hook, MessageConsumer, ObservedEngine, PartialFailure, ReceivedEvent, Reject, Requeue
-from balog.consumers.causes import causes
 from balog.consumers.failures import FailureEvents
+from balog.consumers.routing import causes
 from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks.breaker import Breaker
 from balog.delivery.jobs.callbacks.endpoint import Endpoint, PostFailure

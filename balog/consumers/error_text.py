@@ -1,4 +1,7 @@
-"""Tracebacks as text of bounded length. Thousands of events fail in the same place, so its text is cached."""
+"""Errors as text of bounded length, for logs and dead letters.
+
+Thousands of events fail in the same place, so the text of a traceback is cached.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,7 @@ import os
 import traceback
 from types import CodeType, TracebackType
 
-__all__ = ["TRACEBACK_LIMIT", "format_traceback"]
-
+_MAX_LENGTH = 300
 TRACEBACK_LIMIT = 16_384
 """Characters of a traceback's end that are kept."""
 
@@ -17,6 +19,19 @@ _OWN = os.path.dirname(__file__) + os.sep
 
 _Place = tuple[tuple[CodeType, int, int], ...]
 _written: dict[_Place, str] = {}
+
+
+def error_line(error: BaseException) -> str:
+    """Return an error's class, with its module unless it is built in, and its text, in at most 300 characters."""
+    kind = type(error)
+    name = kind.__qualname__
+    if kind.__module__ not in ("builtins", "__main__"):
+        name = f"{kind.__module__}.{name}"
+    try:
+        text = str(error)[: 2 * _MAX_LENGTH]
+    except BaseException:  # its own __str__ raises
+        text = ""
+    return " ".join(f"{name}: {text}".split())[:_MAX_LENGTH] if text else name
 
 
 def format_traceback(error: BaseException) -> str:

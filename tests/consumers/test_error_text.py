@@ -3,7 +3,7 @@
 import traceback
 from typing import Any
 
-from balog.consumers.tracebacks import TRACEBACK_LIMIT, format_traceback
+from balog.consumers.error_text import TRACEBACK_LIMIT, format_traceback
 
 
 def caught(function: Any) -> BaseException:

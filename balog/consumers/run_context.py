@@ -1,0 +1,37 @@
+"""What the parts of an engine's run share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from balog.backoff import Backoff
+from balog.consumers.failure_log import FailureLog
+from balog.consumers.hooks import HookCalls
+from balog.consumers.ledger import Ledger
+from balog.consumers.scheduling import Schedule
+from balog.consumers.settings import EngineSettings
+from balog.consumers.stats import EngineStats
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What pollers, callers and settlers share.
+
+    Attributes:
+        backoff: of consumers that declare none, and of events that can't be routed.
+        is_patient: wait while a topic or the ledger is unreachable; otherwise that ends the run.
+        fail: ends the run with an error that no event caused.
+        wake_main: wakes the main loop.
+    """
+
+    settings: EngineSettings
+    stats: EngineStats
+    schedule: Schedule
+    ledger: Ledger
+    hooks: HookCalls
+    failure_log: FailureLog
+    backoff: Backoff
+    is_patient: bool
+    fail: Callable[[BaseException], None]
+    wake_main: Callable[[], object]
