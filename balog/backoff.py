@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["read_retry_after"]
-
 
 def read_retry_after(value: str | None, now: float | None = None) -> float | None:
     """Return the seconds of a ``Retry-After`` header (RFC 9110, 10.2.3), which is a number or a date.
@@ -38,8 +36,6 @@ def read_retry_after(value: str | None, now: float | None = None) -> float | Non
         seconds = at.timestamp() - (time.time() if now is None else now)
     return max(seconds, 0.0) if seconds == seconds else None
 
-
-__all__ = ["LONGEST_BACKOFF", "Backoff", "BackoffSequence"]
 
 LONGEST_BACKOFF = 60.0
 """Seconds between two attempts at most, where nobody configured another limit."""

@@ -134,7 +134,7 @@ class _Broker:
             with metering:
                 code = self._guard(self._pipe.run)
             if self._config.state is not None and self._config.state.hold:
-                self._deliver()  # a held STATE passes once the events before it are safe
+                self._deliver()  # a held STATE passes when the events before it are durable
             code = code or self._guard(self._pipe.finish)
             let_go(target)
             self._chaining.close(went_on=code == 0)

@@ -45,7 +45,7 @@ class Case(Struct, forbid_unknown_fields=True, kw_only=True):
     quarantine: Annotated[
         list[str] | None, Meta(description="What goes to quarantine: for each line, a part of its reason.")
     ] = None
-    said: Annotated[list[str] | None, Meta(description="Texts that are somewhere in what the broker says.")] = None
+    said: Annotated[list[str] | None, Meta(description="Texts that the broker's messages contain.")] = None
     exit_code: int = 0
 
     def __post_init__(self) -> None:

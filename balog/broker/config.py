@@ -21,7 +21,7 @@ InvalidLinePolicy = Literal["pass", "quarantine", "fail"]
 
 
 class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
-    """``{"sinks": [{"type": "statsd"}]}`` hands the command its stdout untouched and sends what it logs to sinks.
+    """``{"sinks": [{"type": "statsd"}]}`` leaves the command's stdout untouched and sends its logs to sinks.
 
     With ``in_band``, ``count``, ``state`` or a policy for ``invalid_lines``, the stream passes through the sidecar.
     """
@@ -40,7 +40,7 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     ] = False
     invalid_lines: Annotated[
         InvalidLinePolicy,
-        Meta(description="What a line on stdout that is no Singer message does: pass, go to quarantine, end the run."),
+        Meta(description="What to do with lines on stdout that are not Singer messages."),
     ] = "pass"
     quarantine: QuarantineConfig | None = None
     metrics: RunMetricsConfig | None = None
@@ -89,14 +89,14 @@ class BrokerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     """``{"sinks": [], "strip": false}`` passes everything through; each sink gets every event."""
 
     sinks: list[AnySinkConfig]
-    strip: Annotated[bool, Meta(description="Keep LOG messages from what stands behind the broker.")] = False
+    strip: Annotated[bool, Meta(description="Remove LOG messages from the stream.")] = False
     drain: Annotated[
-        float, Meta(ge=0, le=3600, description="Seconds that the sinks have at the end to take what is queued.")
+        float, Meta(ge=0, le=3600, description="Seconds that the sinks have at the end for the queued events.")
     ] = 10.0
     metrics: MetricsConfig | None = None
     spool: SpoolConfig | None = None
-    records: Annotated[list[RecordRule], Meta(description="What happens to records, one after the other.")] = []
-    schemas: Annotated[list[SchemaRule], Meta(description="What is added to the schemas of streams.")] = []
+    records: Annotated[list[RecordRule], Meta(description="Rules for records, applied one after the other.")] = []
+    schemas: Annotated[list[SchemaRule], Meta(description="Additions to the schemas of streams.")] = []
     batch: BatchConfig | None = None
     state: StateConfig | None = None
     quarantine: QuarantineConfig | None = None

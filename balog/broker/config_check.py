@@ -104,7 +104,7 @@ def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]
     parts = {part.removeprefix("$.") for part in left_out}
     sinks: Sequence[SinkConfig] = getattr(config, "sinks", None) or ([config] if is_sink else [])
     if is_sink and parts - {"spool", "strip", "drain"}:
-        sinks = []  # what it lacks would be said again
+        sinks = []  # its problems are reported already
     for number, sink in enumerate(sinks):
         place = f"$.sinks[{number}]" if hasattr(config, "sinks") else "$"
         yield from _at(place, sink.build)
@@ -163,7 +163,7 @@ def _at(place: str, build: Callable[..., object], *arguments: Any) -> Iterator[C
     except ConfigError as error:
         inner = error.path.removeprefix("$").removeprefix(".")
         yield ConfigError(error.reason, error.source, ".".join(part for part in (place or "$", inner) if part))
-    except BalogError as error:  # an extra that is missing
+    except BalogError as error:  # a missing extra
         yield ConfigError(str(error), path=place or "$")
 
 
@@ -172,7 +172,7 @@ def _writable(place: str, path: str) -> Iterator[ConfigError]:
     folder = Path(path).absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    try:  # what the permissions say is not all: a file system may be read-only, or take no files at all
+    try:  # permissions are not enough: a file system may be read-only or accept no files
         with tempfile.TemporaryDirectory(prefix=".balog-check-", dir=folder):
             return
     except OSError:

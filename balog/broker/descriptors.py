@@ -39,5 +39,7 @@ def hold_standard() -> None:
         except OSError as error:
             if error.errno != errno.EBADF:
                 raise
-            os.open(os.devnull, os.O_RDONLY if descriptor else os.O_WRONLY)  # gets the lowest number, this one
+            os.open(
+                os.devnull, os.O_RDONLY if descriptor else os.O_WRONLY
+            )  # gets the lowest free number, which is this one
             os.set_inheritable(descriptor, True)

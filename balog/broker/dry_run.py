@@ -23,14 +23,14 @@ class Diverted:
     """A sink's config with its name, filters and batches, whose events go to a callable.
 
     Args:
-        config: the sink in whose place it stands; it is not built, so that its secrets need not be there.
-        take: is given each batch, by the sink's own thread.
+        config: the sink that it replaces, which is not built and needs no secrets.
+        take: called with each batch, by the sink's own thread.
     """
 
     def __init__(self, config: SinkConfig, take: Callable[[Sequence[Delivery]], None]) -> None:
         self.name = config.name
         self.where, self.batch, self.retry = config.where, config.batch, config.retry
-        self.takes = getattr(config, "takes", None)  # a sink for metrics leaves other events out
+        self.takes = getattr(config, "takes", None)  # a sink for metrics skips other events
         self.write = take
 
     def build(self) -> Diverted:

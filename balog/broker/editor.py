@@ -20,9 +20,9 @@ class Editor(Protocol):
 
     Attributes:
         types: the message types that it must see.
-        is_strict: no reader may find in a line that passes unseen what the editor must see; a line that readers
-            understand differently is given to it as a RECORD, to be refused.
-        streams: the streams whose RECORD messages it must see; None for all of them. Of the other types it sees all.
+        is_strict: no line that other readers may understand as one of these messages passes unseen; an ambiguous line
+            is passed to ``edit`` as a RECORD, which rejects it.
+        streams: the streams whose RECORD messages it must see; None for all. It sees all messages of other types.
     """
 
     types: frozenset[str]
@@ -32,10 +32,10 @@ class Editor(Protocol):
     def edit(self, kind: str, line: bytes) -> Iterable[Line] | None:
         """Return the messages that replace a message: none, one or more; None passes it byte for byte.
 
-        What is given may be lazy, for a BATCH can stand for more rows than fit in memory: it is taken to its end, once,
-        before the next message comes.
+        The result may be lazy, because the rows of a BATCH may not fit in memory. It is read once, to its end,
+        before the next message.
 
-        A message that can't be read passes or goes to quarantine, as the config says, with one line for people.
+        A message that can't be read passes or goes to quarantine, according to the config, with one line for the user.
 
         Raises:
             PipeError: the stream must not go on.
@@ -57,7 +57,7 @@ class Chain:
         self.types = frozenset().union(*(editor.types for editor in editors))
         named = [editor.streams for editor in editors if "RECORD" in editor.types]
         self.streams = None if None in named else frozenset().union(*(names or () for names in named))
-        # For each place in the row, who sees a type next: its place, and how to ask it.
+        # For each position, by type: the next editor that sees it, as its position and its method.
         self._next: list[dict[str, tuple[int, Callable[[str, bytes], Iterable[Line] | None]]]] = [{}]
         for number, editor in reversed(list(enumerate(editors))):
             self._next.insert(0, {**self._next[0], **dict.fromkeys(editor.types, (number, editor.edit))})

@@ -56,17 +56,17 @@ class Chaining:
 
     Args:
         config: the broker's.
-        say: takes one line for people.
-        position: gives the number of the last event that was handed to the sinks.
-        durable: gives the number up to which every event is safe.
-        quarantine: where lines go that must not go on.
-        sleep: waits so many seconds, or less when the broker is to stop.
+        say: called with one line for the user.
+        position: returns the number of the last event that was put into the sinks' queues.
+        durable: returns the number up to which every event is safe.
+        quarantine: the file for lines that must not pass.
+        sleep: waits a number of seconds, or less when the broker stops.
 
     Attributes:
         chain: None when the config changes nothing.
 
     Raises:
-        ConfigError: a rule that can't be; ``path`` says which.
+        ConfigError: an invalid rule; ``path`` is its place.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class Chaining:
         """Build the editors of another config. Changes of ``state`` apply only at the next start.
 
         Returns:
-            What takes them into use, and gives what goes on first: rows that the old ones held, and every stream's
-            SCHEMA as it is now.
+            A function that applies them and returns the first lines to pass: rows that the old editors held, and the
+            new SCHEMA of every stream.
 
         Raises:
-            ConfigError: a rule that can't be.
-            PipeError: a stream whose SCHEMA has come can't be changed so.
+            ConfigError: an invalid rule.
+            PipeError: the rules can't change a stream whose SCHEMA has passed.
         """
         editors = self._make(config)
         schemas = list(Chain(editors).through([("SCHEMA", line) for line in self._memory.lines.values()]))

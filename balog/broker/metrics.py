@@ -42,7 +42,7 @@ class StatsReporter:
     Args:
         config: the interval, and the stage.
         samples: returns the current numbers; called from a thread of its own.
-        put: takes the events; called from that thread.
+        put: called with the events, from that thread.
     """
 
     def __init__(

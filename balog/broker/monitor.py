@@ -19,12 +19,12 @@ class Row(Struct, kw_only=True):
     """One process of a pipeline. Unknown values, such as most of another program's, are None.
 
     Attributes:
-        pipeline: from 1; processes whose streams meet have the same.
-        stage: ``broker``, ``run``, or ``other`` for a program that is none of balog's.
+        pipeline: from 1; connected processes have the same.
+        stage: ``broker``, ``run``, or ``other`` for another program.
         seconds: of its life.
         records: RECORDs that a sidecar counted, all lines of a broker.
         reading: share of the time between two looks that it waited for input, 0 to 1; ``writing`` for its output.
-        waiting: ``reading`` when what stands before it is slow, ``writing`` when what stands behind it is, ``neither``.
+        waiting: ``reading`` when the process before it is slow, ``writing`` when the process after it is, ``neither``.
         sinks: the stats of each sink.
     """
 

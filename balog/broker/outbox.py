@@ -19,7 +19,7 @@ class Outbox:
     Args:
         name: for messages to people.
         write: writes all of what waits; may raise anything.
-        say: takes one line for people.
+        say: called with one line for the user.
         pause: seconds between two writes at least.
         most: items that may wait.
         most_bytes: bytes that may wait, beside the newest item.
@@ -46,7 +46,7 @@ class Outbox:
         self._finish = finish
         self._items: deque[bytes] = deque()
         self._bytes = 0
-        self._gone = 0  # items that wait no more
+        self._gone = 0  # items that no longer wait
         self._dropped = 0
         self._error = ""
         self._is_closing = False
@@ -60,7 +60,7 @@ class Outbox:
             self._bytes += len(item)
             while len(self._items) > 1 and (len(self._items) > self._most or self._bytes > self._most_bytes):
                 self._take_first()
-                self._dropped += self._most > 1  # of what only the last counts nothing is lost
+                self._dropped += self._most > 1  # if only the last item counts, nothing is lost
             self._changed.notify_all()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=f"balog {self._name}", daemon=True)

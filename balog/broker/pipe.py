@@ -50,11 +50,11 @@ class Pipe:
     Args:
         source: descriptor to read, to its end.
         target: descriptor to write. ``BrokenPipeError`` comes through to the caller of ``run``.
-        on_log: is given every LOG message; must not raise.
+        on_log: called with every LOG message; must not raise.
         strip: keep LOG lines from the target.
         editor: changes messages on their way; without one every byte passes.
         should_stop: asked before each read; True ends the run at a line's end, as if the input had ended there.
-        between: called between two blocks, never inside of a line, and when ``wake`` says so.
+        between: called between two blocks, never within a line, and when ``wake`` is readable.
         wake: descriptor that becomes readable when ``should_stop`` may have changed or ``between`` has work.
         before_passing: called before LOG lines are passed on that ``on_log`` was given, once for many of them.
     """
@@ -127,7 +127,7 @@ class Pipe:
                 continue
             try:
                 count = os.readv(self._source, [self._view[filled:]])
-            except BlockingIOError:  # somebody who shares the descriptor was quicker
+            except BlockingIOError:  # another process that shares the descriptor read the data
                 continue
             if count == 0:
                 self._pass(filled)  # a last line without a newline
@@ -139,7 +139,7 @@ class Pipe:
         """Write the editor's messages after the last one; raises as ``run`` does."""
         if self._editor is not None:
             if self._passing_long_line:
-                self._output.put(b"\n")  # the stream was stopped inside of a line
+                self._output.put(b"\n")  # the stream was stopped within a line
             try:
                 self._put_lines(self._editor.end())
             finally:
@@ -207,7 +207,7 @@ class Pipe:
     def _must_edit_long_line(self) -> bool:
         if self._editor is None or starts_like_log(self._buffer):
             return False
-        if self._usual_line.match(self._buffer):  # held to be looked at as a whole, as long as there is room
+        if self._usual_line.match(self._buffer):  # buffered as a whole, while there is room
             return self._passing is not None and 2 * len(self._buffer) <= MAX_EDITED_LINE
         return self._edits_records or not starts_like_no_object(self._buffer)
 
@@ -255,7 +255,7 @@ class Pipe:
             try:
                 self._search(start, end)
             finally:
-                self._output.flush()  # also what came before the message that must not go on
+                self._output.flush()  # also the lines before a message that must not pass
 
     def _search(self, start: int, end: int) -> None:
         unwritten = start

@@ -12,12 +12,12 @@ from balog.singer.quarantine import QuarantineError, QuarantineFile
 
 
 class QuarantineConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Lines that can't be read or changed as the config wants go to a file instead of ending the stream."""
+    """Write lines that can't be read, or changed by the rules, to a file instead of ending the stream."""
 
     path: Annotated[str, Meta(min_length=1, description="The file; appended to, readable by its owner only.")]
-    max_bytes: Annotated[int, Meta(ge=4096, description="Bytes of the file; when it is full the stream ends.")] = (
-        1 << 30
-    )
+    max_bytes: Annotated[
+        int, Meta(ge=4096, description="Largest size of the file in bytes. A full file ends the stream.")
+    ] = 1 << 30
 
 
 class Quarantine:
@@ -25,7 +25,7 @@ class Quarantine:
 
     Args:
         config: where, and how much.
-        say: is told the reason of the first line, and at the end how many there were.
+        say: called with the reason of the first line, and at the end with the number of lines.
 
     Raises:
         ConfigError: the file cannot be opened for writing.
@@ -44,7 +44,7 @@ class Quarantine:
         """Append a line with the reason, a clause without any data of the line.
 
         Raises:
-            PipeError: it cannot be kept, the file being full or failing; the line is in nobody's hands then.
+            PipeError: it cannot be kept, because the file is full or fails; the line is then lost.
         """
         try:
             self._file.put(reason, line)

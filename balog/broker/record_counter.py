@@ -76,7 +76,7 @@ class RecordCounter:
         try:
             head_read = _head.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return  # no message, so no record
+            return  # not a message
         if head_read.type.upper() == "RECORD":
             self._add(head_read.stream, 1, size)
 

@@ -219,7 +219,7 @@ class _Run:
             now = time.monotonic()
             if child.stderr in ready:
                 spoke_at = now
-            elif now - spoke_at >= _IDLE_SECONDS:  # sooner, a traceback written line by line would be split
+            elif now - spoke_at >= _IDLE_SECONDS:  # earlier would split a traceback that comes by lines
                 self._log_of_command(self._assembler.flush())
             for stream in ready:
                 data = os.read(stream.fileno(), _READ_BYTES)
@@ -230,7 +230,7 @@ class _Run:
             if not child.has_ended():
                 continue
             ended_at = ended_at or now
-            # A grandchild may live on. Its stdout is data, to its end; its log lines have limited time.
+            # A grandchild may still run: its stdout is read to the end, its log lines for a limited time.
             if child.stdout in takers and not (self._is_spoilt or signals.came()):
                 continue
             if now - ended_at > _LINGER_SECONDS or (not ready and now - ended_at >= _IDLE_SECONDS):

@@ -95,9 +95,9 @@ class StateKeeper:
 
     Args:
         config: what to do.
-        say: takes one line for people.
-        position: gives the number of the last event that was handed to the sinks.
-        durable: gives the number up to which every event is safe.
+        say: called with one line for the user.
+        position: returns the number of the last event that was put into the sinks' queues.
+        durable: returns the number up to which every event is safe.
 
     Raises:
         ConfigError: a store or a topic that can't be; ``path`` is the place in the broker's config.
@@ -122,7 +122,7 @@ class StateKeeper:
         self._hold = config.hold
         self._held: list[_Held] = []
         self._held_bytes = 0
-        self._given: list[bytes] = []  # on their way, not known to have gone on
+        self._given: list[bytes] = []  # sent, not yet confirmed
         self._unreadable = 0
         self._store = _store_outbox(config, say) if config.store is not None else None
         self._topic = _topic_outbox(config.topic, say) if config.topic is not None else None
@@ -203,7 +203,7 @@ class StateKeeper:
         self._held.append(one)
         self._held_bytes += len(one.line)
         while len(self._held) > 1 and (len(self._held) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES):
-            # The first is the next that may go on: dropped again and again, none ever would.
+            # The first is the next one to pass. If it were dropped each time, none would ever pass.
             first, *middle, last = self._held
             kept = [first, *middle[1::2], last] if middle else [last]
             self._held, self._held_bytes = kept, sum(len(one.line) for one in kept)

@@ -31,8 +31,8 @@ class PipeStage(Struct, kw_only=True):
     """The last status of one process of a pipeline.
 
     Attributes:
-        stage: ``broker`` or ``run``; ``label`` says more, such as the name of the command that it runs.
-        begun: when the process began, in the kernel's ticks since boot; tells it from a later one of the same number.
+        stage: ``broker`` or ``run``; ``label`` has details, such as the name of the command that it runs.
+        begun: when the process began, in the kernel's ticks since boot; a later process with the same id has another.
         started: RFC 3339.
         seconds: of its life so far, when this was written.
         stdin: inode of the pipe that it reads, None when that is no pipe; ``stdout`` of the one that it writes.
@@ -62,8 +62,8 @@ class StageStatus:
     Args:
         stage: what kind of stage this is.
         stats: asked once a second, in that thread; see ``PipeStage``.
-        label: what tells this stage from others of its kind.
-        say: takes one line for people, the first time that writing fails; None says nothing.
+        label: distinguishes this stage from others of its kind.
+        say: called with one line for the user, the first time that writing fails; None for no line.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class StageStatus:
     def __exit__(self, *raised: object) -> None:
         self._ended.set()
         if self._thread.ident is not None:
-            self._thread.join(1.0)  # a folder on a disk that hangs is no reason to stay
+            self._thread.join(1.0)  # do not wait longer for a disk that hangs
 
     def _run(self) -> None:
         folder = None

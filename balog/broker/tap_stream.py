@@ -108,7 +108,7 @@ class TapStream:
         if self._filter is None or self._filter.sift_long(beginning[:_PREFIX_BYTES]):
             self._long_line = "pass"
             if not _begins_with_no_state(beginning):
-                self.state = None  # it may be a STATE too large to be remembered
+                self.state = None  # it may be a STATE that is too large to keep
             self.records.count(beginning)
             self._write(beginning)
         else:
@@ -145,7 +145,7 @@ class TapStream:
     def end(self, last_logs: Callable[[], None]) -> None:
         """Write the rest. ``last_logs`` adds the last LOG lines, after which only an unfinished last line follows."""
         if self._long_line == "pass":
-            self._write(b"\n")  # else the first LOG line would run on in it
+            self._write(b"\n")  # ends the long line before the first LOG line
         self._long_line = ""
         self._write_waiting()
         rest, self._held, self._held_bytes = b"".join(self._held), [], 0

@@ -57,7 +57,7 @@ os.register_at_fork(after_in_child=_begin)
 def _share(key: tuple[Any, ...], make: Callable[[], _AnyMeter]) -> _AnyMeter:
     try:
         hash(key)
-    except Exception:  # a name or channel that is none: what it writes says so
+    except Exception:  # an invalid name or channel, which the written event reports
         return make()
     with _sharing:
         meter: _AnyMeter | None = _shared.get(key)

@@ -110,7 +110,7 @@ def number(value: Any) -> int | float | None:
             else:
                 return whole if -_LARGEST_INT <= whole < _LARGEST_INT else float(whole)
         return value if math.isfinite(value) else None
-    except Exception:  # nothing that is a number, or one that floats cannot hold
+    except Exception:  # not a number, or too large for a float
         return None
 
 

@@ -46,7 +46,7 @@ class QueuedOutput(LogOutput):
         from balog.sinks import Delivery
 
         delivery = Delivery(decode(event), event)
-        with self._lock:  # so that a concurrent flush has either the whole event or nothing
+        with self._lock:  # a concurrent flush sees the whole event or nothing
             dispatcher = self._dispatcher or self._start()
             if dispatcher is not None:
                 dispatcher.put(delivery)

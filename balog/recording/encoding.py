@@ -160,7 +160,7 @@ def _checked(value: Any, encoded: bytes) -> bytes:
     """Return the encoded value in one line; raise ValueError if it is larger or deeper than readers accept."""
     if type(value) is msgspec.Raw or _NEWLINE in encoded:  # msgspec writes Raw unchecked
         encoded = _encode(_decode(encoded))
-    size = len(encoded)  # each level takes two bytes
+    size = len(encoded)  # each level has two bytes
     if size > MAX_BYTES or (size > 2 * MAX_LEVELS and is_deeper_than(encoded, MAX_LEVELS)):
         raise ValueError(f"more than {MAX_BYTES} bytes or {MAX_LEVELS} levels")
     return encoded

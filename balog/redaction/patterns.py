@@ -61,7 +61,7 @@ _DEFAULT = (
         r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         ("c(?<=sec)ret",),
     ),
-    # URLs with credentials: user:password@, the same with a slash in it (which a port has not), one long word@
+    # URLs with credentials: user:password@, also with a slash in the password (a port has none), or one long word@
     SecretPattern(
         "credentials in a URL",
         r":(?:\\?/){2}(?P<secret>[^\s/?#@:\"'<>]*:[^\s/\"'<>]*"

@@ -37,7 +37,7 @@ DEFAULT_KEPT: tuple[str, ...] = (
     *("page_token", "next_token", "continuation_token", "sync_token", "delta_token", "skip_token", "cursor_token"),
     *("resume_token", "change_token", "cancellation_token"),
 )
-"""Names that end like one of a secret and say where a sync stands: who debugs a tap needs their values."""
+"""Names that end like a secret's, of values that show a sync's position: debugging a tap needs them."""
 
 DEFAULT_PATTERNS: tuple[str, ...] = tuple(SECRET_PATTERNS)
 """Regular expressions of what is secret wherever it stands in a text."""

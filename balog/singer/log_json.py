@@ -21,7 +21,7 @@ _LEVELS = (
 )
 _NUMBERS = {"levelno": "python", "level_number": "python", "severity_number": "otel", "severityNumber": "otel"}
 LEVEL_KEYS = frozenset({*_LEVELS, *_NUMBERS, "log", "record"})
-"""Keys at the top of a record that says its level; in ``log`` and ``record`` it may be below."""
+"""Top-level keys of a record that has a level; in ``log`` and ``record`` it may be below."""
 
 _MESSAGES = ("message", "msg", "event", "@message", "@m", "@mt", "short_message", "body", "textPayload")
 _TIMES = ("ts", "timestamp", "time", "@timestamp", "@t", "asctime", "datetime", "created", "when")
@@ -101,7 +101,7 @@ def _level(data: dict[str, Any], *, is_bunyan: bool) -> Level | None:
 
     found = _pop(data, _LEVELS, read)
     if found is not None:
-        for name in _NUMBERS:  # the same once more
+        for name in _NUMBERS:  # the same level as a number
             data.pop(name, None)
         return found[1]  # type: ignore[no-any-return]
     for name, scale in _NUMBERS.items():

@@ -141,7 +141,7 @@ def metric_in(message: str) -> dict[str, Any] | None:
             return None
         point = _literal(text)
         try:
-            msgspec.json.encode(point)  # Python can show what JSON has no word for
+            msgspec.json.encode(point)  # a Python literal may have no JSON form
         except (TypeError, ValueError, RecursionError):
             return None
     payload = metric_payload(point)
@@ -166,14 +166,14 @@ def _metric_in_point(text: str) -> dict[str, Any] | None:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what is no Python that Python itself would show
+            warnings.simplefilter("ignore")  # for invalid literals
             call = ast.parse(text, mode="eval").body
         if not isinstance(call, ast.Call) or call.args:
             return None
         point = {str(item.arg): ast.literal_eval(item.value) for item in call.keywords}  # constants only
         metric = {"type": point.get("metric_type"), "metric": point.get("metric"), "value": point.get("value")}
         payload = metric_payload({**metric, "tags": point.get("tags") or {}})
-        msgspec.json.encode(payload)  # Python can show what JSON has no word for
+        msgspec.json.encode(payload)  # a Python literal may have no JSON form
         return payload if payload and math.isfinite(payload["value"]) else None
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, OverflowError):
         return None

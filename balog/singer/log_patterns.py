@@ -135,7 +135,7 @@ def _values(line: str, start: str, parts: list[tuple[str, str]]) -> dict[str, st
         values[name] = line[at:end].strip()
         at = end + len(after)
         if after.endswith(" "):
-            while at < len(line) and line[at] == " ":  # what was padded
+            while at < len(line) and line[at] == " ":  # padding
                 at += 1
     return values
 

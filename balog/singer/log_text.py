@@ -133,7 +133,7 @@ def _made(match: re.Match[str] | None, *, level: Level | None = None, has_place:
             return None
     if has_place:
         message = _RICH_PLACE.sub("", message) if len(message) < _MAX_RICH else message
-    if "line" in fields:  # of loguru
+    if "line" in fields:  # loguru
         fields["line"] = int(fields["line"])
     return _line(message, level, logger=logger or None, fields=fields)
 

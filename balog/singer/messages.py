@@ -137,7 +137,7 @@ def parse_log(line: bytes) -> LogMessage | None:
             level = log.type
     try:
         value = log.value if memoryview(log.value).nbytes else _all_but_head(line)
-    except UnicodeDecodeError:  # in a key, which nobody has read before
+    except UnicodeDecodeError:  # in a key, which was not decoded until now
         return None
     return LogMessage(level=(parse_level(level) if isinstance(level, str) else None) or "INFO", value=value)
 
@@ -151,7 +151,7 @@ def parse(line: bytes | str) -> Message:
     """Parse one Singer message of any type; the type's name may be in any case.
 
     Raises:
-        EventError: not a message that the Singer specification or its proposals know; ``path`` says where.
+        EventError: not a message of the Singer specification or its proposals; ``path`` is the place.
     """
     data = line.encode() if isinstance(line, str) else bytes(line)
     log = parse_log(data)

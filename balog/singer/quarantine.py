@@ -58,7 +58,7 @@ class QuarantineFile:
         """Append a line with the reason, a clause without any data of the line.
 
         Raises:
-            QuarantineError: it cannot be kept, the file being full or failing.
+            QuarantineError: it cannot be kept, because the file is full or fails.
         """
         entry: dict[str, str] = {"time": format_timestamp(time.time_ns()), "reason": reason}
         raw = line.removesuffix(b"\n")
@@ -76,7 +76,7 @@ class QuarantineFile:
         lock(self._file)
         try:
             size = os.fstat(self._file).st_size
-            if size and os.pread(self._file, 1, size - 1) != b"\n":  # a writer was killed in the middle of its line
+            if size and os.pread(self._file, 1, size - 1) != b"\n":  # another writer was killed within its line
                 entry = b"\n" + entry
             if size + len(entry) > self._max_bytes:
                 raise QuarantineError(

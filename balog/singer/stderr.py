@@ -16,7 +16,7 @@ MAX_LINE = 256 * 1024
 """Bytes of a line that are read."""
 
 _MAX_RECORD_LINES = 2000
-_MAX_RECORD = 1024 * 1024  # characters; what is over it begins a record of its own
+_MAX_RECORD = 1024 * 1024  # characters; a longer record is split
 
 _TRACEBACK = "Traceback (most recent call last):"
 _GROUP = "  + Exception Group " + _TRACEBACK
@@ -37,7 +37,7 @@ class LineAssembler:
     Args:
         application: the program's name: the first part of each event's channel, and ``application`` in its context.
         context: further keys of every event's context.
-        patterns: what the user says of lines that balog does not know.
+        patterns: the user's patterns for lines that balog does not know.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LineAssembler:
         lines = (self._partial + data).split(b"\n")
         self._partial = lines.pop()
         for line in lines:
-            if self._cutting:  # the rest of a line whose beginning was taken already
+            if self._cutting:  # the rest of a cut line
                 self._cutting = False
                 continue
             events += self._events(self._records.take(line, None))
@@ -120,7 +120,7 @@ class RecordAssembler(Generic[_Mark]):
 
     Args:
         zone: the zone of times that don't name theirs; None is this machine's.
-        patterns: what the user says of lines that balog does not know.
+        patterns: the user's patterns for lines that balog does not know.
     """
 
     def __init__(self, zone: tzinfo | None = None, patterns: Sequence[Pattern] = ()) -> None:

@@ -75,9 +75,9 @@ class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     root: Annotated[str, Meta(min_length=1, description="The folder where relative paths of a manifest begin.")] = "."
     allowed: Annotated[
         list[Place],
-        Meta(description="Where files of a BATCH may lie. Local files anywhere, and nothing else, if not said."),
+        Meta(description="Locations of files of a BATCH. The default allows local files only, anywhere."),
     ] = field(default_factory=lambda: ["/"])
-    check_counts: Annotated[bool, Meta(description="A file with other rows than its BATCH says is refused.")] = True
+    check_counts: Annotated[bool, Meta(description="Reject a file whose number of rows differs from its BATCH.")] = True
     verify: Annotated[
         bool, Meta(description="Read all files of a BATCH once and find no fault before it, or any row of it, goes on.")
     ] = False

@@ -62,7 +62,9 @@ class Places:
             raise BatchError("leads out of the folder batch.root by a link")
         if not any(_is_below(real, folder) for folder in self._folders):
             raise BatchError("lies where no file of a BATCH may; add its folder to batch.allowed if that is right")
-        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not hold up the stream
+        descriptor = os.open(
+            real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        )  # opening a FIFO must not block the stream
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise BatchError("is no regular file")

@@ -122,7 +122,7 @@ class NewFile:
         self._file = file
         self._path = path
         self._name = name
-        self._away = weakref.finalize(self, _remove, file, path)  # also when the stream is broken off
+        self._away = weakref.finalize(self, _remove, file, path)  # also when the stream ends early
         self.writer = writer
         self.begun = time.monotonic()
 
@@ -145,7 +145,7 @@ class NewFile:
 
     def discard(self) -> None:
         """Remove the unfinished file."""
-        with suppress(Exception):  # its compression wants an end before the file is closed
+        with suppress(Exception):  # compression needs its end before the file is closed
             self.writer.finish()
         self._away()
 
@@ -161,5 +161,5 @@ def _remove_orphans(folder: Path) -> None:
     """Remove files that killed writers left: no message names them, and no STATE passed their rows."""
     for path in folder.glob(".*-LG*.part"):
         with suppress(OSError), open(path, "rb") as file:
-            if lock(file, wait=False):  # a live writer holds it
+            if lock(file, wait=False):  # a running writer has the lock
                 path.unlink()

@@ -25,7 +25,7 @@ from balog.singer.batch.dialects import (
 from balog.singer.batch.files import read_rows
 
 BEGIN, END, ABORT = "BATCH BEGIN", "BATCH END", "BATCH ABORT"
-"""What stands around the rows of a BATCH that is rewritten; the writer takes them away. BEGIN's line is the BATCH."""
+"""The marks around the rows of a rewritten BATCH, which the writer removes. BEGIN's line is the BATCH."""
 
 _HINT = "mend the tap, or give the broker a quarantine"
 
@@ -42,10 +42,10 @@ class BatchReader:
     see, and files again when ``to`` is not ``records``.
 
     Args:
-        config: see ``BatchConfig``; None passes every BATCH but those whose stream has record rules.
+        config: see ``BatchConfig``; None passes every BATCH except those of streams with record rules.
         records: the editor of records, if there is one: it knows which streams have rules.
         quarantine: where a BATCH goes that must not go on; without one it ends the stream.
-        say: is told one line of what people should know.
+        say: called with one line for the user.
 
     Raises:
         ConfigError: places that are none.
@@ -109,7 +109,7 @@ class BatchReader:
             message = msgspec.json.decode(line)
             self._schemas[message["stream"]] = message["schema"]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
-            return  # whose it is to complain about a SCHEMA will; a BATCH has none then
+            return  # the record editor reports an invalid SCHEMA; the BATCH has no schema then
 
     def _change_of(self, batch: BatchManifest) -> str | None:
         """Return why a BATCH's files must be rewritten; None if they can stay."""

@@ -62,7 +62,7 @@ class BatchWriter:
     Args:
         config: see ``BatchConfig``; one with a location.
         quarantine: where a row goes that its file can't hold; without one it ends the stream.
-        say: is told one line of what people should know.
+        say: called with one line for the user.
 
     Raises:
         ConfigError: a location that can't be written to, or CSV options that are none.
@@ -120,12 +120,12 @@ class BatchWriter:
 
     def end(self) -> Iterable[Line]:
         """See ``Editor``."""
-        if self._rewriting is not None:  # the stream was broken off within a BATCH
+        if self._rewriting is not None:  # the stream ended within a BATCH
             self._abort()
         return [*self._flush(list(self._open)), *self._free_state()]
 
     def _edit_state(self, line: bytes) -> Iterable[Line]:
-        self._state = line  # it counts all that the one before it did
+        self._state = line  # it includes the STATE before it
         if sum(open.file.writer.count for open in self._open.values()) < self._config.min_records:
             return ()
         return [*self._flush(list(self._open)), *self._free_state()]
@@ -220,7 +220,7 @@ class BatchWriter:
         if open is not None and open.version != record.version:
             lines += self._flush([stream])
         try:
-            for _ in range(4):  # a column can become wider twice, and others appear: each time in a new file
+            for _ in range(4):  # a column can be widened twice and others added, each time with a new file
                 try:
                     open = self._open.get(stream)
                     if open is None:

@@ -49,7 +49,7 @@ class Setting(Struct, frozen=True):
 
     Attributes:
         give: the value for a record.
-        schema: what the records' schema says of it, given that schema before anything is set.
+        schema: returns the property's schema from the records' schema before any setting.
         is_constant: whether it is the same for all records.
     """
 
@@ -72,7 +72,7 @@ def build_setting(value: Any) -> Setting:
         raise ConfigError('want {"expr": "…"} with an expression as text')
     expression = Expression(text, names="row", gives="any")
     name = text.strip()
-    if expression.kind == "any" and _WORD.fullmatch(name):  # another property: its bytes, and its schema
+    if expression.kind == "any" and _WORD.fullmatch(name):  # a copy of another property, with its schema
         return Setting(lambda record, row: record.get(name, _NULL), lambda root: _copied(root, name), False)
     evaluate = expression.evaluate
     known = _SCHEMAS.get("string" if expression.kind == "level" else expression.kind, {})

@@ -1,4 +1,4 @@
-"""What a config may say about records and their schemas: ``records`` and ``schemas`` of a broker's config."""
+"""The config of rules for records and their schemas: ``records`` and ``schemas`` of a broker's config."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ class Sha256(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag_
 
 
 class Md5(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag_field="how", tag="md5"):
-    """MD5 of the value, 32 hexadecimal digits. Weak: who can guess values can try them, unless there is a key."""
+    """MD5 of the value, 32 hexadecimal digits. Weak without a key: anyone who can guess values can verify them."""
 
     key: Annotated[Secret, Meta(description="A key, 16 bytes or more, for HMAC-MD5.")] | None = None
 
 
 class Redact(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag_field="how", tag="redact"):
-    """A constant text in the place of a text; anything else becomes null."""
+    """Replace a text by a constant text; any other value becomes null."""
 
     text: Annotated[str, Meta(max_length=1000, description="The constant.")] = "[redacted]"
 
 
 class Partial(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag_field="how", tag="partial"):
-    """Only the ends of a text, or of a number's digits, stay; one that is no longer than those ends is masked whole."""
+    """Keep only the ends of a text, or of a number's digits; a shorter one is masked as a whole."""
 
-    first: Annotated[int, Meta(ge=0, le=1000, description="Characters that stay at the beginning.")] = 0
-    last: Annotated[int, Meta(ge=0, le=1000, description="Characters that stay at the end.")] = 0
-    fill: Annotated[str, Meta(min_length=1, max_length=100, description="What stands for the rest.")] = "***"
+    first: Annotated[int, Meta(ge=0, le=1000, description="Characters to keep at the beginning.")] = 0
+    last: Annotated[int, Meta(ge=0, le=1000, description="Characters to keep at the end.")] = 0
+    fill: Annotated[str, Meta(min_length=1, max_length=100, description="The text that replaces the rest.")] = "***"
 
     def __post_init__(self) -> None:
         if not self.first and not self.last:
@@ -58,16 +58,16 @@ AnyMask = Sha256 | Md5 | Redact | Partial | Literal["md5", "redact", "null"]
 class Flatten(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Properties of nested objects become properties of the record, ``address__city``."""
 
-    separator: Annotated[str, Meta(min_length=1, max_length=20, description="What joins the names.")] = "__"
-    max_depth: Annotated[int, Meta(ge=1, le=100, description="Objects inside objects that are opened.")] = 10
+    separator: Annotated[str, Meta(min_length=1, max_length=20, description="The text between the names.")] = "__"
+    max_depth: Annotated[int, Meta(ge=1, le=100, description="Levels of nested objects to flatten.")] = 10
 
 
 class Sample(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """A part of the records. Without a seed the same record is always in, or always out."""
+    """Keep a part of the records. Without a seed, the decision for a record is always the same."""
 
-    rate: Annotated[float, Meta(ge=0, le=1, description="The part that stays, 0 to 1.")]
+    rate: Annotated[float, Meta(ge=0, le=1, description="The part to keep, 0 to 1.")]
     by: Annotated[list[Path], Meta(description="Properties that decide; the stream's key properties by default.")] = []
-    seed: Annotated[int, Meta(description="Decide by chance, the same in each run that has this seed.")] | None = None
+    seed: Annotated[int, Meta(description="Decide at random, the same in each run with this seed.")] | None = None
 
     def __post_init__(self) -> None:
         if self.by and self.seed is not None:
@@ -77,12 +77,11 @@ class Sample(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
 
 class RecordRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """What happens to the records of a stream, and to its schema; the order is that of the fields here.
+    """Changes of a stream's records and schema, in the order of these fields.
 
-    Filter, sample and throttle come first, so that the work that follows is spent on records that stay; they see a
-    record as it came. ``set`` sees it unmasked, and what it sets can be masked. All names but the new ones of
-    ``rename`` are the names that the record comes with. Of several rules for a stream each works on what the one
-    before it gave.
+    Filter, sample and throttle come first and see the original record, so that only kept records cost further work.
+    ``set`` sees unmasked values, and its results can be masked. All names, except the new ones of ``rename``, are those
+    of the original record. Several rules for a stream apply in turn, each to the output of the previous one.
     """
 
     stream: Stream
@@ -94,12 +93,12 @@ class RecordRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     set: Annotated[
         dict[Property, Any], Meta(description='Constants, or {"expr": "…"} over the record, by property.')
     ] = {}
-    mask: Annotated[dict[Path, AnyMask], Meta(description="How each property's value is hidden.")] = {}
-    drop: Annotated[list[Path], Meta(description="Properties that don't go on.")] = []
+    mask: Annotated[dict[Path, AnyMask], Meta(description="How to mask each property.")] = {}
+    drop: Annotated[list[Path], Meta(description="Properties to remove.")] = []
     rename: Annotated[dict[Path, Property], Meta(description="New names by property; a nested one stays nested.")] = {}
     flatten: Flatten | None = None
     allow_key_change: Annotated[
-        bool, Meta(description="Let key properties be dropped, set, or masked so that rows can't be told apart.")
+        bool, Meta(description="Allow rules that drop, set or mask key properties so that rows become the same.")
     ] = False
 
     def __post_init__(self) -> None:
@@ -108,11 +107,11 @@ class RecordRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
 
 class SchemaRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """What is added to a stream's schema, after the rules for its records have changed it."""
+    """Additions to a stream's schema, after the rules for its records."""
 
     stream: Stream
     set: Annotated[dict[str, Any], Meta(description="A JSON merge patch (RFC 7396) on the schema; null removes.")] = {}
     from_records: Annotated[
-        bool, Meta(description="A record with a property that the schema does not have sends a new SCHEMA ahead.")
+        bool, Meta(description="Write a new SCHEMA before a record with a property that the schema lacks.")
     ] = False
-    max_new: Annotated[int, Meta(ge=1, le=10_000, description="Properties that records may add, a stream.")] = 100
+    max_new: Annotated[int, Meta(ge=1, le=10_000, description="Properties that records may add to a stream.")] = 100

@@ -45,16 +45,16 @@ _usual = msgspec.json.Decoder(_Usual).decode
 class RecordEditor:
     """Changes the messages of the streams that have rules.
 
-    A message that can't be read, or not changed as its rules want, goes to quarantine with the reason; where there is
-    none it ends the stream: what should have been masked must not pass. A RECORD before its stream's SCHEMA is changed
-    by the same rules; what only a SCHEMA tells (its keys, which objects are laid flat) is not known then.
+    A message that can't be read, or changed by its rules, goes to quarantine with the reason. Without a quarantine, it
+    ends the stream, because an unmasked value must not pass. The same rules apply to a RECORD before its stream's
+    SCHEMA, but without the keys and the objects to flatten, which only a SCHEMA declares.
 
     Args:
         rules: ``records`` of the config.
         schema_rules: ``schemas`` of the config.
-        quarantine: where lines go that must not go on; its owner closes it.
-        say: is told, once each, what looks like a mistake in the rules.
-        sleep: waits so many seconds, for a throttle; may come back early when the program is to stop.
+        quarantine: the file for lines that must not pass; its owner closes it.
+        say: called once for each probable mistake in the rules.
+        sleep: waits a number of seconds, for a throttle; may return early when the program stops.
 
     Raises:
         ConfigError: an expression, or the key of a mask, was refused; ``path`` is its place in the config.
@@ -89,7 +89,7 @@ class RecordEditor:
         try:
             try:
                 usual = _usual(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # anything but a usual RECORD
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # not a RECORD in the usual form
                 return self._edit(line)
             stream = self._streams.get(usual.stream)
             if stream is None or not stream.is_usual:
@@ -101,7 +101,7 @@ class RecordEditor:
             return self._refuse(f"a {kind} cannot be changed: {error}", line)
         except PipeError:
             raise
-        except Exception as error:  # whatever it is, what may have to be masked does not pass
+        except Exception as error:  # after any error, an unmasked message must not pass
             return self._refuse(f"a {kind} cannot be changed: {type(error).__name__}", line)
 
     def due(self) -> Sequence[Line]:

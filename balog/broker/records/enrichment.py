@@ -38,7 +38,7 @@ class Enrichment:
     Args:
         stream: the stream's name.
         rules: its rules, in the order of the config.
-        say: is told once when records show more properties than may be added.
+        say: called once when records have more new properties than may be added.
 
     Attributes:
         watches: whether records have to be shown.

@@ -83,7 +83,7 @@ def read_members(data: bytes | Raw) -> Members:
     """Parse an object.
 
     Raises:
-        UnreadableError: it is none.
+        UnreadableError: it is not.
     """
     try:
         return _members(data)
@@ -99,7 +99,7 @@ def read_items(data: bytes | Raw) -> list[Raw]:
     """Parse an array.
 
     Raises:
-        UnreadableError: it is none.
+        UnreadableError: it is not.
     """
     try:
         return _items(data)

@@ -33,7 +33,7 @@ class Mask(Struct, frozen=True):
     """A compiled mask.
 
     Attributes:
-        apply: from a value to what goes on.
+        apply: converts a value to its masked form.
         becomes: for each type of JSON Schema but null and array, the types that a value of it may have afterwards.
         max_length: characters of the longest text that it makes, if that is known.
         keeps_apart: whether different values stay different, so that a key stays one.
@@ -47,7 +47,7 @@ class Mask(Struct, frozen=True):
 
 _SCALARS = ("string", "integer", "number", "boolean", "object")
 _ALL_TEXT = dict.fromkeys(_SCALARS, ("string",))
-# A column keeps its type where its values are gone, so that a target need not make another.
+# A column keeps its type when its values become null, so that a target needs no new column.
 _ALL_NULL = {kind: (kind, "null") for kind in _SCALARS}
 
 
@@ -119,7 +119,7 @@ def _plain(value: bytes) -> bytes:
     if first == _OBJECT:
         try:
             return msgspec.json.encode(read_value(value), order="sorted")
-        except (ValueError, TypeError):  # half a surrogate pair
+        except (ValueError, TypeError):  # a lone surrogate
             return value
     return value
 

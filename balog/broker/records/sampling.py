@@ -82,5 +82,5 @@ class Throttle:
         ahead = self._next - now
         if ahead > 0 and max(ahead, self._interval) > _SLEEP_SECONDS:
             self._sleep(ahead)
-        # What was not used is caught up with for a moment only.
+        # Unused capacity is kept for a moment only.
         self._next = max(self._next, now - _BURST_SECONDS) + self._interval

@@ -1,8 +1,8 @@
 """Change a JSON Schema along with its records.
 
-A rule is followed wherever the schema speaks of the property: behind ``$ref``, in the branches of ``allOf``, ``anyOf``
-and ``oneOf``, in the items of arrays. What can't be followed (``if``, ``not``, ``minProperties`` …) is taken out of the
-objects that change: the schema may come to allow more than the records have, never less.
+A rule applies wherever the schema describes the property: in ``$ref`` targets, the branches of ``allOf``, ``anyOf`` and
+``oneOf``, and the items of arrays. Keywords that can't be adapted (``if``, ``not``, ``minProperties`` …) are removed
+from the changed objects, so the schema may allow more than the records have, never less.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def nullable(node: Any) -> Any:
 
 
 Change = Callable[[Node], bool]
-"""Changes the schema of an object, and tells whether it has what is to be changed."""
+"""Changes the schema of an object, and returns whether it has the changed property."""
 
 _KEPT_OF_A_MASKED = ("title", "description", "$comment", "deprecated", "readOnly", "writeOnly", "inclusion", "selected")
 _NOT_FOLLOWED = (
@@ -119,7 +119,7 @@ def loosen(node: Node, root: Node) -> None:
     inline(node, root)
     for keyword in _NOT_FOLLOWED:
         node.pop(keyword, None)
-    if "oneOf" in node:  # what told the branches apart may be what changes
+    if "oneOf" in node:  # the change may remove the difference between the branches
         either = {"anyOf": node.pop("oneOf")}
         if "anyOf" in node:
             node.setdefault("allOf", []).append(either)
@@ -186,7 +186,7 @@ def masked(node: Any, root: Node, mask: Mask) -> Any:
         result["maxLength"] = mask.max_length
     if "array" in kinds and "items" in node:
         items = node["items"]
-        if "array" in mask.becomes:  # the array is gone, its items say no more than what its column holds
+        if "array" in mask.becomes:  # the masked value is no array; its items still describe the column
             result["items"] = items
         elif isinstance(items, list):
             result["items"] = [masked(item, root, mask) for item in items]
@@ -254,4 +254,4 @@ def _require(node: Node, change: Callable[[str], str | None]) -> None:
     if isinstance(required, list):
         node["required"] = [name for name in map(change, required) if name is not None]
         if not node["required"]:
-            del node["required"]  # draft 4 wants one name at least
+            del node["required"]  # draft 4 requires at least one name

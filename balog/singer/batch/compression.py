@@ -14,7 +14,7 @@ from balog.singer.batch.dialects import BatchError
 BLOCK_BYTES = 1 << 20
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PAR1": "parquet"}
 _FREE_BYTES = 64 << 20
-# What zstd makes of its input at once can't be bounded but by the input: a block of 4 bytes may stand for 128 KiB.
+# The output of one call is limited only by its input: a zstd block of 4 bytes may decompress to 128 KiB.
 _ZSTD_PIECE = 1024
 _ZSTD_WINDOW = 128 << 20
 
@@ -24,7 +24,7 @@ class Limits(NamedTuple):
 
     Attributes:
         decompressed: bytes of a file when it is decompressed.
-        ratio: how many times as large as the file that may be; looked at from 64 MiB on.
+        ratio: how many times as large as the file that may be; checked from 64 MiB on.
     """
 
     decompressed: int = 8 << 30

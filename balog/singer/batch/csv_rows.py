@@ -34,7 +34,7 @@ class CsvOptions(NamedTuple):
     Attributes:
         delimiter: between values.
         quote_char: around values that need it; doubled inside.
-        escape_char: takes the meaning of the character after it, if the file has one.
+        escape_char: makes the next character literal, if the file has one.
         header: the first record names the columns; without it they are the SCHEMA's, in its order.
         null: what null looks like, without quotes.
     """
@@ -61,7 +61,7 @@ def csv_options(options: Mapping[str, Any]) -> CsvOptions:
             raise BatchError(f"the CSV option {name} is neither a character, nor true or false where that is asked")
     read = CsvOptions(**options)
     special = [char for char in (read.delimiter, read.quote_char, read.escape_char) if char is not None]
-    if read.escape_char == read.quote_char:  # the doubled quote, written differently
+    if read.escape_char == read.quote_char:  # the same as a doubled quote
         return read._replace(escape_char=None)
     if len(set(special)) != len(special):
         raise BatchError("the CSV options delimiter, quote_char and escape_char have to be different characters")
@@ -103,7 +103,7 @@ def read_csv(blocks: Iterable[bytes], options: CsvOptions, schema: Any) -> Itera
                 raise BatchError("its header has none of the columns that the stream's SCHEMA names")
             names, writers = _prepare(header, columns, options)
             continue
-        if len(names) != 1 and fields == [_NOTHING]:  # an empty line; in a file of one column it is a null
+        if len(names) != 1 and fields == [_NOTHING]:  # an empty line, which is a null in a file of one column
             continue
         if len(fields) != len(names):
             raise BatchError(f"line {number} has {len(fields)} values and there are {len(names)} columns")

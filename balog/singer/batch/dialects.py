@@ -118,7 +118,7 @@ def write_batch(batch: BatchManifest, dialect: Dialect) -> Iterator[bytes]:
             yield _line(batch, {"filepath": _as_path(file), "format": batch.format}, rest, time, version, batch.rest)
         return
     manifest = {"manifest": [_as_url(file) for file in batch.files]}
-    if dialect == "sdk":  # it refuses keys that it does not know
+    if dialect == "sdk":  # the SDK rejects unknown keys
         yield _line(batch, {"encoding": {"format": batch.format, "compression": batch.compression}}, manifest, version)
         return
     size = {} if batch.size is None else {"size": batch.size}

@@ -28,7 +28,7 @@ def read_rows(file: IO[bytes], batch: BatchManifest, schema: Any, limits: Limits
         limits: see ``Limits``.
 
     Raises:
-        BatchError: the file is not what the message says, is cut off, damaged, or holds too much; as a clause that
+        BatchError: the file does not match its message, is truncated, damaged, or too large; as a clause that
             goes on after the file's name.
         MissingExtraError: a package that the format or compression needs is not installed.
     """

@@ -124,7 +124,7 @@ class ParquetWriter:
         if self._shape.widened != self._widened:
             if self.count:
                 raise DoesNotFit
-            self._begin()  # nothing has been written: the file can still become what the row needs
+            self._begin()  # no row is written yet, so the file can still change its columns
             self.write(row)
             return
         for name, column in self._held.items():

@@ -174,7 +174,7 @@ def _decimal(precision: int, scale: int) -> Callable[[Any], Decimal]:
         _, digits, exponent = number.as_tuple()
         if not isinstance(exponent, int) or abs(exponent) > 100:
             raise ValueError
-        while exponent < -scale and digits and digits[-1] == 0:  # 1.1000 has a place where 1.1 has one
+        while exponent < -scale and digits and digits[-1] == 0:  # trailing zeros need no decimals
             digits, exponent = digits[:-1], exponent + 1
         if not any(digits):
             return Decimal(0)
@@ -209,10 +209,10 @@ def _timestamp(value: Any) -> int:
         raise ValueError
     text = value[:10] + "T" + value[11:].upper()
     fraction = re.search(r"\.([0-9]+)", text)
-    if fraction:  # before Python 3.11 only three or six digits are read
+    if fraction:  # Python before 3.11 reads only three or six digits
         text = text.replace(fraction[0], "." + fraction[1].ljust(6, "0"))
     since = (datetime.fromisoformat(text.replace("Z", "+00:00")) - _EPOCH) // _MICROSECOND
-    if not _FIRST <= since <= _LAST:  # its zone moves it out of the years 1 to 9999
+    if not _FIRST <= since <= _LAST:  # its UTC time is outside of the years 1 to 9999
         raise ValueError
     return since
 

@@ -26,7 +26,7 @@ class Describe(NamedTuple):
     Attributes:
         type: Arrow's.
         is_json: its text is JSON, as ``parquet_types`` writes it.
-        column: what the stream's SCHEMA says of it; None when nothing.
+        column: its column in the stream's SCHEMA; None without one.
     """
 
     name: str
@@ -44,7 +44,7 @@ def values_of(array: Any, described: Describe) -> list[Any]:
     """Return a column's values as msgspec encodes them to JSON; None for null.
 
     Raises:
-        BatchError: a type that JSON has nothing for, or a value that is not what its column says.
+        BatchError: a type without a JSON form, or a value that does not match its column.
     """
     import pyarrow
     from pyarrow import types
