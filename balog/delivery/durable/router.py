@@ -170,7 +170,7 @@ def route_problems(document: ControlDocument) -> Iterator[ConfigError]:
             yield error
         if stream.name in seen:
             yield ConfigError(
-                f"the name {stream.name!r} is that of streams[{seen[stream.name]}], too", path=f"{path}.name"
+                f"streams[{seen[stream.name]}] has the name {stream.name!r}, too; rename one", path=f"{path}.name"
             )
         seen.setdefault(stream.name, number)
         if (stream.topic or stream.name) == FAILED_EVENTS_TOPIC:
@@ -180,8 +180,8 @@ def route_problems(document: ControlDocument) -> Iterator[ConfigError]:
         for earlier in document.streams[:number]:
             if _covers_stream(earlier, stream):
                 yield ConfigError(
-                    f"no event can reach stream {stream.name!r}: stream {earlier.name!r} before it takes them all;"
-                    " put it in front, or give the other one a where",
+                    f"no event can reach stream {stream.name!r}: stream {earlier.name!r} before it matches all of its"
+                    " events; put it first, or give the earlier stream a where",
                     path=path,
                 )
                 break

@@ -105,7 +105,7 @@ def _problems(filters: Sequence[Filter]) -> Iterator[ConfigError]:
         names.add(config.name)
         twice = next((at for at, topic in enumerate(config.sources) if topic in config.sources[:at]), None)
         if twice is not None:
-            yield ConfigError("is there twice", path=f"{place}.sources[{twice}]")
+            yield ConfigError("is listed twice", path=f"{place}.sources[{twice}]")
         try:
             make_selection(config)
         except ConfigError as error:

@@ -155,7 +155,7 @@ class TestChecking:
         ]
 
     def test_a_source_is_there_once(self):
-        assert self.faults(config(sources=("a", "b", "a"))) == [("$.filters[0].sources[2]", "is there twice")]
+        assert self.faults(config(sources=("a", "b", "a"))) == [("$.filters[0].sources[2]", "is listed twice")]
 
     def test_an_expression_that_is_none_is_told_with_its_place(self):
         ((path, reason),) = self.faults(config(select={"n": "payload.n +"}, cls_type="x"))

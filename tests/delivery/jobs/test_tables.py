@@ -162,5 +162,5 @@ class TestChecking:
             check_table(config)
 
     def test_a_loaded_table_s_sources_are_checked_too(self):
-        with pytest.raises(ConfigError, match="is there twice"):
+        with pytest.raises(ConfigError, match="is listed twice"):
             check_table(LoadedTable(name="x", sources=("a", "a"), to="tables"))
