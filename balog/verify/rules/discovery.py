@@ -19,7 +19,7 @@ from balog.verify.catalogs import (
     properties_of,
     replication_key_of,
 )
-from balog.verify.rules.registration import DISCOVERY_MODE, PRACTICE, Violation, check, check_each
+from balog.verify.rules.registration import RuleSource, Violation, check, check_each
 from balog.verify.rules.subjects import catalog_entries, catalog_of
 from balog.verify.runs import Skip
 from balog.verify.synced_stream import validator_for
@@ -47,7 +47,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-@check("discovery", "error", 10, DISCOVERY_MODE)
+@check("discovery", "error", 10, RuleSource.DISCOVERY_MODE)
 def discovery_succeeds(trials: Trials) -> Iterator[Violation]:
     """``--discover`` ends with exit code 0 and writes a catalog.
 
@@ -59,7 +59,7 @@ def discovery_succeeds(trials: Trials) -> Iterator[Violation]:
         yield Violation(trials.discovered.fault)
 
 
-@check("discovery", "error", 5, DISCOVERY_MODE)
+@check("discovery", "error", 5, RuleSource.DISCOVERY_MODE)
 def discovery_writes_only_the_catalog(trials: Trials) -> Iterator[Violation]:
     """``--discover`` writes only the catalog to stdout.
 
@@ -71,7 +71,7 @@ def discovery_writes_only_the_catalog(trials: Trials) -> Iterator[Violation]:
         yield Violation(f"{before} lines before the catalog, and {after} after it")
 
 
-@check("discovery", "warning", 3, PRACTICE)
+@check("discovery", "warning", 3, RuleSource.PRACTICE)
 def discovery_is_repeatable(trials: Trials) -> Iterator[Violation]:
     """Two discoveries return the same catalog.
 
@@ -96,7 +96,7 @@ def discovery_is_repeatable(trials: Trials) -> Iterator[Violation]:
         yield Violation("the second discovery has another order of streams")
 
 
-@check("discovery", "error", 10, DISCOVERY_MODE)
+@check("discovery", "error", 10, RuleSource.DISCOVERY_MODE)
 def catalog_is_valid(trials: Trials) -> Iterator[Violation]:
     """Each stream of the catalog has a unique id, a name, a schema and a list of metadata.
 
@@ -123,7 +123,7 @@ def catalog_is_valid(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"there are {count} streams with this tap_stream_id", str(identity))
 
 
-@check_each(catalog_entries, "discovery", "error", 8, DISCOVERY_MODE)
+@check_each(catalog_entries, "discovery", "error", 8, RuleSource.DISCOVERY_MODE)
 def schemas_are_json_schema(entry: Document) -> Iterator[str]:
     """Each schema is a JSON Schema of an object, with its references resolved.
 
@@ -146,7 +146,7 @@ def schemas_are_json_schema(entry: Document) -> Iterator[str]:
         yield "it has no properties"
 
 
-@check_each(catalog_entries, "discovery", "warning", 3, DISCOVERY_MODE)
+@check_each(catalog_entries, "discovery", "warning", 3, RuleSource.DISCOVERY_MODE)
 def breadcrumbs_exist(entry: Document) -> Iterator[str]:
     """Each metadata item has a unique breadcrumb that exists in the schema.
 
@@ -168,7 +168,7 @@ def breadcrumbs_exist(entry: Document) -> Iterator[str]:
             yield f"the breadcrumb {'.'.join(map(str, crumb))} does not exist"
 
 
-@check_each(catalog_entries, "discovery", "warning", 4, PRACTICE)
+@check_each(catalog_entries, "discovery", "warning", 4, RuleSource.PRACTICE)
 def metadata_is_publishable(entry: Document) -> Iterator[str]:
     """Metadata values have the types that user interfaces support.
 
@@ -182,7 +182,7 @@ def metadata_is_publishable(entry: Document) -> Iterator[str]:
                 yield f"{key} of {where} is not {wanted}"
 
 
-@check_each(catalog_entries, "discovery", "warning", 4, DISCOVERY_MODE)
+@check_each(catalog_entries, "discovery", "warning", 4, RuleSource.DISCOVERY_MODE)
 def inclusion_is_declared(entry: Document) -> Iterator[str]:
     """Each top-level property has an ``inclusion``.
 
@@ -194,7 +194,7 @@ def inclusion_is_declared(entry: Document) -> Iterator[str]:
         yield f"{len(without)} of {len(schema)} properties have no inclusion: {_some(without)}"
 
 
-@check_each(catalog_entries, "discovery", "error", 6, DISCOVERY_MODE)
+@check_each(catalog_entries, "discovery", "error", 6, RuleSource.DISCOVERY_MODE)
 def keys_exist(entry: Document) -> Iterator[str]:
     """Key properties are properties of the schema.
 
@@ -205,7 +205,7 @@ def keys_exist(entry: Document) -> Iterator[str]:
         yield f"the schema has no {_some(missing)}"
 
 
-@check_each(catalog_entries, "discovery", "warning", 3, DISCOVERY_MODE)
+@check_each(catalog_entries, "discovery", "warning", 3, RuleSource.DISCOVERY_MODE)
 def keys_are_automatic(entry: Document) -> Iterator[str]:
     """Key properties cannot be deselected: their ``inclusion`` is ``automatic``.
 
@@ -219,7 +219,7 @@ def keys_are_automatic(entry: Document) -> Iterator[str]:
             yield f"{name} is {inclusion or 'undeclared'}"
 
 
-@check("discovery", "warning", 3, DISCOVERY_MODE)
+@check("discovery", "warning", 3, RuleSource.DISCOVERY_MODE)
 def replication_key_is_automatic(trials: Trials) -> Iterator[Violation]:
     """A replication key cannot be deselected: its ``inclusion`` is ``automatic``.
 
@@ -238,7 +238,7 @@ def replication_key_is_automatic(trials: Trials) -> Iterator[Violation]:
         raise Skip("no stream declares both a replication key and inclusions")
 
 
-@check_each(catalog_entries, "discovery", "warning", 2, DISCOVERY_MODE)
+@check_each(catalog_entries, "discovery", "warning", 2, RuleSource.DISCOVERY_MODE)
 def keys_are_one_story(entry: Document) -> Iterator[str]:
     """The entry's ``key_properties`` and the metadata's ``table-key-properties`` are the same.
 
@@ -254,7 +254,7 @@ def keys_are_one_story(entry: Document) -> Iterator[str]:
         yield "they differ"
 
 
-@check_each(catalog_entries, "discovery", "error", 6, DISCOVERY_MODE)
+@check_each(catalog_entries, "discovery", "error", 6, RuleSource.DISCOVERY_MODE)
 def replication_is_valid(entry: Document) -> Iterator[str]:
     """Replication methods are Singer's, and replication keys are properties of the schema.
 
@@ -276,7 +276,7 @@ def replication_is_valid(entry: Document) -> Iterator[str]:
         yield "INCREMENTAL without a replication key"
 
 
-@check_each(catalog_entries, "discovery", "advice", 1, DISCOVERY_MODE)
+@check_each(catalog_entries, "discovery", "advice", 1, RuleSource.DISCOVERY_MODE)
 def replication_is_declared(entry: Document) -> Iterator[str]:
     """The catalog declares how each stream is replicated, or the available choices.
 
@@ -288,7 +288,7 @@ def replication_is_declared(entry: Document) -> Iterator[str]:
         yield "no replication is declared"
 
 
-@check("discovery", "advice", 1, DISCOVERY_MODE)
+@check("discovery", "advice", 1, RuleSource.DISCOVERY_MODE)
 def discovery_selects_nothing(trials: Trials) -> Iterator[Violation]:
     """Discovery does not set ``selected``.
 

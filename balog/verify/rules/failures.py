@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from balog.verify.rules.registration import BEST_PRACTICES, CONFIG_AND_STATE, PRACTICE, Violation, check
+from balog.verify.rules.registration import RuleSource, Violation, check
 from balog.verify.rules.subjects import require_start, require_whole
 from balog.verify.runs import Skip, SyncRun
 from balog.verify.trials import Trials
@@ -17,7 +17,7 @@ def _bad_configs(trials: Trials) -> Iterator[SyncRun]:
     yield trials.broken_config
 
 
-@check("failures", "error", 5, CONFIG_AND_STATE)
+@check("failures", "error", 5, RuleSource.CONFIG_AND_STATE)
 def bad_config_is_refused(trials: Trials) -> Iterator[Violation]:
     """A config that is missing or not JSON ends the tap with an exit code other than 0 before it syncs.
 
@@ -31,7 +31,7 @@ def bad_config_is_refused(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"{run.name}: exit code {run.result.code}, {run.output.records} records")
 
 
-@check("failures", "warning", 3, BEST_PRACTICES)
+@check("failures", "warning", 3, RuleSource.BEST_PRACTICES)
 def bad_config_is_explained(trials: Trials) -> Iterator[Violation]:
     """The tap explains what is wrong with a config: not with a traceback alone, and not silently.
 
@@ -50,7 +50,7 @@ def bad_config_is_explained(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"{run.name}: a traceback without a message")
 
 
-@check("failures", "advice", 1, BEST_PRACTICES)
+@check("failures", "advice", 1, RuleSource.BEST_PRACTICES)
 def failure_is_logged_at_a_level(trials: Trials) -> Iterator[Violation]:
     """A failed run logs its reason at CRITICAL or ERROR; for wrong use (exit code 2) plain text is enough.
 
@@ -63,7 +63,7 @@ def failure_is_logged_at_a_level(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"{run.name}: exit code {code}, and no such line")
 
 
-@check("failures", "error", 8, PRACTICE)
+@check("failures", "error", 8, RuleSource.PRACTICE)
 def failure_is_not_success(trials: Trials) -> Iterator[Violation]:
     """A sync that logs a failure at ERROR does not end with exit code 0.
 
@@ -74,7 +74,7 @@ def failure_is_not_success(trials: Trials) -> Iterator[Violation]:
         yield Violation(f"exit code 0 after {len(failures)} such lines; the last: {failures[-1]}")
 
 
-@check("failures", "error", 10, BEST_PRACTICES)
+@check("failures", "error", 10, RuleSource.BEST_PRACTICES)
 def secrets_stay_secret(trials: Trials) -> Iterator[Violation]:
     """No secret of the config appears on stdout or stderr, even on errors.
 

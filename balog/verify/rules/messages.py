@@ -6,16 +6,7 @@ from collections.abc import Iterator
 
 from balog.verify.catalogs import key_properties_of
 from balog.verify.output_reader import InvalidLine, OutputReader
-from balog.verify.rules.registration import (
-    PRACTICE,
-    SDK_TARGETS,
-    SPEC,
-    SYNC_MODE,
-    TARGETS,
-    Violation,
-    check,
-    check_each,
-)
+from balog.verify.rules.registration import RuleSource, Violation, check, check_each
 from balog.verify.rules.subjects import first_output, require_output, streams
 from balog.verify.runs import Skip, SyncRun
 from balog.verify.synced_stream import SyncedStream
@@ -28,7 +19,7 @@ def _syncs(trials: Trials) -> Iterator[SyncRun]:
     yield from (run for run in trials.made if isinstance(run, SyncRun) and run is not trials.sync)
 
 
-@check_each(first_output, "output", "error", 10, SPEC)
+@check_each(first_output, "output", "error", 10, RuleSource.SPEC)
 def only_messages_on_stdout(output: OutputReader) -> Iterator[str]:
     """Each line of stdout is a Singer message.
 
@@ -38,7 +29,7 @@ def only_messages_on_stdout(output: OutputReader) -> Iterator[str]:
         yield f"{output.invalid_count} of {output.lines} lines are not: {_lines(output.invalid)}"
 
 
-@check_each(first_output, "output", "warning", 2, SDK_TARGETS)
+@check_each(first_output, "output", "warning", 2, RuleSource.SDK_TARGETS)
 def message_types_are_known(output: OutputReader) -> Iterator[str]:
     """Messages have types that targets support.
 
@@ -48,7 +39,7 @@ def message_types_are_known(output: OutputReader) -> Iterator[str]:
         yield f"{output.unknown_count} of {output.lines} lines are not: {_lines(output.unknown)}"
 
 
-@check_each(first_output, "output", "error", 8, SPEC)
+@check_each(first_output, "output", "error", 8, RuleSource.SPEC)
 def messages_are_whole(output: OutputReader) -> Iterator[str]:
     """Each message has the fields of its type, with the right types.
 
@@ -58,7 +49,7 @@ def messages_are_whole(output: OutputReader) -> Iterator[str]:
         yield _lines(output.broken)
 
 
-@check("output", "error", 4, SPEC)
+@check("output", "error", 4, RuleSource.SPEC)
 def lines_end(trials: Trials) -> Iterator[Violation]:
     """The last line of each run ends with a newline and is complete.
 
@@ -72,7 +63,7 @@ def lines_end(trials: Trials) -> Iterator[Violation]:
     require_output(trials.sync)
 
 
-@check("output", "warning", 2, PRACTICE)
+@check("output", "warning", 2, RuleSource.PRACTICE)
 def nothing_is_left_running(trials: Trials) -> Iterator[Violation]:
     """When the tap ends, none of its child processes keeps running or keeps its output open.
 
@@ -84,7 +75,7 @@ def nothing_is_left_running(trials: Trials) -> Iterator[Violation]:
     require_output(trials.sync)
 
 
-@check_each(streams, "output", "error", 8, TARGETS)
+@check_each(streams, "output", "error", 8, RuleSource.TARGETS)
 def schema_before_record(stream: SyncedStream) -> Iterator[str]:
     """A stream's SCHEMA precedes its first RECORD.
 
@@ -94,7 +85,7 @@ def schema_before_record(stream: SyncedStream) -> Iterator[str]:
         yield f"{stream.before_schema} records precede it"
 
 
-@check("output", "warning", 2, SYNC_MODE)
+@check("output", "warning", 2, RuleSource.SYNC_MODE)
 def schema_has_the_catalog_keys(trials: Trials) -> Iterator[Violation]:
     """A stream's SCHEMA has the catalog's key properties, and declares them.
 
@@ -115,7 +106,7 @@ def schema_has_the_catalog_keys(trials: Trials) -> Iterator[Violation]:
             )
 
 
-@check_each(streams, "output", "warning", 2, SPEC)
+@check_each(streams, "output", "warning", 2, RuleSource.SPEC)
 def bookmark_properties_exist(stream: SyncedStream) -> Iterator[str]:
     """The ``bookmark_properties`` of a SCHEMA are properties of its schema.
 

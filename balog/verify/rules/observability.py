@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from balog.verify.output_reader import OutputReader
-from balog.verify.rules.registration import BEST_PRACTICES, METRICS, PRACTICE, SDK_TESTS, Violation, check, check_each
+from balog.verify.rules.registration import RuleSource, Violation, check, check_each
 from balog.verify.rules.subjects import require_output, require_whole
 from balog.verify.runs import CommandRun, Skip
 from balog.verify.trials import Trials
@@ -28,7 +28,7 @@ def _answers(written: CommandRun) -> bool:
     return written.result.code == 0 and not written.result.stopped and bool(written.stdout.strip())
 
 
-@check("observability", "advice", 1, SDK_TESTS)
+@check("observability", "advice", 1, RuleSource.SDK_TESTS)
 def version_is_printed(trials: Trials) -> Iterator[Violation]:
     """``--version`` prints the tap's version.
 
@@ -38,7 +38,7 @@ def version_is_printed(trials: Trials) -> Iterator[Violation]:
         yield Violation(trials.version.outcome if trials.version.result.code else "nothing on stdout")
 
 
-@check("observability", "advice", 1, SDK_TESTS)
+@check("observability", "advice", 1, RuleSource.SDK_TESTS)
 def about_is_printed(trials: Trials) -> Iterator[Violation]:
     """``--about`` describes the tap and its config.
 
@@ -48,7 +48,7 @@ def about_is_printed(trials: Trials) -> Iterator[Violation]:
         yield Violation(trials.about.outcome if trials.about.result.code else "nothing on stdout")
 
 
-@check("observability", "warning", 2, PRACTICE)
+@check("observability", "warning", 2, RuleSource.PRACTICE)
 def clean_run_has_no_errors(trials: Trials) -> Iterator[Violation]:
     """A successful sync logs no traceback and nothing at ERROR or CRITICAL.
 
@@ -60,7 +60,7 @@ def clean_run_has_no_errors(trials: Trials) -> Iterator[Violation]:
         yield Violation(f"{count} such lines; the last: {logs.last_error or 'a traceback'}")
 
 
-@check("observability", "warning", 2, BEST_PRACTICES)
+@check("observability", "warning", 2, RuleSource.BEST_PRACTICES)
 def streams_are_named(trials: Trials) -> Iterator[Violation]:
     """Log lines name each synced stream.
 
@@ -72,7 +72,7 @@ def streams_are_named(trials: Trials) -> Iterator[Violation]:
             yield Violation("no log line names it", name)
 
 
-@check_each(_with_records, "observability", "advice", 2, METRICS)
+@check_each(_with_records, "observability", "advice", 2, RuleSource.METRICS)
 def records_are_counted(output: OutputReader) -> Iterator[str]:
     """The tap logs the metric ``record_count``.
 
@@ -82,7 +82,7 @@ def records_are_counted(output: OutputReader) -> Iterator[str]:
         yield "no such metric"
 
 
-@check("observability", "warning", 3, METRICS)
+@check("observability", "warning", 3, RuleSource.METRICS)
 def counts_are_right(trials: Trials) -> Iterator[Violation]:
     """The sum of ``record_count`` equals the number of written records.
 
@@ -102,7 +102,7 @@ def counts_are_right(trials: Trials) -> Iterator[Violation]:
         yield Violation(f"{counted.total()} counted, {output.records} written")
 
 
-@check("observability", "advice", 1, METRICS)
+@check("observability", "advice", 1, RuleSource.METRICS)
 def requests_are_timed(trials: Trials) -> Iterator[Violation]:
     """A tap of an HTTP source logs the duration of its requests.
 
@@ -117,7 +117,7 @@ def requests_are_timed(trials: Trials) -> Iterator[Violation]:
     yield Violation("no timer of requests")
 
 
-@check_each(_with_records, "observability", "warning", 2, PRACTICE)
+@check_each(_with_records, "observability", "warning", 2, RuleSource.PRACTICE)
 def logs_are_bounded(output: OutputReader) -> Iterator[str]:
     """The tap's logs are smaller than its output.
 
@@ -130,7 +130,7 @@ def logs_are_bounded(output: OutputReader) -> Iterator[str]:
         yield f"{size} for {output.records} records, {written / 1e6:.1f} MB"
 
 
-@check("observability", "warning", 4, BEST_PRACTICES)
+@check("observability", "warning", 4, RuleSource.BEST_PRACTICES)
 def memory_does_not_grow(trials: Trials) -> Iterator[Violation]:
     """Memory use does not grow with the number of records.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from balog.distribution import install_command
 from balog.verify.catalogs import method_of
-from balog.verify.rules.registration import BEST_PRACTICES, SDK_TESTS, SPEC, Violation, check, check_each
+from balog.verify.rules.registration import RuleSource, Violation, check, check_each
 from balog.verify.rules.subjects import streams, streams_with
 from balog.verify.runs import Skip
 from balog.verify.synced_stream import SyncedStream
@@ -36,7 +36,7 @@ def _validated(trials: Trials) -> list[tuple[str, SyncedStream]]:
     return found
 
 
-@check_each(streams, "records", "error", 6, SPEC)
+@check_each(streams, "records", "error", 6, RuleSource.SPEC)
 def schema_messages_are_json_schema(stream: SyncedStream) -> Iterator[str]:
     """Each SCHEMA has a valid JSON Schema.
 
@@ -46,7 +46,7 @@ def schema_messages_are_json_schema(stream: SyncedStream) -> Iterator[str]:
         yield stream.schema_fault
 
 
-@check_each(_validated, "records", "error", 10, SPEC)
+@check_each(_validated, "records", "error", 10, RuleSource.SPEC)
 def records_match_schema(stream: SyncedStream) -> Iterator[str]:
     """Each record is valid against its stream's schema.
 
@@ -57,7 +57,7 @@ def records_match_schema(stream: SyncedStream) -> Iterator[str]:
         yield f"{text}: {_most(stream.faults)}"
 
 
-@check_each(_validated, "records", "warning", 4, BEST_PRACTICES)
+@check_each(_validated, "records", "warning", 4, RuleSource.BEST_PRACTICES)
 def formats_hold(stream: SyncedStream) -> Iterator[str]:
     """Values have the formats of the schema: ``date-time`` as in RFC 3339, and so on.
 
@@ -67,7 +67,7 @@ def formats_hold(stream: SyncedStream) -> Iterator[str]:
         yield _most(stream.format_faults)
 
 
-@check_each(_with_schema, "records", "warning", 3, SDK_TESTS)
+@check_each(_with_schema, "records", "warning", 3, RuleSource.SDK_TESTS)
 def properties_are_declared(stream: SyncedStream) -> Iterator[str]:
     """Records have no top-level property that the schema does not declare.
 
@@ -81,7 +81,7 @@ def properties_are_declared(stream: SyncedStream) -> Iterator[str]:
         yield f"{len(others)} are undeclared: {', '.join(others[:5])}"
 
 
-@check_each(_with_schema, "records", "advice", 1, SDK_TESTS)
+@check_each(_with_schema, "records", "advice", 1, RuleSource.SDK_TESTS)
 def properties_are_used(stream: SyncedStream) -> Iterator[str]:
     """Each property of the schema occurs in a record.
 
@@ -98,7 +98,7 @@ def _most(faults: Counter[str]) -> str:
     return f"{text}; …" if len(faults) > 3 else text
 
 
-@check_each(_keyed, "records", "error", 8, SPEC)
+@check_each(_keyed, "records", "error", 8, RuleSource.SPEC)
 def keys_are_there(stream: SyncedStream) -> Iterator[str]:
     """Each record has its key properties, and none is null.
 
@@ -108,7 +108,7 @@ def keys_are_there(stream: SyncedStream) -> Iterator[str]:
         yield f"{key} is missing or null in {count} of {stream.records} records"
 
 
-@check("records", "error", 6, SDK_TESTS)
+@check("records", "error", 6, RuleSource.SDK_TESTS)
 def keys_are_unique(trials: Trials) -> Iterator[Violation]:
     """In a full table, no key occurs twice.
 
@@ -125,7 +125,7 @@ def keys_are_unique(trials: Trials) -> Iterator[Violation]:
     yield from _repeated_keys(keyed, 1)
 
 
-@check("records", "warning", 2, SDK_TESTS)
+@check("records", "warning", 2, RuleSource.SDK_TESTS)
 def records_come_once(trials: Trials) -> Iterator[Violation]:
     """In an incremental stream, no key occurs twice in a run; an error where many do.
 

@@ -13,20 +13,24 @@ from balog.verify.results import Group, RuleResult, Severity, VerifyRule
 from balog.verify.runs import Skip
 from balog.verify.trials import Trials
 
-SPEC = "Singer, docs/SPEC.md"
-DISCOVERY_MODE = "Singer, docs/DISCOVERY_MODE.md"
-SYNC_MODE = "Singer, docs/SYNC_MODE.md"
-CONFIG_AND_STATE = "Singer, docs/CONFIG_AND_STATE.md"
-BEST_PRACTICES = "Singer, docs/BEST_PRACTICES.md"
-METRICS = "Singer, docs/SYNC_MODE.md, Metric Messages"
-SDK_TESTS = "Meltano SDK, standard tap tests"
-SDK_TARGETS = "Meltano SDK, targets"
-TARGETS = "Singer's targets, which reject such a record"
-CURRENTLY_SYNCING = "Singer, singer-python's currently_syncing"
-PRACTICE = "practice of tap reviewers"
-
 _MAX_PROBLEMS = 25
 _GRAVE_WEIGHT = 8
+
+
+class RuleSource:
+    """The origins of rules."""
+
+    SPEC = "Singer, docs/SPEC.md"
+    DISCOVERY_MODE = "Singer, docs/DISCOVERY_MODE.md"
+    SYNC_MODE = "Singer, docs/SYNC_MODE.md"
+    CONFIG_AND_STATE = "Singer, docs/CONFIG_AND_STATE.md"
+    BEST_PRACTICES = "Singer, docs/BEST_PRACTICES.md"
+    METRICS = "Singer, docs/SYNC_MODE.md, Metric Messages"
+    SDK_TESTS = "Meltano SDK, standard tap tests"
+    SDK_TARGETS = "Meltano SDK, targets"
+    TARGETS = "Singer's targets, which reject such a record"
+    CURRENTLY_SYNCING = "Singer, singer-python's currently_syncing"
+    PRACTICE = "practice of tap reviewers"
 
 
 class Violation(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from balog.verify.catalogs import id_of, replication_key_of
 from balog.verify.output_reader import StateLine
-from balog.verify.rules.registration import CONFIG_AND_STATE, PRACTICE, SYNC_MODE, Violation, check
+from balog.verify.rules.registration import RuleSource, Violation, check
 from balog.verify.rules.subjects import require_start
 from balog.verify.runs import Skip, SyncRun
 from balog.verify.synced_stream import SyncedStream
@@ -53,7 +53,7 @@ def gaps(trials: Trials, first: SyncRun, state: StateLine | None, second: SyncRu
     return found
 
 
-@check("state", "error", 10, CONFIG_AND_STATE)
+@check("state", "error", 10, RuleSource.CONFIG_AND_STATE)
 def resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
     """A run from any emitted STATE writes all records that were not yet written.
 
@@ -81,7 +81,7 @@ def describe_gap(gap: Gap) -> str:
     return f"{gap.missing} of {gap.of} records came neither before it nor after{changes}"
 
 
-@check("state", "warning", 4, SYNC_MODE)
+@check("state", "warning", 4, RuleSource.SYNC_MODE)
 def resumes_with_little(trials: Trials) -> Iterator[Violation]:
     """A run from the last STATE writes less than the whole incremental stream.
 
@@ -111,7 +111,7 @@ def _repeats_all(first: SyncedStream, second: SyncedStream) -> bool:
     return changes and same_range and set(first.keys) <= set(second.keys)
 
 
-@check("state", "error", 4, CONFIG_AND_STATE)
+@check("state", "error", 4, RuleSource.CONFIG_AND_STATE)
 def state_only_moves_forward(trials: Trials) -> Iterator[Violation]:
     """A run from the last STATE keeps its bookmarks or advances them.
 
@@ -131,7 +131,7 @@ def state_only_moves_forward(trials: Trials) -> Iterator[Violation]:
             yield Violation("its bookmark went back", name)
 
 
-@check("state", "warning", 3, CONFIG_AND_STATE)
+@check("state", "warning", 3, RuleSource.CONFIG_AND_STATE)
 def start_date_is_kept(trials: Trials) -> Iterator[Violation]:
     """With a later ``start_date``, an incremental stream writes all newer records and no older ones.
 
@@ -154,7 +154,7 @@ def start_date_is_kept(trials: Trials) -> Iterator[Violation]:
         yield Violation(f"with start_date {start}, the newest records are missing", name)
 
 
-@check("failures", "warning", 2, CONFIG_AND_STATE)
+@check("failures", "warning", 2, RuleSource.CONFIG_AND_STATE)
 def state_of_another_tap_is_harmless(trials: Trials) -> Iterator[Violation]:
     """The tap ignores a state of other streams, or rejects it with an error message.
 
@@ -170,7 +170,7 @@ def state_of_another_tap_is_harmless(trials: Trials) -> Iterator[Violation]:
         yield Violation("nothing came")
 
 
-@check("failures", "warning", 2, CONFIG_AND_STATE)
+@check("failures", "warning", 2, RuleSource.CONFIG_AND_STATE)
 def broken_state_is_refused(trials: Trials) -> Iterator[Violation]:
     """The tap rejects a state that is not JSON before it syncs anything.
 
@@ -189,7 +189,7 @@ def broken_state_is_refused(trials: Trials) -> Iterator[Violation]:
 _ON_ITS_WAY = 192 * 1024  # bytes that the pipe and buffers can hold
 
 
-@check("interruption", "error", 4, PRACTICE)
+@check("interruption", "error", 4, RuleSource.PRACTICE)
 def ends_on_sigterm(trials: Trials) -> Iterator[Violation]:
     """The tap ends within seconds after SIGTERM.
 
@@ -204,7 +204,7 @@ def ends_on_sigterm(trials: Trials) -> Iterator[Violation]:
         _ = trials.interrupted  # skips the rule if there was nothing to interrupt
 
 
-@check("interruption", "warning", 3, PRACTICE)
+@check("interruption", "warning", 3, RuleSource.PRACTICE)
 def interrupted_is_not_done(trials: Trials) -> Iterator[Violation]:
     """An interrupted tap does not end with exit code 0.
 
@@ -215,7 +215,7 @@ def interrupted_is_not_done(trials: Trials) -> Iterator[Violation]:
         yield Violation("exit code 0")
 
 
-@check("interruption", "error", 4, PRACTICE)
+@check("interruption", "error", 4, RuleSource.PRACTICE)
 def interrupted_output_is_whole(trials: Trials) -> Iterator[Violation]:
     """An interrupted tap leaves no incomplete line.
 
@@ -230,7 +230,7 @@ def interrupted_output_is_whole(trials: Trials) -> Iterator[Violation]:
         yield Violation("it has invalid lines, unlike the uninterrupted run")
 
 
-@check("interruption", "error", 8, CONFIG_AND_STATE)
+@check("interruption", "error", 8, RuleSource.CONFIG_AND_STATE)
 def interrupted_resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
     """A run from the last STATE of an interrupted run writes all records that were not yet written.
 

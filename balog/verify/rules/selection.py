@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from balog.verify.catalogs import key_properties_of, replication_key_of
-from balog.verify.rules.registration import PRACTICE, SDK_TESTS, SYNC_MODE, Violation, check
+from balog.verify.rules.registration import RuleSource, Violation, check
 from balog.verify.rules.subjects import require_output, streams
 from balog.verify.runs import Skip, SyncRun
 from balog.verify.trials import Trials
@@ -25,7 +25,7 @@ def _records_of(run: SyncRun, name: str) -> int:
     return stream.records + stream.batches if stream is not None else 0
 
 
-@check("selection", "error", 10, SYNC_MODE)
+@check("selection", "error", 10, RuleSource.SYNC_MODE)
 def sync_succeeds(trials: Trials) -> Iterator[Violation]:
     """A sync with the discovered catalog ends with exit code 0.
 
@@ -38,7 +38,7 @@ def sync_succeeds(trials: Trials) -> Iterator[Violation]:
         yield Violation(f"no records with --catalog, {run.output.records} records with --properties")
 
 
-@check("selection", "advice", 2, SDK_TESTS)
+@check("selection", "advice", 2, RuleSource.SDK_TESTS)
 def each_stream_gives_records(trials: Trials) -> Iterator[Violation]:
     """Each selected stream writes at least one record.
 
@@ -52,7 +52,7 @@ def each_stream_gives_records(trials: Trials) -> Iterator[Violation]:
             yield Violation("wrote no record", name)
 
 
-@check("selection", "warning", 2, SYNC_MODE)
+@check("selection", "warning", 2, RuleSource.SYNC_MODE)
 def properties_form_works(trials: Trials) -> Iterator[Violation]:
     """A sync with ``--properties`` writes the same streams as one with ``--catalog``.
 
@@ -64,7 +64,7 @@ def properties_form_works(trials: Trials) -> Iterator[Violation]:
     yield from _same_streams(trials, run)
 
 
-@check("selection", "warning", 2, PRACTICE)
+@check("selection", "warning", 2, RuleSource.PRACTICE)
 def both_forms_at_once_work(trials: Trials) -> Iterator[Violation]:
     """A sync with both a catalog and properties does not fail.
 
@@ -91,7 +91,7 @@ def _same_streams(trials: Trials, run: SyncRun) -> Iterator[Violation]:
         yield Violation("wrote records that it does not write with --catalog", name)
 
 
-@check("selection", "error", 4, SYNC_MODE)
+@check("selection", "error", 4, RuleSource.SYNC_MODE)
 def nothing_selected_gives_nothing(trials: Trials) -> Iterator[Violation]:
     """With a catalog that selects nothing, the tap writes no records and does not crash.
 
@@ -105,7 +105,7 @@ def nothing_selected_gives_nothing(trials: Trials) -> Iterator[Violation]:
         yield Violation(run.outcome)
 
 
-@check("selection", "error", 6, SYNC_MODE)
+@check("selection", "error", 6, RuleSource.SYNC_MODE)
 def only_selected_streams_come(trials: Trials) -> Iterator[Violation]:
     """With one selected stream, the tap writes only its records.
 
@@ -121,7 +121,7 @@ def only_selected_streams_come(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"{stream.records} records, although only {name} was selected", other)
 
 
-@check("selection", "error", 4, SYNC_MODE)
+@check("selection", "error", 4, RuleSource.SYNC_MODE)
 def only_known_streams_come(trials: Trials) -> Iterator[Violation]:
     """All records belong to streams of the catalog.
 
@@ -134,7 +134,7 @@ def only_known_streams_come(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"{stream.records} records of a stream that was not selected", name)
 
 
-@check("selection", "warning", 4, SYNC_MODE)
+@check("selection", "warning", 4, RuleSource.SYNC_MODE)
 def only_selected_properties_come(trials: Trials) -> Iterator[Violation]:
     """Records do not contain deselected properties.
 
@@ -149,7 +149,7 @@ def only_selected_properties_come(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"{spare} is in {stream.properties[spare]} of {stream.records} records", name)
 
 
-@check("selection", "error", 4, SYNC_MODE)
+@check("selection", "error", 4, RuleSource.SYNC_MODE)
 def automatic_properties_come(trials: Trials) -> Iterator[Violation]:
     """Records contain keys even when other properties are deselected.
 

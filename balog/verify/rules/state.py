@@ -6,15 +6,7 @@ from collections.abc import Iterator
 
 from balog.verify.catalogs import id_of
 from balog.verify.output_reader import OutputReader
-from balog.verify.rules.registration import (
-    CONFIG_AND_STATE,
-    CURRENTLY_SYNCING,
-    PRACTICE,
-    SPEC,
-    Violation,
-    check,
-    check_each,
-)
+from balog.verify.rules.registration import RuleSource, Violation, check, check_each
 from balog.verify.rules.subjects import first_output, incremental, require_end, require_output
 from balog.verify.runs import Skip
 from balog.verify.synced_stream import SyncedStream
@@ -28,7 +20,7 @@ def advance_of(stream: SyncedStream) -> float | None:
     return seconds_between(began, stream.bookmark)
 
 
-@check("state", "error", 6, CONFIG_AND_STATE)
+@check("state", "error", 6, RuleSource.CONFIG_AND_STATE)
 def state_is_written(trials: Trials) -> Iterator[Violation]:
     """A sync of an incremental stream ends with a STATE.
 
@@ -49,7 +41,7 @@ def state_is_written(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"{late} records follow the last STATE", name)
 
 
-@check_each(first_output, "state", "error", 4, CONFIG_AND_STATE)
+@check_each(first_output, "state", "error", 4, RuleSource.CONFIG_AND_STATE)
 def state_is_an_object(output: OutputReader) -> Iterator[str]:
     """The value of each STATE is an object.
 
@@ -61,7 +53,7 @@ def state_is_an_object(output: OutputReader) -> Iterator[str]:
         yield f"line {output.bad_states} is the first whose value is not an object"
 
 
-@check("state", "error", 6, CONFIG_AND_STATE)
+@check("state", "error", 6, RuleSource.CONFIG_AND_STATE)
 def bookmark_advances(trials: Trials) -> Iterator[Violation]:
     """A stream's bookmark advances when newer records arrive.
 
@@ -84,7 +76,7 @@ def bookmark_advances(trials: Trials) -> Iterator[Violation]:
             yield Violation("the bookmark went back", name)
 
 
-@check("state", "advice", 2, PRACTICE)
+@check("state", "advice", 2, RuleSource.PRACTICE)
 def bookmark_reaches_the_records(trials: Trials) -> Iterator[Violation]:
     """At the end, the bookmark is not older than the records.
 
@@ -99,7 +91,7 @@ def bookmark_reaches_the_records(trials: Trials) -> Iterator[Violation]:
             )
 
 
-@check_each(incremental, "state", "error", 10, CONFIG_AND_STATE)
+@check_each(incremental, "state", "error", 10, RuleSource.CONFIG_AND_STATE)
 def bookmark_is_not_ahead(stream: SyncedStream) -> Iterator[str]:
     """No record after a STATE is older than its bookmark: a run from that STATE would lose the record.
 
@@ -110,7 +102,7 @@ def bookmark_is_not_ahead(stream: SyncedStream) -> Iterator[str]:
         yield f"{found}, the first in line {stream.lost_at}"
 
 
-@check_each(incremental, "state", "advice", 2, PRACTICE)
+@check_each(incremental, "state", "advice", 2, RuleSource.PRACTICE)
 def bookmark_is_of_a_record(stream: SyncedStream) -> Iterator[str]:
     """No bookmark is later than all records before it.
 
@@ -120,7 +112,7 @@ def bookmark_is_of_a_record(stream: SyncedStream) -> Iterator[str]:
         yield f"{stream.ahead} STATEs have a bookmark later than all records before them"
 
 
-@check_each(incremental, "state", "warning", 3, CONFIG_AND_STATE)
+@check_each(incremental, "state", "warning", 3, RuleSource.CONFIG_AND_STATE)
 def replication_values_are_there(stream: SyncedStream) -> Iterator[str]:
     """Each record has a replication key that is not null.
 
@@ -130,7 +122,7 @@ def replication_values_are_there(stream: SyncedStream) -> Iterator[str]:
         yield f"{stream.replication_key} is missing or null in {stream.valueless} records"
 
 
-@check_each(incremental, "state", "advice", 1, SPEC)
+@check_each(incremental, "state", "advice", 1, RuleSource.SPEC)
 def bookmark_properties_are_declared(stream: SyncedStream) -> Iterator[str]:
     """The SCHEMA of an incremental stream has ``bookmark_properties``.
 
@@ -140,7 +132,7 @@ def bookmark_properties_are_declared(stream: SyncedStream) -> Iterator[str]:
         yield "it has none"
 
 
-@check("state", "advice", 2, CONFIG_AND_STATE)
+@check("state", "advice", 2, RuleSource.CONFIG_AND_STATE)
 def state_comes_on_the_way(trials: Trials) -> Iterator[Violation]:
     """A long sync writes STATE before its end, so that an interrupted one can resume.
 
@@ -153,7 +145,7 @@ def state_comes_on_the_way(trials: Trials) -> Iterator[Violation]:
         yield Violation(f"{output.state_count} STATE for {output.records} records")
 
 
-@check("state", "warning", 2, CURRENTLY_SYNCING)
+@check("state", "warning", 2, RuleSource.CURRENTLY_SYNCING)
 def currently_syncing_is_cleared(trials: Trials) -> Iterator[Violation]:
     """The last STATE of a complete sync has no ``currently_syncing``.
 
@@ -166,7 +158,7 @@ def currently_syncing_is_cleared(trials: Trials) -> Iterator[Violation]:
         yield Violation("it has one")
 
 
-@check_each(first_output, "state", "advice", 1, CURRENTLY_SYNCING)
+@check_each(first_output, "state", "advice", 1, RuleSource.CURRENTLY_SYNCING)
 def currently_syncing_is_written(output: OutputReader) -> Iterator[str]:
     """STATEs between several streams name the current one in ``currently_syncing``.
 
@@ -178,7 +170,7 @@ def currently_syncing_is_written(output: OutputReader) -> Iterator[str]:
         yield f"none of {output.state_count} has it"
 
 
-@check("state", "error", 6, PRACTICE)
+@check("state", "error", 6, RuleSource.PRACTICE)
 def order_is_as_declared(trials: Trials) -> Iterator[Violation]:
     """Records are in the order of ``--ordered STREAM=KEY``.
 
