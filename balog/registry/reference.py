@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 from balog.registry.reasons import describe_error, json_path
@@ -85,26 +86,18 @@ class ReferenceValidator:
 
 
 def _violations(error: Any) -> Iterator[SchemaViolation]:
-
     path = json_path(list(error.absolute_path))
     for original in _error_views(error):
         yield SchemaViolation(path, describe_error(original))
 
 
-class _Kind:
-    def __init__(self, name: str, words: dict[str, Any]) -> None:
-        self.name = name
-        self.__dict__.update(words, __match_args__=tuple(words))
+def _error_view(name: str, words: dict[str, Any], schema_path: list[Any]) -> SimpleNamespace:
+    """Return an error with the attributes of jsonschema-rs errors, so that both get the same reasons."""
+    kind = SimpleNamespace(name=name, **words, __match_args__=tuple(words))
+    return SimpleNamespace(kind=kind, schema_path=schema_path)
 
 
-class _ErrorView:
-    """An error with the attributes of jsonschema-rs errors, so that both get the same reasons."""
-
-    def __init__(self, name: str, words: dict[str, Any], schema_path: list[Any]) -> None:
-        self.kind, self.schema_path = _Kind(name, words), schema_path
-
-
-def _error_views(error: Any) -> Iterator[_ErrorView]:
+def _error_views(error: Any) -> Iterator[SimpleNamespace]:
     name, value, schema_path = error.validator, error.validator_value, list(error.absolute_schema_path)
     if name is None:
         name, value = "falseSchema", None
@@ -112,15 +105,15 @@ def _error_views(error: Any) -> Iterator[_ErrorView]:
     words: dict[str, Any] = dict.fromkeys(names, value)
     words["types"] = value if isinstance(value, list) else [value]
     words["pattern"] = getattr(value, "original", value)
-    words["error"] = _ErrorView("its schema", {}, [])
+    words["error"] = _error_view("its schema", {}, [])
     if name == "required" and isinstance(value, list):
         for each in value:
             if each not in error.instance:
-                yield _ErrorView(name, {"property": each}, schema_path)
+                yield _error_view(name, {"property": each}, schema_path)
         return
     if name in ("additionalProperties", "unevaluatedProperties"):
         words["unexpected"] = _unexpected(error)
-    yield _ErrorView(str(name), words, schema_path)
+    yield _error_view(str(name), words, schema_path)
 
 
 def _unexpected(error: Any) -> list[str]:

@@ -28,13 +28,6 @@ class TableStep(NamedTuple):
     instead_of: str = ""
 
 
-class _Field:
-    """A field of the payload and its columns: one, and a second one for values that the first cannot hold."""
-
-    def __init__(self, name: str, kind: Column) -> None:
-        self.columns = [(name, _Cell(kind))]
-
-
 class _Cell:
     """A column's type, which grows."""
 
@@ -62,32 +55,29 @@ class _Fields:
     def __init__(self, struct: Struct, top: bool) -> None:
         self._top = top
         self._taken = {name.lower() for name in _RESERVED} if top else set()
-        self._fields: dict[str, _Field] = {}
+        # For each field one column, and a second one for values that the first cannot hold.
+        self._fields: dict[str, list[tuple[str, _Cell]]] = {}
         for _ in self.take(struct, (), "$"):
             pass
 
     def columns(self) -> Iterator[tuple[str, _Cell]]:
-        return (column for field in self._fields.values() for column in field.columns)
+        return (column for columns in self._fields.values() for column in columns)
 
     def take(self, struct: Struct, path: tuple[str, ...], where: str) -> Iterator[TableStep]:
         for name, kind in struct.fields.items():
-            field, here = self._fields.get(name), f"{where}.{name}"
-            if field is None:
-                column = self._free(_named(name, self._top))
-                self._fields[name] = _Field(column, kind)
-                yield TableStep((*path, column), self._fields[name].columns[0][1].text(), here)
-                continue
-            for column, cell in field.columns:
+            columns, here = self._fields.setdefault(name, []), f"{where}.{name}"
+            for column, cell in columns:
                 inner = cell.take(kind, (*path, column), here)
                 if inner is not None:
                     yield from inner
                     break
             else:
-                if len(field.columns) < 2:
-                    had = field.columns[0]
-                    column = self._free(f"{had[0]}_recovered")
-                    field.columns.append((column, _Cell(kind)))
-                    yield TableStep((*path, column), field.columns[1][1].text(), here, f"{had[0]} {had[1].text()}")
+                if len(columns) < 2:
+                    had = columns[0] if columns else None
+                    column = self._free(f"{had[0]}_recovered" if had else _named(name, self._top))
+                    columns.append((column, _Cell(kind)))
+                    instead_of = f"{had[0]} {had[1].text()}" if had else ""
+                    yield TableStep((*path, column), columns[-1][1].text(), here, instead_of)
 
     def _free(self, name: str) -> str:
         free, number = name, 2
