@@ -18,6 +18,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from balog.registry.subschemas import type_of
+
 _DEEPEST = 64
 _FORMATS = {"date-time": "timestamp", "date": "date"}
 _SCALARS = {"integer": "bigint", "number": "double", "boolean": "boolean"}
@@ -123,8 +125,7 @@ def _is_null(schema: Any) -> bool:
 def _valued(schema: Mapping[str, Any]) -> set[str]:
     """Return the JSON types of an enum's or a const's values."""
     values = schema["enum"] if isinstance(schema.get("enum"), list) else [schema["const"]] if "const" in schema else []
-    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
-    return {names[type(value)] for value in values if value is not None}
+    return {type_of(value) for value in values if value is not None}
 
 
 def _common_type(schemas: Sequence[Any], kinds: Sequence[Column]) -> Column:

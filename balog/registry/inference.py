@@ -19,7 +19,7 @@ import msgspec
 
 from balog.errors import EventError
 from balog.registry.json_schema import JsonValidator
-from balog.registry.subschemas import copy_schema
+from balog.registry.subschemas import copy_schema, type_of
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _MOST_VALUES = 10
@@ -89,7 +89,7 @@ class _Place:
             self.is_open = True
         if self.is_open:
             return
-        kind = _kind(value)
+        kind = type_of(value)
         self.kinds[kind] += 1
         if kind == "string":
             self._add_text(value, formats)
@@ -180,13 +180,6 @@ def _merged(places: list[_Place]) -> _Place:
     others = [place.others for place in places if place.others is not None]
     whole.others = _merged(others) if others else None
     return whole
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return kinds[type(value)]
 
 
 def _may_be(text: str, format: str) -> bool:

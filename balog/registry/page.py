@@ -13,7 +13,7 @@ from balog.errors import BalogError
 from balog.registry.json_schema import decode_schema
 from balog.registry.registry import Registry
 from balog.registry.schema import Schema
-from balog.registry.subschemas import resolve
+from balog.registry.subschemas import resolve, type_of
 
 _DEEPEST = 12
 _MOST_FIELDS = 1000
@@ -175,8 +175,7 @@ def _kind(node: Mapping[str, Any], document: Any, depth: int = 0) -> str:
     kinds = [names] if isinstance(names, str) else [str(name) for name in names] if isinstance(names, list) else []
     if not kinds:
         values = node["enum"] if isinstance(node.get("enum"), list) else [node["const"]] if "const" in node else []
-        words = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
-        kinds = list(dict.fromkeys(words.get(type(value), "null") for value in values))
+        kinds = list(dict.fromkeys(map(type_of, values)))
     if not kinds and depth < _DEEPEST:
         parts = [_dereferenced(part, document) for part in _parts(node)]
         kinds = list(dict.fromkeys(_kind(part, document, depth + 1) for part in parts if isinstance(part, Mapping)))

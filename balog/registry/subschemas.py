@@ -11,7 +11,14 @@ _DATA = frozenset({"enum", "const", "default", "examples"})
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 """Keywords whose values map names to schemas."""
 
+_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+
 Change = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
+
+
+def type_of(value: Any) -> str:
+    """Return the JSON type of a decoded value; a number without a fraction is an integer."""
+    return _TYPES.get(type(value), "null")
 
 
 def subschemas(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from balog.registry.comparing.document import DEEPEST, ITEMS, OTHERS, Node, SchemaDocument, Step, is_anything
+from balog.registry.subschemas import type_of
 
 _ANNOTATIONS = ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
 _AT_LEAST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
@@ -182,7 +183,9 @@ def _other_words(
         if _encoded(had) == _encoded(has):
             continue
         if not had:
-            yield Difference(path, f"{word} {_short_value(has)}was added", word != "anyOf" or not _plain(has), False)
+            yield Difference(
+                path, f"{word} {_short_value(has)}was added", word != "anyOf" or not all(map(is_anything, has)), False
+            )
         elif not has:
             yield Difference(path, f"{word} {_short_value(had)}was removed", False, True)
         else:
@@ -234,7 +237,7 @@ def _listed_types(node: dict[str, Any]) -> set[str] | None:
     if isinstance(declared, (str, list)):
         return {declared} if isinstance(declared, str) else {one for one in declared if isinstance(one, str)}
     values = _enumerated([node])
-    return None if values is None else {_type_of(value) for value in values}
+    return None if values is None else {type_of(value) for value in values}
 
 
 def _both(one: set[str], other: set[str]) -> set[str]:
@@ -242,13 +245,6 @@ def _both(one: set[str], other: set[str]) -> set[str]:
     if "integer" in one | other and "number" in one | other:
         both |= {"integer"} if ("integer" in one or "integer" in other) and "number" not in both else set()
     return both
-
-
-def _type_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    names = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
-    return names.get(type(value), "null")
 
 
 def _required(document: SchemaDocument, nodes: Sequence[Node]) -> set[str]:
@@ -274,10 +270,6 @@ def _alternatives(lists: list[Any]) -> list[Any]:
 
 def _is_type(node: Node) -> bool:
     return isinstance(node, dict) and not set(node) - {"type", "title", "description"}
-
-
-def _plain(alternatives: list[Any]) -> bool:
-    return all(is_anything(one) for one in alternatives)
 
 
 def _short_value(values: list[Any]) -> str:
