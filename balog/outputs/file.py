@@ -69,9 +69,10 @@ class FileOutput(LogOutput):
             descriptor = self._descriptor
             if descriptor is None:
                 descriptor = self._descriptor = self._open()
-            if not is_at(self.path, descriptor):
+            state = os.fstat(descriptor)  # one call for both checks, since every event passes here
+            if _identity(self.path) != (state.st_dev, state.st_ino):
                 self._close()
-            elif self._has_room(os.fstat(descriptor).st_size, more) or not self._rotate(descriptor):
+            elif self._has_room(state.st_size, more) or not self._rotate(descriptor):
                 return descriptor
         return self._descriptor or self._open()
 
@@ -139,3 +140,11 @@ def _ends_in_partial_line(descriptor: int, path: str) -> bool:
             return file.read(1) not in (b"\n", b"")
     except OSError:  # the file is writable and not readable
         return False
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        state = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return state.st_dev, state.st_ino
