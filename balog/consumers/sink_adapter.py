@@ -15,8 +15,7 @@ from balog.errors import ConfigError, MissingExtraError, complain
 from balog.event import Event, encode
 from balog.outbound.attempt import AttemptOutcome, attempt, reason_of
 from balog.outbound.connection import SinkConnection
-from balog.outbound.health import SinkHealth
-from balog.outbound.notices import ThrottledNotices
+from balog.outbound.notices import SinkHealth, ThrottledNotices
 from balog.outbound.stats import SinkStats
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 

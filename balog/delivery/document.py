@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from balog.http import CaFile, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Batching, Retrying
-from balog.sinks.headers import Headers
+from balog.sinks.http_sink import Headers
 
 Name = Annotated[
     str,

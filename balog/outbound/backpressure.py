@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from balog.outbound.health import SinkHealth
-from balog.outbound.notices import ThrottledNotices
+from balog.outbound.notices import SinkHealth, ThrottledNotices
 from balog.outbound.spooler import FULL, Spooler
 from balog.outbound.worker_state import WorkerState
 

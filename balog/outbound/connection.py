@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from balog.backoff import BackoffSequence
 from balog.errors import ConfigError, MissingExtraError
 from balog.outbound.attempt import AttemptOutcome, as_sink_error, attempt
-from balog.outbound.health import SinkHealth
+from balog.outbound.notices import SinkHealth
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 
 NEVER = float("inf")

@@ -158,6 +158,10 @@ class SinkSpool:
 
     Attributes:
         own: the segments that this process created, the oldest first.
+        name: the path of the whole spool, as configured.
+        sync: seconds within which events that the sink has not taken are on disk; 0 for before ``put`` returns.
+        max_bytes: bytes of the whole spool at most.
+        blocks: whether the stream waits when the spool is full.
         adopted: the segment of a dead broker that is being delivered; there may be more on disk.
         adopted_events: events that were adopted so far.
         torn: bytes of incomplete events that killed brokers left, so far.
@@ -167,32 +171,16 @@ class SinkSpool:
     def __init__(self, spool: Spool, folder: Path, description: bytes | None = None) -> None:
         self._spool = spool
         self._description = description
+        self.name = spool.name
+        self.sync = spool.sync
+        self.max_bytes = spool.max_bytes
+        self.blocks = spool.when_full == "block"
         self.folder = folder
         self.own: deque[Segment] = deque()
         self.adopted: Segment | None = None
         self.adopted_events = 0
         self.torn = 0
         self.dead = SinkDeadLetters(folder / "dead", self._make_room, self._prepare)
-
-    @property
-    def name(self) -> str:
-        """The path of the whole spool, as configured."""
-        return self._spool.name
-
-    @property
-    def sync(self) -> float:
-        """Seconds within which events that the sink has not taken are on disk; 0 for before ``put`` returns."""
-        return self._spool.sync
-
-    @property
-    def max_bytes(self) -> int:
-        """Bytes of the whole spool at most."""
-        return self._spool.max_bytes
-
-    @property
-    def blocks(self) -> bool:
-        """Whether the stream waits when the spool is full."""
-        return self._spool.when_full == "block"
 
     @property
     def waiting(self) -> int:

@@ -7,12 +7,11 @@ from collections.abc import Callable
 
 from balog.outbound.attempt import AttemptOutcome
 from balog.outbound.event_queue import NO_EVENT, Entry
-from balog.outbound.in_flight import InFlightBatch, SpoolRange, dead_letters
 from balog.outbound.notices import ThrottledNotices
 from balog.outbound.segment import Segment
 from balog.outbound.spool import Appended, SinkSpool
 from balog.outbound.sync_window import SyncWindow
-from balog.outbound.worker_state import WorkerState
+from balog.outbound.worker_state import InFlightBatch, SpoolRange, WorkerState, dead_letters
 from balog.sinks.base import Batching
 
 FULL = "full"

@@ -21,13 +21,11 @@ from balog.outbound.attempt import AttemptOutcome, reason_of
 from balog.outbound.backpressure import Backpressure
 from balog.outbound.connection import NEVER, SinkConnection
 from balog.outbound.event_queue import ENTRY_BYTES
-from balog.outbound.health import SinkHealth
-from balog.outbound.in_flight import InFlightBatch, decode_entries, with_undecodable
-from balog.outbound.notices import ThrottledNotices
+from balog.outbound.notices import SinkHealth, ThrottledNotices
 from balog.outbound.spool import SinkSpool
 from balog.outbound.spooler import Spooler
 from balog.outbound.stats import SinkStats
-from balog.outbound.worker_state import WorkerState
+from balog.outbound.worker_state import InFlightBatch, WorkerState, decode_entries, with_undecodable
 from balog.sinks.base import Delivery, SinkConfig, SinkOptions
 
 GRACE = 0.5

@@ -27,6 +27,7 @@ from balog.sinks.clickhouse_table import (
     column_of_value,
     quoted,
 )
+from balog.sinks.http_sink import HttpSink
 from balog.storage import Options
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
         return ClickHouseSink(client, self.database, _SchemaTypes(self.registry, self.registry_options))
 
 
-class ClickHouseSink:
+class ClickHouseSink(HttpSink):
     """See ``ClickHouseSinkConfig``.
 
     Args:
@@ -118,14 +119,11 @@ class ClickHouseSink:
     """
 
     def __init__(self, client: HttpClient, database: str, types_of: _SchemaTypes) -> None:
-        self._client = client
+        super().__init__(client)
         self._database = database
         self._types_of = types_of
         self._dialect: Dialect | None = None
         self._tables: dict[str, Table] = {}
-
-    def open(self) -> None:
-        """Do nothing: the first request connects."""
 
     def probe(self) -> None:
         """Check that the server is reachable and accepts the user and the database; see ``Sink``."""
@@ -314,7 +312,7 @@ class ClickHouseSink:
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        super().close()
         self._types_of.close()
 
 

@@ -28,8 +28,8 @@ from balog.sinks.datadog_json import (
     tag_list,
     time_error,
 )
+from balog.sinks.http_sink import PartialDeliveries, RequestErrors
 from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
-from balog.sinks.request_errors import PartialDeliveries, RequestErrors
 
 _SITE = re.compile(r"(?!app\.|api\.|www\.)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
 _MAX_SERIES_BODY = 512_000

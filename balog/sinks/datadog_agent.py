@@ -16,7 +16,7 @@ from balog.local_path import local_path
 from balog.sinks.base import SinkError
 from balog.sinks.datadog_json import clean_name, tag_list
 from balog.sinks.measures import Measure
-from balog.sinks.rate_limit import RateLimit
+from balog.sinks.statsd_lines import RateLimit
 
 _DATAGRAM, _UNIX_DATAGRAM = 1432, 8192
 

@@ -21,6 +21,7 @@ from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 from balog.sinks.ecs import ecs_document
+from balog.sinks.http_sink import HttpSink
 
 DEFAULT_STREAM = "logs-balog-default"
 
@@ -125,22 +126,15 @@ _answers = msgspec.json.Decoder(_Answer)
 _encoder = msgspec.json.Encoder()
 
 
-class ElasticSink:
+class ElasticSink(HttpSink):
     """See ``ElasticSinkConfig``. A data stream stores an event once as long as its backing index does not change."""
 
     def __init__(self, client: HttpClient, target: str, *, is_stream: bool, ecs: bool, request_bytes: int) -> None:
-        self._client = client
+        super().__init__(client)
         self._path = f"/{target}{_PATH}"
         self._verb = "create" if is_stream else "index"
         self._ecs = ecs
         self._request_bytes = request_bytes
-
-    def open(self) -> None:
-        """Do nothing: the first request connects."""
-
-    def probe(self) -> None:
-        """Check that the server is reachable; see ``Sink``."""
-        self._client.probe()
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Send a batch in requests of at most ``request_bytes``, or less after the server refused that size.
@@ -162,13 +156,7 @@ class ElasticSink:
                     self._request_bytes = max(1, sum(map(len, documents[at:end])) // 2)
                     continue
                 if error.retryable or end - at > 1:
-                    raise SinkError(
-                        str(error),
-                        retryable=error.retryable,
-                        retry_after=error.retry_after,
-                        rejected=rejected,
-                        remaining=[*again, *range(at, len(batch))],
-                    ) from None
+                    raise error.of_batch(rejected, [*again, *range(at, len(batch))]) from None
                 rejected[at] = str(error)
             else:
                 for number, item in enumerate(items, at):
@@ -217,10 +205,6 @@ class ElasticSink:
         if len(items) != len(documents):
             raise SinkError(f"{self._client.place} does not answer as a bulk API does; is it an Elasticsearch?")
         return items
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
 
 
 def _reason(item: _Item) -> str:

@@ -17,10 +17,9 @@ from balog.errors import ConfigError
 from balog.event import Event
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.sinks.base import Delivery, SinkError
-from balog.sinks.headers import Headers, reveal_headers
+from balog.sinks.http_sink import Headers, HttpSink, PartialDeliveries, RequestErrors, reveal_headers
 from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
 from balog.sinks.otlp_json import is_representable, logs_request, metrics_request
-from balog.sinks.request_errors import PartialDeliveries, RequestErrors
 
 _RETRYABLE = frozenset({429, 502, 503, 504})
 # By the specification these are not retryable, either. They are caused by the config, so the events are kept.
@@ -84,18 +83,15 @@ class OtlpSinkConfig(MeasureOptions, tag_field="type", tag="otlp", forbid_unknow
         return OtlpSink(self, client)
 
 
-class OtlpSink:
+class OtlpSink(HttpSink):
     """See ``OtlpSinkConfig``. At least once: after a broken connection, the request is sent again."""
 
     def __init__(self, config: OtlpSinkConfig, client: HttpClient) -> None:
+        super().__init__(client)
         self._config = config
-        self._client = client
         self._reader = MeasureReader(config, config.name) if "metrics" in config.send else None
         self._partial = PartialDeliveries()
         self._writer = uuid4()
-
-    def open(self) -> None:
-        """Do nothing: connections are made when they are needed."""
 
     def probe(self) -> None:
         """Check with empty requests that the receiver accepts the signals that are sent; see ``Sink``."""
@@ -138,10 +134,6 @@ class OtlpSink:
             taken["logs"] = self._post("logs", logged, lambda: logs_request(events, config.resource), errors)
         self._partial.settle(batch, taken, errors.remaining)
         errors.finish()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
 
     def _post(
         self, signal: Signal, indexes: Collection[int], encode: Callable[[], bytes], errors: RequestErrors

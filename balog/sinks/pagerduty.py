@@ -19,6 +19,7 @@ from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.payload import RunPayload, read
 from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, SinkError, SinkOptions
+from balog.sinks.http_sink import HttpSink
 from balog.sinks.summary import cut, summarize
 
 _PATH = "/v2/enqueue"
@@ -116,7 +117,7 @@ class _Call:
     indexes: list[int]
 
 
-class PagerDutySink:
+class PagerDutySink(HttpSink):
     """See ``PagerDutySinkConfig``. At least once; a repeated trigger or resolve changes nothing.
 
     The deduplication key is the same in each run. The broker of a later run, which knows nothing of this one, can
@@ -126,19 +127,12 @@ class PagerDutySink:
     def __init__(
         self, client: HttpClient, routing_key: str, threshold: int | None, pipeline: str | None, fields: Sequence[str]
     ) -> None:
-        self._client = client
+        super().__init__(client)
         self._routing_key = routing_key
         self._threshold = threshold
         self._pipeline = pipeline
         self._fields = fields
         self._failed: dict[str, set[str]] = {}  # deduplication key -> the commands whose last run failed
-
-    def open(self) -> None:
-        """Do nothing: connections are made when they are needed."""
-
-    def probe(self) -> None:
-        """Check that the server is reachable; see ``Sink``."""
-        self._client.probe()
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Trigger and resolve incidents in the order of the events, with one request for consecutive triggers."""
@@ -150,16 +144,10 @@ class PagerDutySink:
             except SinkError as error:
                 if error.retryable:
                     remaining = [index for later in calls[number:] for index in later.indexes]
-                    raise SinkError(
-                        str(error), retry_after=error.retry_after, rejected=rejected, remaining=remaining
-                    ) from None
+                    raise error.of_batch(rejected, remaining) from None
                 rejected.update(dict.fromkeys(call.indexes, str(error)))
         if rejected:
             raise SinkError(next(iter(rejected.values())), retryable=False, rejected=rejected, remaining=[])
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
 
     def _plan(self, batch: Sequence[Delivery]) -> list[_Call]:
         calls: list[_Call] = []

@@ -185,13 +185,7 @@ class ServiceSink:
                     rejected[at] = str(error)
                     at += 1
                     continue
-                raise SinkError(
-                    str(error),
-                    retryable=error.retryable,
-                    retry_after=error.retry_after,
-                    rejected=rejected,
-                    remaining=[*later, *range(at, len(batch))],
-                ) from None
+                raise error.of_batch(rejected, [*later, *range(at, len(batch))]) from None
             for item in answer.items:
                 if item.index is None or not 0 <= item.index < len(part):
                     raise SinkError(

@@ -21,8 +21,7 @@ from balog.event import Event
 from balog.local_path import local_path
 from balog.sinks.base import Delivery, SinkError
 from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
-from balog.sinks.rate_limit import RateLimit
-from balog.sinks.statsd_lines import dogstatsd, pack, plain
+from balog.sinks.statsd_lines import RateLimit, dogstatsd, pack, plain
 
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 

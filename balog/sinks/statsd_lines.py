@@ -1,8 +1,9 @@
-"""Lines in statsd's format, plain or with DogStatsD's tags, and datagrams of them."""
+"""Lines in statsd's format, plain or with DogStatsD's tags, datagrams of them, and the rate of datagrams."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from balog.sinks.measures import Kind, Measure, format_number
 
 _MAX_KNOWN = 10_000
+_BURST = 0.01  # seconds
 _TYPES: dict[Kind, str] = {"counter": "c", "gauge": "g", "timer": "ms"}
 
 Frame = tuple[str, str]
@@ -112,3 +114,18 @@ def clean_key(key: str) -> str:
 def clean_tag(tag: str) -> str:
     """Return a tag's value; unlike a key it may have ``:``."""
     return _NOT_IN_TAGS.sub("_", tag)
+
+
+class RateLimit:
+    """Limits datagrams, which a slow receiver drops, to ``rate`` a second, with bursts of a hundredth of a second."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._next_at = 0.0
+
+    def wait(self) -> None:
+        """Wait until the next call is allowed."""
+        now = time.monotonic()
+        self._next_at = max(self._next_at, now) + 1 / self._rate
+        if self._next_at - now > _BURST:
+            time.sleep(self._next_at - now)

@@ -16,7 +16,7 @@ from msgspec import Meta
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkOptions
-from balog.sinks.headers import Headers, reveal_headers
+from balog.sinks.http_sink import Headers, HttpSink, reveal_headers
 from balog.sinks.signing import batch_id, read_keys, sign
 
 
@@ -61,7 +61,7 @@ class WebhookSinkConfig(SinkOptions, tag_field="type", tag="webhook", forbid_unk
         return WebhookSink(client, keys, self.per, self.format)
 
 
-class WebhookSink:
+class WebhookSink(HttpSink):
     """See ``WebhookSinkConfig``."""
 
     def __init__(
@@ -71,19 +71,12 @@ class WebhookSink:
         per: Literal["event", "batch"],
         format: Literal["array", "ndjson"],
     ) -> None:
-        self._client = client
+        super().__init__(client)
         self._keys = keys
         self._per = per
         self._format = format
         self._step = 1 if per == "event" else sys.maxsize
         self._stop_reason: str | None = None
-
-    def open(self) -> None:
-        """Do nothing: the first request connects."""
-
-    def probe(self) -> None:
-        """Check that the server is reachable; see ``Sink``."""
-        self._client.probe()
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Post a batch. A request that is too large for the server is halved, and so are later ones."""
@@ -105,13 +98,7 @@ class WebhookSink:
                     self._step = len(part) // 2
                     continue
                 elif error.retryable or len(part) > 1:  # the caller finds the events that are refused
-                    raise SinkError(
-                        str(error),
-                        retryable=error.retryable,
-                        retry_after=error.retry_after,
-                        rejected=rejected,
-                        remaining=left,
-                    ) from None
+                    raise error.of_batch(rejected, left) from None
                 else:
                     rejected[at] = str(error)
             at += len(part)
@@ -135,7 +122,3 @@ class WebhookSink:
         else:
             body = b"[" + b",".join(body for _, body in part) + b"]"
             self._client.post("", body, headers=sign(name, body, self._keys))
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()

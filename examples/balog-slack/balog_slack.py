@@ -68,12 +68,7 @@ class SlackSink:
                 self._post("\n".join(lines))
             except SinkError as error:
                 # Slack does not name the event to blame. The remaining ones come again in smaller batches.
-                raise SinkError(
-                    str(error),
-                    retryable=error.retryable,
-                    retry_after=error.retry_after,
-                    remaining=range(start, len(batch)),
-                ) from None
+                raise error.of_batch({}, range(start, len(batch))) from None
             start += len(lines)
 
     def _post(self, text: str) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from balog.sinks import rate_limit
+from balog.sinks import statsd_lines
 
 
 @pytest.fixture
@@ -17,26 +17,26 @@ def clock(monkeypatch):
             self.slept += seconds
 
     clock = Clock()
-    monkeypatch.setattr(rate_limit, "time", clock)
+    monkeypatch.setattr(statsd_lines, "time", clock)
     return clock
 
 
 def test_what_comes_faster_is_held_back(clock):
-    limit = rate_limit.RateLimit(1000.0)
+    limit = statsd_lines.RateLimit(1000.0)
     for _ in range(5000):
         limit.wait()
     assert clock.slept == pytest.approx(5.0, abs=0.02)
 
 
 def test_a_few_may_come_at_once(clock):
-    limit = rate_limit.RateLimit(1000.0)
+    limit = statsd_lines.RateLimit(1000.0)
     for _ in range(9):
         limit.wait()
     assert clock.slept == 0
 
 
 def test_what_was_not_used_is_not_saved_up(clock):
-    limit = rate_limit.RateLimit(1000.0)
+    limit = statsd_lines.RateLimit(1000.0)
     limit.wait()
     clock.now += 60
     for _ in range(1000):
@@ -45,7 +45,7 @@ def test_what_was_not_used_is_not_saved_up(clock):
 
 
 def test_what_comes_slowly_is_never_held_back(clock):
-    limit = rate_limit.RateLimit(1000.0)
+    limit = statsd_lines.RateLimit(1000.0)
     for _ in range(100):
         limit.wait()
         clock.now += 0.002

@@ -19,7 +19,7 @@ from balog.http.addresses import ANYWHERE, Networks
 from balog.http.guarded_pool import ASK_OPERATOR, Cutter, open_guarded_pool
 from balog.secrets import Secret
 from balog.sinks.base import SinkError
-from balog.sinks.headers import reveal_headers
+from balog.sinks.http_sink import reveal_headers
 from balog.sinks.signing import read_keys, sign
 
 REREAD_SECONDS = 10.0
