@@ -113,10 +113,7 @@ class DeadLetters:
 
     def list(self, limit: int) -> list[DeadLetter]:
         """Return the oldest dead letters."""
-        found = []
-        for dead_letter in self._stored(limit):
-            found.append(dead_letter.dead_letter)
-        return found
+        return [stored.dead_letter for stored in self._stored(limit)]
 
     def redrive(self, decide: Callable[[DeadLetter], bytes | None], limit: int | None) -> int:
         """Write dead letters to the group's retry topic in batches, then delete them here."""

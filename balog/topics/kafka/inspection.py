@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
-from confluent_kafka import Message as Record
 
 from balog.errors import TopicError
-from balog.topics.base import GroupState, Received
+from balog.topics.base import Received
 from balog.topics.kafka.clients import REQUEST_TIMEOUT, Clients
 from balog.topics.kafka.errors import as_kafka_error
 from balog.topics.kafka.member import GroupMember
@@ -62,7 +62,7 @@ def pending(clients: Clients, log: Log, group: str, member: GroupMember | None, 
     if not rest:
         return total
     busy: bool | None = None
-    for one in _committed(clients, group, [TopicPartition(log.topic, number) for number in rest], where):
+    for one in _committed(clients, log, group, where, rest):
         start, end = log.bounds[one.partition]
         offset = one.offset if one.offset >= 0 else start
         progress = decode(offset, one.metadata)
@@ -73,11 +73,6 @@ def pending(clients: Clients, log: Log, group: str, member: GroupMember | None, 
         state = Pending(handed, max(0, end - max(start, handed)))
         total += state._replace(in_flight=again) if busy else state._replace(waiting=again)
     return total
-
-
-def group_of(name: str, pending: Pending, dead: int) -> GroupState:
-    """Return the state of a group."""
-    return GroupState(name, pending.position, pending.lag, pending.in_flight, pending.waiting, dead)
 
 
 def groups(clients: Clients, log: Log, where: str) -> list[str]:
@@ -130,7 +125,7 @@ def weigh(clients: Clients, log: Log, where: str) -> tuple[int, int, float | Non
     for record in read(clients.settings, log.topic, stretches, where):
         count += 1
         size += len(body_of(record))
-        published = _time_of(record)
+        published = read_published(record, {})
         oldest = published if oldest is None else min(oldest, published)
     if walked or not count:
         return count, size, oldest
@@ -139,7 +134,7 @@ def weigh(clients: Clients, log: Log, where: str) -> tuple[int, int, float | Non
 
 def last_replay(clients: Clients, log: Log, group: str, where: str) -> int:
     """Return the number of a group's last replay from its commits; 0 without a replay."""
-    found = [decode(max(one.offset, 0), one.metadata) for one in _commits(clients, log, group, where)]
+    found = [decode(max(one.offset, 0), one.metadata) for one in _committed(clients, log, group, where)]
     return max([progress.replay for progress in found if progress is not None], default=0)
 
 
@@ -157,7 +152,7 @@ def seek(
     """
     progress: dict[int, CommittedProgress] = {}
     if to == "stay":
-        for one in _commits(clients, log, group, where):
+        for one in _committed(clients, log, group, where):
             if one.offset >= 0:
                 found = decode(one.offset, one.metadata) or CommittedProgress(one.offset, one.offset, {})
                 progress[one.partition] = found._replace(replay=replay)
@@ -194,11 +189,11 @@ def seek(
         raise clients.explain(error, where, group=group) from None
 
 
-def _commits(clients: Clients, log: Log, group: str, where: str) -> list[TopicPartition]:
-    return _committed(clients, group, [TopicPartition(log.topic, number) for number in log.bounds], where)
-
-
-def _committed(clients: Clients, group: str, wanted: list[TopicPartition], where: str) -> list[TopicPartition]:
+def _committed(
+    clients: Clients, log: Log, group: str, where: str, numbers: Iterable[int] | None = None
+) -> list[TopicPartition]:
+    """Return a group's commits of all partitions, or of some."""
+    wanted = [TopicPartition(log.topic, number) for number in (log.bounds if numbers is None else numbers)]
     asked = [ConsumerGroupTopicPartitions(group, wanted)]
     answer = clients.admin.list_consumer_group_offsets(asked, request_timeout=REQUEST_TIMEOUT)[group]
     return list(clients.ask(where, answer.result, group=group).topic_partitions or [])
@@ -208,7 +203,3 @@ def _has_members(clients: Clients, group: str, where: str) -> bool:
     answer = clients.admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT)[group]
     state = clients.ask(where, answer.result, group=group).state
     return state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
-
-
-def _time_of(record: Record) -> float:
-    return max(record.timestamp()[1], 0) / 1000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import ClassVar, Literal
 
 from balog.errors import ConfigError, TopicError
@@ -111,12 +112,7 @@ class KafkaTopic(Topic):
         return self._clients.member(self.name, group, lambda: self._join(group, names))
 
     def _join(self, group: str, names: tuple[str, str]) -> GroupMember:
-        def bounds(topic: str, numbers: Sequence[int]) -> dict[int, tuple[int, int]]:
-            return self._clients.bounds(topic, numbers, self._where)
-
-        def move(leaving: Sequence[tuple[FetchedMessage, float]]) -> None:
-            self._move(group, leaving)
-
+        bounds, move = partial(self._clients.bounds, where=self._where), partial(self._move, group)
         return GroupMember(self._clients.settings, self.name, names[1], group, self._where, bounds, move)
 
     def ack(self, group: str, received: Sequence[Received]) -> int:
@@ -241,7 +237,7 @@ class KafkaTopic(Topic):
         if retries is not None:
             more = inspection.pending(self._clients, retries, group, member, self._where)
             total = (total + more)._replace(position=total.position)
-        return inspection.group_of(group, total, self._dead(group).count())
+        return GroupState(group, *total, self._dead(group).count())
 
     def describe(self) -> TopicState:
         """Return the state of the topic. Above 10,000 messages, the bytes are an estimate from the oldest ones."""
@@ -268,13 +264,15 @@ class KafkaTopic(Topic):
             yield record.offset() or 0, body_of(record)
 
     def _log(self) -> inspection.Log:
-        count = self._clients.partitions(self.name, self._where)
-        if not count:
+        log = self._log_of(self.name)
+        if log is None:
             raise self._missing()
-        return inspection.Log(self.name, self._clients.bounds(self.name, range(count), self._where))
+        return log
 
     def _retry_log(self, group: str) -> inspection.Log | None:
-        name = self._names(group)[1]
+        return self._log_of(self._names(group)[1])
+
+    def _log_of(self, name: str) -> inspection.Log | None:
         count = self._clients.partitions(name, self._where)
         return inspection.Log(name, self._clients.bounds(name, range(count), self._where)) if count else None
 
