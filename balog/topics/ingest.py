@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import IO, Annotated, ClassVar
@@ -144,6 +145,7 @@ def _read_marks(path: str, target: str, head: bytes) -> tuple[dict[str, Mark], i
     return {mark.file: mark for mark in marks}, len(whole)
 
 
+@dataclass(eq=False)
 class Ingest:
     """Publishes selected events of archives, file by file in the order of their names.
 
@@ -158,28 +160,16 @@ class Ingest:
         should_stop: asked after each batch.
     """
 
-    def __init__(
-        self,
-        topic: Topic | None,
-        choice: Choice,
-        *,
-        key_of: Callable[[Event], str | None] = lambda event: None,
-        progress: IngestState | None = None,
-        quarantine: IO[bytes] | None = None,
-        say: Callable[[str], object] = lambda text: None,
-        step: Callable[[int, IngestStats], object] = lambda done, counts: None,
-        should_stop: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self.counts = IngestStats()
-        self._topic = topic
-        self._choice = choice
-        self._key_of = key_of
-        self._progress = progress
-        self._quarantine = quarantine
-        self._say = say
-        self._step = step
-        self._should_stop = should_stop
-        self._done_bytes = 0
+    topic: Topic | None
+    choice: Choice
+    key_of: Callable[[Event], str | None] = lambda event: None
+    progress: IngestState | None = None
+    quarantine: IO[bytes] | None = None
+    say: Callable[[str], object] = lambda text: None
+    step: Callable[[int, IngestStats], object] = lambda done, counts: None
+    should_stop: Callable[[], bool] = lambda: False
+    counts: IngestStats = field(default_factory=IngestStats)
+    _done_bytes: int = field(default=0, init=False)
 
     def find(self, storage: Storage) -> list[tuple[str, int]]:
         """Return the files of an archive to read, each with its size in bytes.
@@ -187,8 +177,8 @@ class Ingest:
         Raises:
             StorageError: it can't be reached, or is not there.
         """
-        found = storage.files(self._choice.wants_folder)
-        return [(name, size) for name, size in found if self._choice.wants_file(name)]
+        found = storage.files(self.choice.wants_folder)
+        return [(name, size) for name, size in found if self.choice.wants_file(name)]
 
     def run(self, storage: Storage, files: Sequence[tuple[str, int]]) -> None:
         """Publish the events of an archive's files; report a damaged file, and continue with the others.
@@ -198,15 +188,15 @@ class Ingest:
             TopicError: the topic takes no more.
         """
         for name, size in files:
-            if self._should_stop():
+            if self.should_stop():
                 return
             self._file(storage, name, size)
             self._done_bytes += size
-            self._step(self._done_bytes, self.counts)
+            self.step(self._done_bytes, self.counts)
 
     def _file(self, storage: Storage, name: str, size: int) -> None:
         place = f"{storage.url}/{name}" if name else storage.url
-        mark = self._progress.mark(place) if self._progress else None
+        mark = self.progress.mark(place) if self.progress else None
         if mark is not None and mark.done and mark.size == size:
             return
         self.counts.files += 1
@@ -224,12 +214,12 @@ class Ingest:
                     damage = str(error)
                 self._publish(batch, place)
                 self._keep(reading.mark(size, done=is_over))
-                self._step(self._done_bytes, self.counts)
-                if self._should_stop():
+                self.step(self._done_bytes, self.counts)
+                if self.should_stop():
                     return
         if damage:
             self.counts.damaged += 1
-            self._say(f"{place}: {damage}; its lines up to there were taken")
+            self.say(f"{place}: {damage}; its lines up to there were taken")
 
     def _fill(self, batch: list[tuple[Line, Message]], lines: Iterator[Line], reading: _Reading) -> bool:
         """Read the next batch. Return whether it is the last."""
@@ -245,11 +235,11 @@ class Ingest:
                 self._bad(line, reading.file, str(error))
                 continue
             reading.line = line.number
-            if not self._choice.wants(event):
+            if not self.choice.wants(event):
                 self.counts.unwanted += 1
                 continue
             body = encode(event)
-            batch.append((line, Message(event.header.id, body, self._key_of(event))))
+            batch.append((line, Message(event.header.id, body, self.key_of(event))))
             size += len(body)
             if len(batch) >= _BATCH or size >= _BATCH_BYTES:
                 return False
@@ -259,7 +249,7 @@ class Ingest:
         if not batch:
             return
         self.counts.sent += len(batch)
-        if self._topic is None:
+        if self.topic is None:
             return
         line_of = {message.id: line for line, message in batch}
 
@@ -267,20 +257,20 @@ class Ingest:
             self.counts.sent -= 1
             self._bad(line_of[message.id], place, str(error))
 
-        self.counts.new += publish_each(self._topic, [message for _, message in batch], refuse)
+        self.counts.new += publish_each(self.topic, [message for _, message in batch], refuse)
 
     def _keep(self, mark: Mark) -> None:
-        if self._progress and self._topic:
-            self._progress.keep(mark)
+        if self.progress and self.topic:
+            self.progress.keep(mark)
 
     def _bad(self, line: Line, place: str, reason: str) -> None:
         self.counts.bad += 1
-        self._say(f"{place}: line {line.number}: {reason}")
-        if self._quarantine is not None:
+        self.say(f"{place}: line {line.number}: {reason}")
+        if self.quarantine is not None:
             raw = line.data[:_MAX_RAW].decode("utf-8", "backslashreplace")
             record = {"file": place, "line": line.number, "reason": reason, "raw": raw}
-            self._quarantine.write(msgspec.json.encode(record) + b"\n")
-            self._quarantine.flush()
+            self.quarantine.write(msgspec.json.encode(record) + b"\n")
+            self.quarantine.flush()
 
 
 class _Reading:

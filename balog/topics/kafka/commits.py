@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -32,6 +33,7 @@ class _Request:
     error: TopicError | FencedError | None = None
 
 
+@dataclass(eq=False)
 class CommitQueue:
     """Requests for a commit; one commit serves all that wait.
 
@@ -42,21 +44,13 @@ class CommitQueue:
         explain: returns the error to raise.
     """
 
-    def __init__(
-        self,
-        consumer: Consumer,
-        partitions: Mapping[tuple[str, int], AssignedPartition],
-        changed: threading.Condition,
-        where: str,
-        explain: Callable[[Exception], TopicError],
-    ) -> None:
-        self._consumer = consumer
-        self._partitions = partitions
-        self._changed = changed
-        self._where = where
-        self._explain = explain
-        self._requests: list[_Request] = []
-        self._is_closed = False
+    consumer: Consumer
+    partitions: Mapping[tuple[str, int], AssignedPartition]
+    changed: threading.Condition
+    where: str
+    explain: Callable[[Exception], TopicError]
+    _requests: list[_Request] = field(default_factory=list, init=False)
+    _is_closed: bool = field(default=False, init=False)
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -69,19 +63,19 @@ class CommitQueue:
             FencedError: the commit failed because the group rebalances.
         """
         request = _Request()
-        with self._changed:
+        with self.changed:
             self._requests.append(request)
-            self._changed.notify_all()
+            self.changed.notify_all()
             while not request.is_done:
                 if self._is_closed:
-                    raise TopicError(f"{self._where}: closed before the commit; messages in flight are delivered again")
-                self._changed.wait(1.0)
+                    raise TopicError(f"{self.where}: closed before the commit; messages in flight are delivered again")
+                self.changed.wait(1.0)
         if request.error is not None:
             raise request.error
 
     def serve(self) -> None:
         """Write one commit for all requests. Called by the thread that polls the consumer."""
-        with self._changed:
+        with self.changed:
             requests, self._requests = self._requests, []
         if not requests:
             return
@@ -90,17 +84,17 @@ class CommitQueue:
             self._write()
         except (TopicError, FencedError) as caught:
             error = caught
-        with self._changed:
+        with self.changed:
             for request in requests:
                 request.error, request.is_done = error, True
-            self._changed.notify_all()
+            self.changed.notify_all()
 
     def commit_unrequested(self) -> None:
         """Write what changed; a failure is only logged. Called by the thread that polls the consumer."""
         try:
             self._write()
         except (TopicError, FencedError) as error:
-            log.debug("%s: %s", self._where, error)
+            log.debug("%s: %s", self.where, error)
 
     def close(self) -> None:
         """Fail the requests that wait. Called with the lock."""
@@ -108,9 +102,9 @@ class CommitQueue:
 
     def _write(self) -> None:
         """Commit, and wait for the result; raises as ``commit`` does."""
-        with self._changed:
+        with self.changed:
             changed = []
-            for partition in self._partitions.values():
+            for partition in self.partitions.values():
                 if partition.dirty and (progress := partition.progress()) is not None:
                     partition.dirty = False
                     changed.append((partition, progress))
@@ -122,14 +116,14 @@ class CommitQueue:
             partition.roomy = len(text) <= ROOMY and encoded_to == progress.handed
             offsets.append(TopicPartition(partition.topic, partition.number, progress.commit, metadata=text))
         try:
-            for written in self._consumer.commit(offsets=offsets, asynchronous=False):
+            for written in self.consumer.commit(offsets=offsets, asynchronous=False):
                 if written.error is not None:
                     raise KafkaException(written.error)
         except (KafkaException, RuntimeError) as error:
-            with self._changed:
+            with self.changed:
                 for partition, _ in changed:
                     partition.dirty = True
             found = as_kafka_error(error)
             if found is not None and is_fenced(found):
                 raise FencedError(found) from None
-            raise self._explain(error) from None
+            raise self.explain(error) from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from msgspec import structs
 
@@ -32,6 +33,7 @@ _BYTES_AT_ONCE = 16 * 1024 * 1024
 _CONFIG = {"cleanup.policy": "compact", "max.message.bytes": str(MAX_EVENT_BYTES + 256 * 1024)}
 
 
+@dataclass(eq=False)
 class DeadLetters:
     """The dead letters of one group on one topic. Keeps about 200 bytes in memory for each.
 
@@ -40,27 +42,17 @@ class DeadLetters:
         retry: the name of the group's retry topic, which receives redriven ones; ``make_retry`` creates it.
     """
 
-    def __init__(
-        self,
-        clients: Clients,
-        topic: str,
-        group: str,
-        name: str,
-        retry: str,
-        where: str,
-        make_retry: Callable[[], None],
-    ) -> None:
-        self._clients = clients
-        self._topic = topic
-        self._group = group
-        self._name = name
-        self._retry = retry
-        self._where = where
-        self._make_retry = make_retry
-        self._lock = threading.Lock()
-        self._offsets: dict[bytes, int] = {}
-        self._read_to = 0
-        self._made = False
+    clients: Clients
+    topic: str
+    group: str
+    name: str
+    retry: str
+    where: str
+    make_retry: Callable[[], None]
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _offsets: dict[bytes, int] = field(default_factory=dict, init=False)
+    _read_to: int = field(default=0, init=False)
+    _made: bool = field(default=False, init=False)
 
     def write(self, given_up: Sequence[tuple[FetchedMessage, GivenUp]]) -> None:
         """Write dead letters, durably."""
@@ -75,7 +67,7 @@ class DeadLetters:
     def _write_what_fits(self, held: FetchedMessage, why: GivenUp, now: float) -> None:
         """Write a dead letter with a shorter reason or, if necessary, without its body, so that it blocks no others."""
         size = len(held.body)
-        reason = f"its {size} bytes are too large for {self._name} and lie at {_origin(held)}; {why.reason}"
+        reason = f"its {size} bytes are too large for {self.name} and lie at {_origin(held)}; {why.reason}"
         for dead_letter in (
             self._record(held, why, now),
             self._record(held, why, now, brief=True),
@@ -89,7 +81,7 @@ class DeadLetters:
 
     def _send(self, dead_letters: Sequence[OutgoingRecord]) -> None:
         try:
-            self._clients.publisher.send(self._name, dead_letters, self._where)
+            self.clients.publisher.send(self.name, dead_letters, self.where)
         except TopicError as error:
             if error.retryable:
                 self._made = False  # it may have been deleted
@@ -98,9 +90,9 @@ class DeadLetters:
     def _record(self, held: FetchedMessage, why: GivenUp, now: float, *, brief: bool = False) -> OutgoingRecord:
         origin = _origin(held)
         attempts = held.before + held.attempts
-        dead_letter = DeadLetter(held.id, b"", self._group, why.reason, attempts, now, why.consumers, why.traceback)
+        dead_letter = DeadLetter(held.id, b"", self.group, why.reason, attempts, now, why.consumers, why.traceback)
         headers = dead_letter_headers(
-            *(self._topic, dead_letter, origin, held.key, held.published, held.partition.generation_of(held)),
+            *(self.topic, dead_letter, origin, held.key, held.published, held.partition.generation_of(held)),
             brief=brief,
         )
         return OutgoingRecord(held.body, origin, headers, held.id)
@@ -133,7 +125,7 @@ class DeadLetters:
     def _send_back(self, batch: Sequence[tuple[StoredDeadLetter, bytes]]) -> int:
         if not batch:
             return 0
-        self._make_retry()
+        self.make_retry()
         again = [
             OutgoingRecord(
                 body,
@@ -148,9 +140,9 @@ class DeadLetters:
             )
             for dead_letter, body in batch
         ]
-        self._clients.publisher.send(self._retry, again, self._where)
+        self.clients.publisher.send(self.retry, again, self.where)
         gone = [OutgoingRecord(None, dead_letter.key, [], dead_letter.dead_letter.id) for dead_letter, _ in batch]
-        self._clients.publisher.send(self._name, gone, self._where)
+        self.clients.publisher.send(self.name, gone, self.where)
         return len(batch)
 
     def _stored(self, limit: int | None) -> Iterator[StoredDeadLetter]:
@@ -161,28 +153,26 @@ class DeadLetters:
         if not offsets:
             return
         wanted = set(offsets)
-        for record in read(
-            self._clients.settings, self._name, {0: (offsets[0], min(end, offsets[-1] + 1))}, self._where
-        ):
+        for record in read(self.clients.settings, self.name, {0: (offsets[0], min(end, offsets[-1] + 1))}, self.where):
             if (
                 record.offset() in wanted
-                and (dead_letter := read_dead_letter(record, self._topic, self._group)) is not None
+                and (dead_letter := read_dead_letter(record, self.topic, self.group)) is not None
             ):
                 yield dead_letter
 
     def _look(self) -> int:
         """Read the records since the last call; return the offset after the last one."""
-        if not self._clients.partitions(self._name, self._where):
+        if not self.clients.partitions(self.name, self.where):
             self._offsets.clear()
             self._read_to = 0
             return 0
-        start, end = self._clients.bounds(self._name, [0], self._where)[0]
+        start, end = self.clients.bounds(self.name, [0], self.where)[0]
         if end < self._read_to:  # another topic with this name
             self._offsets.clear()
             self._read_to = 0
         begin = max(start, self._read_to)
-        for record in read(self._clients.settings, self._name, {0: (begin, end)}, self._where):
-            dead_letter = None if record.value() is None else read_dead_letter(record, self._topic, self._group)
+        for record in read(self.clients.settings, self.name, {0: (begin, end)}, self.where):
+            dead_letter = None if record.value() is None else read_dead_letter(record, self.topic, self.group)
             key = record.key()
             self._offsets.pop(key if isinstance(key, bytes) else str(key).encode(), None)
             if dead_letter is not None:
@@ -194,8 +184,8 @@ class DeadLetters:
 
     def _make(self) -> None:
         if not self._made:
-            if not self._clients.partitions(self._name, self._where):
-                self._clients.make_topic(self._name, 1, self._clients.settings.replication, _CONFIG, self._where)
+            if not self.clients.partitions(self.name, self.where):
+                self.clients.make_topic(self.name, 1, self.clients.settings.replication, _CONFIG, self.where)
             self._made = True
 
 

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from balog.errors import BalogError
 from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
@@ -19,6 +20,7 @@ _PAUSE = 5.0
 log = logging.getLogger("balog.topics.kafka")
 
 
+@dataclass(eq=False)
 class DelayedRetries:
     """Finds delayed retries that hold back a commit, and writes them to the group's retry topic.
 
@@ -29,18 +31,11 @@ class DelayedRetries:
         move: writes pairs of a message and its due time (seconds since the epoch) to the retry topic, durably.
     """
 
-    def __init__(
-        self,
-        partitions: Mapping[tuple[str, int], AssignedPartition],
-        changed: threading.Condition,
-        retry: str,
-        move: Callable[[Sequence[tuple[FetchedMessage, float]]], None],
-    ) -> None:
-        self._partitions = partitions
-        self._changed = changed
-        self._retry = retry
-        self._move = move
-        self._not_before = 0.0
+    partitions: Mapping[tuple[str, int], AssignedPartition]
+    changed: threading.Condition
+    retry: str
+    move: Callable[[Sequence[tuple[FetchedMessage, float]]], None]
+    _not_before: float = field(default=0.0, init=False)
 
     def move_out(self) -> bool:
         """Move the messages that hold back a commit. Return whether there were any."""
@@ -48,22 +43,22 @@ class DelayedRetries:
         if now < self._not_before:
             return False
         epoch = time.time() - now
-        with self._changed:
-            leaving = [held for one in self._partitions.values() for held in self._in_the_way(one)][:_AT_ONCE]
+        with self.changed:
+            leaving = [held for one in self.partitions.values() for held in self._in_the_way(one)][:_AT_ONCE]
             for held in leaving:
                 held.settling = True
         if not leaving:
             return False
         try:
-            self._move([(held, held.ready_at + epoch) for held in leaving])
+            self.move([(held, held.ready_at + epoch) for held in leaving])
         except BalogError as error:
             log.warning("messages that wait for a retry could not be moved: %s", error)
             self._not_before = now + _PAUSE
-            with self._changed:
+            with self.changed:
                 for held in leaving:
                     held.settling = False
             return False
-        with self._changed:
+        with self.changed:
             for held in leaving:
                 if held.partition.held.get(held.offset) is held:
                     held.partition.settle(held)
@@ -77,4 +72,4 @@ class DelayedRetries:
         waiting = [held for held in partition.waiting() if held.offset < partition.handed - room]
         # In the retry topic they only go to its end, where they come into the way again: that pays for a few among
         # many that are settled. When most of them wait, it would go on and on.
-        return [] if partition.topic == self._retry and 2 * len(waiting) > trail - room else waiting
+        return [] if partition.topic == self.retry and 2 * len(waiting) > trail - room else waiting

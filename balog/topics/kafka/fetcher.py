@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka import Message as Record
@@ -42,6 +43,7 @@ _NAPS = (0.001, 0.02)  # a client's calls wait for each other, so nothing may wa
 log = logging.getLogger("balog.topics.kafka")
 
 
+@dataclass(eq=False)
 class Fetcher:
     """Polls the consumer, which keeps the member in its group during long handler calls.
 
@@ -51,19 +53,12 @@ class Fetcher:
         hold: adds a message, with the seconds until its delivery.
     """
 
-    def __init__(
-        self,
-        consumer: Consumer,
-        partitions: Mapping[tuple[str, int], AssignedPartition],
-        changed: threading.Condition,
-        hold: Callable[[FetchedMessage, float], None],
-    ) -> None:
-        self._consumer = consumer
-        self._partitions = partitions
-        self._changed = changed
-        self._hold = hold
-        self._full_since = 0.0
-        self._nap = _NAPS[0]
+    consumer: Consumer
+    partitions: Mapping[tuple[str, int], AssignedPartition]
+    changed: threading.Condition
+    hold: Callable[[FetchedMessage, float], None]
+    _full_since: float = field(default=0.0, init=False)
+    _nap: float = field(default=_NAPS[0], init=False)
 
     def poll(self, is_wanted: Callable[[], bool]) -> list[Record]:
         """Fetch records within the limits; return those that are not messages.
@@ -71,29 +66,29 @@ class Fetcher:
         Args:
             is_wanted: returns whether the thread has more to do than to wait.
         """
-        with self._changed:
+        with self.changed:
             full = self._is_full()
         self._full_since = (self._full_since or time.monotonic()) if full else 0.0
-        record = self._consumer.poll(0)
+        record = self.consumer.poll(0)
         if record is None:
-            with self._changed:
+            with self.changed:
                 if not is_wanted():
-                    self._changed.wait(_POLL if full else self._nap)
+                    self.changed.wait(_POLL if full else self._nap)
                 self._nap = min(self._nap * 2, _NAPS[1])
             return []
         self._nap = _NAPS[0]
-        records = [record] if full else [record, *self._consumer.consume(_BATCH - 1, 0)]
+        records = [record] if full else [record, *self.consumer.consume(_BATCH - 1, 0)]
         read = [(one, self._read(one)) for one in records]
         others: list[Record] = []
-        with self._changed:
+        with self.changed:
             for one, message in read:
                 if message is not None:
-                    self._hold(*message)
+                    self.hold(*message)
                 else:
                     self._note(one, others)
-            self._changed.notify_all()
+            self.changed.notify_all()
             if full and not is_wanted():
-                self._changed.wait(_POLL)
+                self.changed.wait(_POLL)
         return others
 
     def _read(self, record: Record) -> tuple[FetchedMessage, float] | None:
@@ -122,32 +117,32 @@ class Fetcher:
             partition.reach(record.offset() or 0)
 
     def _partition_of(self, record: Record) -> AssignedPartition | None:
-        return self._partitions.get((record.topic() or "", record.partition() or 0))
+        return self.partitions.get((record.topic() or "", record.partition() or 0))
 
     def steer(self) -> None:
         """Pause partitions at their limits, and resume the others."""
-        with self._changed:
+        with self.changed:
             stuck = bool(self._full_since) and time.monotonic() - self._full_since > FULL_FOR
             pause: list[TopicPartition] = []
             resume: list[TopicPartition] = []
-            for partition in self._partitions.values():
+            for partition in self.partitions.values():
                 wanted = stuck or partition.trail > (MAX_TRAIL // 2 if partition.paused else MAX_TRAIL)
                 if wanted != partition.paused:
                     (pause if wanted else resume).append(TopicPartition(partition.topic, partition.number))
                     partition.paused = wanted
         if pause:
-            self._consumer.pause(pause)
+            self.consumer.pause(pause)
         if resume:
-            self._consumer.resume(resume)
+            self.consumer.resume(resume)
 
     def wake(self) -> None:
         """Wake the poll if it waits for room; called with the lock."""
         if self._full_since and not self._is_full():
-            self._changed.notify_all()
+            self.changed.notify_all()
 
     def _is_full(self) -> bool:
         count = fresh = held = 0
-        for partition in self._partitions.values():
+        for partition in self.partitions.values():
             count += len(partition.fresh)
             fresh += partition.fresh_bytes
             held += partition.bytes

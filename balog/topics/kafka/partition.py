@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from balog.topics.base import Generation
 from balog.topics.kafka.progress import CommittedProgress
 
 
+_FIRST = Generation()
+
+
+@dataclass(slots=True, eq=False)
 class FetchedMessage:
     """A message that was fetched and is not settled yet.
 
@@ -23,28 +28,20 @@ class FetchedMessage:
         settled: whether its ack or dead letter is written, so that a commit may pass it.
     """
 
-    __slots__ = (
-        *("attempts", "before", "body", "generation", "id", "key", "offset", "partition"),
-        *("published", "ready_at", "settled", "settling", "token", "touched"),
-    )
-
-    def __init__(
-        self, partition: AssignedPartition, offset: int, id: str, body: bytes, key: str | None, published: float
-    ):
-        self.partition = partition
-        self.offset = offset
-        self.id = id
-        self.body = body
-        self.key = key
-        self.published = published
-        self.attempts = 0
-        self.before = 0
-        self.generation = Generation()
-        self.ready_at = 0.0
-        self.token = 0
-        self.touched = False
-        self.settling = False
-        self.settled = False
+    partition: AssignedPartition
+    offset: int
+    id: str
+    body: bytes
+    key: str | None
+    published: float
+    attempts: int = 0
+    before: int = 0
+    generation: Generation = _FIRST
+    ready_at: float = 0.0
+    token: int = 0
+    touched: bool = False
+    settling: bool = False
+    settled: bool = False
 
 
 class AssignedPartition:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct
@@ -50,6 +51,7 @@ def dead_name(name: str) -> str:
     return stem + end
 
 
+@dataclass(eq=False)
 class DeadQueue:
     """The dead-letter queue of a queue.
 
@@ -58,23 +60,22 @@ class DeadQueue:
         create: make a queue for them where none is named and there is none yet.
     """
 
-    def __init__(self, account: Account, source: Queue, packing: Packing, create: bool) -> None:
-        self._account = account
-        self._source = source
-        self._packing = packing
-        self._create = create
-        self._known: Queue | None = None
+    account: Account
+    source: Queue
+    packing: Packing
+    create: bool
+    _known: Queue | None = field(default=None, init=False)
 
     def queue(self) -> Queue:
         """Return the queue of the redrive policy, or balog's own, which may not exist yet."""
-        arn = str(self._source.redrive_policy().get("deadLetterTargetArn", ""))
+        arn = str(self.source.redrive_policy().get("deadLetterTargetArn", ""))
         owner, _, name = arn.rpartition(":")
-        name = name or dead_name(self._source.name)
+        name = name or dead_name(self.source.name)
         if self._known is None or self._known.name != name:
             account = owner.rpartition(":")[2]
-            mine = str(self._source.settings().get("QueueArn", "")).split(":")[4:5] == [account]
-            label = f"{self._source.label}, dead letters in {name}"
-            self._known = Queue(self._account, name, label, owner=None if mine or not account else account)
+            mine = str(self.source.settings().get("QueueArn", "")).split(":")[4:5] == [account]
+            label = f"{self.source.label}, dead letters in {name}"
+            self._known = Queue(self.account, name, label, owner=None if mine or not account else account)
         return self._known
 
     def bury(self, dead: Sequence[tuple[Parcel, Death, str]]) -> None:
@@ -87,7 +88,7 @@ class DeadQueue:
             TopicError: one can't be sent.
         """
         queue = self.queue()
-        if self._create and not self._source.redrive_policy():
+        if self.create and not self.source.redrive_policy():
             queue.make(for_dead_letters=True)
         limit = queue.max_bytes()
         # Each is its own group: in a FIFO queue one letter never hides another.
@@ -105,12 +106,10 @@ class DeadQueue:
         attributes = raw.get("MessageAttributes") or {}
         arn = str(raw.get("Attributes", {}).get("DeadLetterQueueSourceArn", ""))
         source = read_attribute(attributes, _TOPIC) or arn.rpartition(":")[2]
-        if source and source != self._source.name:
+        if source and source != self.source.name:
             return None
-        received = self._packing.unpack(raw)
-        attempts = read_attribute(attributes, _ATTEMPTS) or str(
-            self._source.redrive_policy().get("maxReceiveCount", "")
-        )
+        received = self.packing.unpack(raw)
+        attempts = read_attribute(attributes, _ATTEMPTS) or str(self.source.redrive_policy().get("maxReceiveCount", ""))
         problem = read_receipt(received).problem
         reason = read_attribute(attributes, _REASON) or "SQS moved it here: it was delivered too often without an ack"
         return DeadLetter(
@@ -127,14 +126,14 @@ class DeadQueue:
 
     def _inscribe(self, parcel: Parcel, death: Death, limit: int) -> Parcel:
         fields = {
-            _TOPIC: lossy_attribute(self._source.name, _MAX_NAME),
+            _TOPIC: lossy_attribute(self.source.name, _MAX_NAME),
             _GROUP: lossy_attribute(death.group, _SHORT_REASON_BYTES),
             _ATTEMPTS: number_attribute(death.attempts),
             _REASON: lossy_attribute(death.reason, _REASON_BYTES),
             _CONSUMERS: lossy_attribute(_join(death.consumers), _CONSUMERS_BYTES),
             _TRACEBACK: lossy_attribute(death.traceback, _TRACEBACK_BYTES),
         }
-        whole = self._packing.fit(_with(parcel, fields), limit)
+        whole = self.packing.fit(_with(parcel, fields), limit)
         if whole.size <= limit:
             return whole
         bare = Parcel(whole.text, {name: value for name, value in whole.attributes.items() if name not in fields})
@@ -145,11 +144,11 @@ class DeadQueue:
             tried = _with(bare, attributes)
             if tried.size <= limit:
                 return tried
-        squeezed = self._packing.squeeze(bare, limit)
+        squeezed = self.packing.squeeze(bare, limit)
         if squeezed.size <= limit:
             return squeezed
         raise TopicError(
-            f"{self._source.label}: a message of {bare.size} bytes does not fit its dead-letter queue, which takes "
+            f"{self.source.label}: a message of {bare.size} bytes does not fit its dead-letter queue, which takes "
             f"{limit}; raise that queue's MaximumMessageSize or set claim_check",
             retryable=False,
         )

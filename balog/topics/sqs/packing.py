@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -66,6 +67,7 @@ def message_group(key: str | None) -> str:
     return token(key) if key else _NO_KEY
 
 
+@dataclass(eq=False)
 class Packing:
     """Converts the messages of one queue.
 
@@ -75,10 +77,9 @@ class Packing:
         claims: where bodies go that the queue is too small for; None refuses them.
     """
 
-    def __init__(self, queue: str, label: str, claims: ClaimCheck | None) -> None:
-        self._queue = queue
-        self._label = label
-        self._claims = claims
+    queue: str
+    label: str
+    claims: ClaimCheck | None
 
     def pack(self, id: str, body: bytes, key: str | None) -> Parcel:
         """Make a parcel of a message of any size.
@@ -101,8 +102,8 @@ class Packing:
         size = parcel.size
         if size <= limit:
             return
-        who = f"{self._label}: message {read_attribute(parcel.attributes, codec.ID)}"
-        if self._claims is None:
+        who = f"{self.label}: message {read_attribute(parcel.attributes, codec.ID)}"
+        if self.claims is None:
             raise MessageError(
                 f"{who} has {size} bytes and the queue takes {limit}; open the topics with claim_check=s3://BUCKET/PREFIX"
             )
@@ -115,9 +116,9 @@ class Packing:
         Raises:
             TopicError: S3 refused it or is out of reach.
         """
-        if self._claims is None or parcel.size <= limit or codec.claim_size(parcel.attributes) is not None:
+        if self.claims is None or parcel.size <= limit or codec.claim_size(parcel.attributes) is not None:
             return parcel
-        pointer = self._claims.keep(self._queue, parcel.text, self._label)
+        pointer = self.claims.keep(self.queue, parcel.text, self.label)
         size = codec.number_attribute(len(parcel.text.encode()))
         return Parcel(write_pointer(pointer), {**parcel.attributes, codec.CLAIM_SIZE: size})
 
@@ -199,10 +200,10 @@ class Packing:
 
     def drop(self, receipt: Receipt) -> None:
         """Delete the S3 object of a message that was deleted for good, if it has one."""
-        if receipt.key and self._claims is not None:
-            self._claims.drop(receipt.key, self._label)
+        if receipt.key and self.claims is not None:
+            self.claims.drop(receipt.key, self.label)
 
     def _fetch(self, pointer: Pointer) -> str:
-        if self._claims is None:
+        if self.claims is None:
             raise Lost(f"its body is in the bucket {pointer.s3BucketName!r:.80}, and no claim_check is set")
-        return self._claims.fetch(pointer, self._label)
+        return self.claims.fetch(pointer, self.label)
