@@ -222,7 +222,7 @@ def ingest(
             key_of=key_of,
             progress=progress,
             quarantine=aside,
-            say=FirstLines(_report, last=last),
+            report=FirstLines(_report, last=last),
             step=lambda done, counts: show(done, f"{counts.sent} events"),
             should_stop=stop.came,
         )

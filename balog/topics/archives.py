@@ -19,7 +19,7 @@ from balog.expressions.functions import parse_time
 from balog.singer.batch.compression import Limits, decompress
 
 LIMITS = Limits(decompressed=256 << 30, ratio=1000.0)
-"""What a file may hold. Lines are read one by one, so this bounds time, not memory."""
+"""Limits of a file. Lines are read one by one, so this bounds time, not memory."""
 
 _DAY = re.compile(r"(?:.*/)?date=(\d{4}-\d\d-\d\d)")
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
@@ -32,8 +32,8 @@ _COMPRESSED = re.compile(r"\.(?:gz|zst|bz2)$", re.IGNORECASE)
 class Line(NamedTuple):
     """A line of a file: its number from 1, its offset in the decompressed file, and its bytes.
 
-    ``is_whole`` is False for one that is longer than any event; ``data`` is its beginning then. ``is_ended`` is False
-    for the last one when no line break follows it: somebody may be writing it.
+    ``is_whole`` is False if the line is longer than any event; ``data`` then is its beginning. ``is_ended`` is False
+    for a last line without a line break: a process may still write it.
     """
 
     number: int
@@ -55,11 +55,11 @@ def day_of(folder: str) -> date | None:
 def read_lines(source: IO[bytes]) -> Iterator[Line]:
     """Yield the non-empty lines of a plain, gzip or zstd file, detected by its first bytes.
 
-    Never more of it is in memory than a line and a block of 1 MiB.
+    At most one line and a block of 1 MiB are in memory.
 
     Raises:
-        BatchError: it is cut off or damaged, after the lines before that; or holds too much, see ``LIMITS``.
-        MissingExtraError: zstd, and zstandard is not installed.
+        BatchError: the file is truncated or damaged, after the lines before that; or it exceeds ``LIMITS``.
+        MissingExtraError: the file is compressed with zstd, and zstandard is not installed.
     """
     rest, number, offset, too_long = bytearray(), 1, 0, False
     for block in decompress(source, None, LIMITS):
@@ -91,14 +91,14 @@ def _line(number: int, offset: int, data: bytes, is_whole: bool = True, is_ended
 def read_event(line: Line, file: str) -> Event:
     """Read the event in a line.
 
-    One of the older form becomes an event of facility 0.0.1, with an id that follows from the file's name, the line's
-    place in it and what it says: read again, also from a copy elsewhere, it is the same event.
+    A line of the older form becomes an event of facility 0.0.1. Its id is derived from the file's name, the position
+    of the line and its bytes, so that a copy of the file has the same events.
 
     Args:
         file: the file's path or URL; only the last name counts.
 
     Raises:
-        EventError: it is none.
+        EventError: the line is not an event.
     """
     if not line.is_whole:
         raise EventError(f"longer than {MAX_EVENT_BYTES} bytes, the limit of an event")
@@ -129,7 +129,7 @@ def derive_id(file: str, offset: int, line: bytes) -> str:
     """Return a stable id for an event without one: equal for the same file, whenever and wherever it is read.
 
     Args:
-        file: the file's path or URL; only the last name counts, and of that no ending that names a compression.
+        file: the file's path or URL; only its name counts, without the suffix of a compression.
         offset: where the line begins in the (decompressed) file, in bytes.
         line: the line without its newline.
     """
@@ -142,12 +142,12 @@ def read_time(text: str) -> datetime:
     """Parse an ISO 8601 time, in UTC without a zone, or seconds since the epoch.
 
     Raises:
-        EventError: it is no time.
+        EventError: the text is not a time.
     """
     when = parse_time(text)
     if when is None and _NUMBER.fullmatch(text):
         with suppress(ValueError, OverflowError, OSError):
             when = datetime.fromtimestamp(float(text), timezone.utc)
     if when is None:
-        raise EventError(f"{text[:60]!r} is no time", "$.header.timestamp")
+        raise EventError(f"{text[:60]!r} is not a time", "$.header.timestamp")
     return when

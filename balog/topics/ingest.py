@@ -29,8 +29,9 @@ _ENDINGS = (".jsonl", ".ndjson", ".json", ".log", ".tsv", ".txt", ".gz", ".zst")
 
 
 class Choice(Struct, frozen=True):
-    """What of an archive is wanted: events at or after ``after`` and before ``before``, of channels that match a glob,
-    from files whose path below the archive matches one. Folders ``date=…`` of other days are not looked into.
+    """Selects events: at or after ``after``, before ``before``, of channels and from files that match globs.
+
+    A file is matched by its path below the archive. Folders ``date=…`` of other days are skipped.
     """
 
     after: datetime | None = None
@@ -75,7 +76,7 @@ class IngestStats(Stats):
 class Mark(Struct):
     """Progress in a file: lines up to ``line`` are published; ``done`` if all of its ``size`` bytes are.
 
-    ``first`` stands for its first line: a file that begins otherwise is another one by now, as after a rotation.
+    ``first`` is a hash of its first line: a file with another one is a different file, as after a rotation.
     """
 
     file: str
@@ -89,11 +90,11 @@ class IngestState:
     """A file of JSON lines with the progress of an ingest to one topic.
 
     Args:
-        path: the file; made when missing.
-        target: says which topic, in a way that is the same the next time.
+        path: the file; created if missing.
+        target: identifies the topic, equally in each run.
 
     Raises:
-        ConfigError: it belongs to another topic, or is no such file.
+        ConfigError: the file belongs to another topic, or is not a state file.
     """
 
     def __init__(self, path: str, target: str) -> None:
@@ -101,7 +102,7 @@ class IngestState:
         try:
             self._marks, whole = _read_marks(path, target, head)
             self._file = open(path, "ab")  # noqa: SIM115
-            self._file.truncate(whole)  # what a kill cut off
+            self._file.truncate(whole)  # a line that a killed process did not finish
             if not whole:
                 self._append(head)
         except OSError as error:
@@ -139,9 +140,9 @@ def _read_marks(path: str, target: str, head: bytes) -> tuple[dict[str, Mark], i
         found = msgspec.json.decode(first, type=dict[str, str])["target"]
         marks = [msgspec.json.decode(line, type=Mark) for line in lines]
     except (msgspec.DecodeError, UnicodeError, ValueError, KeyError):
-        raise ConfigError("is not the state of an ingest; give another file", path) from None
+        raise ConfigError("is not the state of an ingest; use another file", path) from None
     if found != target:
-        raise ConfigError(f"is the state of an ingest into {found}; give another file", path)
+        raise ConfigError(f"is the state of an ingest into {found}; use another file", path)
     return {mark.file: mark for mark in marks}, len(whole)
 
 
@@ -151,13 +152,13 @@ class Ingest:
 
     Args:
         topic: None publishes nothing and only counts.
-        choice: what is wanted.
-        key_of: gives the key of an event's message.
-        progress: skips what was published before; None begins at the beginning.
-        quarantine: gets each bad line as JSON: ``file``, ``line``, ``reason``, ``raw``.
-        say: called with a line of text for people: of a bad line, of a damaged file.
-        step: called after each batch and file with the bytes of files that are done, and the counts.
-        should_stop: asked after each batch.
+        choice: selects the events.
+        key_of: returns the key of an event's message.
+        progress: the state of an earlier run, whose lines are skipped; None reads all lines.
+        quarantine: receives each invalid line as JSON: ``file``, ``line``, ``reason``, ``raw``.
+        report: called with one line of text for each invalid line and each damaged file.
+        step: called after each batch and file with the bytes of finished files, and the counts.
+        should_stop: called after each batch; returns whether to stop.
     """
 
     topic: Topic | None
@@ -165,7 +166,7 @@ class Ingest:
     key_of: Callable[[Event], str | None] = lambda event: None
     progress: IngestState | None = None
     quarantine: IO[bytes] | None = None
-    say: Callable[[str], object] = lambda text: None
+    report: Callable[[str], object] = lambda text: None
     step: Callable[[int, IngestStats], object] = lambda done, counts: None
     should_stop: Callable[[], bool] = lambda: False
     counts: IngestStats = field(default_factory=IngestStats)
@@ -175,7 +176,7 @@ class Ingest:
         """Return the files of an archive to read, each with its size in bytes.
 
         Raises:
-            StorageError: it can't be reached, or is not there.
+            StorageError: the archive can't be reached, or does not exist.
         """
         found = storage.files(self.choice.wants_folder)
         return [(name, size) for name, size in found if self.choice.wants_file(name)]
@@ -185,7 +186,7 @@ class Ingest:
 
         Raises:
             StorageError: a file can't be read.
-            TopicError: the topic takes no more.
+            TopicError: the topic can't store more events.
         """
         for name, size in files:
             if self.should_stop():
@@ -219,7 +220,7 @@ class Ingest:
                     return
         if damage:
             self.counts.damaged += 1
-            self.say(f"{place}: {damage}; its lines up to there were taken")
+            self.report(f"{place}: {damage}; the lines before that were read")
 
     def _fill(self, batch: list[tuple[Line, Message]], lines: Iterator[Line], reading: _Reading) -> bool:
         """Read the next batch. Return whether it is the last."""
@@ -265,7 +266,7 @@ class Ingest:
 
     def _bad(self, line: Line, place: str, reason: str) -> None:
         self.counts.bad += 1
-        self.say(f"{place}: line {line.number}: {reason}")
+        self.report(f"{place}: line {line.number}: {reason}")
         if self.quarantine is not None:
             raw = line.data[:_MAX_RAW].decode("utf-8", "backslashreplace")
             record = {"file": place, "line": line.number, "reason": reason, "raw": raw}
@@ -277,7 +278,7 @@ class _Reading:
     """The progress of reading a file.
 
     Args:
-        mark: how far it was the last time.
+        mark: the progress of the last run.
     """
 
     def __init__(self, file: str, mark: Mark | None) -> None:

@@ -20,9 +20,12 @@ NO_EVENT = "(not an event)"
 class Inspection(Struct, frozen=True):
     """A topic's state, and statistics of a sample of its newest messages.
 
-    ``sampled`` is how many messages that were, ``types`` how many of them each ``cls_type`` had, the most frequent
-    first. ``rate`` is in messages a second, from the sample's oldest message until now; None when the sample does not
-    tell, as where a backend gives any messages instead of the newest.
+    Attributes:
+        state: of the topic.
+        sampled: number of messages in the sample.
+        rate: messages a second, from the sample's oldest message until now; None if the backend returns any messages
+            instead of the newest.
+        types: number of messages of each ``cls_type``, the most frequent first.
     """
 
     state: TopicState
@@ -33,17 +36,17 @@ class Inspection(Struct, frozen=True):
 
 _SAMPLE = 1000
 _SAMPLE_WHERE = 10_000
-_SAMPLE_OF_QUEUE = 10  # to look into a queue is to receive, which hides messages for a while and counts as a delivery
+_SAMPLE_OF_QUEUE = 10  # reading a queue means receiving: it hides messages for a while and counts as a delivery
 
 
 def inspect(topic: Topic, sample: int | None = None) -> Inspection:
     """Inspect a topic and its newest messages.
 
     Args:
-        sample: how many of them; when omitted 1000, or 10 of a queue, where a look counts as a delivery.
+        sample: number of messages to read; by default 1000, or 10 of a queue, where reading counts as a delivery.
 
     Raises:
-        TopicError: there is no such topic, or it can't be reached.
+        TopicError: the topic does not exist, or can't be reached.
     """
     state = topic.describe()
     if sample is None:
@@ -63,9 +66,9 @@ def look(
     """Yield messages with their events, or with the reason why they have none.
 
     Args:
-        limit: at most so many.
-        where: only events for which it is true.
-        sample: with ``where``, how many messages are looked at; when omitted 10,000, or 10 of a queue.
+        limit: the largest number of messages.
+        where: selects events.
+        sample: with ``where``, the number of messages to read; by default 10,000, or 10 of a queue.
     """
     if where is not None:
         among = sample or (_SAMPLE_WHERE if topic.keeps_groups else _SAMPLE_OF_QUEUE)

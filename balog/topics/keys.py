@@ -8,17 +8,17 @@ from balog.errors import ConfigError
 from balog.event import Event
 
 RUN = "context.run_id"
-"""The usual key: what one run logs keeps its order."""
+"""The default key: the events of one run keep their order."""
 
 
 def key_reader(expression: str | None, path: str) -> Callable[[Event], str | None]:
     """Return a function that returns an event's key: the expression's value as text, None for NULL or no expression.
 
     Args:
-        path: where the expression came from, for the error.
+        path: the field with the expression, for errors.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the expression is invalid.
     """
     if expression is None:
         return lambda event: None

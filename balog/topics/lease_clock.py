@@ -28,13 +28,13 @@ class LeaseClock:
     """Monotonic seconds since the machine's start, equal in all processes that share a topic's file.
 
     The first process that writes after a start of the machine stores when the machine started, by the wall clock.
-    From then on the time is that moment plus the uptime, whatever becomes of the wall clock.
-    Where the machine has no boot id, the time is the wall clock's.
+    From then on, the time is that moment plus the uptime, even if the wall clock changes.
+    Without a boot id, the time is the wall clock's.
 
     Args:
-        wall: the seconds since the epoch.
-        uptime: the seconds since the machine started.
-        boot: the id of this start of the machine; "" where it has none.
+        wall: returns the seconds since the epoch.
+        uptime: returns the seconds since the machine started.
+        boot: returns the id of this start of the machine; "" if it has none.
     """
 
     def __init__(

@@ -16,14 +16,14 @@ from balog.registry.json_schema import JsonValidator
 from balog.topics.base import Message, Topic
 
 Check = Callable[[Event], None]
-"""Raises EventError for an event that is not what it should be."""
+"""Raises EventError for an invalid event."""
 
 _BATCH = 500
 _BATCH_BYTES = 4 << 20
 
 
 Refuse = Callable[[Message, MessageError], object]
-"""Called with a message that its topic can never take."""
+"""Called with a message that its topic can never accept, and the reason."""
 
 
 def as_message(
@@ -32,10 +32,10 @@ def as_message(
     """Parse a line as an event.
 
     Args:
-        key_of: gives the message's key.
+        key_of: returns the message's key.
 
     Raises:
-        EventError: it is none, or the check refuses it.
+        EventError: the line is not an event, or the check rejects it.
     """
     event = decode(line)
     if check is not None:
@@ -44,14 +44,14 @@ def as_message(
 
 
 def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any], id: str = "") -> bytes:
-    """Make an event of a line with a JSON object.
+    """Return an event whose payload is a line with a JSON object.
 
     Args:
-        members: of the payload, such as ``cls_type``, in front of the object's own; the object's win.
-        id: the event's; a fresh one when omitted.
+        members: fields to put before the object's own, such as ``cls_type``; the object's own take precedence.
+        id: the event's; a new one by default.
 
     Raises:
-        EventError: it is no JSON object, or the channel is none.
+        EventError: the line is not a JSON object, or the channel is invalid.
     """
     if len(line) > MAX_EVENT_BYTES:
         raise EventError(f"{len(line)} bytes; the limit is {MAX_EVENT_BYTES}")
@@ -112,7 +112,7 @@ class SchemaCheck:
     """Validates events against the facility's schema and, if the registry has it, the payload's.
 
     Args:
-        registry: of payloads; the types that come with balog where there is none.
+        registry: of payloads; by default the types that come with balog.
 
     Raises:
         MissingExtraError: jsonschema-rs is not installed.

@@ -35,16 +35,18 @@ class PatchFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
 
 class Patch:
-    """Members of an event to set, to compute and to take away, named as in an expression: ``payload.a.b[0]``,
-    ``context.key``, ``channel``, ``level``, ``timestamp``, ``composition``.
+    """Sets, computes and removes fields of an event.
+
+    Fields are named as in an expression: ``payload.a.b[0]``, ``context.key``, ``channel``, ``level``, ``timestamp``,
+    ``composition``.
 
     Args:
-        set: texts ``path=value``; the value is JSON, or else the text itself. What is missing on the way is made.
-        unset: paths; what is not there is no error.
-        compute: path → expression over the event as it was; NULL, and a number that is not finite, set nothing.
+        set: texts ``path=value``; the value is JSON, or else text. Missing parents are created.
+        unset: paths; a missing field is no error.
+        compute: path → expression over the original event; NULL, and a number that is not finite, set nothing.
 
     Raises:
-        ConfigError: a text, a path or an expression of another form.
+        ConfigError: a text, a path or an expression is invalid.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class Patch:
         """Read a patch from a file, see ``PatchFile``.
 
         Raises:
-            ConfigError: it can't be read, or is none.
+            ConfigError: the file can't be read, or is not a patch.
         """
         found = configs.load(path, PatchFile)
         try:
@@ -78,7 +80,7 @@ class Patch:
         """Return an event's bytes with the patch applied.
 
         Raises:
-            EventError: that is no event any more, or a path leads through something that has no members.
+            EventError: the result is not an event, or a path leads through a value without fields.
         """
         if not self:
             return body
@@ -105,14 +107,14 @@ class Redrive(Struct):
 
     Attributes:
         dry_run: only count and report, and keep all dead letters.
-        tell: called with each redriven dead letter and its new bytes.
+        report: called with each redriven dead letter and its new bytes.
         refuse: called with each dead letter that the patch can't be applied to, and the reason; it stays.
     """
 
     where: Expression | None
     patch: Patch
     dry_run: bool
-    tell: Callable[[DeadLetter, bytes], object]
+    report: Callable[[DeadLetter, bytes], object]
     refuse: Callable[[DeadLetter, EventError], object]
     chosen: int = 0
     unwanted: int = 0
@@ -136,7 +138,7 @@ class Redrive(Struct):
             self.refuse(dead_letter, error)
             return None
         self.chosen += 1
-        self.tell(dead_letter, body)
+        self.report(dead_letter, body)
         return None if self.dry_run else body
 
 
@@ -181,7 +183,7 @@ def _put(document: Any, steps: Sequence[Step], value: Any) -> None:
     elif isinstance(here, list) and last == len(here):
         here.append(value)
     else:
-        _item(here, last)  # says what is wrong
+        _item(here, last)  # raises
         here[last] = value
 
 

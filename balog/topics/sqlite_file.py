@@ -76,10 +76,10 @@ class SqliteFile:
 
     Args:
         path: where the file is or will be.
-        label: what errors call it, ``topic orders (/var/topics/orders.sqlite)``.
-        schema: the statements that make it.
-        application_id: the number that tells such files from other databases.
-        version: the number of the schema; another one is refused.
+        label: its name in errors, ``topic orders (/var/topics/orders.sqlite)``.
+        schema: the statements that create its tables.
+        application_id: the number that distinguishes such files from other databases.
+        version: the number of the schema; a file with another version is an error.
     """
 
     def __init__(self, path: Path, label: str, schema: str, application_id: int, version: int) -> None:
@@ -113,12 +113,12 @@ class SqliteFile:
         """Return a connection in a transaction, durable at the end of the block and rolled back if the block raises.
 
         Args:
-            create: make the file when it is missing.
-            durable: False spares the fsync: a power cut may undo the transaction until a durable one has followed.
-                The end of this process never does.
+            create: create the file if it is missing.
+            durable: False omits the fsync: a power cut may undo the transaction until a durable one has followed. A
+                crash of this process does not.
 
         Raises:
-            TopicError: the file is missing (and not to be made), damaged, full or out of reach.
+            TopicError: the file is missing (and not created), damaged, full or out of reach.
         """
         if create and not self.exists():
             self._create()
@@ -170,8 +170,8 @@ class SqliteFile:
     def _turn(self) -> Iterator[None]:
         """Wait for this process's turn to write.
 
-        SQLite has no queue: who writes all the time would starve the others, who look only now and then. Holding this
-        lock while waiting keeps the writer from coming back before the one that waits.
+        SQLite has no queue: a process that writes all the time would starve the others, which poll. They hold this
+        lock while they wait, so the writer cannot overtake them.
         """
         deadline = time.monotonic() + BUSY_TIMEOUT
         try:

@@ -104,12 +104,12 @@ class TestEvents:
     @pytest.mark.parametrize(
         ("text", "why"),
         [
-            ("yesterday\tc\t{}", r"\$\.header\.timestamp.*no time"),
+            ("yesterday\tc\t{}", r"\$\.header\.timestamp.*not a time"),
             ("1577880000\t\t{}", r"\$\.header\.channel"),
             ("1577880000\tc\t[]", r"\$\.payload: want an object"),
             ('1577880000\tc\t{"a":', r"\$\.payload: not JSON"),
             ("1577880000\tc", r"^\$: "),
-            ("99999999999999\tc\t{}", "no time"),
+            ("99999999999999\tc\t{}", "not a time"),
             ("words", "not JSON"),
             ("{}", "missing"),
         ],

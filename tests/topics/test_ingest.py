@@ -95,7 +95,7 @@ def test_a_bad_line_is_told_and_set_aside_and_the_others_go(tmp_path: Path, topi
     good = events(2)
     path = write(tmp_path / "a.jsonl", [good[0], b"no event \xff", good[1]])
     aside, said = io.BytesIO(), []
-    counts = ingest(path, topic, quarantine=aside, say=said.append).counts
+    counts = ingest(path, topic, quarantine=aside, report=said.append).counts
     assert (counts.sent, counts.bad) == (2, 1)
     assert said[0].startswith(f"{path}: line 2: ")
     record = json.loads(aside.getvalue())
@@ -110,7 +110,7 @@ def test_a_damaged_file_gives_what_it_has_and_the_others_go(tmp_path: Path, topi
     path.write_bytes(path.read_bytes()[:-2000])
     write(tmp_path / "b.jsonl", events(1))
     said: list[str] = []
-    counts = ingest(tmp_path, topic, say=said.append).counts
+    counts = ingest(tmp_path, topic, report=said.append).counts
     assert (counts.files, counts.damaged) == (2, 1)
     assert "cut off" in said[0]
     assert 1 < len(bodies(topic)) <= 5001

@@ -98,14 +98,14 @@ class TestEntries:
     ) -> None:
         stub.add_response("get_queue_attributes", {"Attributes": {}})
         stub.add_response("send_message_batch", answer([failed(1, "InvalidMessageContents")]))
-        with pytest.raises(TopicError, match="1 of 2 messages not taken: InvalidMessageContents: why") as caught:
+        with pytest.raises(TopicError, match="1 of 2 messages not accepted: InvalidMessageContents: why") as caught:
             topic.publish([Message("a", b"a"), Message("b", b"b")])
         assert not caught.value.retryable
 
     def test_entries_that_fail_all_the_time_are_a_passing_error(self, stub: Stubber, topic: SqsTopic) -> None:
         for _ in range(6):
             stub.add_response("delete_message_batch", answer([failed(0, "InternalError", ours=False)]))
-        with pytest.raises(TopicError, match="1 of 2 messages not taken: InternalError: why; try again") as caught:
+        with pytest.raises(TopicError, match="1 of 2 messages not accepted: InternalError: why; try again") as caught:
             topic.ack("g", held("a", "b"))
         assert caught.value.retryable
 

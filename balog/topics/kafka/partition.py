@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from balog.topics.base import Generation
 from balog.topics.kafka.progress import CommittedProgress
 
-
 _FIRST = Generation()
 
 

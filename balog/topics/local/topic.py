@@ -65,11 +65,11 @@ class LocalTopic(Topic):
 
     def publish_new(self, messages: Sequence[Message]) -> set[str]:
         """Store messages in one transaction, and return the ids of new ones."""
-        stored, new = self._publish(messages, tell=True)
+        stored, new = self._publish(messages, with_ids=True)
         return {message.id for message in messages} if stored == len(messages) else new
 
-    def _publish(self, messages: Sequence[Message], *, tell: bool = False) -> tuple[int, set[str]]:
-        """Return the number of new messages and, with ``tell`` and only if not all are new, their ids."""
+    def _publish(self, messages: Sequence[Message], *, with_ids: bool = False) -> tuple[int, set[str]]:
+        """Return the number of new messages and, with ``with_ids`` and only if not all are new, their ids."""
         if not messages:
             return 0, set()
         now = self._clock()
@@ -84,7 +84,7 @@ class LocalTopic(Topic):
             for rows, insert in _inserts(messages):
                 connection.execute(insert, [part for one in rows for part in (one.id, now, one.key, bytes(one.body))])
             stored = connection.total_changes - before
-            if not tell or stored == len(messages):
+            if not with_ids or stored == len(messages):
                 return stored, set()
             newest = connection.execute("SELECT id FROM messages ORDER BY seq DESC LIMIT ?", (stored,))
             return stored, {id for (id,) in newest}

@@ -26,11 +26,11 @@ class Account:
 
     Args:
         region: ``eu-central-1``.
-        credentials: ``aws_access_key_id``, ``aws_secret_access_key``, ``aws_session_token``; boto3's own chain
-            (environment, files, role of the machine …) for those that are None.
-        endpoints: the URL of a service (``sqs``, ``s3``) that is not AWS's own.
-        session: a ``boto3.session.Session`` to make the clients with, in place of the credentials.
-        clients: ready clients by service, used as they are; only emptied of connections in a forked child.
+        credentials: ``aws_access_key_id``, ``aws_secret_access_key``, ``aws_session_token``; None for boto3's own chain
+            (environment, files, role of the machine …).
+        endpoints: the URL of a service (``sqs``, ``s3``) other than AWS's.
+        session: a ``boto3.session.Session`` to create the clients with, instead of the credentials.
+        clients: ready clients by service; a forked child closes their connections.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class Account:
         """Call a service; throttling and transient errors are retried for some seconds.
 
         Args:
-            operation: boto3's name of it, ``receive_message``.
-            where: what the error names.
+            operation: boto3's name, ``receive_message``.
+            where: the name of the topic in errors.
 
         Raises:
-            AwsError: refused or out of reach.
+            AwsError: AWS rejected the call, or is out of reach.
             MissingExtraError: boto3 is not installed.
         """
         client = self._client(service, where)
@@ -92,7 +92,7 @@ class Account:
         client = self._ready.get(service) or self._clients.get(service)
         if client is not None:
             return client
-        with self._lock:  # making a client is not safe with threads
+        with self._lock:  # creating a client is not thread-safe
             if service not in self._clients:
                 self._clients[service] = self._make(service, where)
             return self._clients[service]
@@ -105,7 +105,7 @@ class Account:
             raise MissingExtraError("SQS", "aws") from None
         endpoint = self._endpoints.get(service)
         alien: dict[str, Any] = {}
-        if endpoint and service == "s3":  # only AWS answers to bucket.host everywhere, and knows its newest checksums
+        if endpoint and service == "s3":  # other servers may lack bucket.host names and new checksums
             alien = {name: "when_required" for name in _CHECKSUMS if name in Config.OPTION_DEFAULTS}
             alien["s3"] = {"addressing_style": "path"}
         config = Config(

@@ -30,17 +30,17 @@ class SqsTopics(Topics):
 
     Args:
         region: ``eu-central-1``.
-        aws_access_key_id: with ``aws_secret_access_key``, and ``aws_session_token`` for temporary ones; when omitted
-            boto3 looks for credentials as it always does (environment, shared files, the machine's role).
-        endpoint: the URL of a server that speaks SQS, in place of AWS's.
-        claim_check: ``s3://BUCKET/PREFIX``, where bodies are kept that a queue is too small for.
-        s3_endpoint: the URL of a server that speaks S3, in place of AWS's.
-        create: make queues that are missing when they are needed.
-        session: a ``boto3.session.Session`` to make clients with, in place of the credentials.
+        aws_access_key_id: with ``aws_secret_access_key``, and ``aws_session_token`` if they are temporary; by default
+            boto3's own chain (environment, shared files, the machine's role).
+        endpoint: the URL of an SQS server other than AWS's.
+        claim_check: ``s3://BUCKET/PREFIX`` for bodies that are too large for a queue.
+        s3_endpoint: the URL of an S3 server other than AWS's.
+        create: create missing queues when they are needed.
+        session: a ``boto3.session.Session`` to create clients with, instead of the credentials.
         client: a ready SQS client, and ``s3_client`` one of S3; they are closed with the backend.
 
     Raises:
-        ConfigError: a region, endpoint or claim check that can't be.
+        ConfigError: an invalid region, endpoint or claim check.
     """
 
     def __init__(
@@ -112,12 +112,12 @@ def open_sqs(url: str) -> SqsTopics:
     """Open a URL ``sqs:REGION?endpoint=URL&claim_check=s3://BUCKET/PREFIX&s3_endpoint=URL&create=no``.
 
     Raises:
-        ConfigError: an option that there is not, or that can't be. Credentials are never taken from a URL, which
-            others see in process lists and logs.
+        ConfigError: an unknown or invalid option. Credentials in a URL are an error, because other users see URLs in
+            process lists and logs.
         MissingExtraError: boto3 is not installed.
     """
     region, options = split_url(url, "sqs:REGION")
-    if find_spec("boto3") is None:  # said before anything waits for these topics
+    if find_spec("boto3") is None:  # an error now, not when the first message arrives
         raise MissingExtraError("SQS", "aws")
     for name in options:
         if name in _OPTIONS:

@@ -18,13 +18,13 @@ from balog.topics.sqs.account import Account
 from balog.topics.sqs.errors import BAD_CREDENTIALS, AwsError
 
 MAX_BODY_BYTES = 2 * MAX_EVENT_BYTES
-"""What is kept or fetched at most: larger than an event, so that one that is too large is set aside with its bytes."""
+"""The largest body: larger than an event, so that an event that is too large becomes a dead letter with its bytes."""
 
 _MAX_KEY_BYTES = 1024
 """S3's limit."""
 
 _OF_THE_BUCKET = BAD_CREDENTIALS | {"AllAccessDisabled", "ExpiredToken", "InvalidBucketName", "NoSuchBucket"}
-"""What S3 refuses for the same reason whatever is asked of it; all else may be about one object."""
+"""Error codes that concern the bucket; others may concern one object."""
 
 _POINTER = "software.amazon.payloadoffloading.PayloadS3Pointer"
 _OLD_POINTER = "com.amazon.sqs.javamessaging.MessageS3Pointer"
@@ -68,7 +68,7 @@ class ClaimCheck:
     """Bodies in one bucket. No other bucket is ever read, even if a message names one.
 
     Args:
-        url: ``s3://BUCKET/PREFIX``; the prefix may be left out.
+        url: ``s3://BUCKET/PREFIX``; the prefix is optional.
 
     Raises:
         ConfigError: not such a URL.
@@ -88,7 +88,7 @@ class ClaimCheck:
         """Store a text in the bucket, under a new key.
 
         Raises:
-            TopicError: S3 refused it or is out of reach.
+            TopicError: S3 rejected it or is out of reach.
         """
         pointer = Pointer(self.bucket, f"{self._prefix}{queue}/{uuid4()}")
         self._call("put_object", where, Key=pointer.s3Key, Body=text.encode())
@@ -98,9 +98,9 @@ class ClaimCheck:
         """Return the text at a pointer.
 
         Raises:
-            Lost: it is in another bucket, too large, not text, or not there; or S3 does not let it be read, which it
-                also says of what is not there to who may not list the bucket.
-            TopicError: S3 is out of reach, has no such bucket, or does not know us.
+            Lost: it is in another bucket, too large, not text, or missing; or S3 denies access, which it also does
+                for a missing object if the caller may not list the bucket.
+            TopicError: S3 is out of reach, has no such bucket, or rejects the credentials.
         """
         if pointer.s3BucketName != self.bucket:
             raise Lost(f"its body is in the bucket {pointer.s3BucketName!r:.80}, and only {self.bucket} is read")

@@ -1,6 +1,6 @@
 """Encode messages as text and attributes, and as base64 outside SQS's character set.
 
-What others send is read as well: plain bodies, and SNS notifications, whose message is taken out of its envelope.
+Messages of other publishers are decoded, too: plain bodies, and SNS notifications, whose message is in an envelope.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ EMPTY = "="
 
 Attributes = dict[str, dict[str, str]]
 
-# Outside of XML 1.0's Char, which is all that SQS takes; and the carriage return, which an XML parser on the way
-# (SQS's older protocol) turns into a newline. UTF-8's own rules leave out surrogates.
+# Characters outside of XML 1.0's Char, which SQS rejects, and the carriage return, which an XML parser (in SQS's older
+# protocol) turns into a newline. UTF-8 itself has no surrogates.
 _REFUSED = re.compile(rb"[\x00-\x08\x0b-\x1f]|\xef\xbf[\xbe\xbf]")
 _REFUSED_TEXT = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
 
@@ -99,7 +99,7 @@ def text_attribute(what: str, value: str) -> dict[str, str]:
     """Return a message attribute for a text that must arrive unchanged.
 
     Raises:
-        MessageError: it is empty, or has characters that SQS does not take.
+        MessageError: the text is empty, or has characters that SQS does not accept.
     """
     if not _is_text(value):
         raise MessageError(f"the {what} {value!r:.100} can't be sent by SQS: want printable characters, at least one")

@@ -56,8 +56,8 @@ class DeadQueue:
     """The dead-letter queue of a queue.
 
     Args:
-        source: the queue that they come from.
-        create: make a queue for them where none is named and there is none yet.
+        source: the queue of the messages.
+        create: create a dead-letter queue if the source has no redrive policy.
     """
 
     account: Account
@@ -82,16 +82,16 @@ class DeadQueue:
         """Send messages with their failures, cut to the queue's limit.
 
         Args:
-            dead: also with an id that no other death has.
+            dead: messages with their failure and a unique id.
 
         Raises:
-            TopicError: one can't be sent.
+            TopicError: a message can't be sent.
         """
         queue = self.queue()
         if self.create and not self.source.redrive_policy():
             queue.make(for_dead_letters=True)
         limit = queue.max_bytes()
-        # Each is its own group: in a FIFO queue one letter never hides another.
+        # Each has a group of its own: in a FIFO queue, no dead letter blocks another.
         queue.send(
             [OutgoingMessage(self._inscribe(parcel, death, limit), unique, unique) for parcel, death, unique in dead]
         )

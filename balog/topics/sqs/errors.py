@@ -67,8 +67,8 @@ def explain(error: Exception, where: str, region: str, endpoint: str | None) -> 
     """Return the error to raise for an error of boto3; None for other errors.
 
     Args:
-        where: what was asked, ``topic orders (sqs:eu-central-1)``.
-        region: and ``endpoint``: of the client that asked.
+        where: the name of the topic, ``topic orders (sqs:eu-central-1)``.
+        region: of the client, like ``endpoint``.
     """
     from botocore import exceptions
 

@@ -18,17 +18,17 @@ from balog.topics.sqs.claim_check import MAX_BODY_BYTES, ClaimCheck, Lost, Point
 from balog.topics.sqs.codec import Attributes, Parcel, read_attribute
 
 _NO_KEY = "balog"
-"""The message group of all that has no key: their order is kept, too."""
+"""The message group of messages without a key: their order is kept, too."""
 
 _REDRIVE = re.compile(r"\d{1,18}", re.ASCII)
-_TOKEN = re.compile(r"[!-~]{1,128}")  # what SQS takes as a group and as a deduplication id
+_TOKEN = re.compile(r"[!-~]{1,128}")  # valid group and deduplication ids of SQS
 
 
 class Receipt(Struct, frozen=True, omit_defaults=True):
     """The data for settling a message: SQS's handle, and the original text and attributes if they differ from the body.
 
-    ``text`` was its body where that is a pointer, ``size`` and ``encoding`` what its attributes said, ``key`` the
-    object that goes with the message, ``problem`` why its body could not be had.
+    ``text`` is the body if that is a pointer, ``size`` and ``encoding`` are from the attributes, ``key`` is that of the
+    object in S3, ``problem`` is why the body could not be read.
     """
 
     handle: str
@@ -43,7 +43,7 @@ _receipt = msgspec.json.Decoder(Receipt)
 
 
 def read_receipt(received: Received) -> Receipt:
-    """Read what :meth:`Packing.unpack` wrote.
+    """Read a receipt of :meth:`Packing.unpack`.
 
     Raises:
         TopicError: not a receipt of a queue.
@@ -73,8 +73,8 @@ class Packing:
 
     Args:
         queue: its name, for the names of objects.
-        label: what errors call it.
-        claims: where bodies go that the queue is too small for; None refuses them.
+        label: its name in errors.
+        claims: stores bodies that are too large for the queue; None rejects them.
     """
 
     queue: str
@@ -82,10 +82,10 @@ class Packing:
     claims: ClaimCheck | None
 
     def pack(self, id: str, body: bytes, key: str | None) -> Parcel:
-        """Make a parcel of a message of any size.
+        """Return the parcel of a message of any size.
 
         Raises:
-            TopicError: the id or key is nothing that SQS carries.
+            TopicError: SQS can't transport the id or key.
         """
         text, attributes = codec.encode_body(body)
         attributes[codec.ID] = codec.text_attribute("message id", id)
@@ -97,7 +97,7 @@ class Packing:
         """Check that a parcel can be sent to a queue with a limit of ``limit`` bytes.
 
         Raises:
-            MessageError: it is too large.
+            MessageError: the parcel is too large.
         """
         size = parcel.size
         if size <= limit:
@@ -114,7 +114,7 @@ class Packing:
         """Return the parcel, or one with a pointer to its body in S3.
 
         Raises:
-            TopicError: S3 refused it or is out of reach.
+            TopicError: S3 rejected it or is out of reach.
         """
         if self.claims is None or parcel.size <= limit or codec.claim_size(parcel.attributes) is not None:
             return parcel
@@ -137,7 +137,7 @@ class Packing:
                 lost for certain, the message's own text is its body, and the receipt has the reason.
 
         Raises:
-            Lost: a body that is still waited for.
+            Lost: S3 may still return the body.
             TopicError: S3 is out of reach.
         """
         system = raw.get("Attributes", {})
@@ -173,7 +173,7 @@ class Packing:
             receipt = msgspec.json.encode(held).decode()
         id = read_attribute(attributes, codec.ID)
         key = read_attribute(attributes, codec.KEY)
-        if key is None and id is None:  # not from here: the group is all the key that it has
+        if key is None and id is None:  # of another publisher: the group is its only key
             key = system.get("MessageGroupId")
         redrive = read_attribute(attributes, codec.REDRIVE) or ""
         return Received(
@@ -187,7 +187,7 @@ class Packing:
         )
 
     def repack(self, received: Received, receipt: Receipt) -> Parcel:
-        """Make a parcel of a received message for another queue; its body's object in S3 stays."""
+        """Return the parcel of a received message for another queue; its body's object in S3 stays."""
         parcel = self.pack(received.id, received.body, received.key)
         if not (receipt.text or receipt.problem):
             return parcel

@@ -18,7 +18,7 @@ from balog.topics.sqs.codec import Parcel
 from balog.topics.sqs.errors import AwsError, short_code
 
 MAX_LEASE = 12 * 3600
-"""SQS keeps a message hidden for so many seconds at most, from its receiving on."""
+"""Seconds after the delivery for which SQS hides a message at most."""
 
 LONGEST_POLL = 20
 """Seconds; SQS's limit."""
@@ -27,20 +27,20 @@ ENTRIES = 10
 """Messages in one call; SQS's limit."""
 
 _REQUEST_BYTES = 256 * 1024
-"""What every server takes in one call; a queue whose messages may be larger takes one of them at least."""
+"""Bytes that every server accepts in one call; a larger message is sent alone."""
 
 _ATTRIBUTES_FOR = 300.0
-"""Seconds that what rarely changes about a queue is remembered."""
+"""Seconds for which attributes of a queue are cached."""
 
 _DEAD_RETENTION = 14 * 86400
-"""Seconds; the longest that SQS keeps a message. A letter should outlive a holiday."""
+"""Seconds; the longest retention of SQS."""
 
 _ENTRY_TRIES = 6
 _BACKOFF = Backoff(0.2)
 
 _OF_MESSAGES = frozenset({"InvalidAttributeValue", "InvalidMessageContents", "InvalidParameterValue"})
 _STALE = frozenset({"InvalidParameterValue", "MessageNotInflight", "ReceiptHandleIsInvalid"})
-"""How servers refuse a receipt whose lease is over; also one that is held for the longest time already."""
+"""Codes for a receipt whose lease has expired, or can't be extended any more."""
 
 
 class OutgoingMessage(Struct, frozen=True):
@@ -55,8 +55,8 @@ class Queue:
     """A queue by name, which may not exist yet. Thread-safe, with a cache of its attributes.
 
     Args:
-        label: what errors call it.
-        owner: the AWS account that has it, when it is not the caller's.
+        label: its name in errors.
+        owner: the AWS account that owns it, if it is not the caller's.
     """
 
     def __init__(self, account: Account, name: str, label: str, owner: str | None = None) -> None:
@@ -88,7 +88,7 @@ class Queue:
         try:
             self._account.call("sqs", "create_queue", self.label, QueueName=self.name, Attributes=attributes)
         except AwsError as error:
-            if error.code != "QueueNameExists":  # somebody else was faster, with other attributes
+            if error.code != "QueueNameExists":  # another process created it, with other attributes
                 raise
 
     def settings(self) -> dict[str, str]:
@@ -140,7 +140,7 @@ class Queue:
         """Send parcels in order, in batches of SQS's limits.
 
         Raises:
-            AwsError: some were refused; those before them are in the queue.
+            AwsError: some were rejected; those before them are in the queue.
         """
         for batch in self._batches(outgoing):
             self._send(batch)
@@ -162,16 +162,16 @@ class Queue:
         seen: set[str] = set()
         held: list[str] = []
         try:
-            # With a wait SQS asks all of its servers; without one it may find nothing where there is something.
+            # With a wait, SQS asks all of its servers; without one, it may miss messages.
             while found := self.receive(ENTRIES, 1, lease):
                 held += [raw["ReceiptHandle"] for raw in found]
                 fresh = [raw for raw in found if raw["MessageId"] not in seen]
-                if not fresh:  # all around: the first ones' leases are over
+                if not fresh:  # the first ones are redelivered: all were seen
                     break
                 seen.update(raw["MessageId"] for raw in fresh)
                 yield fresh
         finally:
-            with suppress(TopicError):  # they come back by themselves
+            with suppress(TopicError):  # their leases expire
                 self.hide([handle for handle in held if handle not in gone], 0.0)
 
     def _batches(self, outgoing: Sequence[OutgoingMessage]) -> Iterator[list[OutgoingMessage]]:
@@ -195,7 +195,7 @@ class Queue:
             entries.append(entry)
         refused = self._batch("send_message_batch", entries)
         for code, text in refused.values():
-            reason = f"{self.label}: {len(refused)} of {len(entries)} messages not taken: {code}: {text}"
+            reason = f"{self.label}: {len(refused)} of {len(entries)} messages not accepted: {code}: {text}"
             if code in _OF_MESSAGES:
                 raise MessageError(reason)
             raise AwsError(reason, code, retryable=False)
@@ -206,7 +206,7 @@ class Queue:
             part = entries[start : start + ENTRIES]
             try:
                 refused = self._batch(operation, part)
-            except AwsError as error:  # a server that refuses the whole call for one bad receipt
+            except AwsError as error:  # some servers reject the whole call for one invalid receipt
                 if error.code not in _STALE:
                     raise
                 if len(part) > 1:
@@ -240,7 +240,7 @@ class Queue:
             left = failed
             if trial < _ENTRY_TRIES - 1:
                 time.sleep(_BACKOFF.delay(trial + 1))
-        raise AwsError(f"{self.label}: {len(left)} of {len(entries)} messages not taken: {last}; try again")
+        raise AwsError(f"{self.label}: {len(left)} of {len(entries)} messages not accepted: {last}; try again")
 
     def _ask_attributes(self, names: list[str]) -> dict[str, str]:
         found: dict[str, str] = self._call("get_queue_attributes", AttributeNames=names).get("Attributes", {})

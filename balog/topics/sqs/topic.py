@@ -90,7 +90,7 @@ class SqsTopic(Topic):
         if self._create:
             self._queue.make()
         limit = self._queue.max_bytes()
-        for _, parcel in packed:  # all are looked at before the first is sent
+        for _, parcel in packed:  # all are checked before the first is sent
             self._packing.check(parcel, limit)
         self._queue.send(
             [
@@ -154,17 +154,17 @@ class SqsTopic(Topic):
     def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
         """Send messages to the dead-letter queue, ten at a time, then delete them."""
         changed = 0
-        for start in range(0, len(given_up), ENTRIES):  # what takes long must not outlast the lease
+        for start in range(0, len(given_up), ENTRIES):  # a long call must not outlast the lease
             part = given_up[start : start + ENTRIES]
-            held = self._hide([one.received for one in part], DEFAULT_LEASE)  # a stale receipt has no say
+            held = self._hide([one.received for one in part], DEFAULT_LEASE)  # drops stale receipts
             dead: list[tuple[Parcel, Death, str]] = []
             handles: list[str] = []
             for one in itertools.compress(part, held):
                 receipt = read_receipt(one.received)
                 why = f"{receipt.problem}; {one.reason}" if receipt.problem else one.reason
                 death = Death(group, why, one.received.attempts, one.consumers, one.traceback)
-                # One death, one id: the message's own could have died here before, and a FIFO queue drops what it
-                # saw in the last five minutes.
+                # An id for each dead letter: the message may have been dead-lettered before, and a FIFO queue drops an
+                # id that it received in the last five minutes.
                 unique = hashlib.sha256(receipt.handle.encode()).hexdigest()
                 dead.append((self._packing.repack(one.received, receipt), death, unique))
                 handles.append(receipt.handle)
@@ -248,8 +248,8 @@ class SqsTopic(Topic):
         marked = Parcel(parcel.text, {**parcel.attributes, REDRIVE: number_attribute(int(time.time() * 1000))})
         if marked.size <= self._queue.max_bytes():
             parcel = marked
-        # The letter's own id: sent twice by a kill it is one in a FIFO queue, and it is not taken for the message
-        # that was published first.
+        # The dead letter's id: a FIFO queue then drops a second redrive after a crash, and does not drop the first
+        # one as a duplicate of the original message.
         return OutgoingMessage(parcel, message_group(message.key), str(raw["MessageId"])), receipt if mended else None
 
     # -- looking --------------------------------------------------------------------------------------------------
