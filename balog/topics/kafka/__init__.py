@@ -1,7 +1,7 @@
 """Topics of a Kafka cluster.
 
-A group of balog's is a consumer group of Kafka's. What a commit can't say by its offset alone, which messages beyond
-it are settled and how often the others were handed out, travels in the commit's metadata (:mod:`.progress`).
+A group is a Kafka consumer group. The metadata of a commit has what its offset can't express: which messages beyond the
+offset are settled, and how often the others were delivered (:mod:`.progress`).
 """
 
 from balog.errors import MissingExtraError

@@ -16,11 +16,11 @@ class KafkaTopics(Topics):
     """The topics of a cluster. It is contacted when a topic is first used.
 
     Args:
-        servers: where to begin, ``HOST:PORT,HOST:PORT``.
+        servers: the first servers to contact, ``HOST:PORT,HOST:PORT``.
         options: librdkafka's settings by name, and those of docs/kafka.md.
 
     Raises:
-        ConfigError: not such servers or options, or a secret that is not to be had.
+        ConfigError: invalid servers or options, or a missing secret.
     """
 
     def __init__(self, servers: str, options: Mapping[str, str] | None = None) -> None:
@@ -40,7 +40,7 @@ class KafkaTopics(Topics):
             return self._topics[name]
 
     def names(self) -> list[str]:
-        """List the topics that exist, sorted; without Kafka's own, and without groups' dead letters and retries."""
+        """List the topics that exist, sorted; without internal ones, and without dead letters and retries of groups."""
         found = self._clients.topics(self.url)
         return sorted(name for name in found if not name.startswith("__") and not name.endswith((DEAD, RETRY)))
 

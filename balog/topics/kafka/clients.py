@@ -1,7 +1,7 @@
 """The clients of one cluster in one process, made when first needed, and never used by the child of a fork.
 
-librdkafka's threads don't survive a fork, and ending a client without them would wait for ever. So a child leaves what
-it inherited as it is, and makes its own.
+librdkafka's threads do not survive a fork, and closing a client without them would wait forever. So a child
+leaves inherited clients as they are, and creates its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from balog.topics.kafka.publisher import Publisher
 from balog.topics.kafka.settings import SECRETS, Settings
 
 REQUEST_TIMEOUT = 15.0
-"""Seconds that the cluster may take to answer."""
+"""Seconds to wait for an answer of the cluster."""
 
 T = TypeVar("T")
 
@@ -131,23 +131,23 @@ class Clients:
         """Ask the cluster.
 
         Args:
-            topic: the topic that the answer needs READ on, for the error; that of ``where`` when omitted.
+            topic: the topic on which the request needs READ, for the error; by default that of ``where``.
             group: the group likewise.
 
         Raises:
-            TopicError: it did not answer, or said no.
+            TopicError: the cluster did not answer, or rejected the request.
         """
         try:
             answer = question()
         except KafkaException as error:
             raise self.explain(error, where, topic=topic, group=group) from None
-        self._denied = None  # whoever answers has let us in
+        self._denied = None  # an answer means that the login succeeded
         return answer
 
     def explain(self, error: KafkaException, where: str, **needs: str) -> TopicError:
         """Return the error to raise for a client's error."""
         if self._lookup is not None:
-            self._lookup.poll(0)  # has the reason told, if it is that we can't log in
+            self._lookup.poll(0)  # reports a failed login through error_cb
         if self._admin is not None:
             self._admin.poll(0)
         return explain(as_kafka_error(error) or KafkaError(KafkaError._FAIL), where, self._denied, **needs)
@@ -195,7 +195,7 @@ def check_settings(settings: Settings) -> None:
     """Check the user's settings with librdkafka.
 
     Raises:
-        ConfigError: it knows no such setting, or not such a value.
+        ConfigError: an unknown setting, or an invalid value.
     """
     if not settings.client:
         return
@@ -232,7 +232,7 @@ def _leave_behind() -> None:
     _making = threading.Lock()
     if not _made:
         return
-    gc.freeze()  # clients that were in cycles, and not collected yet when the process forked, must not be in the child
+    gc.freeze()  # the child must not collect clients in reference cycles
     for clients in list(_all):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(dict(clients.__dict__)))
         clients.__dict__.update(Clients(clients.settings).__dict__)

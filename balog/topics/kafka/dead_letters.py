@@ -1,7 +1,7 @@
 """The dead letters of a group, in a compacted topic with the failed record's position as the key.
 
 A dead letter is written before its message is settled. Written twice, after a crash in between, it is still one record.
-A tombstone deletes a dead letter that was redriven. Both survive a crash of any process.
+A tombstone deletes a redriven dead letter. Both survive a crash of any process.
 """
 
 from __future__ import annotations

@@ -83,11 +83,11 @@ def explain(
     """Return the error to raise.
 
     Args:
-        where: what was asked for, ``topic orders (kafka:host:9092)``.
-        denied: the error of an earlier login that failed: the client goes on trying, and then times out.
-        topic: the topic that the operation needs, where it is not the one in ``where``.
-        group: the group that the operation needs READ on.
-        operation: what it does with the topic, as ACLs call it.
+        where: the name of the topic, ``topic orders (kafka:host:9092)``.
+        denied: the error of an earlier failed login: the client retries until it times out.
+        topic: the topic that the operation needs, if it is not the one in ``where``.
+        group: the group on which the operation needs READ.
+        operation: the operation on the topic, as named in ACLs.
     """
     code = error.code()
     if denied is not None and (code in _AWAY or code in _DENIED):

@@ -1,9 +1,8 @@
 """Encode a group's progress in one partition as the metadata of a committed offset.
 
-Kafka keeps one offset for a group and a partition, and a text of up to 4,096 bytes beside it. Messages are settled out
-of order, so the offset is the first one that is not settled, and the text says the rest: up to where messages were
-handed out, which of those are not settled, and how often each was handed out. After a replay it also has the number
-of the replay.
+Kafka keeps one offset for a group and a partition, with a text of up to 4,096 bytes. Messages are settled out of order,
+so the offset is the first unsettled one, and the text has the rest: the offset up to which messages were delivered, the
+unsettled ones among them with their number of deliveries, and, after a replay, its number.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 MAX_TEXT = 4000
-"""Bytes of a commit's text at most; a broker takes ``offset.metadata.max.bytes``, 4,096 by default."""
+"""The largest text in bytes; a broker accepts ``offset.metadata.max.bytes``, 4,096 by default."""
 
 ROOMY = 3000
-"""Bytes of a commit's text beyond which nothing new should be handed out."""
+"""Bytes of a text above which no new messages are delivered."""
 
 _PREFIX = "balog1:"
 _REPLAY = re.compile(r"balog1:(\d{1,18}):", re.ASCII)
@@ -30,9 +29,11 @@ _MAX_LENGTH = 10_000_000
 class CommittedProgress(NamedTuple):
     """A group's progress in one partition.
 
-    ``commit`` is the first offset that is not settled. Of the offsets from there up to ``handed``, which is not
-    included, those in ``unsettled`` were handed out that many times and are not settled; all others are settled or hold
-    no message. From ``handed`` on nothing was handed out. ``replay`` is the number of the group's last seek.
+    Attributes:
+        commit: the first unsettled offset.
+        handed: the offset up to which messages were delivered, exclusive.
+        unsettled: number of deliveries of each unsettled message between the two; all others are settled, or gaps.
+        replay: the number of the group's last seek.
     """
 
     commit: int
@@ -44,8 +45,8 @@ class CommittedProgress(NamedTuple):
 def encode(progress: CommittedProgress) -> tuple[str, int]:
     """Return the metadata for a commit at ``progress.commit``, and the offset up to which it is complete.
 
-    Where the text would be too long, it ends early: what was settled beyond is forgotten by it and would be handed out
-    once more after a crash. That is ``progress.handed`` when nothing had to be forgotten.
+    If the text is too long, it ends early: messages settled beyond that offset would be delivered again after a crash.
+    A complete text reaches ``progress.handed``.
     """
     runs = list(_runs(progress))
     prefix = f"{_PREFIX}{progress.replay}:" if progress.replay else _PREFIX

@@ -33,7 +33,7 @@ class Publisher:
     """An idempotent producer, and the thread that polls it until it is closed and no call of ``send`` is active.
 
     Attributes:
-        broken: another one has to be made in its place.
+        broken: whether it must be replaced.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -50,7 +50,7 @@ class Publisher:
         """Store records, in their order within a partition.
 
         Raises:
-            TopicError: not all of them are stored; it says how many are.
+            TopicError: not all of them are stored; the message has the number of stored ones.
         """
         with self._changed:
             if self._closing:
@@ -72,7 +72,7 @@ class Publisher:
             self._denied = None
             return
         error, record = failed
-        # Who was denied once may be let in later; a new producer asks anew.
+        # Access may be granted later; a new producer logs in again.
         self.broken = self.broken or error.fatal() or self._denied is not None
         stored = f"; {batch.stored} of {len(records)} are stored" if batch.stored else ""
         raised = explain(error, where, self._denied, topic=topic, operation="WRITE")
@@ -114,7 +114,7 @@ class Publisher:
     def _serve(self) -> None:
         while not self._closing or self._sending:
             self._producer.poll(0.1)
-        del self._producer  # ends its threads; it and this object know each other
+        del self._producer  # ends its threads; the producer and this object refer to each other
 
     def _on_error(self, error: KafkaError) -> None:
         if is_denied(error):

@@ -13,7 +13,7 @@ from balog.topics.kafka.settings import Settings
 
 _SILENCE = 30.0
 _OF_A_GROUP = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._STATE}
-"""librdkafka looks for a group's coordinator although this consumer is in none; it may have no right to."""
+"""librdkafka looks up the coordinator of the group, which this consumer never joins; it may lack the ACL."""
 _BATCH = 500
 
 
@@ -21,10 +21,10 @@ def read(settings: Settings, topic: str, stretches: Mapping[int, tuple[int, int]
     """Yield the records of a topic, in order within a partition.
 
     Args:
-        stretches: by partition the first offset, and the one after the last.
+        stretches: the first offset of each partition, and the one after the last.
 
     Raises:
-        TopicError: nothing came for 30 seconds, or we may not read.
+        TopicError: no record arrived for 30 seconds, or the ACL is missing.
     """
     left = {number: end for number, (start, end) in stretches.items() if start < end}
     if not left:

@@ -51,8 +51,8 @@ def again_headers(
     """Return the headers of a message that goes to a group again, through the group's retry topic.
 
     Args:
-        attempts: how often it was handed out before.
-        due: when it may be handed out, in seconds since the epoch.
+        attempts: number of earlier deliveries.
+        due: earliest time of the next delivery, in seconds since the epoch.
     """
     headers: Headers = [(ID, id), (PUBLISHED, repr(published)), (ATTEMPTS, str(attempts)), (DUE, repr(due))]
     headers.append((GENERATION, _generation(generation)))
@@ -74,8 +74,8 @@ def dead_letter_headers(
     """Return the headers of a dead letter.
 
     Args:
-        origin: the record that died, ``topic-partition-offset``.
-        brief: leave out what could be long.
+        origin: the position of the failed record, ``topic-partition-offset``.
+        brief: shorten or omit long details.
     """
     headers: Headers = [
         (ID, dead_letter.id),
@@ -145,7 +145,7 @@ def attempts_of(headers: dict[str, str]) -> int:
 def delay_of(record: Record, headers: dict[str, str], now: float) -> float:
     """Return the seconds until a message may be delivered.
 
-    The delay is never longer than when the record was written, also where the clock has been set back since.
+    The delay is never longer than when the record was written, even if the clock was set back since.
 
     Args:
         now: the seconds since the epoch.

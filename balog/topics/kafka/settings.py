@@ -11,7 +11,7 @@ from msgspec import Struct
 from balog.errors import ConfigError
 from balog.secrets import Secret
 
-# What promises rest on; whoever could set these could break them.
+# The guarantees depend on these.
 _OURS = frozenset(
     {
         "acks",
@@ -51,7 +51,7 @@ _SERVER = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
 
 _COMMON: dict[str, Any] = {
     "client.id": "balog",
-    "log_level": 0,  # librdkafka writes to stderr; what matters it tells its callbacks
+    "log_level": 0,  # librdkafka logs to stderr; its callbacks report errors
     "socket.keepalive.enable": True,
     "reconnect.backoff.max.ms": 3000,
 }
@@ -60,9 +60,9 @@ _PRODUCER: dict[str, Any] = {
     "enable.idempotence": True,
     "linger.ms": 2,
     "message.timeout.ms": 30_000,
-    "message.max.bytes": 100_000_000,  # how large a message may be is for the broker to say
+    "message.max.bytes": 100_000_000,  # the broker limits the size of messages
     "compression.type": "lz4",
-    "partitioner": "murmur2_random",  # Java's: a key has one partition whoever publishes
+    "partitioner": "murmur2_random",  # as Java's producers: a key has the same partition for all publishers
 }
 _CONSUMER: dict[str, Any] = {
     "auto.offset.reset": "earliest",
@@ -87,7 +87,7 @@ _NOT_FOR_PRODUCERS = frozenset(_CONSUMER) | frozenset(_MEMBER)
 class Settings(Struct, frozen=True):
     """Settings of the clients of one cluster. ``client`` may hold secrets, so the repr omits it.
 
-    ``partitions`` and ``replication`` are for topics that are made here; -1 leaves them to the broker.
+    ``partitions`` and ``replication`` are for created topics; -1 means the broker's defaults.
     """
 
     servers: str
@@ -127,12 +127,11 @@ def parse_settings(servers: str, options: Mapping[str, str]) -> Settings:
 
     Args:
         servers: ``HOST:PORT,HOST:PORT``.
-        options: librdkafka's settings by name; a secret's value is elsewhere, ``sasl.password.env`` names the
-            environment variable, ``sasl.password.file`` the file; ``partitions`` and ``replication`` of topics that
-            are made.
+        options: librdkafka's settings by name; ``sasl.password.env`` and ``sasl.password.file`` name the environment
+            variable or the file with a secret; ``partitions`` and ``replication`` are for created topics.
 
     Raises:
-        ConfigError: no such servers or option, or a secret in the URL itself.
+        ConfigError: invalid servers, an invalid option, or a secret in the URL itself.
     """
     where = f"kafka:{servers:.100}"
     for server in servers.split(","):

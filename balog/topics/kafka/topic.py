@@ -206,8 +206,7 @@ class KafkaTopic(Topic):
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
         """Commit other offsets. Messages in the group's retry topic stay, unless the group moves to the latest.
 
-        The number of the replay lies beside the offsets, in the metadata of the commits. To go to the latest message
-        is no replay.
+        The number of the replay is in the metadata of the commits. Moving to the latest message is not a replay.
         """
         check_name("group", group)
         log = self._log()
@@ -250,7 +249,7 @@ class KafkaTopic(Topic):
         """Return the first offset of each partition, and the one after its last.
 
         Raises:
-            TopicError: there is no such topic.
+            TopicError: the topic does not exist.
         """
         return self._log().bounds
 
@@ -258,7 +257,7 @@ class KafkaTopic(Topic):
         """Yield offset and body of the messages from ``start`` up to ``end``, outside of any group.
 
         Raises:
-            TopicError: nothing came for 30 seconds, or we may not read.
+            TopicError: no record arrived for 30 seconds, or the ACL is missing.
         """
         for record in read(self._clients.settings, self.name, {partition: (start, end)}, self._where):
             yield record.offset() or 0, body_of(record)
