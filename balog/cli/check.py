@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import sys
 import zlib
-from collections.abc import Sequence, Sized
+from collections.abc import Sized
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +18,7 @@ from balog.broker.config import BrokerConfig, RunConfig
 from balog.broker.config_check import find_problems, notes, reach
 from balog.cli import options
 from balog.cli.brokers import SINGLE_SINKS, config_of
-from balog.cli.output import counted
+from balog.cli.output import counted, exit_if_invalid
 from balog.errors import ConfigError
 from balog.redaction import Redactor, SecretFinding, from_config
 from balog.sinks.base import SINKS
@@ -63,11 +63,11 @@ def command(path: Path, kind: str, connect: bool, redaction: bool, rules: Path |
         _check_document(path)
         return
     if kind in ("cases", "logger", "serve"):
-        _report(path, _problems(path, kind))
+        exit_if_invalid(path, _problems(path, kind), 2)
         click.echo(f"{path}: ok")
         return
     config, problems = find_problems(path, _type(kind))
-    _report(path, problems)
+    exit_if_invalid(path, problems, 2)
     sinks = config.sinks if hasattr(config, "sinks") else [config]
     for note in notes(config):
         click.echo(f"{path}: note: {note}", err=True)
@@ -93,22 +93,13 @@ def _problems(path: Path, kind: str) -> list[ConfigError]:
     return find_service_problems(path)[1]
 
 
-def _report(path: Path, problems: Sequence[ConfigError]) -> None:
-    """Print the problems of a config and exit, if there are any."""
-    for problem in problems:
-        click.echo(str(problem), err=True)
-    if problems:
-        click.echo(f"{path}: {counted(len(problems), 'problem')}", err=True)
-        sys.exit(2)
-
-
 def _check_document(path: Path) -> None:
     """Check a control document; the secrets that it names need not exist here."""
     from balog.delivery.control.validation import read_document
 
     plain, problems = configs.read(path)
     document, more = read_document(msgspec.json.encode(plain), str(path))
-    _report(path, [*problems, *more])
+    exit_if_invalid(path, [*problems, *more], 2)
     assert document is not None  # noqa: S101
     parts: dict[str, Sized] = {
         "stream": document.streams,

@@ -18,7 +18,7 @@ import msgspec
 
 from balog import config as configs
 from balog.cli import options
-from balog.cli.output import counted, plain, print_json_lines, print_table, utc
+from balog.cli.output import counted, exit_if_invalid, plain, print_json_lines, print_table, utc
 from balog.delivery.control.diff import DocumentChange, diff
 from balog.delivery.control.remote import open_control
 from balog.delivery.control.store import Control, DocumentVersion, Pushed, ServiceStatus
@@ -279,11 +279,7 @@ def _checked(file: Path) -> bytes:
     """Return a valid document as JSON; print the problems of an invalid one and exit."""
     data = msgspec.json.encode(configs.load(file, Any))
     _, problems = read_document(data, str(file))
-    for problem in problems:
-        click.echo(str(problem), err=True)
-    if problems:
-        click.echo(f"{file}: {counted(len(problems), 'problem')}; nothing was pushed", err=True)
-        sys.exit(1)
+    exit_if_invalid(file, problems, 1, "; nothing was pushed")
     return data
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import click
@@ -32,6 +33,20 @@ def print_errors(command: str, error: BalogError) -> int:
     for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
         click.echo(f"{command}: {problem}", err=True)
     return 2 if isinstance(error, ConfigError) else 1
+
+
+def exit_if_invalid(path: Path, problems: Sequence[ConfigError], code: int, rest: str = "") -> None:
+    """Print the problems of a config and exit, if there are any.
+
+    Args:
+        code: the exit code.
+        rest: the end of the last line.
+    """
+    for problem in problems:
+        click.echo(str(problem), err=True)
+    if problems:
+        click.echo(f"{path}: {counted(len(problems), 'problem')}{rest}", err=True)
+        sys.exit(code)
 
 
 class FirstLines:
