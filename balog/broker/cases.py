@@ -154,9 +154,7 @@ class _Run:
     def failures(self) -> Iterator[str]:
         case = self._case
         if self._code != case.exit_code:
-            yield f"exit code {self._code}, want {case.exit_code}" + "".join(
-                f"; it said: {line}" for line in self._messages
-            )
+            yield f"exit code {self._code}, want {case.exit_code}{self._unexpected_messages()}"
         if case.output is not None:
             yield from _compare("output", self._output, case.output, _is_line)
         if case.events is not None:

@@ -18,7 +18,7 @@ import msgspec
 from balog.errors import BalogError, ConfigError
 from balog.event import format_timestamp
 from balog.local_path import local_path
-from balog.storage.local_files import lock, sync, unlock
+from balog.storage.local_files import lock, sync, unlock, write_all
 
 
 class QuarantineError(BalogError):
@@ -104,10 +104,3 @@ class QuarantineFile:
             raise QuarantineError(f"the quarantine {self.path} failed: {error.strerror or error}") from None
         finally:
             os.close(self._file)
-
-
-def write_all(target: int, data: bytes) -> None:
-    """Write every byte into a file on disk."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(target, view) :]

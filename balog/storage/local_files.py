@@ -95,10 +95,17 @@ def replace_in_folder(folder: int, name: str, data: bytes, *, part: str, mode: i
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(part, flags, mode, dir_fd=folder)
     try:
-        os.write(file, data)
+        write_all(file, data)
     finally:
         os.close(file)
     os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def write_all(file: int, data: bytes) -> None:
+    """Write every byte into an open file on disk."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
 
 
 def create_file(path: Path, data: bytes, *, syncs_folder: bool = True) -> bool:

@@ -13,8 +13,8 @@ from balog.errors import MissingExtraError
 from balog.singer.batch.columns import Shape, columns_of
 from balog.singer.batch.compression import Limits
 from balog.singer.batch.dialects import BatchError
-from balog.singer.batch.parquet_types import JSON_MARK, ParquetType, parquet_type_of
-from balog.singer.batch.parquet_values import Describe, values_of
+from balog.singer.batch.parquet_types import ParquetType, field_of, parquet_type_of
+from balog.singer.batch.parquet_values import Describe, is_json, values_of
 from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit, as_text
 
 _ROW_GROUP_BYTES = 8 << 20
@@ -51,7 +51,7 @@ def read_parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes
         raise BatchError("is no Parquet file that can be read, or is cut off") from None
     columns = columns_of(schema)
     described = [
-        Describe(field.name, field.type, _is_json(field), columns.get(field.name)) for field in reader.schema_arrow
+        Describe(field.name, field.type, is_json(field), columns.get(field.name)) for field in reader.schema_arrow
     ]
     if len({column.name for column in described}) != len(described):
         raise BatchError("names a column twice")
@@ -89,10 +89,6 @@ def _rows(batch: Any, described: list[Describe]) -> Iterator[bytes]:
         if len(encoded) > MAX_ROW_BYTES:
             raise BatchError(f"has a row of more than {MAX_ROW_BYTES} bytes")
         yield encoded
-
-
-def _is_json(field: Any) -> bool:
-    return bool(field.metadata) and field.metadata.get(b"balog") == b"json"
 
 
 class ParquetWriter:
@@ -159,12 +155,7 @@ class ParquetWriter:
         self._kinds = {
             name: parquet_type_of(column, self._shape.widened.get(name)) for name, column in self._shape.columns.items()
         }
-        self._schema = self._pyarrow.schema(
-            [
-                self._pyarrow.field(name, kind.type, metadata=JSON_MARK if kind.is_json else None)
-                for name, kind in self._kinds.items()
-            ]
-        )
+        self._schema = self._pyarrow.schema([field_of(name, kind) for name, kind in self._kinds.items()])
         self._held = {name: [] for name in self._kinds}
 
     def _collect(self) -> None:

@@ -104,7 +104,7 @@ def _struct_kind(schema: Mapping[str, Any], depth: int) -> ParquetType | None:
             raise ValueError
         return {name: None if value.get(name) is None else kind.convert(value[name]) for name, kind in kinds.items()}
 
-    return ParquetType(pyarrow.struct([_field(name, kind) for name, kind in kinds.items()]), convert)
+    return ParquetType(pyarrow.struct([field_of(name, kind) for name, kind in kinds.items()]), convert)
 
 
 def _list_kind(schema: Mapping[str, Any], depth: int) -> ParquetType | None:
@@ -120,10 +120,11 @@ def _list_kind(schema: Mapping[str, Any], depth: int) -> ParquetType | None:
             raise ValueError
         return [None if item is None else kind.convert(item) for item in value]
 
-    return ParquetType(pyarrow.list_(_field("element", kind)), convert)
+    return ParquetType(pyarrow.list_(field_of("element", kind)), convert)
 
 
-def _field(name: str, kind: ParquetType) -> Any:
+def field_of(name: str, kind: ParquetType) -> Any:
+    """Return the Arrow field of a column, marked if its text is JSON."""
     import pyarrow
 
     return pyarrow.field(name, kind.type, metadata=JSON_MARK if kind.is_json else None)

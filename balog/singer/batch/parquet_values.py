@@ -40,6 +40,11 @@ class Describe(NamedTuple):
         return self.column is not None and not self.column.is_nullable
 
 
+def is_json(field: Any) -> bool:
+    """Return whether the text of an Arrow field is JSON, as ``parquet_types`` marks it."""
+    return bool(field.metadata and field.metadata.get(b"balog") == b"json")
+
+
 def values_of(array: Any, described: Describe) -> list[Any]:
     """Return a column's values as msgspec encodes them to JSON; None for null.
 
@@ -103,7 +108,7 @@ def _structs(array: Any, described: Describe) -> list[Any]:
         Describe(
             field.name,
             field.type,
-            bool(field.metadata and field.metadata.get(b"balog") == b"json"),
+            is_json(field),
             columns.get(field.name),
         )
         for field in array.type
@@ -122,9 +127,8 @@ def _lists(array: Any, described: Describe) -> list[Any]:
     import pyarrow.compute
 
     field = array.type.value_field
-    is_json = bool(field.metadata and field.metadata.get(b"balog") == b"json")
     items = described.column.schema.get("items") if described.column else None
-    values = values_of(array.flatten(), Describe(described.name, field.type, is_json, column_of(items)))
+    values = values_of(array.flatten(), Describe(described.name, field.type, is_json(field), column_of(items)))
     made, start = [], 0
     for length in pyarrow.compute.list_value_length(array).to_pylist():
         made.append(None if length is None else values[start : start + length])
