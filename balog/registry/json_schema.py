@@ -241,7 +241,7 @@ def _rejection(error: Any, document: Any) -> str:
         pattern = document if isinstance(document, str) else error.instance_path[-1]
         return f"{shorten(str(pattern))} is no pattern that runs in linear time: no look-around, no back reference"
     if name in ("anyOf", "oneOf"):
-        return "not a JSON Schema: what is here is no value that the keyword takes"
+        return "not a JSON Schema: the value is not valid for the keyword"
     return f"not a JSON Schema: {describe_error(error)}"
 
 

@@ -25,8 +25,8 @@ class VersionTakenError(BalogError):
 
     def __init__(self, schema: Schema) -> None:
         super().__init__(
-            f"{schema.type} {schema.version} is registered already with another schema, and a version never changes; "
-            "take a higher one"
+            f"{schema.type} {schema.version} is already registered with another schema, and versions are immutable; "
+            "use a higher version"
         )
 
 
@@ -224,7 +224,7 @@ class Registry:
         rivals = [v for v in there if major(v) == major(schema.version) and order(v) >= order(schema.version)]
         if rivals:
             raise IncompatibleError(
-                f"{schema.type} {schema.version} would come after {rivals[-1]}; take a higher version",
+                f"{schema.type} {schema.version} would come after {rivals[-1]}; use a higher version",
                 CompatibilityReport(compatible=False, bump="none"),
             )
         before = [self.get(schema.type, v) for v in there if order(v) < order(schema.version)]
@@ -254,8 +254,8 @@ class Registry:
             found = workers().run("compare", [before, schema, mode], COMPARE_SECONDS)
         except WorkExceededError:
             raise IncompatibleError(
-                f"{schema.type} {schema.version} can't be compared with {before[-1].version} within "
-                f"{COMPARE_SECONDS:g} s; take a new major version, or a simpler schema",
+                f"{schema.type} {schema.version} cannot be compared with {before[-1].version} within "
+                f"{COMPARE_SECONDS:g} s; use a new major version, or a simpler schema",
                 CompatibilityReport(compatible=False, bump="major"),
             ) from None
         return msgspec.convert(found, CompatibilityReport)

@@ -157,9 +157,7 @@ class PackagedStore:
         Raises:
             InvalidSchemaError: always.
         """
-        raise InvalidSchemaError(
-            "nothing can be registered among the types that come with balog; name a registry to keep it"
-        )
+        raise InvalidSchemaError("the types that come with balog are read-only; name a registry to register a type")
 
     def close(self) -> None:
         """Do nothing: no connection is open."""

@@ -67,7 +67,7 @@ def test_the_same_document_again_is_fine(place: str) -> None:
 def test_a_version_never_changes(place: str) -> None:
     with open_registry(place) as registry:
         registry.register(order())
-        with pytest.raises(VersionTakenError, match=r"order 1\.0\.0 is registered already"):
+        with pytest.raises(VersionTakenError, match=r"order 1\.0\.0 is already registered"):
             registry.register(order(document={"type": "object"}))
         assert registry.get("order", "1.0.0") == order()
 

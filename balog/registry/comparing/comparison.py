@@ -142,9 +142,9 @@ def _breaks(
     side = "the new version" if refused_by == "new" else "the old version"
     proved = bool(examples) or answer == "no"
     reason = (
-        f"{side} refuses what the other one takes"
+        f"{side} rejects a payload that the other version accepts"
         if proved
-        else (f"it could not be proved that {side} takes all that the other one takes")
+        else (f"it could not be proved that {side} accepts every payload of the other version")
     )
     example = examples[0].payload if examples else None
     return {}, [

@@ -34,15 +34,13 @@ def load_pool(files: descriptor_pb2.FileDescriptorSet) -> Any:
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:
         if file.name == FILE and any(f"{file.package}.".startswith(f"{name}.") for name in _RESERVED):
-            raise InvalidSchemaError(f"the package {file.package} is not yours to define")
+            raise InvalidSchemaError(f"the package {file.package} is reserved for protobuf")
         try:
             pool.Add(file)
             pool.FindFileByName(file.name)
         except (KeyError, TypeError) as error:  # what protoc lets pass, such as two fields of one name in JSON
             reason = " ".join(str(error).split())[:300]
-            raise InvalidSchemaError(
-                f"the protobuf package that is installed does not take {file.name}: {reason}"
-            ) from None
+            raise InvalidSchemaError(f"the installed protobuf package rejects {file.name}: {reason}") from None
     return pool
 
 
@@ -66,7 +64,7 @@ def choose_message(pool: Any, name: str) -> Any:
     used = {inner.full_name for top in tops for inner in reachable_messages(top) if inner is not top}
     free = [top for top in tops if top.full_name not in used]
     if len(free) != 1:
-        raise InvalidSchemaError(f"which message is the payload must be told; {_listed(tops)}")
+        raise InvalidSchemaError(f"the message of the payload is ambiguous; name it; {_listed(tops)}")
     return free[0]
 
 
@@ -95,21 +93,21 @@ def check_storable(message: Any) -> None:
             has a ``cls_type`` or ``version`` that is not a string, or reaches more than 1,000 messages.
     """
     if message.full_name in _OWN_FORM:
-        raise InvalidSchemaError(f"{message.full_name} is no payload: its JSON is not an object with fields")
+        raise InvalidSchemaError(f"{message.full_name} cannot be a payload: its JSON is not an object with fields")
     for field in message.fields:
         if field.json_name in TYPE_FIELDS and (field.type != field.TYPE_STRING or field.is_repeated):
             raise InvalidSchemaError(
-                f"{field.full_name} is no string, and each payload says its {field.json_name} as one"
+                f"{field.full_name} is not a string, and the {field.json_name} of a payload is a string"
             )
     for number, here in enumerate(reachable_messages(message)):
         if number >= MAX_MESSAGES:
-            raise InvalidSchemaError(f"{message.full_name} holds more than {MAX_MESSAGES} kinds of messages")
+            raise InvalidSchemaError(f"{message.full_name} reaches more than {MAX_MESSAGES} messages")
         if here.full_name == f"{_GOOGLE}Any":
             raise InvalidSchemaError(
-                "holds a google.protobuf.Any, whose type nobody knows; use a oneof of the messages it may be, or bytes"
+                "has a google.protobuf.Any, whose type is unknown; use a oneof of the possible messages, or bytes"
             )
         if here.is_extendable and here.file.name == FILE:
-            raise InvalidSchemaError(f"{here.full_name} may be extended, and an extension has no field to be stored in")
+            raise InvalidSchemaError(f"{here.full_name} is extendable, and extensions cannot be stored")
 
 
 def is_plain(message: Any) -> bool:

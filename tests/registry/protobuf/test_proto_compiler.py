@@ -39,7 +39,7 @@ def test_the_payload_may_be_named_with_and_without_the_package(name: str) -> Non
 
 def test_of_several_that_could_be_meant_none_is_guessed() -> None:
     source = 'syntax = "proto3"; message A {} message B {}'
-    assert refusal(source) == "order/1.0.0: which message is the payload must be told; there are A, B"
+    assert refusal(source) == "order/1.0.0: the message of the payload is ambiguous; name it; there are A, B"
     assert "has no message C; there are A, B" in refusal(source, "C")
 
 
@@ -94,7 +94,7 @@ def test_a_file_of_nonsense_is_refused_in_one_line(source: bytes, reason: str) -
 
 @pytest.mark.parametrize("package", ["google.protobuf", "google.protobuf.mine", "buf.validate"])
 def test_nobody_defines_what_is_protobufs_own(package: str) -> None:
-    assert f"the package {package} is not yours" in refusal(f'syntax = "proto3"; package {package}; message A {{}}')
+    assert f"the package {package} is reserved" in refusal(f'syntax = "proto3"; package {package}; message A {{}}')
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_what_has_no_one_form_in_json_is_refused(source: str, reason: str) -> No
 
 def test_a_message_that_others_may_extend_is_refused() -> None:
     source = 'syntax = "proto2"; message A { optional int32 a = 1; extensions 100 to 200; }'
-    assert "A may be extended" in refusal(source)
+    assert "A is extendable" in refusal(source)
 
 
 def test_two_fields_of_one_json_name_are_refused() -> None:

@@ -86,7 +86,7 @@ def test_a_message_may_have_them_as_fields_of_its_own() -> None:
 
 
 def test_a_version_that_is_no_text_is_refused() -> None:
-    with pytest.raises(InvalidSchemaError, match=r"A\.version is no string"):
+    with pytest.raises(InvalidSchemaError, match=r"A\.version is not a string"):
         compile_proto(b'syntax = "proto3"; message A { int32 version = 1; }')
 
 
