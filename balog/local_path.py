@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 from balog.errors import ConfigError
 
-__all__ = ["check_variables", "local_path"]
+__all__ = ["check_variables", "local_path", "state_folder"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _VARIABLE = re.compile(r"\$\{[^}]*\}|^\$[A-Za-z_]\w*(?=/|$)")
@@ -42,3 +43,16 @@ def check_variables(text: str, field: str = "path") -> None:
     """
     if found := _VARIABLE.search(text):
         raise ConfigError(f"holds {found[0]:.60}, and variables are not expanded here; write the value", path=field)
+
+
+def state_folder(problem: str) -> Path:
+    """Return ``$XDG_STATE_HOME/balog``, for state of this user on this machine; ``~/.local/state/balog`` by default.
+
+    Raises:
+        ConfigError: this user has no home directory; ``problem`` is the text.
+    """
+    state = os.environ.get("XDG_STATE_HOME", "")
+    try:
+        return (Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()) / "balog"
+    except RuntimeError:
+        raise ConfigError(problem) from None

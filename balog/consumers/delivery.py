@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Mapping
 
 from balog.backoff import Backoff
-from balog.consumers.attempts import Calls, describe_calls, describe_giving_up, describe_success
+from balog.consumers.attempts import MAX_UNEXPLAINED, Calls, describe_calls, describe_giving_up, describe_success
 from balog.consumers.consumer import BatchOptions, Consumer
 from balog.consumers.hooks import Work
-from balog.consumers.ledger import LedgerEntry
+from balog.consumers.ledger import LedgerEntry, Memory
 from balog.consumers.routing import ConsumerRouter
 from balog.event import Event, decode
 from balog.topics import Received, Topic
@@ -152,6 +152,36 @@ class MessageDelivery:
         """Return the ledger's entry for a consumer's calls."""
         return LedgerEntry(self.id, consumer, describe_calls(calls, self.message.generation))
 
+    def requeue(self, task: HandlerTask, delay: float, counts: bool) -> None:
+        """Record that the message returns to the topic for a delay.
+
+        Args:
+            counts: the delivery counts as one in the topic.
+        """
+        self.delay = max(delay, self.delay or 0.0)
+        self.has_failed = self.has_failed or counts
+        explained = task.calls._replace(explained=self.message.attempts)  # the end of this delivery
+        self.note_calls(task.handler.name, explained)
+
+    def inherit(self, first: MessageDelivery) -> None:
+        """Take over what consumers did for an earlier copy of the event."""
+        if first.message.generation.replay >= self.message.generation.replay:
+            self.done |= first.done
+        if first.message.generation >= self.message.generation:
+            self.gave_up.update(first.gave_up)
+            self.calls.update(first.calls)
+
+    def leave(self) -> None:
+        """Record that the run stops before its tasks are finished."""
+        self.is_left = True
+        for task in self.tasks:
+            if task.is_suspect and task.postponements and not self.is_finished(task.handler.name):
+                self.note_calls(task.handler.name, task.calls)  # in case the ledger missed the end of the last call
+
+    def is_finished(self, consumer: str) -> bool:
+        """Return whether a consumer succeeded or gave up."""
+        return consumer in self.done or consumer in self.gave_up
+
     @property
     def wanted_by(self) -> list[str]:
         """The names of the consumers that want it; an empty name where routing failed."""
@@ -205,15 +235,39 @@ class HandlerTask:
         return calls._replace(failed=calls.failed + failed, explained=explained)
 
     @property
-    def calls_after_requeue(self) -> Calls:
-        """Return the calls after one that asked for a later delivery, which explains the end of this one."""
-        return self.calls._replace(explained=self.delivery.message.attempts)
-
-    @property
     def calls_unended(self) -> Calls:
         """The calls with one more that never ended."""
         calls = self.calls
         return calls._replace(unended=calls.unended + 1, explained=self.delivery.message.attempts)
+
+    def is_open(self, memory: Memory) -> bool:
+        """Return whether the handler is to be called, and decide how; a consumer whose calls never end gives up.
+
+        Args:
+            memory: how long the ledger remembers calls.
+        """
+        delivery, handler = self.delivery, self.handler
+        if delivery.is_finished(handler.name):
+            return False
+        attempts, calls = delivery.message.attempts, self.calls
+        # A call that did not end may have run beside the one that ended the process: it gets another one, alone.
+        is_spent = calls.spent >= handler.max_attempts and calls.unended > 1
+        if is_spent or (memory != "lasting" and attempts > handler.max_attempts + MAX_UNEXPLAINED):
+            what = f"{calls.unended} of {calls.spent} calls" if is_spent else f"{attempts - 1} deliveries"
+            reason = f"{what} came to no end: the handler may kill its process, or never return"
+            delivery.give_up(handler.name, f"{handler.name}: {reason}")
+            return False
+        unexplained = delivery.unexplained
+        self.is_suspect = bool(unexplained or calls.unended)
+        self.runs_alone = bool(unexplained >= handler.max_attempts or calls.unended)
+        return True
+
+    def abandon(self) -> None:
+        """Record that its call did not end."""
+        self.delivery.running = 0
+        self.delivery.has_failed = True
+        self.is_suspect = False
+        self.delivery.note_calls(self.handler.name, self.calls_unended)
 
     @property
     def attempt(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import ClassVar
 
 from balog.consumers.consumer import Consumer
 from balog.consumers.engine_run import EngineRun
@@ -68,9 +69,14 @@ class Engine:
         default_event_handler: called with each event that no consumer wants, with the same retries.
         admission: limits the messages in flight further, for example while the target of the events is down.
 
+    Attributes:
+        owns_topics: the end of a run closes the topics.
+
     Raises:
         ConfigError: a value out of its range.
     """
+
+    owns_topics: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -174,6 +180,10 @@ class Engine:
                 one can't be reached; without it, the engine waits for a topic that can't be reached.
             BalogError: more handlers hang than there are workers.
         """
+        with self.topics if self.owns_topics else nullcontext():
+            return self._run_once(until_empty)
+
+    def _run_once(self, until_empty: bool) -> EngineStats:
         run = EngineRun(self, self._settings, self.consumers, until_empty)
         self._run = run
         self._is_running = True

@@ -8,7 +8,6 @@ from typing import Any
 from balog.consumers.engine import Engine
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import Operator
-from balog.consumers.stats import EngineStats
 from balog.topics.kafka import KafkaTopics
 
 __all__ = ["KafkaEngine"]
@@ -27,6 +26,8 @@ class KafkaEngine(Engine):
         ConfigError: servers or options that can't be.
     """
 
+    owns_topics = True
+
     def __init__(
         self,
         hub: ConsumerHub,
@@ -38,8 +39,3 @@ class KafkaEngine(Engine):
         **options: Any,
     ) -> None:
         super().__init__(hub, KafkaTopics(kafka_server, kafka_options), consumer_operator, group, **options)
-
-    def run(self, until_empty: bool = False) -> EngineStats:
-        """Handle events until stopped, or until the group has nothing left."""
-        with self.topics:
-            return super().run(until_empty)

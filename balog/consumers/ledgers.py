@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 from balog.consumers.ledger import DEFAULT_WINDOW, Ledger, LedgerEntry, Memory
 from balog.consumers.ledger_sqlite import SqliteLedger
 from balog.errors import ConfigError
-from balog.local_path import local_path
+from balog.local_path import local_path, state_folder
 from balog.plugins import PluginRegistry
 from balog.secrets import Secret
 from balog.topics import local_folder
@@ -156,13 +156,9 @@ def default_ledger(topics_url: str, group: str) -> Ledger:
         return SqliteLedger(topics / ".ledger.sqlite")
     if topics_url.partition(":")[0] == "memory":
         return MemoryLedger()
-    state = os.environ.get("XDG_STATE_HOME", "")
-    try:
-        folder = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
-    except RuntimeError:
-        raise ConfigError("no place for the ledger: set XDG_STATE_HOME or HOME, or name a ledger") from None
+    folder = state_folder("no place for the ledger: set XDG_STATE_HOME or HOME, or name a ledger")
     home = hashlib.sha256(topics_url.encode()).hexdigest()[:16]
-    path = folder / "balog" / "ledger" / f"{home}.{group}.sqlite"
+    path = folder / "ledger" / f"{home}.{group}.sqlite"
     _check_place(path, "set XDG_STATE_HOME to a folder where it can, or name a ledger")
     return SqliteLedger(path)
 

@@ -8,7 +8,6 @@ from typing import Any
 from balog.consumers.engine import Engine
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import Operator
-from balog.consumers.stats import EngineStats
 from balog.topics.local import LocalTopics
 
 __all__ = ["LocalEngine"]
@@ -22,6 +21,8 @@ class LocalEngine(Engine):
         options: arguments of :class:`balog.consumers.Engine`.
     """
 
+    owns_topics = True
+
     def __init__(
         self,
         hub: ConsumerHub,
@@ -31,8 +32,3 @@ class LocalEngine(Engine):
         **options: Any,
     ) -> None:
         super().__init__(hub, LocalTopics(path), consumer_operator, group, **options)
-
-    def run(self, until_empty: bool = False) -> EngineStats:
-        """Handle events until stopped, or until nothing is left."""
-        with self.topics:
-            return super().run(until_empty)

@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from balog.consumers.attempts import MAX_UNEXPLAINED
 from balog.consumers.consumer_queue import ConsumerQueue
+from balog.consumers.deadlines import Deadlines
 from balog.consumers.delivery import HandlerCall, HandlerTask, MessageDelivery, Subscription
 from balog.consumers.in_flight import Admission, InFlightMessages
 from balog.consumers.ledger import Memory
@@ -77,7 +77,7 @@ class Schedule:
         self._queues = {each: ConsumerQueue(each) for one in subscriptions for each in one.all_handlers}
         self._ready = ReadyCalls(self._lock, self._queues, wake_loop)
         self._timers = Timers(wake_main)
-        self._overdue: list[HandlerCall] = []
+        self._deadlines = Deadlines(self._timers)
         self.settlements = SettlementQueue(self._lock, settle_at, self._is_quiet, lambda: self.stopping)
 
     # -- receiving ----------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Schedule:
                 first.followers.append(delivery)
                 return
         wanted = delivery.tasks
-        delivery.tasks = [task for task in wanted if self._is_open(task)]
+        delivery.tasks = [task for task in wanted if task.is_open(self._memory)]
         delivery.open = len(delivery.tasks)
         for task in delivery.tasks:
             self._submit(task)
@@ -158,23 +158,6 @@ class Schedule:
             self._note_begun(delivery)
             delivery.is_duplicate = bool(wanted) and not delivery.gave_up
             self.settlements.add(delivery)
-
-    def _is_open(self, task: HandlerTask) -> bool:
-        delivery, handler = task.delivery, task.handler
-        if handler.name in delivery.done or handler.name in delivery.gave_up:
-            return False
-        attempts, calls = delivery.message.attempts, task.calls
-        # A call that did not end may have run beside the one that ended the process: it gets another one, alone.
-        is_spent = calls.spent >= handler.max_attempts and calls.unended > 1
-        if is_spent or (self._memory != "lasting" and attempts > handler.max_attempts + MAX_UNEXPLAINED):
-            what = f"{calls.unended} of {calls.spent} calls" if is_spent else f"{attempts - 1} deliveries"
-            reason = f"{what} came to no end: the handler may kill its process, or never return"
-            delivery.give_up(handler.name, f"{handler.name}: {reason}")
-            return False
-        unexplained = delivery.unexplained
-        task.is_suspect = bool(unexplained or calls.unended)
-        task.runs_alone = bool(unexplained >= handler.max_attempts or calls.unended)
-        return True
 
     def _is_quiet(self) -> bool:
         """Return whether no further delivery can be concluded soon."""
@@ -237,8 +220,7 @@ class Schedule:
             task.delivery.running += 1
             self._note_begun(task.delivery)
         if call.handler.timeout is not None:
-            call.deadline = time.monotonic() + call.handler.timeout
-            self._plan_deadline(queue, call.deadline)
+            self._deadlines.set(queue, call, call.handler.timeout)
         return call
 
     def _note_begun(self, delivery: MessageDelivery) -> None:
@@ -302,7 +284,7 @@ class Schedule:
             task.postponements += error is not None
             return True
         elif disposition is Disposition.REQUEUED:
-            self._requeue(task, result)
+            delivery.requeue(task, delay, result.counts)
         else:
             self._stats.failed += 1
             if disposition is Disposition.DEAD:
@@ -320,12 +302,6 @@ class Schedule:
         elif delivery.entries:
             self.settlements.add_partial(delivery)
         return False
-
-    def _requeue(self, task: HandlerTask, result: TaskResult) -> None:
-        delivery = task.delivery
-        delivery.delay = max(result.delay, delivery.delay or 0.0)
-        delivery.has_failed = delivery.has_failed or result.counts
-        delivery.note_calls(task.handler.name, task.calls_after_requeue)
 
     def _end_call(self, queue: ConsumerQueue, key: str, retries: Sequence[TaskResult]) -> None:
         """Continue with a key; with tasks to retry, when the first of them is due."""
@@ -349,25 +325,13 @@ class Schedule:
     def take_overdue(self) -> list[HandlerCall]:
         """Return the calls that passed their deadline since the last time."""
         with self._lock:
-            overdue, self._overdue = self._overdue, []
-            return overdue
+            return self._deadlines.take_overdue()
 
     def allow(self, call: HandlerCall, seconds: float) -> None:
         """Extend the deadline of a call that was asked to end."""
         with self._lock:
             call.is_expired = True
-            call.deadline = time.monotonic() + seconds
-            self._plan_deadline(self._queues[call.handler], call.deadline)
-
-    def _plan_deadline(self, queue: ConsumerQueue, deadline: float) -> None:
-        self._timers.add_once((queue, "deadline"), deadline, partial(self._check_deadlines, queue))
-
-    def _check_deadlines(self, queue: ConsumerQueue) -> None:
-        now = time.monotonic()
-        self._overdue += [call for call in queue.running if call.deadline <= now]
-        later = [call.deadline for call in queue.running if call.deadline > now]
-        if later:
-            self._plan_deadline(queue, min(later))
+            self._deadlines.set(self._queues[call.handler], call, seconds)
 
     # -- settled messages ---------------------------------------------------------------------------------------------
 
@@ -388,12 +352,7 @@ class Schedule:
         if delivery.followers:
             heir, *others = delivery.followers
             heir.followers += others
-            ours, theirs = delivery.message.generation, heir.message.generation
-            if ours.replay >= theirs.replay:
-                heir.done |= delivery.done
-            if ours >= theirs:
-                heir.gave_up.update(delivery.gave_up)
-                heir.calls.update(delivery.calls)
+            heir.inherit(delivery)
             self._admit(heir)
 
     def leased_before(self, subscription: Subscription, moment: float) -> list[MessageDelivery]:
@@ -425,10 +384,7 @@ class Schedule:
                 call.is_over = True
                 self.hung += 1
                 for task in call.tasks:
-                    task.delivery.running = 0
-                    task.delivery.has_failed = True
-                    task.is_suspect = False
-                    task.delivery.note_calls(call.handler.name, task.calls_unended)
+                    task.abandon()
                     self._leave(task.delivery)
                 self._queues[call.handler].running.clear()
             self.running = 0
@@ -436,10 +392,5 @@ class Schedule:
 
     def _leave(self, delivery: MessageDelivery) -> None:
         if not (delivery.is_concluded or delivery.running):
-            delivery.is_left = True
-            for task in delivery.tasks:
-                name = task.handler.name
-                is_open = name not in delivery.done and name not in delivery.gave_up
-                if task.is_suspect and task.postponements and is_open:
-                    delivery.note_calls(name, task.calls)  # in case the ledger missed the end of the last call
+            delivery.leave()
             self.settlements.add(delivery)

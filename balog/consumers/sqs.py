@@ -7,7 +7,6 @@ from typing import Any
 from balog.consumers.engine import Engine
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import Operator
-from balog.consumers.stats import EngineStats
 from balog.topics.sqs import SqsTopics
 
 __all__ = ["SQSEngine"]
@@ -15,6 +14,8 @@ __all__ = ["SQSEngine"]
 
 class SQSEngine(Engine):
     """An engine that receives from SQS and closes its connections when a run is over.
+
+    A run ``until_empty`` ends when SQS counts nothing that is left, which it does approximately.
 
     Args:
         region: ``eu-central-1``.
@@ -25,6 +26,8 @@ class SQSEngine(Engine):
     Raises:
         ConfigError: a region, endpoint or claim check that can't be.
     """
+
+    owns_topics = True
 
     def __init__(
         self,
@@ -59,8 +62,3 @@ class SQSEngine(Engine):
             s3_client=s3_client,
         )
         super().__init__(hub, topics, consumer_operator, group, **options)
-
-    def run(self, until_empty: bool = False) -> EngineStats:
-        """Handle events until stopped, or until SQS counts nothing that is left, which it does approximately."""
-        with self.topics:
-            return super().run(until_empty)

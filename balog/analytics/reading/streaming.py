@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +15,7 @@ from balog.analytics.reading.inputs import Inputs, read_number
 from balog.analytics.reading.planning import plan_slices
 from balog.analytics.reading.topics import Bounds, bounds, split_bounds
 from balog.errors import ConfigError
+from balog.local_path import state_folder
 from balog.storage import open_storage
 
 
@@ -171,9 +170,4 @@ def _is_local(state: str) -> bool:
 
 
 def _default_state() -> str:
-    try:
-        home = os.environ.get("XDG_STATE_HOME", "")
-        home = home if os.path.isabs(home) else str(Path.home() / ".local" / "state")
-    except RuntimeError:
-        raise ConfigError("no place for what a stream has read; set XDG_STATE_HOME, or the option state") from None
-    return os.path.join(home, "balog", "streams")
+    return str(state_folder("no place for what a stream has read; set XDG_STATE_HOME, or the option state") / "streams")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from balog.errors import ConfigError
+from balog.local_path import state_folder
 from balog.tap.errors import RecordError
 
 if TYPE_CHECKING:
@@ -93,13 +92,9 @@ def default_quarantine(tap: str, stream: str) -> str:
     Raises:
         ConfigError: the user has no home folder.
     """
-    state = os.environ.get("XDG_STATE_HOME", "")
-    try:
-        folder = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
-    except RuntimeError:
-        raise ConfigError("no place for the quarantine: set XDG_STATE_HOME or HOME, or name a file") from None
+    folder = state_folder("no place for the quarantine: set XDG_STATE_HOME or HOME, or name a file")
     name = re.sub(r"[^\w.-]", "_", f"{tap}-{stream}")[:200]
-    return str(folder / "balog" / "quarantine" / f"{name}.jsonl")
+    return str(folder / "quarantine" / f"{name}.jsonl")
 
 
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda value: f"(a {type(value).__name__})").encode

@@ -6,18 +6,17 @@ Disabled callbacks are stored in a file each, shared by services and kept over r
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from balog.delivery.document import Callback
-from balog.errors import BalogError, ConfigError
+from balog.errors import BalogError
+from balog.local_path import state_folder
 from balog.logger import get_logger
 from balog.outbound.notices import ThrottledNotices
 from balog.storage import StorageError, open_storage
@@ -228,12 +227,8 @@ def place_of(control: str | None, home_url: str) -> str:
         return f"{control.rstrip('/')}/callbacks"
     if (folder := local_folder(home_url)) is not None:
         return str(folder / _FOLDER)
-    state = os.environ.get("XDG_STATE_HOME", "")
-    try:
-        states = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
-    except RuntimeError:
-        raise ConfigError("no place for what is disabled: set XDG_STATE_HOME or HOME, or give control") from None
-    return str(states / "balog" / "callbacks" / hashlib.sha256(home_url.encode()).hexdigest()[:16])
+    folder = state_folder("no place for disabled callbacks: set XDG_STATE_HOME or HOME, or give control")
+    return str(folder / "callbacks" / hashlib.sha256(home_url.encode()).hexdigest()[:16])
 
 
 def _file(name: str) -> str:
