@@ -45,10 +45,6 @@ class Handler:
         self.is_async = consumer.is_async
         self.takes_messages = consumer.takes_messages
 
-    def delay(self, attempt: int) -> float:
-        """Return the seconds between this failed attempt and the next one, with full jitter."""
-        return self.backoff.delay(attempt)
-
 
 class Subscription:
     """One topic as an engine reads it, with the messages in flight.

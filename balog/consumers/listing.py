@@ -89,23 +89,16 @@ def describe(consumer: Consumer, operator: Operator) -> Listed:
     except ConfigError:
         topic = consumer.topic
     conditions = consumer.conditions
+    declared = {name: getattr(conditions, name) for name in ("version", "payload_version", "channel", "level")}
+    options = ("batch", "retries", "backoff", "timeout", "concurrency", "is_async", "matches_its_own_way")
     return Listed(
         consumer=consumer.name,
         topic=topic,
         cls_type=None if conditions.cls_type is None else tuple(sorted(conditions.cls_type)),
-        version=conditions.version,
-        payload_version=conditions.payload_version,
-        channel=conditions.channel,
-        level=conditions.level,
         where=None if consumer.where is None else consumer.where.text,
-        batch=consumer.batch,
-        retries=consumer.retries,
-        backoff=consumer.backoff,
-        timeout=consumer.timeout,
-        concurrency=consumer.concurrency,
         ordered_by=None if consumer.ordered_by is None else consumer.ordered_by.text,
-        is_async=consumer.is_async,
-        matches_its_own_way=consumer.matches_its_own_way,
+        **declared,
+        **{name: getattr(consumer, name) for name in options},
     )
 
 

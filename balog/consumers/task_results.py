@@ -105,7 +105,7 @@ def _result_of_error(task: HandlerTask, error: BaseException) -> TaskResult:
     if find_halt(error) is not None:
         return TaskResult(task, Disposition.POSTPONED)
     if isinstance(error, Retry):
-        delay = handler.delay(task.postponements + 1) if error.after is None else max(0.0, error.after)
+        delay = handler.backoff.delay(task.postponements + 1) if error.after is None else max(0.0, error.after)
         return TaskResult(task, Disposition.POSTPONED, delay, error=error)
     if isinstance(error, Requeue):
         return TaskResult(task, Disposition.REQUEUED, error.after, error=error, counts=error.counts)
@@ -114,4 +114,4 @@ def _result_of_error(task: HandlerTask, error: BaseException) -> TaskResult:
     if isinstance(error, Reject) or attempt >= handler.max_attempts:
         reason = f"{handler.name}: {error_line(error)}\n{format_traceback(error)}"
         return TaskResult(task, Disposition.DEAD, reason=reason, error=error, attempt=attempt)
-    return TaskResult(task, Disposition.FAILED, handler.delay(attempt), error=error, attempt=attempt)
+    return TaskResult(task, Disposition.FAILED, handler.backoff.delay(attempt), error=error, attempt=attempt)
