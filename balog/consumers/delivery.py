@@ -160,7 +160,7 @@ class MessageDelivery:
         self.note_calls(task.handler.name, explained)
 
     def inherit(self, first: MessageDelivery) -> None:
-        """Take over what consumers did for an earlier copy of the event."""
+        """Copy what consumers did for an earlier copy of the event."""
         if first.message.generation.replay >= self.message.generation.replay:
             self.done |= first.done
         if first.message.generation >= self.message.generation:
