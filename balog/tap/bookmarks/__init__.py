@@ -2,9 +2,8 @@
 
 from balog.tap.bookmarks.progress import Progress
 from balog.tap.bookmarks.reader import read_state, state_of
-from balog.tap.bookmarks.state import State
+from balog.tap.bookmarks.state import FullTable, State
 from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream, EveryN, EverySeconds, make_strategy
-from balog.tap.bookmarks.versions import FullTable
 
 __all__ = [
     "BookmarkStrategy",

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from balog.tap.bookmarks import times
+from balog.tap.json_schema.keywords import types_of
 
 Kind = Literal["time", "number", "text", "any"]
 """``any`` is for a schema without a type: numbers or texts, but never both."""
@@ -114,7 +115,7 @@ def order_of(schema: Mapping[str, Any] | None, key: str) -> Order:
     nodes = list(_nodes(property_schema))
     if any(node.get("format") in ("date-time", "date") for node in nodes):
         return Order("time")
-    types = {name for node in nodes for name in _types(node)} - {"null"}
+    types = {name for node in nodes for name in types_of(node)} - {"null"}
     if types and types <= {"integer", "number"}:
         return Order("number")
     return Order("text" if types == {"string"} else "any")
@@ -126,8 +127,3 @@ def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
         for keyword in ("anyOf", "oneOf", "allOf"):
             for part in schema.get(keyword) or ():
                 yield from _nodes(part)
-
-
-def _types(node: Mapping[str, Any]) -> list[str]:
-    found = node.get("type") or []
-    return [found] if isinstance(found, str) else list(found)

@@ -6,9 +6,17 @@ the older ``--properties`` with ``selected`` inside the schemas.
 
 from balog.tap.catalog.choice import CatalogChoice, choose
 from balog.tap.catalog.discovery import Discovered, default_metadata, discover, entry_of
-from balog.tap.catalog.entry import Breadcrumb, Catalog, CatalogEntry, Metadata, Method, SchemaNode
+from balog.tap.catalog.entry import (
+    Breadcrumb,
+    Catalog,
+    CatalogEntry,
+    Metadata,
+    Method,
+    PropertySelection,
+    SchemaNode,
+    selected_properties,
+)
 from balog.tap.catalog.reader import parse_catalog, read_catalog, read_properties
-from balog.tap.catalog.selection import PropertySelection, selected_properties
 
 __all__ = [
     "Breadcrumb",

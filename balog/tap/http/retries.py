@@ -117,19 +117,12 @@ class Policy:
 
         @functools.wraps(function)
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            tries = _Tries(self, getattr(function, "__name__", ""))
-            while True:
-                try:
+            for attempt in self.attempts(getattr(function, "__name__", "")):
+                with attempt:
                     result = function(*args, **kwargs)
-                except Exception as error:
-                    if not tries.should_retry(error):
-                        raise
-                    tries.wait()
-                    continue
-                if not self.is_retryable(result) or not tries.should_retry(result):
-                    return result
-                _release(result)
-                tries.wait()
+                    if not attempt.should_retry(result):
+                        return result
+            raise AssertionError  # the last attempt returns or raises
 
         return call
 

@@ -1,8 +1,7 @@
 """From a source's record to a line on stdout: selection, coercion, validation, quarantine and batches."""
 
-from balog.tap.records.output import Output
+from balog.tap.records.output import Output, RecordWriter, Writer
 from balog.tap.records.quarantine import MAX_QUARANTINED, RecordQuarantine, default_quarantine
-from balog.tap.records.record_writer import RecordWriter, Writer
 from balog.tap.records.times import EpochUnit
 from balog.tap.records.transformer import Policy, Transformer
 

@@ -23,7 +23,7 @@ from balog.singer.batch.rows import DoesNotFit, RowWriter
 from balog.storage import StorageError, is_url, open_storage
 from balog.storage.base import Options
 from balog.tap.errors import OutputError, RecordError, TapConfigProblems
-from balog.tap.records.record_writer import unwritable
+from balog.tap.records.plain import unwritable
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
 

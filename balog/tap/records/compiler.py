@@ -14,11 +14,25 @@ from balog.tap.json_schema.checks import ASKS, Check, choices, finite, limits_of
 from balog.tap.json_schema.keywords import ALL_TYPES, COMBINING, listed, names_of, required_of, types_of
 from balog.tap.json_schema.mismatch import TYPE_WORDS, MismatchError, step, type_name
 from balog.tap.json_schema.references import target_of
-from balog.tap.records.combinators import fitting_any, fitting_none, fitting_one, fitting_when
 from balog.tap.records.objects import CompiledSchema, ObjectRules, array_of, object_of
 from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS, EpochUnit, from_epoch
-from balog.tap.records.values import ANYTHING, NOTHING, TO, anything, as_it_is, checked, formatted, real, refuse, whole
+from balog.tap.records.values import (
+    ANYTHING,
+    NOTHING,
+    TO,
+    anything,
+    as_it_is,
+    checked,
+    fitting_any,
+    fitting_none,
+    fitting_one,
+    fitting_when,
+    formatted,
+    real,
+    refuse,
+    whole,
+)
 
 _MAX_DEPTH = 32
 _DEEPER = ("…",)

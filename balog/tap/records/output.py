@@ -5,19 +5,84 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from balog.event import format_timestamp
 from balog.outputs.streams import data_stream, hold_stdout, lock, write_line
 from balog.signals import signals_for_main_thread
-from balog.tap.errors import OutputError
-from balog.tap.records.record_writer import RecordWriter, Refuse, Writer, raise_refusal
+from balog.tap.errors import OutputError, RecordError
+from balog.tap.records.plain import unwritable
 
 if TYPE_CHECKING:
     from balog.tap.records.batches import BatchFiles, TapBatchConfig
+
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+Refuse = Callable[[Any, RecordError], None]
+
+
+def raise_refusal(record: Any, error: RecordError) -> None:
+    """Raise the error of a record that cannot be written."""
+    raise error
+
+
+class Writer(Protocol):
+    """Writes the records of one stream; see ``Output.records``."""
+
+    def __call__(self, record: dict[str, Any]) -> bool:
+        """Write a record. Return False if it could not be written and was passed to ``refuse``."""
+
+    def page(self, records: Sequence[dict[str, Any]]) -> int:
+        """Write several records, faster than one by one. Return the number of written ones."""
+
+
+class RecordWriter:
+    """Writes RECORD messages; see ``Writer``."""
+
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        stream: str,
+        version: int | None,
+        has_time: bool,
+        refuse: Refuse | None = None,
+    ) -> None:
+        self._write = write
+        self._stream = stream
+        self._refuse = refuse or raise_refusal
+        name = _encoder.encode(stream)
+        self._head = b'{"type":"RECORD","stream":%b,"record":' % name
+        self._tail = b"}\n" if version is None else b',"version":%d}\n' % version
+        self._has_time = has_time
+
+    def __call__(self, record: dict[str, Any]) -> bool:
+        """See ``Writer``."""
+        try:
+            line = _encoder.encode(record)
+        except (TypeError, ValueError, RecursionError, ArithmeticError) as error:
+            self._refuse(record, RecordError(self._stream, unwritable(error)))
+            return False
+        self._write(self._head + line + (self._tail if not self._has_time else self._timed()))
+        return True
+
+    def page(self, records: Sequence[dict[str, Any]]) -> int:
+        """See ``Writer``."""
+        head, tail = self._head, self._timed() if self._has_time else self._tail
+        encode = _encoder.encode
+        try:
+            self._write(b"".join([head + encode(record) + tail for record in records]))
+        except (TypeError, ValueError, RecursionError, ArithmeticError):
+            return sum(map(self, records))  # find the one that fails
+        return len(records)
+
+    def _timed(self) -> bytes:
+        return b',"time_extracted":"%b"' % format_timestamp(time.time_ns()).encode() + self._tail
+
 
 _PIECE = 64 * 1024
 _SECONDS = 1.0

@@ -121,3 +121,12 @@ _BASES: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     ((Set, Iterator), list),
     (PathLike, fspath),
 )
+
+
+def unwritable(error: Exception) -> str:
+    """Return why a record cannot be encoded, without its values, which the error's own text can have."""
+    if isinstance(error, UnicodeError):
+        return "has half of a surrogate pair in a text, which UTF-8 can't write"
+    if isinstance(error, RecursionError):
+        return "is nested too deep"
+    return "has a value that JSON can't write"

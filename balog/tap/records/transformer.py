@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import balog
 from balog.tap.catalog import CatalogEntry
-from balog.tap.catalog.selection import PropertySelection
+from balog.tap.catalog.entry import PropertySelection
 from balog.tap.errors import RecordError
 from balog.tap.json_schema.mismatch import MismatchError, step, type_name
 from balog.tap.records.compiler import Compiler

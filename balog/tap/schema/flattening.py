@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from balog.tap.json_schema.keywords import ANNOTATIONS, rebuilt
+from balog.tap.json_schema.keywords import ALL_TYPES, ANNOTATIONS, rebuilt
 from balog.tap.schema.validity import check_depth
 
 _MEMBERS = frozenset({"properties", "patternProperties", "additionalProperties"})
@@ -17,7 +17,6 @@ _EVALUATED = frozenset({"unevaluatedItems", "unevaluatedProperties"})
 _LEAST = frozenset({"exclusiveMaximum", "maximum", "maxItems", "maxLength", "maxProperties"})
 _MOST = frozenset({"exclusiveMinimum", "minimum", "minItems", "minLength", "minProperties"})
 _CHOICES = frozenset({"$ref", "allOf", "anyOf", "const", "if", "not", "oneOf"})
-_ORDER = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 
 def flatten(schema: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +164,7 @@ def _types(one: Any, other: Any) -> tuple[Any] | None:
         common.discard("integer")
     if not common:
         return None
-    return ([name for name in _ORDER if name in common],) if len(common) > 1 else (common.pop(),)
+    return ([name for name in ALL_TYPES if name in common],) if len(common) > 1 else (common.pop(),)
 
 
 def _members(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from balog.tap.json_schema.keywords import types_of
 from balog.tap.schema.xml.parser import local, parse
 
 ATTRIBUTE = "attr__"
@@ -43,7 +44,7 @@ def from_xml(element: Any, schema: Mapping[str, Any]) -> Any:
         element = parse(element)
     if element.attrib.get(f"{_XSI}nil", "").strip() in ("true", "1"):
         return None
-    kinds = _kinds(schema)
+    kinds = types_of(schema)
     attributes = {
         name: value for name, value in element.attrib.items() if not name.startswith((_XSI, "{http://schemas"))
     }
@@ -65,7 +66,7 @@ def from_xml(element: Any, schema: Mapping[str, Any]) -> Any:
     for child in children:
         key = local(child.tag)
         inner = properties.get(key, {})
-        is_list = "array" in _kinds(inner) and LIST not in inner
+        is_list = "array" in types_of(inner) and LIST not in inner
         found = from_xml(child, inner.get("items", {}) if is_list else inner)
         repeated[key] = repeated.get(key, 0) + 1
         if is_list or repeated[key] > 2:
@@ -84,9 +85,9 @@ def from_xml(element: Any, schema: Mapping[str, Any]) -> Any:
 def _first_that_fits(element: Any, schemas: list[dict[str, Any]], is_object: bool) -> Any:
     """Convert an element with the first schema that matches: one name can have several schemas, by namespace."""
     found: Any = None
-    for schema in sorted(schemas, key=lambda schema: ("object" in _kinds(schema)) != is_object):
+    for schema in sorted(schemas, key=lambda schema: ("object" in types_of(schema)) != is_object):
         found = from_xml(element, schema)
-        if _KINDS.get(type(found), "") in (*_kinds(schema), ""):
+        if _KINDS.get(type(found), "") in (*types_of(schema), ""):
             break
     return found
 
@@ -96,14 +97,9 @@ def _text(element: Any) -> str:
     return (element.text or "") + "".join(getattr(child, "tail", "") or "" for child in element)
 
 
-def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    declared = schema.get("type", [])
-    return [declared] if isinstance(declared, str) else list(declared)
-
-
 def scalar(text: str, schema: Mapping[str, Any]) -> Any:
     """Convert a text to its simple type; return it unchanged if it does not match."""
-    kinds = _kinds(schema)
+    kinds = types_of(schema)
     if LIST in schema and "array" in kinds:
         return [scalar(item, schema.get("items", {})) for item in text.split()]
     bare = text.strip(" \t\r\n")
