@@ -1,4 +1,4 @@
-"""balog's pytest plugin. It lies outside the package so that a test run that does not use it pays for no import."""
+"""balog's pytest plugin. It is outside the package, so that other test runs do not import balog."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ pytest.register_assert_rewrite("balog.testing.contracts")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what ``micro`` reads from pytest's configuration."""
-    parser.addini("balog_registry", "Folder or URL of the schemas that the fixture micro holds events against.")
-    parser.addini("balog_document", "File of the document that the service of the fixture micro runs.")
+    """Add the options of the fixture ``micro``."""
+    parser.addini("balog_registry", "Folder or URL of the schemas with which the fixture micro validates events.")
+    parser.addini("balog_document", "File of the control document of the fixture micro.")
 
 
 @pytest.fixture
 def events() -> Iterator[Events]:
-    """What balog logs during the test; see ``balog.testing``."""
+    """The events that the test logs; see ``balog.testing``."""
     from balog.testing import capture_events
 
     with capture_events() as caught:
@@ -35,19 +35,19 @@ def events() -> Iterator[Events]:
 
 @pytest.fixture
 def topics() -> Iterator[MemoryTopics]:
-    """An empty home of topics in memory, for tests of handlers; see ``balog.testing``."""
+    """An empty topic backend in memory, for tests of handlers; see ``balog.testing``."""
     from balog.testing import MemoryTopics
 
-    with MemoryTopics() as home:
-        yield home
+    with MemoryTopics() as topics:
+        yield topics
 
 
 @pytest.fixture
 def micro(request: pytest.FixtureRequest) -> Iterator[Micro]:
-    """balog's event service on a free port, empty, with schemas of its own; see ``balog.delivery.micro``.
+    """An empty event service on a free port; see ``balog.delivery.micro``.
 
-    ``balog_registry`` and ``balog_document`` in pytest's configuration, relative to its root, say which schemas and
-    which document.
+    ``balog_registry`` and ``balog_document`` in pytest's configuration name its schemas and its control document,
+    relative to pytest's root.
     """
     from balog.delivery.micro import Micro
     from balog.storage import is_url

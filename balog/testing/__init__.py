@@ -2,26 +2,26 @@
 
 ::
 
-    def test_a_sync_says_how_many_rows(events):
+    def test_a_sync_logs_its_number_of_rows(events):
         sync()
         events.assert_logged(channel="tap.users.*", cls_type="app.job", rows=3)
         events.assert_none(level="ERROR")
 
 
-    def test_a_failed_run_is_told(topics, capsys):
+    def test_a_failed_run_is_reported(topics, capsys):
         publish(topics, "singer-events", {"cls_type": "run", "outcome": "failed", ...})
         run_until_empty(myhandlers, topics)
         assert_no_dead_letters(topics)
         assert "failed" in capsys.readouterr().out
 
 
-    def test_orders_are_what_their_schema_says(micro):
+    def test_orders_match_their_schema(micro):
         shop.sell(service=micro.url)
         micro.assert_no_failed_events()
         assert len(micro.events("order")) == 1
 
-``events``, ``topics`` and ``micro`` are pytest fixtures that come with balog; without pytest, ``with capture_events()
-as events:``, ``with MemoryTopics() as topics:`` and ``with Micro("schemas") as micro:`` are the same.
+``events``, ``topics`` and ``micro`` are pytest fixtures of balog. Without pytest, use ``with capture_events() as
+events:``, ``with MemoryTopics() as topics:`` and ``with Micro("schemas") as micro:``.
 """
 
 from typing import TYPE_CHECKING, Any

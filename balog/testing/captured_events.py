@@ -25,22 +25,22 @@ _MAX_WIDTH = 300
 _MISSING = object()
 
 Criterion = tuple[str, Any, Callable[[Event], Any], Callable[[Any, Any], bool]]
-"""What it is called, what is wanted, how to get it of an event, how the two compare (wanted, found)."""
+"""The name, the wanted value, a function that reads it from an event, and a comparison of wanted and found."""
 
 
 class Events(list[Event]):
     """Events in the order in which they were logged.
 
-    ``find``, ``one``, ``assert_logged`` and ``assert_none`` take the same criteria, all of which have to hold:
+    ``find``, ``one``, ``assert_logged`` and ``assert_none`` accept the same criteria, which must all be met:
 
     Args:
         channel: a glob such as ``tap.users.*``.
         level: the level's name, in any case.
         cls_type: the payload's type.
-        payload: a dict that the payload has to contain; a dict in it likewise contains, any other value equals.
+        payload: a dict that the payload must contain; nested dicts likewise, other values must be equal.
         context: the same for the header's context.
         fields: keys of the payload, or of the ``fields`` of a ``log`` payload. A compiled regular expression is
-            searched for in the value; anything else is compared by ``==``.
+            searched for in the value; other values are compared with ``==``.
     """
 
     @property
@@ -62,7 +62,7 @@ class Events(list[Event]):
         """Return the one event that meets all criteria.
 
         Raises:
-            AssertionError: none or several do; it says which.
+            AssertionError: none or several do; the message shows them.
         """
         __tracebackhide__ = True
         return self.assert_logged(times=1, **criteria)[0]
@@ -71,7 +71,7 @@ class Events(list[Event]):
         """Assert that at least one event, or exactly ``times`` events, meet all criteria; return these events.
 
         Raises:
-            AssertionError: what was logged beside what was wanted.
+            AssertionError: not so; the message shows the wanted event and the most similar logged ones.
         """
         __tracebackhide__ = True
         found = self.find(**criteria)
@@ -90,7 +90,7 @@ class Events(list[Event]):
         """Assert that no event of this level or above meets the other criteria.
 
         Raises:
-            AssertionError: it lists what does.
+            AssertionError: events do; the message lists them.
         """
         __tracebackhide__ = True
         floor = LEVELS[_level(level)]
@@ -126,13 +126,12 @@ class Events(list[Event]):
 def capture_events(*, strict: bool = True) -> Iterator[Events]:
     """Capture every event that is logged inside the block, at every level, instead of writing it.
 
-    Whoever logs it: loggers that exist already, metrics, the standard library by ``EventHandler``, any thread. What is
-    configured otherwise (redaction, processors, checks of payloads) holds, also when the block itself calls
-    ``configure``; only outputs, levels and sampling do not. Blocks nest: the inner one catches. At the end everything
-    is as it was.
+    This includes existing loggers, metrics, the standard library's records from ``EventHandler``, and all threads.
+    Other configuration (redaction, processors, checks of payloads) applies, also if the block calls ``configure``;
+    outputs, levels and sampling do not. Blocks nest: the inner block captures. The end restores the configuration.
 
     Args:
-        strict: raise what goes wrong while logging, such as a payload that cannot be written as it is.
+        strict: raise errors of logging, such as a payload without a JSON form.
     """
     events = Events()
     route = OutputRoute("capture_events", _Catch(events))

@@ -38,10 +38,10 @@ def publish(
     Messages have the event's ``run_id`` as their key, as those of the sink ``topic``.
 
     Args:
-        channel: of the new events, as are ``level`` and ``context``.
+        channel: of the new events, like ``level`` and ``context``.
 
     Returns:
-        the events, in their order; bytes are none.
+        The events in order, without the invalid messages.
     """
     events: list[Event] = []
     messages: list[Message] = []
@@ -69,19 +69,20 @@ def run_until_empty(
 ) -> EngineStats:
     """Run handlers with the real engine until the topics are empty, and return its stats.
 
-    What fails is tried again as in production, only at once: ``backoff`` and what a ``Retry`` asks for take no time,
-    and a batch does not wait for more.
+    Failed events are retried as in production, but at once: delays of ``backoff`` and ``Retry`` take no time, and a
+    batch does not wait for more events.
 
     Args:
         handlers: a hub, a package or its dotted name, consumers, functions under ``@consumer_config``, or several.
-        settings: what the handlers get beside the event, and what fills placeholders of topics' names.
-        operator: your own in place of the usual one, which takes the settings.
-        timeout: seconds after which the run is ended.
-        options: as :class:`balog.consumers.Engine` takes them: ``concurrency``, ``max_attempts``, ``hooks`` …
+        settings: passed to the handlers, and fill placeholders in topic names.
+        operator: replaces the default operator and its settings.
+        timeout: seconds after which the run stops.
+        options: of :class:`balog.consumers.Engine`: ``concurrency``, ``max_attempts``, ``hooks`` …
 
     Raises:
-        AssertionError: the time was over; it says what is left, and what the handlers raised last.
-        ConfigError: as ``Engine.run`` raises it.
+        AssertionError: events are left at the timeout; the message has their number in each state, and the last
+            error of each handler.
+        ConfigError: as raised by ``Engine.run``.
     """
     __tracebackhide__ = True
     from balog.consumers import ConsumerHub, ConsumerOperator, Engine
@@ -153,7 +154,7 @@ def _hub(handlers: Any) -> ConsumerHub:
     """Make one hub of hubs, modules and functions.
 
     Raises:
-        TypeError: something in it names none.
+        TypeError: an argument is not a handler, a package or a hub.
     """
     from balog.consumers import Consumer, ConsumerHub
 
