@@ -24,11 +24,11 @@ import msgspec
 import zstandard
 from pyspark.sql import types as t
 
-from balog.analytics.reading.files import Slice
 from balog.analytics.reading.forms import FormOptions
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.tasks import Slice
 from benchmarks.generate import run
 from benchmarks.measure import interleaved, machine, medians
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from balog.analytics.reading.timestamps import literal
+from balog.analytics.reading.schemas import literal
 from balog.analytics.rollups import Rollups, from_events, split
 from balog.analytics.rollups.aggregates import (
     error_events,

@@ -12,12 +12,12 @@ from pyspark.sql.types import StructType
 
 from balog.analytics.progress import metered
 from balog.analytics.reading.inputs import Inputs, check_options, read_inputs
-from balog.analytics.reading.partitions import partitions, slices
 from balog.analytics.reading.projection import Condition, is_of_type, project
 from balog.analytics.reading.registry_types import typed_events
-from balog.analytics.reading.scan import Query
+from balog.analytics.reading.scan import EventQuery, Query, scan
 from balog.analytics.reading.schemas import DEFAULT
-from balog.analytics.reading.streaming import StreamLimits, check_streaming
+from balog.analytics.reading.stream_planner import StreamLimits, check_streaming
+from balog.analytics.reading.tasks import Slice, partitions
 from balog.analytics.reading.worker_errors import OneLineErrors
 from balog.analytics.rollups.schemas import ROLLUP
 from balog.analytics.rollups.worker import RollupQuery
@@ -129,12 +129,11 @@ class EventReader(DataSourceReader):
 
     def scan(self, partition: InputPartition, *, is_growth: bool = False) -> Iterator[pa.RecordBatch]:
         """Return the Arrow batches of one task; with ``is_growth``, slices were added to files."""
-        from balog.analytics.reading.scan import EventQuery, scan
-
         query: Query
         if self._schema is None:
             query = RollupQuery(with_ids=self._with_ids)
         else:
             query = EventQuery(project(self._schema, self._where))
-        batches = scan(slices(partition), query, self.inputs.storages, self.inputs.forms, is_growth)
+        slices = [Slice(*piece) for piece in partition.value]
+        batches = scan(slices, query, self.inputs.storages, self.inputs.forms, is_growth)
         return metered(batches, self.inputs.progress)

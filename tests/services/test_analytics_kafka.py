@@ -13,7 +13,7 @@ from balog.analytics.reading.projection import project
 from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.schemas import DEFAULT
-from balog.analytics.reading.streaming import Offset, StreamLimits, StreamPlanner
+from balog.analytics.reading.stream_planner import Offset, StreamLimits, StreamPlanner
 from balog.errors import ConfigError
 from balog.topics import Message, open_topics
 from tests.services.servers.kafka import KafkaServer

@@ -14,11 +14,11 @@ from pyspark.sql.types import StructType
 
 from balog.analytics.reading import remote
 from balog.analytics.reading.discovery import find_files
-from balog.analytics.reading.planning import plan
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.remote import StoragePool, store_options
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.tasks import plan
 from balog.backoff import Backoff
 from balog.errors import ConfigError
 from tests.services.servers.faulty import running_proxy

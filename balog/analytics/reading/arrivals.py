@@ -19,8 +19,8 @@ from uuid import uuid4
 import msgspec
 
 from balog.analytics.reading.decompression import packing
-from balog.analytics.reading.files import Slice, SourceFile
 from balog.analytics.reading.remote import is_remote
+from balog.analytics.reading.tasks import Slice, SourceFile
 from balog.errors import ConfigError
 from balog.event import MAX_EVENT_BYTES
 from balog.storage import Storage, StorageError

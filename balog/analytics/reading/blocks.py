@@ -8,8 +8,8 @@ from io import BufferedReader
 from typing import BinaryIO, NamedTuple, Protocol
 
 from balog.analytics.reading.decompression import DamagedError, decompress, packing
-from balog.analytics.reading.files import Slice
 from balog.analytics.reading.remote import StoragePool
+from balog.analytics.reading.tasks import Slice
 from balog.event import MAX_EVENT_BYTES
 
 RAW_LIMIT = 64 * 1024

@@ -1,4 +1,7 @@
-"""Finds the files of a source: paths, folders, globs and URLs."""
+"""Finds the files of a source: paths, folders, globs, URLs, and manifests.
+
+A manifest is a file of BATCH messages; it stands for the files that the messages name.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,16 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
+from urllib.parse import urlsplit
 
-from balog.analytics.reading.files import SourceFile
-from balog.analytics.reading.manifests import named_files
-from balog.analytics.reading.pruning import Pruner
-from balog.analytics.reading.remote import StoragePool, is_remote, local_path, with_retries
+import msgspec
+from msgspec import Raw
+
+from balog.analytics.reading.pruner import Pruner
+from balog.analytics.reading.remote import StoragePool, is_remote, local_path, store_of, with_retries
+from balog.analytics.reading.tasks import SourceFile
 from balog.errors import ConfigError
+from balog.singer.batch.dialects import BatchError, read_batch, shown
 from balog.storage import StorageError
 
 _FORMS = ".jsonl", ".ndjson", ".json", ".log", ".singer", ".tsv", ".txt"
@@ -218,3 +225,81 @@ def _translate(match: re.Match[str]) -> str:
 
 def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
+
+
+MOST_BYTES = 64 << 20
+"""The driver reads a manifest whole; a larger file is read as events."""
+
+_HEAD = 64 * 1024
+_TYPES = frozenset({"SCHEMA", "STATE", "ACTIVATE_VERSION", "BATCH"})
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_text = msgspec.json.Decoder(str).decode
+
+
+def named_files(path: str, size: int, storages: StoragePool) -> list[str] | None:
+    """Return the paths and URLs in a file's BATCH messages, or None if the file has other content.
+
+    The file may also have SCHEMA, STATE and ACTIVATE_VERSION messages, as the output of a tap that writes batches does.
+    A relative path starts from the manifest's folder. A manifest is untrusted input: it can only name files in its own
+    bucket or on its own host, and a local manifest only local files.
+
+    Args:
+        path: a file that was named directly.
+        size: its size in bytes.
+        storages: opens stores.
+
+    Raises:
+        ConfigError: a BATCH message is invalid, or names files elsewhere, or in another format than JSON lines.
+    """
+    if size > MOST_BYTES:
+        return None
+    try:
+        with storages.open(path) as file:
+            head = file.read(_HEAD)
+            first = next(_types(head), None)
+            if first not in _TYPES and (first is not None or b'"BATCH"' not in head):
+                return None
+            file.seek(0)
+            data = file.read(MOST_BYTES + 1)
+    except OSError:  # the reader of events reports it
+        return None
+    types = set(_types(data, whole=True))
+    if "BATCH" not in types or not types <= _TYPES:
+        return None
+    found: list[str] = []
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip() and next(_types(line, whole=True)) == "BATCH":
+            found += _files(line, f"{path}:{number}", path)
+    return found
+
+
+def _types(data: bytes, whole: bool = False) -> Iterator[str]:
+    """Yield the message type of each line, "" for other lines; the last line of a partial read is skipped."""
+    lines = data.splitlines()
+    for line in lines if whole or len(data) < _HEAD else lines[:-1]:
+        if line.strip():
+            try:
+                yield _text(_members(line).get("type", Raw(b'""')))
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                yield ""
+
+
+def _files(line: bytes, where: str, manifest: str) -> Iterator[str]:
+    try:
+        batch = read_batch(line)
+    except BatchError as error:
+        raise ConfigError(str(error), where) from None
+    if batch.format != "jsonl":
+        raise ConfigError(f"names files of format {batch.format!r:.40}; events are read from jsonl only", where)
+    folder = manifest.rpartition("/")[0] or "."
+    for file in batch.files:
+        if urlsplit(file).scheme in ("http", "https"):
+            raise ConfigError(f"names {shown(file)}; fetch it first, such a URL can't be read here", where)
+        path = local_path(file)
+        if "\0" in path:
+            raise ConfigError("names a file with a null character in its path", where)
+        if not (file.startswith("file:") or is_remote(path) or os.path.isabs(path)):
+            path = f"{folder}/{path}"
+        if store_of(path) != store_of(manifest):
+            raise ConfigError(f"names {shown(file)}, but files must be where the manifest is; read it by itself", where)
+        yield path

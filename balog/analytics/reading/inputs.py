@@ -9,11 +9,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from balog.analytics.reading.discovery import find_files
-from balog.analytics.reading.files import Slice, SourceFile
 from balog.analytics.reading.forms import FormOptions
-from balog.analytics.reading.planning import plan
-from balog.analytics.reading.pruning import Pruner
+from balog.analytics.reading.pruner import Pruner
 from balog.analytics.reading.remote import StoragePool, is_remote, is_secret, store_options
+from balog.analytics.reading.tasks import Slice, SourceFile, plan
 from balog.analytics.reading.topics import bounds, is_topic, split_bounds
 from balog.errors import ConfigError
 from balog.expressions.functions import parse_time

@@ -43,7 +43,7 @@ def from_kafka(records: DataFrame, schema: StructType = _EVENTS) -> DataFrame:
 
 
 def _events(schema: StructType, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from balog.analytics.reading.forms.base import EventLines
+    from balog.analytics.reading.forms.converter import EventLines
     from balog.analytics.reading.scan import EventQuery, scan_messages
 
     query = EventQuery(project(schema))

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple, TypeGuard
 import pyarrow as pa
 from pyspark.sql import types as t
 
-from balog.analytics.reading.arrow_types import arrow_schema
-from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.schemas import DEFAULT, arrow_schema
 from balog.errors import ConfigError
 
 _SCALARS = {

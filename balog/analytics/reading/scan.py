@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage
-from balog.analytics.reading.files import Slice
 from balog.analytics.reading.forms import EventLines, FormOptions, pieces, read_parts
 from balog.analytics.reading.inexact_numbers import exact_payloads, inexact_lines
 from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.reading.projection import Projection
 from balog.analytics.reading.remote import StoragePool
+from balog.analytics.reading.tasks import Slice
 from balog.analytics.reading.topics import is_topic, read_topic
 from balog.analytics.reading.validation import NormalizedLines, count_events, normalize, normalize_line
 from balog.analytics.reading.variant import encode

@@ -20,13 +20,13 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from balog.analytics.reading.inputs import Inputs
-from balog.analytics.reading.partitions import partitions
-from balog.analytics.reading.streaming import Offset, StreamLimits, StreamPlanner
+from balog.analytics.reading.stream_planner import Offset, StreamLimits, StreamPlanner
+from balog.analytics.reading.tasks import partitions
 from balog.analytics.reading.worker_errors import OneLineErrors
 
 
 class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads growing files and topics; see ``balog.analytics.reading.streaming``.
+    """Reads growing files and topics; see ``balog.analytics.reading.stream_planner``.
 
     Args:
         inputs: what to read.

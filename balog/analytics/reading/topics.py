@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
-from balog.analytics.reading.files import Slice
-from balog.analytics.reading.forms.base import EventLines
+from balog.analytics.reading.forms.converter import EventLines
+from balog.analytics.reading.tasks import Slice
 from balog.errors import ConfigError, TopicError
 from balog.topics import local_folder, open_topics
 

@@ -31,7 +31,7 @@ LONGEST_LINE = 1024 * 1024
 _PIECE = 256 * 1024  # bytes of events that stay in the processor's cache
 
 
-class _Object(Struct, frozen=True, gc=False):
+class AnyObject(Struct, frozen=True, gc=False):
     """Any JSON object; its content is only checked to be JSON."""
 
 
@@ -41,7 +41,7 @@ class _Header(Struct, gc=False):
     timestamp: _Timestamp
     level: Level
     composition: bool = False
-    context: _Object = _Object()
+    context: AnyObject = AnyObject()
 
 
 class _Header001(Struct, gc=False):
@@ -50,7 +50,7 @@ class _Header001(Struct, gc=False):
     timestamp: _Timestamp
     level: Level | UnsetType = UNSET
     composition: bool = False
-    context: _Object = _Object()
+    context: AnyObject = AnyObject()
 
 
 class _Line(Struct, gc=False):

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from balog.analytics.reading.timestamps import literal
+from balog.analytics.reading.schemas import literal
 from balog.analytics.reporting.model import MOST_ROWS
 from balog.analytics.reporting.periods import EPOCH, HOUR, Period, later
 from balog.analytics.reporting.runs import latest_runs, outcomes, run_streams

@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from balog.analytics import rollups as rolling
-from balog.analytics.reading.schemas import QUARANTINE
-from balog.analytics.reading.timestamps import literal
+from balog.analytics.reading.schemas import QUARANTINE, literal
 from balog.analytics.reporting.assembly import assemble, slowed
 from balog.analytics.reporting.model import Report
 from balog.analytics.reporting.periods import Period, compare

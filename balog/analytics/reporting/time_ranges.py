@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
-from balog.analytics.reading.timestamps import literal
+from balog.analytics.reading.schemas import literal
 from balog.analytics.reporting.periods import DAY, HOUR, Comparison, Period
 
 _STEPS = ((timedelta(days=8), "hour", HOUR), (timedelta(days=200), "day", 24 * HOUR),

@@ -7,7 +7,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from balog.analytics.reading.timestamps import literal
+from balog.analytics.reading.schemas import literal
 from balog.analytics.rollups.fingerprints import ERROR_LEVELS
 
 

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from balog.analytics.reading.arrow_types import arrow_schema
 from balog.analytics.reading.parser import Parser, borrow_parser
+from balog.analytics.reading.schemas import arrow_schema
 from balog.analytics.rollups.fingerprints import ERROR_LEVELS, ERROR_PAYLOAD, failure
 from balog.analytics.rollups.schemas import COPIES, IDS, LONGEST_KEY, ROLLUP
 from balog.analytics.rollups.sketches import sketched

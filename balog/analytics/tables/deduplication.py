@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
-from balog.analytics.reading.forms.base import TIMELESS_ID
-from balog.analytics.reading.timestamps import literal
+from balog.analytics.reading.forms.converter import TIMELESS_ID
+from balog.analytics.reading.schemas import literal
 from balog.analytics.tables.staging import BAD, EVENTS, FILES, BatchStage, decode_files, encode_files, rewrite_without
 from balog.analytics.tables.store import StagedFile, TablePart, TableStore, read_files
 from balog.analytics.tables.write_errors import report_errors

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from balog.analytics.reading.inputs import read_inputs
-from balog.analytics.reading.streaming import check_streaming
+from balog.analytics.reading.stream_planner import check_streaming
 from balog.analytics.sessions import cause
 from balog.analytics.tables.builder import BuiltBatch, build, stage_frame
 from balog.analytics.tables.loader import LoadOptions, LoadSummary, stage_of

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from balog.analytics.reading.inputs import Inputs
-from balog.analytics.reading.planning import COMPRESSED, COMPRESSED_WEIGHT
+from balog.analytics.reading.tasks import COMPRESSED, COMPRESSED_WEIGHT
 from balog.analytics.tables.store import LoadedSource, LoadHistory
 
 BATCH_BYTES = 2 * 1024**3

@@ -22,7 +22,7 @@ from balog.analytics.tables.verification import VerifySample
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from balog.analytics.reading.files import SourceFile
+    from balog.analytics.reading.tasks import SourceFile
 
 
 @dataclass(frozen=True)

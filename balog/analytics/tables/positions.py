@@ -14,8 +14,8 @@ from balog.analytics.reading.topics import is_topic, read_topic
 from balog.errors import BalogError
 
 if TYPE_CHECKING:
-    from balog.analytics.reading.files import Slice
     from balog.analytics.reading.inputs import Inputs
+    from balog.analytics.reading.tasks import Slice
 
 
 class _Header(msgspec.Struct):

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
-from balog.analytics.reading.forms.base import TIMELESS_ID
+from balog.analytics.reading.forms.converter import TIMELESS_ID
 from balog.analytics.reading.schemas import QUARANTINE
 from balog.analytics.tables.observation import Shapes
 from balog.analytics.tables.store import RowError, StagedFile, TableError

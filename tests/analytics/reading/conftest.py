@@ -14,11 +14,11 @@ def read_rows(
     """Read a slice as rows, the payload as JSON text."""
     from pyspark.sql import types as t
 
-    from balog.analytics.reading.files import Slice
     from balog.analytics.reading.forms import FormOptions
     from balog.analytics.reading.projection import project
     from balog.analytics.reading.scan import EventQuery, scan
     from balog.analytics.reading.schemas import DEFAULT
+    from balog.analytics.reading.tasks import Slice
 
     schema = t.StructType([*(f for f in DEFAULT if f.name != "payload"), t.StructField("payload", t.StringType())])
     query = EventQuery(project(schema))

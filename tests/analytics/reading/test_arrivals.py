@@ -15,7 +15,7 @@ from balog.analytics.reading import arrivals
 from balog.analytics.reading.blocks import Block, new_buffer, read_blocks
 from balog.analytics.reading.inputs import Inputs
 from balog.analytics.reading.remote import StoragePool
-from balog.analytics.reading.streaming import Offset, StreamLimits, StreamPlanner
+from balog.analytics.reading.stream_planner import Offset, StreamLimits, StreamPlanner
 from balog.errors import ConfigError
 from balog.topics import Message
 from balog.topics.local import LocalTopics

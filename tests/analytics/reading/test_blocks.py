@@ -11,7 +11,7 @@ import zstandard
 
 from balog.analytics.reading import blocks
 from balog.analytics.reading.blocks import BadLine, Block, Damage, new_buffer, read_blocks
-from balog.analytics.reading.files import Slice
+from balog.analytics.reading.tasks import Slice
 from balog.event import MAX_EVENT_BYTES
 
 

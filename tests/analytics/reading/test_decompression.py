@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from balog.analytics.reading.blocks import Block, Damage, new_buffer, read_blocks
 from balog.analytics.reading.decompression import DamagedError, decompress, packing
-from balog.analytics.reading.files import Slice
+from balog.analytics.reading.tasks import Slice
 
 _SOURCE = random.Random(7)
 TEXT = b"".join(b'{"n":"%032x"}\n' % _SOURCE.getrandbits(128) for _ in range(8000))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.analytics.reading.forms import FORMS, FormOptions, can_split, detect
-from balog.analytics.reading.forms.detection import HEAD
+from balog.analytics.reading.forms.reader import HEAD
 from balog.errors import ConfigError
 
 DATA = Path(__file__).parents[2] / "data"

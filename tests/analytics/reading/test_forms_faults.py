@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 
 from balog.analytics.reading.blocks import Block
 from balog.analytics.reading.forms import FormOptions
-from balog.analytics.reading.forms.base import FormConverter, Origin
-from balog.analytics.reading.forms.old import OldConverter
-from balog.analytics.reading.forms.singer import SingerConverter
+from balog.analytics.reading.forms.converter import FormConverter, Origin
+from balog.analytics.reading.forms.line_converters import OldConverter, SingerConverter, StderrConverter
 from balog.analytics.reading.forms.sqs import SqsConverter
-from balog.analytics.reading.forms.stderr import StderrConverter
 from balog.analytics.reading.remote import StoragePool
 
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from balog.analytics.reading.blocks import BadLine, Block
-from balog.analytics.reading.forms import documents
-from balog.analytics.reading.forms.documents import DocumentMessage, DocumentReader
+from balog.analytics.reading.forms import sqs
+from balog.analytics.reading.forms.sqs import DocumentMessage, DocumentReader
 from balog.topics.sqs.codec import encode_body
 from tests.analytics.reading.payloads import PAYLOADS
 
@@ -166,7 +166,7 @@ def test_lines_between_documents_that_are_none_are_put_aside(make: Any, tmp_path
 
 
 def test_what_never_ends_is_given_up_at_16_mib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "MAX_EVENT_BYTES", 1000)
+    monkeypatch.setattr(sqs, "MAX_EVENT_BYTES", 1000)
     reader = DocumentReader()
     found = [*reader.feed(b'{"Messages": [\n  {"Body": [\n', 0)]
     for number in range(40):
@@ -248,7 +248,7 @@ def test_blocks_may_end_anywhere_between_lines(make: Any, tmp_path: Any, read_ro
 
 def test_a_block_is_a_view_that_may_change_afterwards() -> None:
     from balog.analytics.reading.forms import FormOptions
-    from balog.analytics.reading.forms.base import Origin
+    from balog.analytics.reading.forms.converter import Origin
     from balog.analytics.reading.forms.sqs import SqsConverter
     from balog.analytics.reading.remote import StoragePool
 

@@ -8,7 +8,7 @@ import fsspec
 import pytest
 
 from balog.analytics.reading.discovery import find_files
-from balog.analytics.reading.planning import plan
+from balog.analytics.reading.tasks import plan
 from balog.errors import ConfigError
 
 PROPOSAL = {"type": "BATCH", "stream": "s", "format": {"name": "jsonl"}}

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.analytics.reading.discovery import find_files
-from balog.analytics.reading.files import Slice, SourceFile
-from balog.analytics.reading.planning import plan, plan_slices, spread
+from balog.analytics.reading.tasks import Slice, SourceFile, plan, plan_slices, spread
 
 MIB = 1024 * 1024
 

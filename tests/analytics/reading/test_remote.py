@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from balog.analytics.reading import remote
 from balog.analytics.reading.blocks import Block, Damage, new_buffer, read_blocks
 from balog.analytics.reading.discovery import find_files
-from balog.analytics.reading.files import Slice
 from balog.analytics.reading.remote import StoragePool, store_options
+from balog.analytics.reading.tasks import Slice
 from balog.backoff import Backoff
 from balog.errors import ConfigError
 from balog.storage import StorageError

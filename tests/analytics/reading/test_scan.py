@@ -17,11 +17,11 @@ from pyspark.sql import types as t
 from balog.analytics.reading import scan as scanning
 from balog.analytics.reading.blocks import Block
 from balog.analytics.reading.decompression import packing
-from balog.analytics.reading.files import Slice
 from balog.analytics.reading.parser import Parser
 from balog.analytics.reading.projection import is_of_type, project
 from balog.analytics.reading.scan import EventQuery, Query, scan
 from balog.analytics.reading.schemas import DEFAULT, QUARANTINE
+from balog.analytics.reading.tasks import Slice
 from balog.analytics.reading.validation import NormalizedLines, normalize
 from balog.analytics.rollups.worker import RollupQuery
 from balog.errors import ConfigError

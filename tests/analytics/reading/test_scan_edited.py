@@ -10,8 +10,8 @@ pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 from balog import event as events
 from balog.analytics.reading import scan as scanning
-from balog.analytics.reading.files import Slice
 from balog.analytics.reading.scan import scan
+from balog.analytics.reading.tasks import Slice
 from balog.analytics.rollups.worker import RollupQuery
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")

@@ -12,11 +12,11 @@ pytest.importorskip("duckdb", reason="duckdb is not installed")
 import duckdb
 
 from balog.analytics.reading import scan as scanning
-from balog.analytics.reading.files import Slice
 from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.tasks import Slice
 from balog.analytics.reading.validation import normalize
 from balog.analytics.rollups.worker import RollupQuery
 

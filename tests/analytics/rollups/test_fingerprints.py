@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.analytics.reading.files import Slice
 from balog.analytics.reading.scan import scan
+from balog.analytics.reading.tasks import Slice
 from balog.analytics.rollups.fingerprints import masked
 from balog.analytics.rollups.worker import RollupQuery
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from balog.analytics.reading.files import Slice
 from balog.analytics.reading.scan import scan
+from balog.analytics.reading.tasks import Slice
 from balog.analytics.rollups.frames import Rollups, merge, split
 from balog.analytics.rollups.schemas import ROLLUP
 from balog.analytics.rollups.worker import RollupQuery

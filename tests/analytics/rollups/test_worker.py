@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from balog.analytics.reading import scan as scanning
-from balog.analytics.reading.files import Slice
 from balog.analytics.reading.scan import scan
+from balog.analytics.reading.tasks import Slice
 from balog.analytics.rollups import worker
 from balog.analytics.rollups.worker import RollupQuery, roll_batches
 

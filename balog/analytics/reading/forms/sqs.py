@@ -1,18 +1,179 @@
-"""Converts the output of ``aws sqs receive-message``: JSON documents with messages, whose bodies are events."""
+"""Converts the output of ``aws sqs receive-message``: JSON documents with messages, whose bodies are events.
+
+The documents may be concatenated, and formatted or not; their messages are read one by one.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from balog.analytics.reading.blocks import BadLine, Block, Damage
-from balog.analytics.reading.forms.base import EventLines, FormConverter, Origin, pieces
-from balog.analytics.reading.forms.documents import EARLY, DocumentMessage, DocumentReader
+from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage, oversized
+from balog.analytics.reading.forms.converter import EventLines, FormConverter, Origin, pieces
 from balog.errors import split_refusal
+from balog.event import MAX_EVENT_BYTES
 from balog.topics.sqs.codec import claim_size, decode_body, unwrap
+
+EARLY = "the document ends early"
+
+_value = msgspec.json.Decoder(Raw).decode
+_SPACE = re.compile(rb"[ \t\r\n]*")
+_OPENING = re.compile(rb'\{\s*"Messages"\s*:\s*\[|\[')
+_KEY = re.compile(rb',\s*"[^"\\]*"\s*:\s*')
+_LONGEST_KEY = 1000
+_PLACE = re.compile(r" \(byte (\d+)\)$")
+
+
+def _measure() -> int:
+    """Return the offset of msgspec's error positions from the end of a value: releases differ."""
+    try:
+        _value(b"{}x")
+    except msgspec.DecodeError as error:
+        if place := _PLACE.search(str(error)):
+            return int(place[1]) - 2
+    raise ImportError("this release of msgspec does not say where a value ends")
+
+
+_OFF = _measure()
+_TOP, _IN_LIST, _BEHIND_LIST = range(3)
+
+
+class DocumentMessage(NamedTuple):
+    """An object in a list ``Messages``, or a document without one: its offset in the file, and its text."""
+
+    offset: int
+    text: bytes
+
+
+class _BrokenError(Exception):
+    pass
+
+
+class DocumentReader:
+    """Yields messages one by one, so that neither the size of a document nor an invalid message affects the others.
+
+    After an invalid part it continues at the next line that begins with ``{``, without indentation or with that of the
+    invalid message.
+    """
+
+    def __init__(self) -> None:
+        self._rest, self._offset = b"", 0
+        self._place, self._is_bare = (
+            _TOP,
+            False,
+        )  # the part of a document in which the rest begins; whether its list has no name
+        self._resume: re.Pattern[bytes] | None = None  # the pattern to continue at
+
+    @property
+    def is_between(self) -> bool:
+        """Whether all documents so far are complete."""
+        return self._place == _TOP and not self._rest and self._resume is None
+
+    def feed(self, data: bytes, offset: int) -> Iterator[DocumentMessage | BadLine]:
+        """Read whole lines, which begin at ``offset`` of the file and follow the earlier ones."""
+        if self._rest:
+            data, offset = self._rest + data, self._offset
+        yield from self._read(data, offset, is_last=False)
+
+    def close(self) -> Iterator[DocumentMessage | BadLine]:
+        """Read the rest. A document without its end is reported as ``EARLY``, last."""
+        yield from self._read(self._rest, self._offset, is_last=True)
+        if self._place != _TOP and self._resume is None:
+            yield BadLine(self._offset, EARLY, b"")
+        self._place, self._resume = _TOP, None
+
+    def _read(self, data: bytes, offset: int, is_last: bool) -> Iterator[DocumentMessage | BadLine]:
+        position = 0 if self._resume is None else self._find(self._resume, data, 0)
+        while (position := _SPACE.match(data, position).end()) < len(data):  # type: ignore[union-attr]
+            try:
+                end, is_message = self._step(data, position, is_last)
+            except _BrokenError as error:
+                start, position = position, self._go_on(data, position)
+                yield BadLine(offset + start, str(error), data[start : min(position, start + RAW_LIMIT)])
+                continue
+            if end is not None:
+                if is_message:
+                    yield DocumentMessage(offset + position, data[position:end])
+                position = end
+            elif len(data) - position <= MAX_EVENT_BYTES:
+                break
+            else:
+                start, position = position, self._go_on(data, position)
+                yield oversized(offset + start, data[start : start + RAW_LIMIT])
+        if position < len(data):  # including its indentation
+            position -= len(_indent(data, position))
+        self._rest = data[position:]
+        self._offset = offset + (position if self._rest else len(data.rstrip()))
+
+    def _step(self, data: bytes, position: int, is_last: bool) -> tuple[int | None, bool]:
+        """Return the end of the next token or value (None if more input is needed), and whether it is a message."""
+        char = data[position : position + 1]
+        if self._place == _TOP and (opening := _OPENING.match(data, position)):
+            self._place, self._is_bare = _IN_LIST, char == b"["
+            return opening.end(), False
+        if self._place != _BEHIND_LIST and char == b"{":
+            return _end(data, position, is_last), True
+        if self._place == _IN_LIST and char in b",]":
+            if char == b"]":
+                self._place = _TOP if self._is_bare else _BEHIND_LIST
+            return position + 1, False
+        if self._place == _BEHIND_LIST and char == b"}":
+            self._place = _TOP
+            return position + 1, False
+        if self._place == _BEHIND_LIST and (key := _KEY.match(data, position)):
+            return _end(data, key.end(), is_last), False
+        if self._place == _BEHIND_LIST and char == b"," and len(data) - position < _LONGEST_KEY and not is_last:
+            return None, False
+        raise _BrokenError("not JSON: want a document" if self._place == _TOP else "not JSON: want a message")
+
+    def _go_on(self, data: bytes, position: int) -> int:
+        """Return the position to continue at after an invalid part."""
+        indent = _indent(data, position)
+        inner = b"(?P<inner>%b)?" % re.escape(indent) if self._place == _IN_LIST and indent else b""
+        # After a list, the invalid part may itself be the next document.
+        return self._find(re.compile(rb"(?m)^" + inner + rb"\{"), data, position + (self._place != _BEHIND_LIST))
+
+    def _find(self, start: re.Pattern[bytes], data: bytes, position: int) -> int:
+        found = start.search(data, position)
+        if found is None:
+            self._resume = start
+            return len(data)
+        if not found.groupdict().get("inner"):
+            self._place = _TOP
+        self._resume = None
+        return found.end() - 1
+
+
+def _indent(data: bytes, position: int) -> bytes:
+    """Return the indentation before a position, or b"" if there is anything else."""
+    indent = data[data.rfind(b"\n", 0, position) + 1 : position]
+    return indent if indent.isspace() else b""
+
+
+def _end(data: bytes, position: int, is_last: bool) -> int | None:
+    """Return the end of a JSON value, or None if more input is needed."""
+    try:
+        _value(memoryview(data)[position:])
+    except msgspec.DecodeError as error:
+        reason = str(error)
+        place = _PLACE.search(reason)
+        at = position + int(place[1]) if place else len(data)
+        if "trailing characters" in reason:
+            return at - _OFF
+        if at < len(data):
+            raise _BrokenError(f"not JSON: {_PLACE.sub('', reason).removeprefix('JSON is malformed: ')}") from None
+    except RecursionError:
+        raise _BrokenError("not JSON that can be read: nested too deeply") from None
+    else:
+        return len(data)
+    if is_last:
+        raise _BrokenError(EARLY)
+    return None
+
 
 _Attributes = dict[str, dict[str, Any]]
 

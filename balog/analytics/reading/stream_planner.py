@@ -10,9 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from balog.analytics.reading.arrivals import Arrivals
-from balog.analytics.reading.files import Slice, SourceFile
 from balog.analytics.reading.inputs import Inputs, read_number
-from balog.analytics.reading.planning import plan_slices
+from balog.analytics.reading.tasks import Slice, SourceFile, plan_slices
 from balog.analytics.reading.topics import Bounds, bounds, split_bounds
 from balog.errors import ConfigError
 from balog.local_path import state_folder

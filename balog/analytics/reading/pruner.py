@@ -8,8 +8,8 @@ from datetime import date, datetime, timedelta, timezone
 
 import msgspec
 
-from balog.analytics.reading.files import SourceFile
 from balog.analytics.reading.remote import StoragePool, is_remote
+from balog.analytics.reading.tasks import SourceFile
 from balog.sinks.store_part import MANIFESTS, Manifest
 from balog.storage import StorageError
 

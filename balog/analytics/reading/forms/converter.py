@@ -1,23 +1,145 @@
-"""The base classes of all converters."""
+"""The base classes of all converters, their options, and the lines and times of converted events."""
 
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone, tzinfo
 from functools import cached_property
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import msgspec
+from msgspec import Raw, Struct
 
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage, oversized
-from balog.analytics.reading.forms.event_lines import write_time
-from balog.analytics.reading.forms.options import FormOptions
 from balog.analytics.reading.remote import StoragePool, is_remote, local_path
 from balog.analytics.reading.validation import NormalizedLines, normalize_line
-from balog.errors import EventError
-from balog.event import MAX_EVENT_BYTES
+from balog.errors import ConfigError, EventError
+from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, Level
 from balog.storage import StorageError
-from balog.topics.archives import day_of, derive_id
+from balog.topics.archives import day_of, derive_id, read_time
+
+FORMS = ("auto", "events", "sqs", "old", "singer", "stderr")
+"""The values of the option ``form``; see ``docs/reading.md``."""
+
+
+class FormOptions(NamedTuple):
+    """The options ``form``, ``timezone`` and ``application`` of the data source.
+
+    Attributes:
+        form: one of ``FORMS``; "auto" looks at each file's first bytes.
+        timezone: the IANA name of the zone of times without one.
+        application: the program whose output was captured; "" uses each file's name.
+    """
+
+    form: str = "auto"
+    timezone: str = "UTC"
+    application: str = ""
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone itself."""
+        return timezone.utc if self.timezone == "UTC" else ZoneInfo(self.timezone)
+
+    @classmethod
+    def read(cls, options: Mapping[str, str]) -> FormOptions:
+        """Read the data source's options.
+
+        Raises:
+            ConfigError: the form or zone is unknown.
+        """
+        found = cls(options.get("form") or "auto", options.get("timezone") or "UTC", options.get("application") or "")
+        if found.form not in FORMS:
+            raise ConfigError(f"option form is {found.form!r}; there are {', '.join(FORMS)}", "format('balog')")
+        try:
+            found.zone  # noqa: B018
+        except (ValueError, OSError, KeyError):
+            raise ConfigError(
+                f"option timezone is {found.timezone!r}; give an IANA name such as Europe/Berlin", "format('balog')"
+            ) from None
+        return found
+
+
+class _Header(Struct):
+    id: str
+    channel: str
+    timestamp: str
+    level: Level
+    composition: bool
+    context: dict[str, str]
+
+
+class _Event(Struct):
+    schema: str
+    header: _Header
+    payload: Any
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def write_line(id: str, channel: str, timestamp: str, level: Level, context: dict[str, str], payload: Any) -> bytes:
+    """Return the line of an event of this release's facility version.
+
+    Raises:
+        EventError: the payload can't be written as JSON.
+    """
+    try:
+        return _encode(_Event(FACILITY_VERSION, _Header(id, channel, timestamp, level, False, context), payload))
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise EventError(f"can't be written: {error}", "$.payload") from None
+
+
+def write_time(moment: datetime) -> str:
+    """Return a time with a zone in the form that events use."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+_NAMES_ITS_ZONE = re.compile(r"[\d.]+|.*(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def read_local_time(text: str, zone: tzinfo) -> datetime:
+    """Parse ISO 8601, in ``zone`` unless it names another, or seconds since the epoch.
+
+    Raises:
+        EventError: it is not a time.
+    """
+    when = read_time(text)
+    if zone is not timezone.utc and not _NAMES_ITS_ZONE.fullmatch(text):
+        try:
+            return when.replace(tzinfo=zone).astimezone(timezone.utc)
+        except OverflowError:
+            raise EventError(f"{text[:60]!r} is not a time in UTC", "$.header.timestamp") from None
+    return when
+
+
+class _Times(Struct):
+    timestamp: Any = None
+    time: Any = None
+    ts: Any = None
+
+
+_times = msgspec.json.Decoder(_Times).decode
+
+
+def time_of(document: Raw | bytes, zone: tzinfo) -> datetime | None:
+    """Return the time in ``timestamp``, ``time`` or ``ts`` of a JSON object (ISO 8601 or seconds), or None."""
+    try:
+        times = _times(document)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    for value in (times.timestamp, times.time, times.ts):
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+            try:
+                return read_local_time(f"{value:.9f}" if isinstance(value, float) else str(value), zone)
+            except EventError:
+                pass
+    return None
+
 
 TIMELESS_ID = "LG0000"
 """Prefix of the ids of events whose lines have no time.

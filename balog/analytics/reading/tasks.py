@@ -1,12 +1,36 @@
-"""Plans tasks: which slices each task reads, and how even the tasks are."""
+"""The files of a source, and the tasks that read slices of them."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from balog.analytics.reading.files import Slice, SourceFile
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import InputPartition
+
+
+class SourceFile(NamedTuple):
+    """A file of a source.
+
+    Attributes:
+        path: its path or URL.
+        size: in bytes.
+        modified: seconds since the epoch; 0.0 if unknown.
+    """
+
+    path: str
+    size: int
+    modified: float = 0.0
+
+
+class Slice(NamedTuple):
+    """Bytes ``start`` to ``end`` of a file; ``end`` None is the file's end. A compressed file is always whole."""
+
+    path: str
+    start: int = 0
+    end: int | None = None
+
 
 COMPRESSED = (".gz", ".zst", ".bz2")
 """Suffixes of compressed files."""
@@ -66,6 +90,13 @@ def plan_slices(split_bounds: Sequence[Slice], sizes: dict[str, int], parallel: 
     if count > parallel:
         count = -(-count // parallel) * parallel  # no worker is idle while another one has a last task
     return _packed(pieces, max(1, count))
+
+
+def partitions(tasks: Sequence[Sequence[Slice]]) -> list[InputPartition]:
+    """Return a partition of Spark for each task, or an empty one if there is no task, because Spark needs one."""
+    from pyspark.sql.datasource import InputPartition
+
+    return [InputPartition([tuple(piece) for piece in task]) for task in tasks] or [InputPartition([])]
 
 
 def spread(tasks: Sequence[Sequence[Slice]], files: Sequence[SourceFile]) -> Spread:
