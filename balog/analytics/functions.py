@@ -4,7 +4,7 @@ Each function takes events (a frame with the columns of ``spark.read.format("bal
 ``Tables`` (``balog.analytics.tables``), and returns a small frame. Events are aggregated again for each call. For
 several calls, build the rollups once, ``rollups.from_files(spark, paths).persist()``, and pass those. ``between``
 selects whole hours of any of them. Durations are in seconds, sizes in bytes. For percentiles, see
-``balog.analytics.rollups.sketches``: they are actual values, exact up to 1,000 values, otherwise with a rank error of
+``balog.analytics.rollups.frames``: they are actual values, exact up to 1,000 values, otherwise with a rank error of
 0.3 %.
 """
 
@@ -18,16 +18,18 @@ from pyspark.sql import functions as f
 
 from balog.analytics.reading.schemas import literal
 from balog.analytics.rollups import Rollups, from_events, split
-from balog.analytics.rollups.aggregates import (
+from balog.analytics.rollups.frames import (
+    PERCENTILES,
     error_events,
     hours_between,
     merge_quarantine,
     merge_runs,
+    merged_sketch,
+    quantiles,
     run_outcome,
     run_seconds,
 )
 from balog.analytics.rollups.schemas import METRICS
-from balog.analytics.rollups.sketches import PERCENTILES, merged_sketch, quantiles
 from balog.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -212,10 +212,10 @@ def _sample(text: str) -> VerifySample:
 
 
 def _plan(spark: SparkSession, store: TableStore, job: _Job, display: ProgressDisplay) -> None:
-    from balog.analytics.tables.preview import plan
+    from balog.analytics.tables.loader import preview
 
     with display.watching(spark):
-        planned = plan(spark, store, job.paths, job.options, display)
+        planned = preview(spark, store, job.paths, job.options, display)
     display.stop()
     click.echo(f"would read {planned.files:,} files, {planned.bytes / 1e6:,.1f} MB, in {planned.batches:,} batches")
     click.echo(f"with {planned.events:,} events, some of which may be there already, and {planned.bad:,} bad lines")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.analytics.java import find_java, wrap
+from balog.analytics.sessions import find_java, wrap
 from balog.errors import BalogError
 
 

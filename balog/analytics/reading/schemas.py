@@ -16,29 +16,39 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructType
 
-_STRING, _LONG, _TIMESTAMP = t.StringType(), t.LongType(), t.TimestampType()
+_PLAIN: dict[str, t.DataType] = {
+    "string": t.StringType(),
+    "bigint": t.LongType(),
+    "int": t.IntegerType(),
+    "double": t.DoubleType(),
+    "boolean": t.BooleanType(),
+    "timestamp": t.TimestampType(),
+    "date": t.DateType(),
+    "binary": t.BinaryType(),
+    "variant": t.VariantType(),
+    "map<string,string>": t.MapType(t.StringType(), t.StringType()),
+}
 
 
-def struct(**fields: t.DataType) -> t.StructType:
-    """Return a struct type with these fields."""
-    return t.StructType([t.StructField(name, kind) for name, kind in fields.items()])
+def struct(columns: str, **nested: t.DataType) -> t.StructType:
+    """Return the struct type of Spark's DDL, which Spark itself reads only with a session.
+
+    Args:
+        columns: ``NAME TYPE, NAME TYPE …``, of the types in ``_PLAIN``.
+        nested: further fields, of any type.
+    """
+    named = dict(column.split(" ") for column in columns.split(", "))
+    kinds = {name: _PLAIN[kind] for name, kind in named.items()} | nested
+    return t.StructType([t.StructField(name, kind) for name, kind in kinds.items()])
 
 
-QUARANTINE = struct(file=_STRING, offset=_LONG, reason=_STRING, raw=_STRING)
+QUARANTINE = struct("file string, offset bigint, reason string, raw string")
 """An invalid line: its file, its offset in bytes (decompressed), the reason, and at most its first 64 KiB."""
 
-DEFAULT = struct(
-    id=_STRING,
-    channel=_STRING,
-    timestamp=_TIMESTAMP,
-    level=_STRING,
-    schema=_STRING,
-    composition=t.BooleanType(),
-    context=t.MapType(_STRING, _STRING),
-    cls_type=_STRING,
-    payload=t.VariantType(),
-    quarantine=QUARANTINE,
-)
+EVENT = "id string, channel string, timestamp timestamp, level string, schema string, composition boolean"
+"""The facility layer without the context."""
+
+DEFAULT = struct(f"{EVENT}, context map<string,string>, cls_type string, payload variant", quarantine=QUARANTINE)
 """All columns of an event: the schema of ``load`` by default."""
 
 

@@ -1,4 +1,4 @@
-"""Compares now with before: what changed, whether that is more than chance, and since when.
+"""Compares now with before, in numbers and in words: what changed, whether that is more than chance, and since when.
 
 Counts n and m of times of equal length differ by about √(n + m) by chance. A difference of less than twice that, or of
 less than a tenth, counts as the same. So do percentiles that differ by less than a fifth, or of fewer than ``FEW``
@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from balog.analytics.reporting.formats import count, seconds, span
-from balog.analytics.reporting.model import HealthStat
+from balog.analytics.reporting.formats import amount, count, length, minute, seconds, span
+from balog.analytics.reporting.model import HealthStat, Report
+from balog.analytics.reporting.periods import HOUR, Period
 
 FEW = 20
 """The number of values that a percentile needs for a comparison."""
@@ -108,3 +109,54 @@ def slower_in_words(what: str, now: float, before: float) -> str:
     """Return a slowdown as text: ``charges: p95 is 1.2 s, was 310 ms (3.9 ×)``."""
     shown = span if min(now, before) >= 60 else seconds
     return f"{what}: p95 is {shown(now)}, was {shown(before)} ({now / before:.1f} ×)"
+
+
+class Tile(NamedTuple):
+    """A stat as the page shows it.
+
+    Attributes:
+        name: the stat's name.
+        value: the exact number.
+        shown: the number as text.
+        arrow: ``▲`` or ``▼`` if it became better or worse, else "".
+        change: the change in words, "" without a time before.
+        mark: ``bad``, ``good`` or "".
+    """
+
+    name: str
+    value: float | None
+    shown: str
+    arrow: str
+    change: str
+    mark: str
+
+
+def tile_of(stat: HealthStat, *, is_compared: bool) -> Tile:
+    """Return the tile of a stat."""
+    if stat.unit == "seconds":
+        shown = span(stat.now) if stat.now is not None and stat.now >= 60 else seconds(stat.now)
+    else:
+        shown = count(round(stat.now)) if stat.now is not None and stat.now < 1e7 else amount(stat.now)
+    arrow = change = ""
+    if is_compared and stat.now is not None and stat.before is not None:
+        change = change_in_words(stat)
+        if stat.verdict in ("worse", "better") and stat.now != stat.before:
+            arrow = "▲" if stat.now > stat.before else "▼"
+    return Tile(stat.name, stat.now, shown, arrow, change, {"worse": "bad", "better": "good"}.get(stat.verdict, ""))
+
+
+def health_in_words(report: Report) -> str:
+    """Return a sentence about the times that are compared."""
+    if report.compared is None:
+        return "There is no event."
+    now, before = report.compared.now, report.compared.before
+    if before is None:
+        return f"{period_in_words(now)}; there is no time before it to compare with"
+    gap = "" if before.until == now.since else f", {length((now.since - before.since) / HOUR)} earlier"
+    return f"{period_in_words(now)}, against {period_in_words(before)}{gap}"
+
+
+def period_in_words(period: Period) -> str:
+    """Return a period as text: ``2026-10-09 00:00 to 2026-10-10 00:00 (24 hours)``."""
+    hours = period.length / HOUR
+    return f"{minute(period.since)} to {minute(period.until)} ({length(hours)})"

@@ -12,9 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from balog.analytics.reporting.charts import outside_in_words
-from balog.analytics.reporting.comparison import change_in_words
+from balog.analytics.reporting.comparison import change_in_words, health_in_words
 from balog.analytics.reporting.formats import amount, count, minute, printable, seconds, size, span
-from balog.analytics.reporting.health import health_in_words
 from balog.analytics.reporting.model import Report
 
 MOST_ROWS_PRINTED = 20

@@ -1,18 +1,104 @@
-"""Rollup rows as five frames, and merged rows: one for each key."""
+"""Rollup rows as five frames, merged rows (one for each key), and the aggregates of queries on them.
+
+Quantiles come from KLL sketches of doubles, built in Python and merged by Spark. A KLL sketch (Karnin, Lang, Liberty,
+"Optimal Quantile Approximation in Streams", 2016) keeps some of the values with weights.
+https://datasketches.apache.org/docs/KLL/KLLSketch.html describes its format, which all languages share.
+
+The p-quantile is the least value v for which the share of values ≤ v is at least p: an actual value, by the nearest
+rank, without interpolation. It is exact up to ``K`` values, however they were merged. Beyond that, its rank is off by
+less than ``RANK_ERROR`` of all values, with 99 % confidence.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
+import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from balog.analytics.rollups.aggregates import merge_quarantine
+from balog.analytics.reading.schemas import literal
+from balog.analytics.rollups.fingerprints import ERROR_LEVELS
 from balog.analytics.rollups.schemas import ERRORS, EVENTS, METRICS, RUNS
-from balog.analytics.rollups.sketches import merged_sketch
-from balog.errors import ConfigError
+from balog.errors import ConfigError, MissingExtraError
+
+K = 1000
+"""The sketch's size parameter: it keeps at most about 3 × K values of 8 bytes, and all values up to ``K``."""
+
+RANK_ERROR = 0.0028
+"""The error of the rank, as a share of all values: ``get_normalized_rank_error`` for ``K``."""
+
+PERCENTILES = (0.50, 0.95, 0.99)
+
+
+def sketched(values: np.ndarray) -> bytes:
+    """Return the sketch of one or more finite doubles.
+
+    Raises:
+        MissingExtraError: datasketches is not installed.
+    """
+    try:
+        from datasketches import kll_doubles_sketch
+    except ImportError:
+        raise MissingExtraError("percentiles", "spark") from None
+    sketch = kll_doubles_sketch(K)
+    sketch.update(values)
+    return bytes(sketch.serialize())
+
+
+def merged_sketch(column: str) -> Column:
+    """Return the aggregate that merges sketches; null if all are null."""
+    united = f.kll_merge_agg_double(column, K)
+    return f.when(f.count(column) > 0, united)
+
+
+def quantiles(sketch: Column, shares: Sequence[float] = PERCENTILES) -> list[Column]:
+    """Return the quantiles of a column of sketches, null without a sketch; ``shares`` are from 0 to 1."""
+    return [f.kll_sketch_get_quantile_double(sketch, f.lit(share)) for share in shares]
+
+
+def hours_between(frame: DataFrame, since: datetime | None, until: datetime | None) -> DataFrame:
+    """Return the rows of the hours that begin at or after ``since`` and before ``until``."""
+    frame = frame if since is None else frame.where(f.col("hour") >= literal(since))
+    return frame if until is None else frame.where(f.col("hour") < literal(until))
+
+
+def error_events() -> Column:
+    """Return the events of a row of ``schemas.EVENTS`` if its level is ERROR or CRITICAL, otherwise 0."""
+    return f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0).cast("bigint")
+
+
+def merge_runs(runs: DataFrame) -> DataFrame:
+    """Merge rows of ``schemas.RUNS`` to one for each ``run_id`` and ``application``; ``hour`` is the last one."""
+    return runs.groupBy("run_id", "application").agg(
+        f.min("first").alias("first"),
+        f.max("last").alias("last"),
+        f.sum("events").alias("events"),
+        f.sum("errors").alias("errors"),
+        f.max("run").alias("run"),
+        f.max("hour").alias("hour"),
+    )
+
+
+def run_outcome() -> Column:
+    """Return the aggregate for the outcome of a run over ``merge_runs``: failed if any application failed."""
+    failed = f.max(f.when(f.col("run.outcome") == "failed", True)).isNotNull()
+    return f.when(failed, "failed").when(f.max("run.outcome").isNotNull(), f.max("run.outcome")).otherwise("unknown")
+
+
+def run_seconds() -> Column:
+    """Return the aggregate for the time from a run's first to its last event, over ``merge_runs``."""
+    return f.max("last").cast("double") - f.min("first").cast("double")
+
+
+def merge_quarantine(frame: DataFrame) -> DataFrame:
+    """Merge rows of ``schemas.QUARANTINE`` to one for each reason, with its first line."""
+    first = f.min(f.struct("file", "offset")).alias("first")
+    rows = frame.groupBy("reason").agg(f.sum("lines").alias("lines"), first)
+    return rows.select("reason", "lines", "first.file", "first.offset")
 
 
 class Rollups(NamedTuple):

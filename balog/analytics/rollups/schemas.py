@@ -13,72 +13,38 @@ from balog.analytics.reading.schemas import struct
 LONGEST_KEY = 1000
 """Characters of a key: a channel, an application, a run's id, a metric's name, a tag's value."""
 
-_STRING, _LONG, _DOUBLE, _TIMESTAMP = t.StringType(), t.LongType(), t.DoubleType(), t.TimestampType()
-
 
 RUN = struct(
-    at=_TIMESTAMP,
-    outcome=_STRING,
-    duration=_DOUBLE,
-    exit_code=t.IntegerType(),
-    records=_LONG,
-    bytes=_LONG,
-    signal=_STRING,
-    problem=_STRING,
-    streams=t.ArrayType(struct(stream=_STRING, records=_LONG, bytes=_LONG)),
+    "at timestamp, outcome string, duration double, exit_code int, records bigint, bytes bigint, signal string, "
+    "problem string",
+    streams=t.ArrayType(struct("stream string, records bigint, bytes bigint")),
 )
 """A run's own report, written ``at``: ``duration`` in seconds, ``bytes`` of stdout, ``streams`` in order."""
 
-EXAMPLE = struct(timestamp=_TIMESTAMP, id=_STRING, run_id=_STRING, message=_STRING)
+EXAMPLE = struct("timestamp timestamp, id string, run_id string, message string")
 """The first event of a failure, with the first 300 characters of its message."""
 
 EVENTS = struct(
-    hour=_TIMESTAMP,
-    channel=_STRING,
-    level=_STRING,
-    cls_type=_STRING,
-    application=_STRING,
-    events=_LONG,
-    first=_TIMESTAMP,
-    last=_TIMESTAMP,
+    "hour timestamp, channel string, level string, cls_type string, application string, events bigint, "
+    "first timestamp, last timestamp"
 )
 """``rollup_events``: the number of events, and the earliest and latest time; ``level`` is null in facility 0.0.1."""
 
 METRICS = struct(
-    hour=_TIMESTAMP,
-    channel=_STRING,
-    application=_STRING,
-    metric=_STRING,
-    type=_STRING,
-    stream=_STRING,
-    endpoint=_STRING,
-    status=_STRING,
-    stage=_STRING,
-    count=_LONG,
-    sum=_DOUBLE,
-    low=_DOUBLE,
-    high=_DOUBLE,
-    sketch=t.BinaryType(),
+    "hour timestamp, channel string, application string, metric string, type string, stream string, endpoint string, "
+    "status string, stage string, count bigint, sum double, low double, high double, sketch binary"
 )
 """``rollup_metrics``: count, sum, minimum and maximum of the finite values of a metric with these tags.
 
 ``type`` is ``counter`` (deltas), ``timer`` (seconds), ``gauge`` (levels), ``value`` for a value of a ``metrics``
 payload, or the payload's own. ``stream``, ``endpoint`` and ``stage`` are tags; ``status`` is the tag
-``http_status_code``, otherwise ``status``. ``sketch`` is a KLL sketch of the values (see ``rollups.sketches``), null
+``http_status_code``, otherwise ``status``. ``sketch`` is a KLL sketch of the values (see ``rollups.frames``), null
 for counters.
 """
 
 ERRORS = struct(
-    hour=_TIMESTAMP,
-    fingerprint=_STRING,
-    channel=_STRING,
-    application=_STRING,
-    level=_STRING,
-    error_type=_STRING,
-    message=_STRING,
-    events=_LONG,
-    first=_TIMESTAMP,
-    last=_TIMESTAMP,
+    "hour timestamp, fingerprint string, channel string, application string, level string, error_type string, "
+    "message string, events bigint, first timestamp, last timestamp",
     example=EXAMPLE,
 )
 """``rollup_errors``: the errors of one fingerprint, see ``rollups.fingerprints``.
@@ -87,13 +53,7 @@ ERRORS = struct(
 """
 
 RUNS = struct(
-    hour=_TIMESTAMP,
-    run_id=_STRING,
-    application=_STRING,
-    first=_TIMESTAMP,
-    last=_TIMESTAMP,
-    events=_LONG,
-    errors=_LONG,
+    "hour timestamp, run_id string, application string, first timestamp, last timestamp, events bigint, errors bigint",
     run=RUN,
 )
 """``rollup_runs``: an application's events of a run in that hour; ``errors`` are those of level ERROR and CRITICAL.
@@ -101,8 +61,11 @@ RUNS = struct(
 ``run`` is the latest report of that hour, or null.
 """
 
-QUARANTINE = struct(reason=_STRING, lines=_LONG, file=_STRING, offset=_LONG)
+QUARANTINE = struct("reason string, lines bigint, file string, offset bigint")
 """Invalid lines by reason; the first one is at byte ``offset`` of ``file``."""
+
+FRAMES = {"events": EVENTS, "metrics": METRICS, "errors": ERRORS, "runs": RUNS, "quarantine": QUARANTINE}
+"""The columns of each frame of ``Rollups``."""
 
 COPIES, IDS = "copies", "ids"
 """Kinds of rows that are not stored.
@@ -113,7 +76,7 @@ hashes of ids, in one row for each value of their highest bits (``count``).
 
 ROLLUP = t.StructType(
     [
-        t.StructField("kind", _STRING),
+        t.StructField("kind", t.StringType()),
         *{field.name: field for part in (EVENTS, METRICS, ERRORS, RUNS) for field in part}.values(),
         t.StructField("quarantine", BAD_LINE),
     ]

@@ -14,31 +14,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from balog.analytics.rollups.aggregates import merge_quarantine
 from balog.analytics.rollups.frames import merge as merge_rollups
-from balog.analytics.rollups.frames import split
-from balog.analytics.rollups.schemas import ROLLUP
-from balog.analytics.tables.compaction import COLUMNS
+from balog.analytics.rollups.frames import merge_quarantine, split
+from balog.analytics.rollups.schemas import FRAMES, ROLLUP
 from balog.analytics.tables.deduplication import new_events, new_quarantine
 from balog.analytics.tables.derivation import ROLLED, Derivation, PayloadTable, share_files
 from balog.analytics.tables.evolution import merge
 from balog.analytics.tables.log import read_columns
-from balog.analytics.tables.observation import first_schema
-from balog.analytics.tables.shapes import PayloadShape
-from balog.analytics.tables.staging import (
-    FILES,
-    FUTURE,
-    OLD,
-    SHAPE,
-    TIMELESS,
-    UNSEEN,
-    BatchStage,
-    DayFiles,
-    decode_files,
-    encode_files,
-)
+from balog.analytics.tables.shapes import PayloadShape, first_schema
+from balog.analytics.tables.stage import BatchStage, DayFiles
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TablePart, TableStore, is_own, read_files, table_name
-from balog.analytics.tables.write_errors import report_errors
+from balog.analytics.tables.worker_rows import FUTURE, OLD, SHAPE, TIMELESS, UNSEEN, Row, encode_files, run_in_workers
 
 MOST_TYPES = 300
 """Payload types with a table of their own, those with the most events. Other events are only in ``events``."""
@@ -71,7 +57,7 @@ def build(
     spark: SparkSession,
     store: TableStore,
     stage: BatchStage,
-    staged: Iterable[tuple[str, StagedFile, bytes | None]],
+    staged: Iterable[Row],
     notify: Callable[[str], None] = lambda words: None,
 ) -> BuiltBatch:
     """Remove duplicates from staged events and derive the other tables. Everything is staged, nothing is committed.
@@ -98,7 +84,7 @@ def build(
     tasks = share_files(events.files)
     derive = Derivation(stage, kinds)
     made: dict[str, list[StagedFile]] = defaultdict(list)
-    for table, file, _ in in_workers(spark, len(tasks), lambda number: derive.run(*tasks[number])):
+    for table, file, _ in run_tasks(spark, len(tasks), lambda number: derive.run(*tasks[number])):
         made[table].append(file)
     built.parts = {"events": events, "quarantine": bad}
     for kind in kinds:
@@ -115,7 +101,7 @@ class SeenType(NamedTuple):
 
 
 def gather(
-    staged: Iterable[tuple[str, StagedFile, bytes | None]],
+    staged: Iterable[Row],
 ) -> tuple[dict[str, list[StagedFile]], dict[str, SeenType]]:
     """Group the results of workers: files or counts by table, and the shapes of payloads by type."""
     files: dict[str, list[StagedFile]] = defaultdict(list)
@@ -130,30 +116,17 @@ def gather(
     return files, {name: SeenType(rows[name], shape.struct()) for name, shape in sorted(shapes.items())}
 
 
-def in_workers(
-    spark: SparkSession, tasks: int, run: Callable[[int], Iterator[pa.RecordBatch]]
-) -> Iterator[tuple[str, StagedFile, bytes | None]]:
+def run_tasks(spark: SparkSession, tasks: int, run: Callable[[int], Iterator[pa.RecordBatch]]) -> Iterator[Row]:
     """Run tasks in workers; ``run`` gets a task's number and yields rows of ``FILES``."""
     if not tasks:
         return iter(())
 
-    @report_errors
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from run(number)
 
-    return decode_files(spark.range(0, tasks, 1, tasks).mapInArrow(each, FILES).toArrow())
-
-
-def stage_frame(stage: BatchStage, frame: DataFrame) -> list[tuple[str, StagedFile, bytes | None]]:
-    """Stage a frame in the columns of ``staging.READ``."""
-
-    @report_errors
-    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return stage.run(batches)
-
-    return list(decode_files(frame.mapInArrow(each, FILES).toArrow()))
+    return run_in_workers(spark.range(0, tasks, 1, tasks), each)
 
 
 def grow(store: TableStore, seen: Mapping[str, SeenType], others: int = 0) -> tuple[list[PayloadTable], list[str]]:
@@ -197,7 +170,7 @@ def grow(store: TableStore, seen: Mapping[str, SeenType], others: int = 0) -> tu
 
 def _roll(spark: SparkSession, stage: BatchStage, rolled: Sequence[StagedFile], bad: TablePart) -> dict[str, TablePart]:
     """Stage the rollups of a batch, with one row for each key; readers merge them with those of other batches."""
-    parts = {ROLLUPS[name]: TablePart(columns) for name, columns in COLUMNS.items()}
+    parts = {ROLLUPS[name]: TablePart(columns) for name, columns in FRAMES.items()}
     frames: dict[str, DataFrame] = {}
     if rolled:
         rows = read_files(spark, ROLLUP, [file.path for file in rolled])
@@ -209,18 +182,17 @@ def _roll(spark: SparkSession, stage: BatchStage, rolled: Sequence[StagedFile], 
         frames["quarantine"] = merge_quarantine(bad.frame(spark).withColumn("lines", f.lit(1).cast("bigint")))
     with ThreadPoolExecutor(_JOBS) as pool:
         jobs = {name: pool.submit(_write, stage, ROLLUPS[name], frame) for name, frame in frames.items()}
-        return parts | {ROLLUPS[name]: TablePart(COLUMNS[name], job.result()) for name, job in jobs.items()}
+        return parts | {ROLLUPS[name]: TablePart(FRAMES[name], job.result()) for name, job in jobs.items()}
 
 
 def _write(stage: BatchStage, table: str, frame: DataFrame) -> list[StagedFile]:
     when = "hour" if "hour" in frame.columns else ""
     day = None if when else stage.loaded.date()
 
-    @report_errors
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         days = DayFiles(stage, table, day, when)
         for batch in batches:
             days.add(pa.Table.from_batches([batch]))
         yield encode_files([(table, file, None) for file in days.close()])
 
-    return [file for _, file, _ in decode_files(frame.mapInArrow(each, FILES).toArrow())]
+    return [file for _, file, _ in run_in_workers(frame, each)]

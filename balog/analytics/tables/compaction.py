@@ -12,18 +12,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from balog.analytics.rollups.frames import Rollups, merge
-from balog.analytics.rollups.schemas import ERRORS, EVENTS, METRICS, QUARANTINE, RUNS
+from balog.analytics.rollups.schemas import FRAMES
 from balog.analytics.tables.log import TableFile
-from balog.analytics.tables.staging import FILES, BatchStage, DayFiles, decode_files, encode_files
+from balog.analytics.tables.stage import BatchStage, DayFiles
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TableError
-from balog.analytics.tables.write_errors import report_errors
+from balog.analytics.tables.worker_rows import encode_files, run_in_workers
 
 SMALL = 64 * 1024 * 1024
 """Files below this size, in bytes, are small. A day with several small files is compacted."""
 
 _LARGE = 256 * 1024 * 1024
-COLUMNS = {"events": EVENTS, "metrics": METRICS, "errors": ERRORS, "runs": RUNS, "quarantine": QUARANTINE}
-"""The columns of each frame of ``Rollups``."""
 
 
 def small_files(files: Iterable[TableFile]) -> list[TableFile]:
@@ -56,7 +54,6 @@ def compacted(table: str, frame: DataFrame, files: Sequence[TableFile], folder: 
     rows = rows.coalesce(1) if parts == 1 else rows.repartitionByRange(parts, *order)
     rows = rows.sortWithinPartitions(*order)
 
-    @report_errors
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         open_days: dict[object, DayFiles] = {}
         done: list[StagedFile] = []
@@ -71,7 +68,7 @@ def compacted(table: str, frame: DataFrame, files: Sequence[TableFile], folder: 
         done += [file for days in open_days.values() for file in days.close()]
         yield encode_files([(table, file, None) for file in done])
 
-    made = [file for _, file, _ in decode_files(rows.mapInArrow(each, FILES).toArrow())]
+    made = [file for _, file, _ in run_in_workers(rows, each)]
     before, after = sum(file.rows for file in files), sum(file.rows for file in made)
     if before != after and when != "hour":
         raise TableError(f"compaction read {after:,} of {before:,} rows; nothing was changed", table)
@@ -82,6 +79,6 @@ def merged_rollups(table: str, frame: DataFrame) -> DataFrame:
     """Merge rollup rows with the same key. An hour lies in one day, so no row changes its day."""
     spark = frame.sparkSession
     of = next(name for name, rolled in ROLLUPS.items() if rolled == table)
-    frames = {name: spark.createDataFrame([], columns) for name, columns in COLUMNS.items()}
+    frames = {name: spark.createDataFrame([], columns) for name, columns in FRAMES.items()}
     merged: DataFrame = getattr(merge(Rollups(**{**frames, of: frame.drop("date")})), of)
     return merged.withColumn("date", f.to_date("hour"))

@@ -21,9 +21,9 @@ from pyspark.sql.window import Window
 
 from balog.analytics.reading.forms.converter import TIMELESS_ID
 from balog.analytics.reading.schemas import literal
-from balog.analytics.tables.staging import BAD, EVENTS, FILES, BatchStage, decode_files, encode_files, rewrite_without
+from balog.analytics.tables.stage import BAD, EVENTS, BatchStage, rewrite_without
 from balog.analytics.tables.store import StagedFile, TablePart, TableStore, read_files
-from balog.analytics.tables.write_errors import report_errors
+from balog.analytics.tables.worker_rows import FILES, decode_files, encode_files, report_errors
 
 WINDOW = timedelta(hours=1)
 """Events with the same id are duplicates if their timestamps differ by no more; usually they are equal."""

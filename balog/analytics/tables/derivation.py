@@ -16,10 +16,11 @@ from balog.analytics.reading.schemas import QUARANTINE, arrow_schema, arrow_type
 from balog.analytics.rollups.worker import roll_batches
 from balog.analytics.tables.evolution import FACILITY
 from balog.analytics.tables.log import read_columns
-from balog.analytics.tables.staging import BatchStage, DayFiles, encode_files
+from balog.analytics.tables.stage import BatchStage, DayFiles
 from balog.analytics.tables.store import RowError
 from balog.analytics.tables.typed_columns import Columns
 from balog.analytics.tables.verification import difference
+from balog.analytics.tables.worker_rows import encode_files
 
 if TYPE_CHECKING:
     from balog.analytics.tables.store import StagedFile

@@ -24,14 +24,9 @@ from typing import NamedTuple
 
 from pyspark.sql import types as t
 
-FACILITY = t.StructType([
-    t.StructField("id", t.StringType()),
-    t.StructField("timestamp", t.TimestampType()),
-    t.StructField("channel", t.StringType()),
-    t.StructField("level", t.StringType()),
-    t.StructField("run_id", t.StringType()),
-    t.StructField("application", t.StringType()),
-])  # fmt: skip
+from balog.analytics.reading.schemas import struct
+
+FACILITY = struct("id string, timestamp timestamp, channel string, level string, run_id string, application string")
 """The first columns of each payload type's table; ``run_id`` and ``application`` are from the context."""
 
 RECOVERED = "payload_recovered"

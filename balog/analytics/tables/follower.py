@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.stream_planner import check_streaming
 from balog.analytics.sessions import cause
-from balog.analytics.tables.builder import BuiltBatch, build, stage_frame
+from balog.analytics.tables.builder import BuiltBatch, build
 from balog.analytics.tables.loader import LoadOptions, LoadSummary, stage_of
-from balog.analytics.tables.positions import position_of
-from balog.analytics.tables.staging import READ
+from balog.analytics.tables.sources import position_of
+from balog.analytics.tables.stage import READ
 from balog.analytics.tables.store import RowError, TableBatch, TableStore
+from balog.analytics.tables.worker_rows import run_in_workers
 from balog.errors import BalogError, ConfigError
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class _Stream:
         batch = f"{self._name}-{number}"
         stage = stage_of(self._store, self._store.staging(batch), batch, self._options)
         try:
-            built = build(self._spark, self._store, stage, stage_frame(stage, frame))
+            built = build(self._spark, self._store, stage, run_in_workers(frame, stage.run))
         except RowError as error:
             inputs = read_inputs({**self._options.reader, "paths": json.dumps(list(self._paths))})
             raise error.at(position_of(error.event, inputs)) from None

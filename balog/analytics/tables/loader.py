@@ -1,4 +1,4 @@
-"""Loads sources into tables, batch by batch, each event once."""
+"""Loads sources into tables, batch by batch, each event once; or previews a load."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.source import EventReader, EventSource
-from balog.analytics.tables.builder import BuiltBatch, build, in_workers
-from balog.analytics.tables.listing import BATCH_BYTES, Listing, SourceBatch, list_sources
-from balog.analytics.tables.positions import position_of
-from balog.analytics.tables.staging import READ, BatchStage
+from balog.analytics.tables.builder import BuiltBatch, build, gather, grow, run_tasks
+from balog.analytics.tables.sources import BATCH_BYTES, Listing, SourceBatch, list_sources, position_of
+from balog.analytics.tables.stage import READ, BatchStage
 from balog.analytics.tables.store import RowError, TableBatch, TableStore
 from balog.analytics.tables.verification import VerifySample
+from balog.analytics.tables.worker_rows import UNSEEN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,7 +129,7 @@ def _load_one(
     notify(f"Reading {len(share.paths):,} files")
     reader = reader_of(share, options)
     tasks = list(reader.partitions())
-    staged = list(in_workers(spark, len(tasks), lambda number: stage.run(reader.read(tasks[number]))))
+    staged = list(run_tasks(spark, len(tasks), lambda number: stage.run(reader.read(tasks[number]))))
     try:
         built = build(spark, store, stage, staged, notify)
     except RowError as error:
@@ -154,3 +154,48 @@ def stage_of(store: TableStore, folder: str, batch: str, options: LoadOptions) -
     schemas = {name: schema.json() for name in store.names() if (schema := store.schema(name)) is not None}
     now = datetime.now(timezone.utc)
     return BatchStage(folder, batch, now, floor, options.since, options.until, schemas, options.sample)
+
+
+class LoadPreview(NamedTuple):
+    """What a load would read, in how many commits, and a message for each change of a table.
+
+    ``events`` includes duplicates; ``bad`` is the number of invalid lines.
+    """
+
+    files: int
+    bytes: int
+    known: int
+    batches: int
+    events: int
+    bad: int
+    lines: list[str]
+
+
+def preview(
+    spark: SparkSession,
+    store: TableStore,
+    paths: Sequence[str],
+    options: LoadOptions,
+    notify: Callable[[str], None] = lambda words: None,
+) -> LoadPreview:
+    """Read what is new in sources without writing.
+
+    Raises:
+        ConfigError: a path does not exist or can't be listed.
+    """
+    listing = listed(store, paths, options)
+    tasks = [
+        (reader, task)
+        for share in listing.shares
+        for reader in [reader_of(share, options)]
+        for task in reader.partitions()
+    ]
+    if not tasks:
+        return LoadPreview(0, 0, listing.known, 0, 0, 0, [])
+    notify(f"Reading {listing.files:,} files")
+    stage = stage_of(store, "", "preview", options)
+    found = run_tasks(spark, len(tasks), lambda number: stage.preview(tasks[number][0].read(tasks[number][1])))
+    counts, seen = gather(found)
+    _, lines = grow(store, seen, sum(file.rows for file in counts[UNSEEN]))
+    events, bad = (sum(file.rows for file in counts[name]) for name in ("events", "quarantine"))
+    return LoadPreview(listing.files, listing.bytes, listing.known, len(listing.shares), events, bad, lines)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.analytics.rollups.sketches import PERCENTILES, RANK_ERROR, K, merged_sketch, quantiles, sketched
+from balog.analytics.rollups.frames import PERCENTILES, RANK_ERROR, K, merged_sketch, quantiles, sketched
 
 datasketches = pytest.importorskip("datasketches", reason="datasketches is not installed")
 

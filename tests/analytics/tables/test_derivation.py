@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.analytics.tables import staging
+from balog.analytics.tables import stage
 from balog.analytics.tables.derivation import _map_values
-from balog.analytics.tables.staging import BatchStage, DayFiles
+from balog.analytics.tables.stage import BatchStage, DayFiles
 
 pairs = st.tuples(st.sampled_from("abc"), st.none() | st.sampled_from("xyz"))
 maps = st.lists(st.none() | st.lists(pairs, max_size=4))
@@ -28,7 +28,7 @@ def test_a_key_is_map_values_in_every_map_also_of_a_slice(data: list[Any], skip:
 
 
 def test_a_worker_writes_one_file_for_each_day_of_few_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging, "_GROUP_ROWS", 50)
+    monkeypatch.setattr(stage, "_GROUP_ROWS", 50)
     days = DayFiles(BatchStage(str(tmp_path), "b", datetime.now(timezone.utc)), "t")
     first = datetime(2024, 1, 1, tzinfo=timezone.utc)
     for number in range(10):

@@ -77,7 +77,7 @@ def test_a_batch_that_spark_hands_over_again_is_passed_over(spark: Any, place: P
     from balog.analytics.tables import open_store
     from balog.analytics.tables.follower import _OverError, _Stream
     from balog.analytics.tables.loader import LoadOptions
-    from balog.analytics.tables.staging import READ
+    from balog.analytics.tables.stage import READ
 
     frame = spark.read.format("balog").schema(READ).load(str(dump("a.jsonl", *range(4))))
     store = open_store(spark, str(place))

@@ -269,10 +269,9 @@ def test_tables_are_asked_by_name_with_their_rollups(load: Load, place: Path, du
 
 def test_a_plan_tells_how_tables_would_grow_and_writes_nothing(place: Path, dump: Any, spark: Any) -> None:
     from balog.analytics.tables import open_store
-    from balog.analytics.tables.loader import LoadOptions
-    from balog.analytics.tables.preview import plan
+    from balog.analytics.tables.loader import LoadOptions, preview
 
-    planned = plan(spark, open_store(spark, str(place)), [str(dump("a.jsonl", *range(6)))], LoadOptions())
+    planned = preview(spark, open_store(spark, str(place)), [str(dump("a.jsonl", *range(6)))], LoadOptions())
     assert (planned.files, planned.batches) == (1, 1)
     assert any(line.startswith("order: new table") for line in planned.lines)
     assert not place.exists()
@@ -284,8 +283,7 @@ def workers_here(monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
 
     from balog.analytics.tables import builder, loader
-    from balog.analytics.tables.staging import decode_files
-    from balog.analytics.tables.write_errors import report_errors
+    from balog.analytics.tables.worker_rows import decode_files, report_errors
 
     def run_here(spark: Any, tasks: int, run: Callable[[int], Any]) -> Any:
         each = report_errors(run)
@@ -364,7 +362,7 @@ def test_the_place_of_an_event_is_found_in_every_form(tmp_path: Path) -> None:
     import gzip
 
     from balog.analytics.reading.inputs import read_inputs
-    from balog.analytics.tables.positions import position_of
+    from balog.analytics.tables.sources import position_of
     from tests.analytics.tables.conftest import event
 
     lines = [json.dumps(event(number)) for number in range(9)]
@@ -438,11 +436,11 @@ def test_types_with_the_most_events_get_the_tables_and_a_line_says_what_got_none
 def test_a_worker_keeps_looking_at_types_that_turn_out_to_be_large(monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
 
-    from balog.analytics.tables import observation
+    from balog.analytics.tables import shapes as shapes_module
 
-    monkeypatch.setattr(observation, "_MOST_TYPES", 3)
-    monkeypatch.setattr(observation, "_MOST_COUNTED", 6)
-    shapes = observation.Shapes({})
+    monkeypatch.setattr(shapes_module, "_MOST_TYPES", 3)
+    monkeypatch.setattr(shapes_module, "_MOST_COUNTED", 6)
+    shapes = shapes_module.Shapes({})
     for some in (["a", "b", "c"], ["late"] * 4, ["a", None, "d", "e"], ["f", "g", "g"], ["late"]):
         texts = ['{"n":1}' for _ in some]
         shapes.observe(pa.table({"cls_type": pa.array(some, pa.string()), "payload_json": texts}))

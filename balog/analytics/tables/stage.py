@@ -5,12 +5,10 @@ Workers parse and write in Arrow, so that no event passes through the JVM. The d
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
-from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -19,27 +17,14 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
 from balog.analytics.reading.forms.converter import TIMELESS_ID
-from balog.analytics.reading.schemas import QUARANTINE
-from balog.analytics.tables.observation import Shapes
-from balog.analytics.tables.store import RowError, StagedFile, TableError
+from balog.analytics.reading.schemas import EVENT, QUARANTINE, struct
+from balog.analytics.tables.shapes import Shapes
+from balog.analytics.tables.store import StagedFile
 from balog.analytics.tables.verification import VerifySample
+from balog.analytics.tables.worker_rows import FUTURE, OLD, SHAPE, TIMELESS, UNSEEN, Row, encode_files
 from balog.storage.local_files import sync
 
-_STRING, _LONG = t.StringType(), t.LongType()
-
-EVENTS = t.StructType(
-    [
-        t.StructField("id", _STRING),
-        t.StructField("channel", _STRING),
-        t.StructField("timestamp", t.TimestampType()),
-        t.StructField("level", _STRING),
-        t.StructField("schema", _STRING),
-        t.StructField("composition", t.BooleanType()),
-        t.StructField("context", t.MapType(_STRING, _STRING)),
-        t.StructField("cls_type", _STRING),
-        t.StructField("payload_json", _STRING),
-    ]
-)
+EVENTS = struct(f"{EVENT}, context map<string,string>, cls_type string, payload_json string")
 """The table ``events``: the facility layer typed, the payload as its original text."""
 
 READ = t.StructType([*EVENTS.fields, t.StructField("quarantine", QUARANTINE)])
@@ -47,41 +32,6 @@ READ = t.StructType([*EVENTS.fields, t.StructField("quarantine", QUARANTINE)])
 
 BAD = t.StructType([*QUARANTINE.fields, t.StructField("loaded", t.TimestampType())])
 """The table ``quarantine``; ``loaded`` is the time of the load."""
-
-FILES = t.StructType(
-    [
-        t.StructField("table", _STRING),
-        t.StructField("path", _STRING),
-        t.StructField("day", t.DateType()),
-        t.StructField("rows", _LONG),
-        t.StructField("size", _LONG),
-        t.StructField("first", t.TimestampType()),
-        t.StructField("last", t.TimestampType()),
-        t.StructField("shape", t.BinaryType()),
-    ]
-)
-"""A row for each file that a worker wrote. Rows with one of the following constants as ``table`` have other content."""
-
-OLD = "-old"
-"""Row of ``FILES``: the number of events of days before the floor, which are not loaded."""
-
-FUTURE = "-future"
-"""Row of ``FILES``: the number of events more than a day ahead."""
-
-TIMELESS = "-timeless"
-"""Row of ``FILES``: the number of events whose lines have no time."""
-
-SHAPE = "-shape"
-"""Row of ``FILES``: the number of payloads of the type ``path``, and their ``shapes.PayloadShape`` in ``shape``."""
-
-UNSEEN = "-unseen"
-"""Row of ``FILES``: the number of events of types beyond the limit of types."""
-
-WRITE_FAILED = "-refused"
-"""Row of ``FILES``: the reason in ``path`` why the disk did not take the files."""
-
-ROW_FAILED = "-wrong"
-"""Row of ``FILES``: the arguments of a ``RowError`` in ``shape``."""
 
 _GROUP_BYTES = 96 * 1024 * 1024  # bytes of Arrow to buffer before a row group of each day is written
 _GROUP_ROWS = 250_000
@@ -129,7 +79,7 @@ class BatchStage:
             if good.num_rows:
                 shapes.observe(good)
                 events.add(good)
-        rows: list[_Row] = [("events", file, None) for file in events.close()]
+        rows: list[Row] = [("events", file, None) for file in events.close()]
         rows += [("quarantine", file, None) for file in bad.close()]
         yield encode_files([*rows, *_counted(counts), *_shaped(shapes)])
 
@@ -167,11 +117,11 @@ class BatchStage:
         return table.append_column("loaded", when)
 
 
-def _counted(counts: Mapping[str, int]) -> Iterator[_Row]:
+def _counted(counts: Mapping[str, int]) -> Iterator[Row]:
     return ((name, StagedFile("", date.min, count, 0), None) for name, count in counts.items() if count)
 
 
-def _shaped(shapes: Shapes) -> Iterator[_Row]:
+def _shaped(shapes: Shapes) -> Iterator[Row]:
     for name, rows, shape in shapes.seen():
         yield SHAPE, StagedFile(name, date.min, rows, 0), shape
     if shapes.unseen:
@@ -331,41 +281,3 @@ def _columns(schema: pa.Schema, names: Sequence[str]) -> list[str]:
         elif column.name in names:
             found.append(column.name)
     return found
-
-
-_Row = tuple[str, StagedFile, "bytes | None"]
-
-
-def encode_files(rows: Iterable[_Row]) -> pa.RecordBatch:
-    """Encode tables' names, files and shapes as rows of ``FILES``."""
-    kinds = pa.schema(
-        [
-            ("table", pa.string()),
-            ("path", pa.string()),
-            ("day", pa.date32()),
-            ("rows", pa.int64()),
-            ("size", pa.int64()),
-            ("first", pa.timestamp("us", "UTC")),
-            ("last", pa.timestamp("us", "UTC")),
-            ("shape", pa.binary()),
-        ]
-    )
-    columns: Any = list(zip(*((table, *file, shape) for table, file, shape in rows))) or [()] * len(kinds)
-    arrays = [pa.array(column, kind.type) for column, kind in zip(columns, kinds)]
-    return pa.RecordBatch.from_arrays(arrays, schema=kinds)
-
-
-def decode_files(table: pa.Table) -> Iterator[_Row]:
-    """Decode rows of ``FILES``.
-
-    Raises:
-        TableError: a worker could not write.
-        RowError: an event can't be converted to a row, or a row differs from its payload.
-    """
-    for row in table.to_pylist():
-        if row["table"] == ROW_FAILED:
-            raise RowError(*json.loads(row["shape"]))
-        if row["table"] == WRITE_FAILED:
-            raise TableError(f"{row['path']}; what was committed before is there, this batch is not", "writing tables")
-        file = StagedFile(row["path"], row["day"], row["rows"], row["size"], row["first"], row["last"])
-        yield row["table"], file, row["shape"]
