@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from balog.analytics.progress import ProgressDisplay
     from balog.analytics.tables.loader import LoadOptions, LoadSummary
-    from balog.analytics.tables.store import TableStore
+    from balog.analytics.tables.parquet import ParquetStore
     from balog.analytics.tables.verification import VerifySample
 
 
@@ -155,7 +155,7 @@ def _read_job(
     return _Job(paths, options, follow, compact, oldest, dry_run)
 
 
-def _load(spark: SparkSession, store: TableStore, job: _Job, display: ProgressDisplay) -> None:
+def _load(spark: SparkSession, store: ParquetStore, job: _Job, display: ProgressDisplay) -> None:
     from balog.analytics.tables.follower import follow
     from balog.analytics.tables.loader import load
 
@@ -169,7 +169,7 @@ def _load(spark: SparkSession, store: TableStore, job: _Job, display: ProgressDi
         _print_summary(load(spark, store, job.paths, job.options, display), display)
 
 
-def _maintain(store: TableStore, job: _Job, display: ProgressDisplay) -> None:
+def _maintain(store: ParquetStore, job: _Job, display: ProgressDisplay) -> None:
     if job.oldest is not None:
         display("Removing old days")
         action = "would remove" if job.dry_run else "removed"
@@ -211,7 +211,7 @@ def _sample(text: str) -> VerifySample:
     return VerifySample(int(found[1]), int(found[2]))
 
 
-def _plan(spark: SparkSession, store: TableStore, job: _Job, display: ProgressDisplay) -> None:
+def _plan(spark: SparkSession, store: ParquetStore, job: _Job, display: ProgressDisplay) -> None:
     from balog.analytics.tables.loader import preview
 
     with display.watching(spark):

@@ -21,9 +21,10 @@ from balog.analytics.tables.deduplication import new_events, new_quarantine
 from balog.analytics.tables.derivation import ROLLED, Derivation, PayloadTable, share_files
 from balog.analytics.tables.evolution import merge
 from balog.analytics.tables.log import read_columns
+from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.shapes import PayloadShape, first_schema
 from balog.analytics.tables.stage import BatchStage, DayFiles
-from balog.analytics.tables.store import ROLLUPS, StagedFile, TablePart, TableStore, is_own, read_files, table_name
+from balog.analytics.tables.store import ROLLUPS, StagedFile, TablePart, is_own, read_files, table_name
 from balog.analytics.tables.worker_rows import FUTURE, OLD, SHAPE, TIMELESS, UNSEEN, Row, encode_files, run_in_workers
 
 MOST_TYPES = 300
@@ -55,7 +56,7 @@ class BuiltBatch:
 
 def build(
     spark: SparkSession,
-    store: TableStore,
+    store: ParquetStore,
     stage: BatchStage,
     staged: Iterable[Row],
     notify: Callable[[str], None] = lambda words: None,
@@ -129,7 +130,7 @@ def run_tasks(spark: SparkSession, tasks: int, run: Callable[[int], Iterator[pa.
     return run_in_workers(spark.range(0, tasks, 1, tasks), each)
 
 
-def grow(store: TableStore, seen: Mapping[str, SeenType], others: int = 0) -> tuple[list[PayloadTable], list[str]]:
+def grow(store: ParquetStore, seen: Mapping[str, SeenType], others: int = 0) -> tuple[list[PayloadTable], list[str]]:
     """Decide the tables and columns of payload types, and return messages about what is new.
 
     Existing tables get new columns. The types with the most events get new tables, up to the limit.

@@ -21,8 +21,9 @@ from pyspark.sql.window import Window
 
 from balog.analytics.reading.forms.converter import TIMELESS_ID
 from balog.analytics.reading.schemas import literal
+from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.stage import BAD, EVENTS, BatchStage, rewrite_without
-from balog.analytics.tables.store import StagedFile, TablePart, TableStore, read_files
+from balog.analytics.tables.store import StagedFile, TablePart, read_files
 from balog.analytics.tables.worker_rows import FILES, decode_files, encode_files, report_errors
 
 WINDOW = timedelta(hours=1)
@@ -34,7 +35,12 @@ _MOST_SPANS = 30
 
 
 def new_events(
-    spark: SparkSession, store: TableStore, stage: BatchStage, files: Sequence[StagedFile], *, is_timeless: bool = False
+    spark: SparkSession,
+    store: ParquetStore,
+    stage: BatchStage,
+    files: Sequence[StagedFile],
+    *,
+    is_timeless: bool = False,
 ) -> tuple[TablePart, int]:
     """Return the events of a batch that the tables don't have, each once, and the number of dropped events.
 
@@ -78,7 +84,9 @@ def _between(frame: DataFrame, first: datetime, last: datetime) -> DataFrame:
     return frame.where(f.col("timestamp").between(literal(first), literal(last)))
 
 
-def new_quarantine(spark: SparkSession, store: TableStore, stage: BatchStage, files: Sequence[StagedFile]) -> TablePart:
+def new_quarantine(
+    spark: SparkSession, store: ParquetStore, stage: BatchStage, files: Sequence[StagedFile]
+) -> TablePart:
     """Return the invalid lines of a batch that the tables don't have at the same position of the same file."""
     known = store.frame("quarantine") if files and store.schema("quarantine") is not None else None
     kept, _ = _drop(spark, stage, "quarantine", TablePart(BAD, files), known, ["file", "offset", "raw"], [])

@@ -17,9 +17,10 @@ from balog.analytics.reading.stream_planner import check_streaming
 from balog.analytics.sessions import cause
 from balog.analytics.tables.builder import BuiltBatch, build
 from balog.analytics.tables.loader import LoadOptions, LoadSummary, stage_of
+from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.sources import position_of
 from balog.analytics.tables.stage import READ
-from balog.analytics.tables.store import RowError, TableBatch, TableStore
+from balog.analytics.tables.store import RowError, TableBatch
 from balog.analytics.tables.worker_rows import run_in_workers
 from balog.errors import BalogError, ConfigError
 
@@ -36,7 +37,7 @@ _LOOK = 0.2  # seconds between checks whether to stop
 
 def follow(
     spark: SparkSession,
-    store: TableStore,
+    store: ParquetStore,
     paths: Sequence[str],
     options: LoadOptions,
     is_over: Callable[[], bool],
@@ -100,7 +101,7 @@ class _Stream:
     def __init__(
         self,
         spark: SparkSession,
-        store: TableStore,
+        store: ParquetStore,
         paths: Sequence[str],
         options: LoadOptions,
         notify: Callable[[str], None],

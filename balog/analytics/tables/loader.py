@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.source import EventReader, EventSource
 from balog.analytics.tables.builder import BuiltBatch, build, gather, grow, run_tasks
+from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.sources import BATCH_BYTES, Listing, SourceBatch, list_sources, position_of
 from balog.analytics.tables.stage import READ, BatchStage
-from balog.analytics.tables.store import RowError, TableBatch, TableStore
+from balog.analytics.tables.store import RowError, TableBatch
 from balog.analytics.tables.verification import VerifySample
 from balog.analytics.tables.worker_rows import UNSEEN
 
@@ -79,7 +80,7 @@ class LoadSummary:
 
 def load(
     spark: SparkSession,
-    store: TableStore,
+    store: ParquetStore,
     paths: Sequence[str],
     options: LoadOptions | None = None,
     notify: Callable[[str], None] = lambda words: None,
@@ -111,7 +112,7 @@ def load(
     return summary
 
 
-def listed(store: TableStore, paths: Sequence[str], options: LoadOptions) -> Listing:
+def listed(store: ParquetStore, paths: Sequence[str], options: LoadOptions) -> Listing:
     """Return what is new in the sources."""
     times = {name: moment.isoformat() for name, moment in _ends(options) if moment is not None}
     inputs = read_inputs({**options.reader, **times, "paths": json.dumps(list(paths))})
@@ -123,7 +124,7 @@ def _ends(options: LoadOptions) -> list[tuple[str, datetime | None]]:
 
 
 def _load_one(
-    spark: SparkSession, store: TableStore, share: SourceBatch, options: LoadOptions, notify: Callable[[str], None]
+    spark: SparkSession, store: ParquetStore, share: SourceBatch, options: LoadOptions, notify: Callable[[str], None]
 ) -> BuiltBatch:
     stage = stage_of(store, store.staging(share.id), share.id, options)
     notify(f"Reading {len(share.paths):,} files")
@@ -148,7 +149,7 @@ def reader_of(share: SourceBatch, options: LoadOptions) -> EventReader:
     return EventSource({**options.reader, **what, "progress": options.progress}).reader(READ)
 
 
-def stage_of(store: TableStore, folder: str, batch: str, options: LoadOptions) -> BatchStage:
+def stage_of(store: ParquetStore, folder: str, batch: str, options: LoadOptions) -> BatchStage:
     """Return the stage of a batch in a folder."""
     floor: date | None = store.loaded().floor
     schemas = {name: schema.json() for name in store.names() if (schema := store.schema(name)) is not None}
@@ -173,7 +174,7 @@ class LoadPreview(NamedTuple):
 
 def preview(
     spark: SparkSession,
-    store: TableStore,
+    store: ParquetStore,
     paths: Sequence[str],
     options: LoadOptions,
     notify: Callable[[str], None] = lambda words: None,

@@ -1,4 +1,8 @@
-"""Tables as a folder of Parquet files in Hive's layout, with a log.
+"""The store of tables: a folder of Parquet files in Hive's layout, with a log. The stores of catalogs derive from it.
+
+The loader stages a batch as Parquet files below ``ParquetStore.staging(batch)``, in the layout
+``<table>/date=YYYY-MM-DD/<name>.parquet``, and then calls ``commit`` once. A store may move the files (Parquet) or
+append them as frames (a catalog). The columns are in ``TablePart.schema``.
 
 The rows are in ``FOLDER/<table>/date=YYYY-MM-DD/part-….parquet``, for any reader. ``FOLDER/_balog/`` is internal:
 ``log/`` defines the files of each table, ``staging/<batch>/`` has the files of a batch until they are moved. A commit
@@ -32,7 +36,11 @@ from balog.storage.local_files import lock, sync_folder
 
 
 class ParquetStore:
-    """The store of a folder on a disk that all executors see. ``location`` is a path or a ``file:`` URL."""
+    """The store of a folder on a disk that all executors see. ``location`` is a path or a ``file:`` URL.
+
+    Opening a store creates nothing; the first commit or ``staging`` does. Every table has its columns and
+    ``date date``, the UTC day by which it is partitioned.
+    """
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._spark, self._location = spark, location
@@ -55,7 +63,7 @@ class ParquetStore:
         return read_columns(found.columns) if found else None
 
     def frame(self, table: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
-        """Return a table's columns and ``date``; files outside of ``since`` to ``until`` are omitted.
+        """Return a table's columns and ``date``; files outside of ``since`` to ``until`` are omitted, rows are not.
 
         The frame is a snapshot: it does not have later commits. A query fails if its files have been compacted or
         expired before it starts; call this method again then.
@@ -82,7 +90,7 @@ class ParquetStore:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Lock the folder, finish commits, and remove what was never committed.
+        """Lock out other writers; finish the commits of an earlier one, and remove what was never committed.
 
         Raises:
             TableError: another process is writing, or the folder can't be written.
@@ -106,20 +114,20 @@ class ParquetStore:
             yield
 
     def staging(self, batch: str) -> str:
-        """Return an empty folder for a batch's files."""
+        """Return an empty folder for a batch's files; executors can write there."""
         folder = self._staging / batch
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         return str(folder)
 
     def checkpoint(self, stream: str) -> str:
-        """Return the folder for a stream's checkpoint."""
+        """Return the folder for a stream's checkpoint; its name has letters, digits and ``-``."""
         folder = self._root / FOLDER / "checkpoints" / stream
         folder.mkdir(parents=True, exist_ok=True)
         return str(folder)
 
     def commit(self, batch: TableBatch) -> None:
-        """Commit a batch: append an entry to the log, then move the files.
+        """Commit a batch atomically: append an entry to the log, then move the files. A second time has no effect.
 
         Raises:
             TableError: it could not be written.
@@ -138,7 +146,11 @@ class ParquetStore:
             shutil.rmtree(self._staging / batch.id, ignore_errors=True)
 
     def compact(self, tables: Sequence[str] = ()) -> list[str]:
-        """Compact the small files of each day, sorted by time; return a message for each table that changed."""
+        """Compact the small files of each day (of all tables by default), sorted by time.
+
+        Returns:
+            A message for each table that changed.
+        """
         from balog.analytics.tables.compaction import compacted, small_files
 
         lines = []

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from balog.analytics.tables.log import has_log
-from balog.analytics.tables.store import ROLLUPS, TableError, TableStore
+from balog.analytics.tables.store import ROLLUPS, TableError
 from balog.errors import ConfigError
 from balog.local_path import check_variables
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from balog.analytics.rollups import Rollups
-    from balog.analytics.tables.store import TableStore
+    from balog.analytics.tables.parquet import ParquetStore
+
 
 CATALOGS = ("hive:", "iceberg:", "delta:")
 """Prefixes of locations in a catalog; ``balog.analytics.tables.<catalog>.open_store(spark, location)`` opens one."""
@@ -50,7 +51,7 @@ def is_tables(location: str) -> bool:
     return location.startswith(CATALOGS) or has_log(location)
 
 
-def open_store(spark: SparkSession, location: str) -> TableStore:
+def open_store(spark: SparkSession, location: str) -> ParquetStore:
     """Open the store at a location, which need not exist yet.
 
     Raises:
@@ -59,7 +60,7 @@ def open_store(spark: SparkSession, location: str) -> TableStore:
     """
     catalog = next((name for name in CATALOGS if location.startswith(name)), "")
     if catalog:
-        store: TableStore = import_module(f"balog.analytics.tables.{catalog[:-1]}").open_store(spark, location)
+        store: ParquetStore = import_module(f"balog.analytics.tables.{catalog[:-1]}").open_store(spark, location)
         return store
     check_location(location)
     from balog.analytics.tables.parquet import ParquetStore
@@ -70,7 +71,7 @@ def open_store(spark: SparkSession, location: str) -> TableStore:
 class Tables:
     """Tables as frames; open them with ``open_tables``."""
 
-    def __init__(self, store: TableStore) -> None:
+    def __init__(self, store: ParquetStore) -> None:
         self._store = store
 
     @property

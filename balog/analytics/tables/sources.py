@@ -59,7 +59,7 @@ def list_sources(inputs: Inputs, loaded: LoadHistory, most: int = BATCH_BYTES) -
 
     Args:
         inputs: the sources; each topic is a batch of its own, and is always read whole.
-        loaded: the result of ``TableStore.loaded``.
+        loaded: the result of ``ParquetStore.loaded``.
         most: bytes of a batch.
 
     Raises:

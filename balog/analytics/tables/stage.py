@@ -46,7 +46,7 @@ class BatchStage:
     """Where and how a batch's events are staged.
 
     Attributes:
-        folder: the result of ``TableStore.staging``.
+        folder: the result of ``ParquetStore.staging``.
         batch: the batch's id, which is part of each file's name.
         loaded: the start of the load.
         floor: events of earlier days are counted and skipped.

@@ -1,19 +1,13 @@
-"""The interface of all stores of tables: atomic commits of batches, and frames.
-
-The loader stages a batch as Parquet files below ``TableStore.staging(batch)``, in the layout
-``<table>/date=YYYY-MM-DD/<name>.parquet``, and then calls ``commit`` once. A store may move the files (Parquet) or
-append them as frames (a catalog). The columns are in ``TablePart.schema``.
-"""
+"""What a store of tables commits, batches of staged Parquet files, and the names and errors of tables."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from balog.errors import BalogError
 
@@ -144,74 +138,6 @@ class LoadHistory(NamedTuple):
     streams: Mapping[str, int]
     floor: date | None = None
     commits: int = 0
-
-
-class TableStore(Protocol):
-    """A store of tables. Opening one creates nothing; the first commit or ``staging`` does.
-
-    Every table has its columns and ``date date``, the UTC day by which it is partitioned.
-    """
-
-    @property
-    def location(self) -> str:
-        """The location that it was opened by."""
-        ...
-
-    def names(self) -> list[str]:
-        """Return the tables, sorted."""
-        ...
-
-    def schema(self, table: str) -> StructType | None:
-        """Return a table's columns without ``date``, or None if there is no such table."""
-        ...
-
-    def frame(self, table: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
-        """Return a table's columns and ``date``.
-
-        Args:
-            table: the table's name.
-            since, until: the frame may omit days and files outside of this time; it does not filter rows.
-
-        Raises:
-            TableError: there is no such table.
-        """
-        ...
-
-    def loaded(self) -> LoadHistory:
-        """Return the history of commits."""
-        ...
-
-    def writing(self) -> AbstractContextManager[None]:
-        """Lock out other writers; unfinished work of an earlier writer is finished or removed first.
-
-        Raises:
-            TableError: another process is writing.
-        """
-        ...
-
-    def staging(self, batch: str) -> str:
-        """Return an empty folder for a batch's files; executors can write there."""
-        ...
-
-    def checkpoint(self, stream: str) -> str:
-        """Return the folder for the checkpoint of a stream; its name has letters, digits and ``-``."""
-        ...
-
-    def commit(self, batch: TableBatch) -> None:
-        """Commit a batch atomically; committing it again has no effect.
-
-        Raises:
-            TableError: it could not be written, and nothing of it is committed.
-        """
-        ...
-
-    def compact(self, tables: Sequence[str] = ()) -> list[str]:
-        """Compact small files (of all tables by default); return a message for each table that changed."""
-        ...
-
-    def expire(self, floor: date, dry_run: bool = False) -> list[str]:
-        """Remove all days before ``floor``; return a message for each table with such days."""
-        ...
 
 
 def read_files(spark: SparkSession, schema: StructType, paths: Iterable[str], base: str = "") -> DataFrame:
