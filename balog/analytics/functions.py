@@ -12,33 +12,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import reduce
+from typing import TypeAlias
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from balog.analytics.reading.schemas import literal
 from balog.analytics.rollups import Rollups, from_events, split
 from balog.analytics.rollups.frames import (
-    PERCENTILES,
+    each,
     error_events,
     hours_between,
     merge_quarantine,
     merge_runs,
+    merged,
     merged_sketch,
     quantiles,
     run_outcome,
     run_seconds,
 )
 from balog.analytics.rollups.schemas import METRICS
+from balog.analytics.tables import Tables
 from balog.errors import ConfigError
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    from balog.analytics.tables import Tables
-
-    EventData = DataFrame | Rollups | Tables
-
+EventData: TypeAlias = "DataFrame | Rollups | Tables"
 __all__ = [
     "as_rollups",
     "between",
@@ -56,7 +54,6 @@ __all__ = [
 
 _RECORDS, _REQUESTS, _REQUESTS_COUNTED = "record_count", "http_request_duration", "http_request_count"
 _SYNC, _BATCH = "sync_duration", "batch_processing_time"  # of the Meltano SDK: a tap's stream, a target's batch
-_SHARES = [f"p{round(100 * share)}" for share in PERCENTILES]
 _MERGED = ("count", "sum", "low", "high", "sketch")
 
 
@@ -91,10 +88,8 @@ def between(data: EventData, since: datetime | None = None, until: datetime | No
 def channels(data: EventData) -> DataFrame:
     """Count events: ``channel``, ``level``, ``events``, ``errors`` (of ERROR and CRITICAL), ``first``, ``last``."""
     rows = as_rollups(data).events.groupBy("channel", "level")
-    counted = rows.agg(f.sum("events").alias("events"), f.min("first").alias("first"), f.max("last").alias("last"))
-    return counted.select("channel", "level", "events", error_events().alias("errors"), "first", "last").orderBy(
-        "channel", "level"
-    )
+    counted = rows.agg(*merged("events", "first", "last")).withColumn("errors", error_events())
+    return counted.select("channel", "level", "events", "errors", "first", "last").orderBy("channel", "level")
 
 
 def metrics(data: EventData, by: Sequence[str] = ()) -> DataFrame:
@@ -114,17 +109,7 @@ def metrics(data: EventData, by: Sequence[str] = ()) -> DataFrame:
     if unknown := sorted(set(by) - set(possible)):
         raise ConfigError(f"metrics have no key {', '.join(unknown)}; there are {', '.join(possible)}", "metrics(by)")
     keys = [*by, "metric", "type"]
-    rows = (
-        as_rollups(data)
-        .metrics.groupBy(*keys)
-        .agg(
-            f.sum("count").alias("count"),
-            f.sum("sum").alias("sum"),
-            f.min("low").alias("low"),
-            f.max("high").alias("high"),
-            merged_sketch("sketch").alias("sketch"),
-        )
-    )
+    rows = as_rollups(data).metrics.groupBy(*keys).agg(*merged(*_MERGED))
     return rows.select(*keys, "count", "sum", "low", "high", *_percentiles()).orderBy(*keys)
 
 
@@ -153,10 +138,8 @@ def runs(data: EventData) -> DataFrame:
             f.coalesce(f.max("run.duration"), run_seconds()).alias("duration"),
             run_outcome().alias("outcome"),
             f.max("run.exit_code").alias("exit_code"),
-            f.try_sum("run.records").alias("records"),
-            f.try_sum("run.bytes").alias("bytes"),
-            f.sum("events").alias("events"),
-            f.sum("errors").alias("errors"),
+            *each(f.try_sum, "run.records", "run.bytes"),
+            *merged("events", "errors"),
         )
     )
     return whole.orderBy(f.desc("started"), "run_id")
@@ -185,10 +168,7 @@ def failures(data: EventData, since: datetime | None = None) -> DataFrame:
         .agg(
             f.sort_array(f.collect_set("channel")).alias("channels"),
             f.sort_array(f.collect_set("application")).alias("applications"),
-            f.sum("events").alias("events"),
-            f.min("first").alias("first"),
-            f.max("last").alias("last"),
-            f.min("example").alias("example"),
+            *merged("events", "first", "last", "example"),
         )
     )
     return rows.withColumn("is_new", is_new).orderBy(f.desc("is_new"), f.desc("events"), "fingerprint")
@@ -233,9 +213,8 @@ def streams(data: EventData) -> DataFrame:
         .where("stream IS NOT NULL")
         .groupBy("application", "stream")
         .agg(
-            *(f.try_sum(name).alias(name) for name in sums),
-            merged_sketch("sync_sketch").alias("sync_sketch"),
-            merged_sketch("batch_sketch").alias("batch_sketch"),
+            *each(f.try_sum, *sums),
+            *each(merged_sketch, "sync_sketch", "batch_sketch"),
         )
         # an endpoint without a stream of its name is not a stream
         .where("coalesce(counted, reported, sync, batch) IS NOT NULL")
@@ -269,13 +248,12 @@ def http(data: EventData) -> DataFrame:
         .agg(
             f.coalesce(f.sum(f.when(is_timed, f.col("count"))), counted).alias("requests"),
             f.sum(f.when(is_timed, f.col("sum"))).alias("seconds"),
-            merged_sketch("sketch").alias("sketch"),
+            *merged("sketch"),
             f.max(f.when(is_timed, f.col("high"))).alias("high"),
         )
     )
-    return rows.select("endpoint", "status", "requests", "seconds", *_percentiles(), "high").orderBy(
-        f.desc("requests"), "endpoint", "status"
-    )
+    chosen = rows.select("endpoint", "status", "requests", "seconds", *_percentiles(), "high")
+    return chosen.orderBy(f.desc("requests"), "endpoint", "status")
 
 
 def throughput(data: EventData) -> DataFrame:
@@ -287,19 +265,13 @@ def throughput(data: EventData) -> DataFrame:
     """
     found = as_rollups(data)
     events = found.events.select("hour", "events", error_events().alias("errors"))
-    metric = f.col("metric")
-    counted = found.metrics.where((metric == _RECORDS) & (f.col("type") == "counter")).select(
-        "hour", "application", f.col("sum").alias("counted")
-    )
+    counted = found.metrics.where((f.col("metric") == _RECORDS) & (f.col("type") == "counter"))
+    counted = counted.select("hour", "application", f.col("sum").alias("counted"))
     reported = _reports(found).select("hour", "application", "run.records", f.col("run.bytes").alias("reported"))
     records = (
         counted.unionByName(reported, allowMissingColumns=True)
         .groupBy("application", "hour")
-        .agg(
-            f.sum("counted").alias("counted"),
-            f.try_sum("records").alias("records"),
-            f.try_sum("reported").alias("reported"),
-        )
+        .agg(f.sum("counted").alias("counted"), *each(f.try_sum, "records", "reported"))
         .groupBy("application")
         .agg(
             f.max(f.col("counted").isNotNull()).alias("counts"),
@@ -313,23 +285,16 @@ def throughput(data: EventData) -> DataFrame:
         )
     )
     passed = (
-        found.metrics.where(metric == "pipe_bytes")
+        found.metrics.where(f.col("metric") == "pipe_bytes")
         .groupBy("hour", "stage")
         .agg(f.sum("sum").alias("passed"))
         .groupBy("hour")
         .agg(f.max("passed").try_cast("bigint").alias("passed"))
     )
     rows = events.unionByName(records, allowMissingColumns=True).unionByName(passed, allowMissingColumns=True)
-    return (
-        rows.groupBy("hour")
-        .agg(
-            f.coalesce(f.sum("events"), f.lit(0)).alias("events"),
-            f.coalesce(f.sum("errors"), f.lit(0)).alias("errors"),
-            f.try_sum("records").alias("records"),
-            f.coalesce(f.sum("passed"), f.try_sum("reported")).alias("bytes"),
-        )
-        .orderBy("hour")
-    )
+    counts = each(lambda name: f.coalesce(f.sum(name), f.lit(0)), "events", "errors")
+    size = f.coalesce(f.sum("passed"), f.try_sum("reported")).alias("bytes")
+    return rows.groupBy("hour").agg(*counts, *each(f.try_sum, "records"), size).orderBy("hour")
 
 
 def waiting(data: EventData) -> DataFrame:
@@ -381,9 +346,7 @@ def health(data: EventData, since: datetime, until: datetime) -> DataFrame:
     reports = _reports(found).select(period, "run")
     requests = found.metrics.where(f.col("metric") == _REQUESTS).select(period, "count", "sketch")
     parts = [
-        throughput(found)
-        .groupBy(period)
-        .agg(*(f.sum(name).alias(name) for name in ("events", "errors", "records"))),
+        throughput(found).groupBy(period).agg(*each(f.sum, "events", "errors", "records")),
         found.errors.groupBy(period).agg(f.countDistinct("fingerprint").alias("failures")),
         reports.groupBy("period").agg(
             f.count("*").alias("runs"),
@@ -391,19 +354,20 @@ def health(data: EventData, since: datetime, until: datetime) -> DataFrame:
             f.percentile("run.duration", 0.95).alias("run_p95"),
         ),
         requests.groupBy("period")
-        .agg(f.sum("count").alias("requests"), merged_sketch("sketch").alias("sketch"))
+        .agg(f.sum("count").alias("requests"), *merged("sketch"))
         .select("period", "requests", quantiles(f.col("sketch"), (0.95,))[0].alias("request_p95")),
     ]  # fmt: skip
-    rows = None
-    for part in parts:
-        names = [name for name in part.columns if name != "period"]
-        doubles = part.select("period", *(f.col(name).cast("double").alias(name) for name in names))
-        long = doubles.unpivot("period", [f.col(name) for name in names], "figure", "value")
-        rows = long if rows is None else rows.unionByName(long)
-    assert rows is not None  # noqa: S101
+    rows = reduce(lambda one, other: one.unionByName(other), map(_unpivoted, parts))
     sides = (f.max(f.when(f.col("period") == name, f.col("value"))).alias(name) for name in ("now", "before"))
     change = f.when(f.col("before") != 0, f.col("now") / f.col("before")).alias("change")
     return rows.groupBy("figure").agg(*sides).select("figure", "now", "before", change).orderBy("figure")
+
+
+def _unpivoted(stats: DataFrame) -> DataFrame:
+    """Return a row for each period and stat: ``period``, ``figure``, ``value double``."""
+    names = [name for name in stats.columns if name != "period"]
+    doubles = stats.select("period", *each(lambda name: f.col(name).cast("double"), *names))
+    return doubles.unpivot("period", [f.col(name) for name in names], "figure", "value")
 
 
 def _reports(found: Rollups) -> DataFrame:
@@ -414,4 +378,4 @@ def _reports(found: Rollups) -> DataFrame:
 
 
 def _percentiles() -> list[Column]:
-    return [column.alias(name) for column, name in zip(quantiles(f.col("sketch")), _SHARES)]
+    return [column.alias(name) for column, name in zip(quantiles(f.col("sketch")), ("p50", "p95", "p99"))]

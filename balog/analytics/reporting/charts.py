@@ -8,7 +8,8 @@ chart is drawn wide and narrow, because text in a drawing does not flow.
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from balog.analytics.reporting.formats import count, minute, printable
@@ -25,6 +26,7 @@ _LEVELS = {
 }
 _OUTCOMES = {"succeeded": "var(--info)", "failed": "var(--error)", "unknown": "var(--warning)"}
 _SHAPES = {"succeeded": "circle", "failed": "cross", "unknown": "triangle-up"}
+_SHARES = {"p50": ("var(--info)", "circle"), "p95": ("var(--warning)", "diamond"), "p99": ("var(--error)", "square")}
 _MOST_CHANNELS = 15
 _MOST_TIMERS = 15
 _MOST_RUNS = 1000
@@ -48,12 +50,8 @@ class Chart(NamedTuple):
 
 def draw(report: Report) -> dict[str, Chart]:
     """Draw the charts for which the report has data: ``channels``, ``throughput``, ``timers``, ``runs``."""
-    made = {
-        "channels": _channels(report),
-        "throughput": _throughput(report),
-        "timers": _timers(report),
-        "runs": _runs(report),
-    }
+    drawings = {"channels": _channels, "throughput": _throughput, "timers": _timers, "runs": _runs}
+    made = {name: drawing(report) for name, drawing in drawings.items()}
     return {name: chart for name, chart in made.items() if chart is not None}
 
 
@@ -86,38 +84,25 @@ def _channels(report: Report) -> Chart | None:
     if not largest:
         return None
     values = [
-        {
-            "channel": printable(row.channel),
-            "level": _level(row.level),
-            "events": row.events,
-            "order": list(_LEVELS).index(_level(row.level)),
-        }
+        {"channel": printable(row.channel), "level": level, "events": row.events, "order": list(_LEVELS).index(level)}
         for row in report.channels
         if (row.channel or "") in set(largest)
+        for level in [row.level if row.level is not None and row.level in _LEVELS else "none"]
     ]
-    levels = [level for level in _LEVELS if any(value["level"] == level for value in values)]
+    names = [printable(name) for name in largest]
     spec = {
         "data": {"values": values},
         "height": {"step": _ROW},
         "mark": {"type": "bar", "height": {"band": 0.62}},
         "encoding": {
-            "y": {"field": "channel", "type": "nominal", "sort": [printable(name) for name in largest], "title": None},
-            "x": {
-                "field": "events",
-                "type": "quantitative",
-                "title": "events",
-                "axis": {"format": "~s", "tickMinStep": 1},
-            },
-            "color": _colours("level", {level: _LEVELS[level] for level in levels}),
-            "order": {"field": "order", "type": "quantitative"},
+            "y": _field("channel", sort=names, title=None),
+            "x": _number("events", title="events", axis={"format": "~s", "tickMinStep": 1}),
+            "color": _scaled("level", _present(_LEVELS, "level", values), title=None),
+            "order": _number("order"),
         },
     }
     which = f"the {len(largest)} busiest of {len(totals)} channels" if len(totals) > len(largest) else "each channel"
     return _both(spec, f"Bars: events of {which}, by level")
-
-
-def _level(level: str | None) -> str:
-    return level if level in _LEVELS and level is not None else "none"
 
 
 def _throughput(report: Report) -> Chart | None:
@@ -125,40 +110,30 @@ def _throughput(report: Report) -> Chart | None:
         return None
     # Steps without events get a bar, too: they show silence.
     first, last = report.throughput[0].at, report.throughput[-1].at
-    steps = (last - first).total_seconds() / report.step + 1
+    step = timedelta(seconds=report.step)
+    steps = (last - first) / step + 1
     shown = {"events": "var(--info)", "errors": "var(--error)", "records": "var(--good)"}
     panels = [name for name in shown if any(getattr(one, name) for one in report.throughput)]
-    x: dict[str, Any] = {
-        "field": "at",
-        "type": "temporal",
-        "title": None,
-        "scale": {"type": "utc", "domain": [_stamp(first), _stamp(later(last, timedelta(seconds=report.step)))]},
-        "axis": {
-            "labelOverlap": "greedy",
-            "format": "%b %-d" if last - first > timedelta(days=4) else "%b %-d %H:%M",
-            "grid": False,
-        },
-    }
+    domain = [first.isoformat(), later(last, step).isoformat()]
+    days = "%b %-d" if last - first > timedelta(days=4) else "%b %-d %H:%M"
+    ticks = {"labelOverlap": "greedy", "format": days, "grid": False}
 
     def panel(name: str) -> dict[str, Any]:
         values = [
-            {
-                "at": _stamp(one.at),
-                "end": _stamp(later(one.at, timedelta(seconds=report.step))),
-                name: getattr(one, name),
-            }
+            {"at": one.at.isoformat(), "end": later(one.at, step).isoformat(), name: getattr(one, name)}
             for one in report.throughput
             if getattr(one, name)
         ]
+        x = _field("at", "temporal", title=None, scale={"type": "utc", "domain": domain}, axis=ticks)
         axis = {"format": "~s", "tickMinStep": 1, "tickCount": 3, "grid": True, "domain": False, "minExtent": 34}
         return {
             "data": {"values": values},
             "height": 110 if name == "events" else 56,
             "mark": {"type": "rect", "color": shown[name], "stroke": None, "xOffset": 0.5 if steps < 120 else 0},
             "encoding": {
-                "x": {**x, "bandPosition": 0} if name == panels[-1] else {**x, "axis": {**x["axis"], "labels": False}},
+                "x": x | ({"bandPosition": 0} if name == panels[-1] else {"axis": {**ticks, "labels": False}}),
                 "x2": {"field": "end"},
-                "y": {"field": name, "type": "quantitative", "title": name, "axis": axis},
+                "y": _number(name, title=name, axis=axis),
                 "y2": {"datum": 0},
             },
         }
@@ -168,63 +143,41 @@ def _throughput(report: Report) -> Chart | None:
     return _both(spec, "; ".join((f"Bars: {', '.join(panels)} by {unit}", *outside_in_words(report))))
 
 
-def _stamp(when: datetime) -> str:
-    return when.isoformat()
-
-
 def _timers(report: Report) -> Chart | None:
-    timers = [
-        row
-        for row in report.metrics
-        if row.type == "timer" and row.p50 is not None and row.p50 > 0 and row.p99 is not None
-    ]
+    timers = [row for row in report.metrics if row.type == "timer" and row.p50 and row.p50 > 0 and row.p99 is not None]
     timers = sorted(timers, key=lambda row: -(row.p99 or 0))[:_MOST_TIMERS]
     if not timers:
         return None
-    names = [printable(row.metric) for row in timers]
     points = [
         {"metric": printable(row.metric), "share": share, "seconds": getattr(row, share)}
         for row in timers
-        for share in ("p50", "p95", "p99")
+        for share in _SHARES
     ]
     ranges = [{"metric": printable(row.metric), "low": row.p50, "high": row.p99} for row in timers]
-    y = {"field": "metric", "type": "nominal", "sort": names, "title": None}
+    y = _field("metric", sort=[printable(row.metric) for row in timers], title=None)
     scale, axis = _log_seconds([number for row in timers for number in (row.p50, row.p99) if number])
-    spec = {
-        "height": {"step": _ROW + 8},
-        "layer": [
-            {
-                "data": {"values": ranges},
-                "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.3, "color": "var(--info)"},
-                "encoding": {
-                    "y": y,
-                    "x": {
-                        "field": "low",
-                        "type": "quantitative",
-                        "scale": scale,
-                        "title": "seconds, on a log scale",
-                        "axis": axis,
-                    },
-                    "x2": {"field": "high"},
-                },
-            },
-            {
-                "data": {"values": points},
-                "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
-                "encoding": {
-                    "y": y,
-                    "x": {"field": "seconds", "type": "quantitative", "scale": scale},
-                    "color": _colours("share", {"p50": "var(--info)", "p95": "var(--warning)", "p99": "var(--error)"}),
-                    "shape": {
-                        "field": "share",
-                        "type": "nominal",
-                        "scale": {"domain": ["p50", "p95", "p99"], "range": ["circle", "diamond", "square"]},
-                    },
-                },
-            },
-        ],
+    colours = {share: colour for share, (colour, _) in _SHARES.items()}
+    shapes = {share: shape for share, (_, shape) in _SHARES.items()}
+    rules = {
+        "data": {"values": ranges},
+        "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.3, "color": "var(--info)"},
+        "encoding": {
+            "y": y,
+            "x": _number("low", scale=scale, title="seconds, on a log scale", axis=axis),
+            "x2": {"field": "high"},
+        },
     }
-    return _both(spec, "Dots: p50, p95 and p99 of each timer")
+    dots = {
+        "data": {"values": points},
+        "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
+        "encoding": {
+            "y": y,
+            "x": _number("seconds", scale=scale),
+            "color": _scaled("share", colours, title=None),
+            "shape": _scaled("share", shapes),
+        },
+    }
+    return _both({"height": {"step": _ROW + 8}, "layer": [rules, dots]}, "Dots: p50, p95 and p99 of each timer")
 
 
 def _runs(report: Report) -> Chart | None:
@@ -240,38 +193,19 @@ def _runs(report: Report) -> Chart | None:
         }
         for run in drawn
     ]
-    outcomes = [outcome for outcome in _OUTCOMES if any(value["outcome"] == outcome for value in values)]
-    shapes = {
-        "field": "outcome",
-        "type": "nominal",
-        "scale": {"domain": outcomes, "range": [_SHAPES[o] for o in outcomes]},
-    }
     scale, axis = _log_seconds([run.duration for run in drawn])
     days = (drawn[0].started - drawn[-1].started).total_seconds() / 86400
+    form = "%b %-d" if days > 4 else "%b %-d %H:%M" if days > 0.5 else "%H:%M:%S"
+    started = {"title": "started, UTC", "scale": {"type": "utc", "nice": True}}
     spec = {
         "height": 210,
         "data": {"values": values},
         "mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.8},
         "encoding": {
-            "x": {
-                "field": "started",
-                "type": "temporal",
-                "title": "started, UTC",
-                "scale": {"type": "utc", "nice": True},
-                "axis": {
-                    "labelOverlap": "greedy",
-                    "format": "%b %-d" if days > 4 else "%b %-d %H:%M" if days > 0.5 else "%H:%M:%S",
-                },
-            },
-            "y": {
-                "field": "seconds",
-                "type": "quantitative",
-                "title": "duration, on a log scale",
-                "scale": scale,
-                "axis": axis,
-            },
-            "color": _colours("outcome", {outcome: _OUTCOMES[outcome] for outcome in outcomes}),
-            "shape": shapes,
+            "x": _field("started", "temporal", **started, axis={"labelOverlap": "greedy", "format": form}),
+            "y": _number("seconds", title="duration, on a log scale", scale=scale, axis=axis),
+            "color": _scaled("outcome", _present(_OUTCOMES, "outcome", values), title=None),
+            "shape": _scaled("outcome", _present(_SHAPES, "outcome", values)),
         },
     }
     which = f"the latest {len(latest)} of {len(report.runs)} runs" if len(report.runs) > len(latest) else "each run"
@@ -299,13 +233,24 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e6:g} µs"
 
 
-def _colours(field: str, colours: dict[str, str]) -> dict[str, Any]:
-    return {
-        "field": field,
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": list(colours), "range": list(colours.values())},
-    }
+def _field(name: str, kind: str = "nominal", **more: Any) -> dict[str, Any]:
+    """Return the encoding of a field."""
+    return {"field": name, "type": kind, **more}
+
+
+def _number(name: str, **more: Any) -> dict[str, Any]:
+    return _field(name, "quantitative", **more)
+
+
+def _scaled(name: str, values: Mapping[str, str], **more: Any) -> dict[str, Any]:
+    """Return the encoding of a field by colours or shapes, by the field's values."""
+    return _field(name, **more, scale={"domain": list(values), "range": list(values.values())})
+
+
+def _present(values: Mapping[str, str], name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the colours or shapes of the values that occur in rows."""
+    occurring = {row[name] for row in rows}
+    return {value: shown for value, shown in values.items() if value in occurring}
 
 
 def _both(spec: dict[str, Any], words: str) -> Chart:
@@ -316,37 +261,20 @@ def _both(spec: dict[str, Any], words: str) -> Chart:
 def _svg(spec: dict[str, Any], width: int) -> str:
     import vl_convert
 
-    text = {"labelColor": "var(--muted)", "titleColor": "var(--muted)", "labelFontSize": 12, "titleFontSize": 12}
-    axis = {
-        **text,
-        "titleFontWeight": "normal",
-        "domainColor": "var(--rule)",
-        "gridColor": "var(--rule)",
-        "tickColor": "var(--rule)",
-        "titlePadding": 8,
-    }
     narrow = width == _NARROW
+    text = {"labelColor": "var(--muted)", "titleColor": "var(--muted)", "labelFontSize": 12, "titleFontSize": 12}
+    rules = dict.fromkeys(("domainColor", "gridColor", "tickColor"), "var(--rule)")
+    labels = {"labelLimit": 105 if narrow else 190, "labelPadding": 6, "ticks": False}
+    legend = {"orient": "top", "symbolType": "square", "columns": 3 if narrow else 6, "offset": 10, "labelLimit": 140}
     config = {
         "background": None,
         "padding": {"left": 14, "right": 14, "top": 4, "bottom": 4},
         "font": "sans-serif",
         "view": {"stroke": None},
-        "axis": axis,
+        "axis": {**text, **rules, "titleFontWeight": "normal", "titlePadding": 8},
         "axisX": {"tickCount": 4 if narrow else 7},
-        "axisY": {
-            "labelLimit": 105 if narrow else 190,
-            "grid": "mark" in spec and spec["mark"]["type"] == "point",
-            "ticks": False,
-            "labelPadding": 6,
-        },
-        "legend": {
-            **text,
-            "orient": "top",
-            "symbolType": "square",
-            "columns": 3 if narrow else 6,
-            "offset": 10,
-            "labelLimit": 140,
-        },
+        "axisY": {**labels, "grid": "mark" in spec and spec["mark"]["type"] == "point"},
+        "legend": {**text, **legend},
     }
     panels = {"vconcat": [{**panel, "width": width} for panel in spec["vconcat"]]} if "vconcat" in spec else {}
     sized = {**spec, **panels} if panels else {"width": width, **spec}

@@ -22,7 +22,7 @@ from pyspark.sql import types as t
 
 from balog.analytics.reading.schemas import literal
 from balog.analytics.rollups.fingerprints import ERROR_LEVELS
-from balog.analytics.rollups.schemas import ERRORS, EVENTS, METRICS, RUNS
+from balog.analytics.rollups.schemas import ERRORS, EVENTS, FRAMES, METRICS, RUNS
 from balog.errors import ConfigError, MissingExtraError
 
 K = 1000
@@ -55,6 +55,24 @@ def merged_sketch(column: str) -> Column:
     return f.when(f.count(column) > 0, united)
 
 
+_MERGES: dict[str, Callable[[str], Column]] = {
+    **dict.fromkeys(("events", "errors", "lines", "count", "sum"), f.sum),
+    **dict.fromkeys(("first", "low", "example"), f.min),
+    **dict.fromkeys(("last", "high", "run"), f.max),
+    "sketch": merged_sketch,
+}
+
+
+def merged(*names: str) -> list[Column]:
+    """Return the aggregates that merge columns of rollups, by their names: sums, minima, maxima, merged sketches."""
+    return [_MERGES[name](name).alias(name) for name in names]
+
+
+def each(aggregate: Callable[[str], Column], *names: str) -> list[Column]:
+    """Return an aggregate of each column or field, under its name."""
+    return [aggregate(name).alias(name.rpartition(".")[2]) for name in names]
+
+
 def quantiles(sketch: Column, shares: Sequence[float] = PERCENTILES) -> list[Column]:
     """Return the quantiles of a column of sketches, null without a sketch; ``shares`` are from 0 to 1."""
     return [f.kll_sketch_get_quantile_double(sketch, f.lit(share)) for share in shares]
@@ -73,14 +91,8 @@ def error_events() -> Column:
 
 def merge_runs(runs: DataFrame) -> DataFrame:
     """Merge rows of ``schemas.RUNS`` to one for each ``run_id`` and ``application``; ``hour`` is the last one."""
-    return runs.groupBy("run_id", "application").agg(
-        f.min("first").alias("first"),
-        f.max("last").alias("last"),
-        f.sum("events").alias("events"),
-        f.sum("errors").alias("errors"),
-        f.max("run").alias("run"),
-        f.max("hour").alias("hour"),
-    )
+    rows = runs.groupBy("run_id", "application")
+    return rows.agg(*merged("first", "last", "events", "errors", "run"), f.max("hour").alias("hour"))
 
 
 def run_outcome() -> Column:
@@ -97,7 +109,7 @@ def run_seconds() -> Column:
 def merge_quarantine(frame: DataFrame) -> DataFrame:
     """Merge rows of ``schemas.QUARANTINE`` to one for each reason, with its first line."""
     first = f.min(f.struct("file", "offset")).alias("first")
-    rows = frame.groupBy("reason").agg(f.sum("lines").alias("lines"), first)
+    rows = frame.groupBy("reason").agg(*merged("lines"), first)
     return rows.select("reason", "lines", "first.file", "first.offset")
 
 
@@ -145,25 +157,11 @@ def merge(rollups: Rollups) -> Rollups:
     ``last`` and ``high`` maxima, sketches are merged, ``example`` is the earliest and ``run`` the latest. The last
     digits of sums of doubles depend on the order, and sketches of many values differ within their error.
     """
-    return Rollups(
-        _merged(rollups.events, EVENTS),
-        _merged(rollups.metrics, METRICS),
-        _merged(rollups.errors, ERRORS),
-        _merged(rollups.runs, RUNS),
-        merge_quarantine(rollups.quarantine),
-    )
-
-
-_MERGES: dict[str, Callable[[str], Column]] = {
-    **dict.fromkeys(("events", "errors", "count", "sum"), f.sum),
-    **dict.fromkeys(("first", "low", "example"), f.min),
-    **dict.fromkeys(("last", "high", "run"), f.max),
-    "sketch": merged_sketch,
-}
+    *frames, quarantine = rollups
+    return Rollups(*map(_merged, frames, FRAMES.values()), merge_quarantine(quarantine))
 
 
 def _merged(frame: DataFrame, columns: t.StructType) -> DataFrame:
     names = columns.fieldNames()
     keys = [name for name in names if name not in _MERGES]
-    values = [_MERGES[name](name).alias(name) for name in names if name in _MERGES]
-    return frame.groupBy(*keys).agg(*values).select(*names)
+    return frame.groupBy(*keys).agg(*merged(*(name for name in names if name in _MERGES))).select(*names)
