@@ -91,7 +91,7 @@ def _run(
         from balog.analytics.filter import filter_events, read_events
         from balog.analytics.progress import progress
         from balog.analytics.reading.inputs import absolute, read_inputs
-        from balog.analytics.reporting.periods import moment
+        from balog.analytics.reporting.query import moment
 
     now = datetime.now(timezone.utc)
     selection = make_selection(config)

@@ -80,7 +80,7 @@ def command(
         from balog.analytics.progress import progress
         from balog.analytics.sessions import cause
         from balog.analytics.tables import open_store
-        from balog.analytics.tables.catalogs import session_settings
+        from balog.analytics.tables.location import session_settings
     _check_use(sources, follow=follow, has_range=bool(plan or since or until), has_care=compact or keep is not None)
     if dry_run and keep is None:
         raise ConfigError("lists what --keep would remove; give --keep too, or --plan instead", "--dry-run")
@@ -136,7 +136,7 @@ def _read_job(
 ) -> _Job:  # fmt: skip
     """Read the options, and list the files: a path that can't be read fails before Spark starts."""
     from balog.analytics.reading.inputs import absolute, read_inputs
-    from balog.analytics.reporting.periods import length, moment
+    from balog.analytics.reporting.query import length, moment
     from balog.analytics.tables.loader import LoadOptions
 
     now = datetime.now(timezone.utc)

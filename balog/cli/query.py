@@ -52,10 +52,9 @@ def command(
     with spark_packages("balog query"):
         from balog.analytics.progress import progress
         from balog.analytics.querying.output import write_parquet, write_text
-        from balog.analytics.querying.queries import ask, explain_failure
-        from balog.analytics.querying.sql_policy import check
+        from balog.analytics.querying.statement import ask, check, explain_failure
         from balog.analytics.tables import is_tables, open_tables
-        from balog.analytics.tables.catalogs import session_settings
+        from balog.analytics.tables.location import session_settings
     text = sys.stdin.read() if sql == "-" else sql
     check(text)  # a statement that is not allowed fails before Spark starts
     if form == "parquet" and output is None:

@@ -68,7 +68,7 @@ def command(
         from balog.analytics.reading.inputs import absolute
         from balog.analytics.reporting.query import parse_query
         from balog.analytics.reporting.report import empty_report, make_report
-        from balog.analytics.tables.catalogs import session_settings
+        from balog.analytics.tables.location import session_settings
     query = parse_query(since, until, compare, channel, where)
     page = None if no_html else html
     if page is not None and not page.absolute().parent.is_dir():

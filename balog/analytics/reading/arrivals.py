@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import msgspec
 
-from balog.analytics.reading.decompression import packing
+from balog.analytics.reading.blocks import packing
 from balog.analytics.reading.remote import is_remote
 from balog.analytics.reading.tasks import Slice, SourceFile
 from balog.errors import ConfigError

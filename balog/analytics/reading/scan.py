@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage
 from balog.analytics.reading.forms import EventLines, FormOptions, pieces, read_parts
-from balog.analytics.reading.inexact_numbers import exact_payloads, inexact_lines
-from balog.analytics.reading.parser import Parser, borrow_parser
+from balog.analytics.reading.parser import Parser, borrow_parser, exact_payloads, inexact_lines
 from balog.analytics.reading.projection import Projection
 from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.tasks import Slice

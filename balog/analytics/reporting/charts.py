@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from balog.analytics.reporting.formats import count, minute, printable
 from balog.analytics.reporting.model import Report, RunStats
-from balog.analytics.reporting.periods import later
+from balog.analytics.reporting.query import later
 
 _LEVELS = {
     "DEBUG": "var(--debug)",

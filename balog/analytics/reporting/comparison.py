@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from balog.analytics.reporting.formats import amount, count, length, minute, seconds, span
 from balog.analytics.reporting.model import HealthStat, Report
-from balog.analytics.reporting.periods import HOUR, Period
+from balog.analytics.reporting.query import HOUR, Period
 
 FEW = 20
 """The number of values that a percentile needs for a comparison."""

@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from balog.analytics.reporting.periods import Comparison, Period
+from balog.analytics.reporting.query import Comparison, Period
 
 VERSION = "1.0.0"
 MOST_ROWS = 10_000

@@ -17,7 +17,7 @@ from pyspark.sql import types as t
 
 from balog.analytics.reading.schemas import literal
 from balog.analytics.reporting.model import MOST_ROWS
-from balog.analytics.reporting.periods import EPOCH, HOUR, Period, later
+from balog.analytics.reporting.query import EPOCH, HOUR, Period, later
 from balog.analytics.reporting.time_ranges import (
     SHORT,
     TimeRanges,

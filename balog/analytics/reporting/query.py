@@ -1,4 +1,4 @@
-"""The options of ``balog report``, parsed before Spark starts."""
+"""The options of ``balog report``, parsed before Spark starts, and the periods that they mean."""
 
 from __future__ import annotations
 
@@ -6,9 +6,129 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
-from balog.analytics.reporting.periods import DAY, EPOCH, HOUR, length, moment, whole_hours
+from msgspec import Struct
+
 from balog.errors import ConfigError
 from balog.expressions import Expression
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+_FIRST, _LAST = (end.replace(tzinfo=timezone.utc) for end in (datetime.min, datetime.max))
+_UNITS = {"m": timedelta(minutes=1), "h": HOUR, "d": DAY, "w": timedelta(weeks=1)}
+_LENGTH = re.compile(r"(\d{1,6})\s*([mhdw])")
+
+
+class Period(Struct, frozen=True):
+    """The time from ``since`` to ``until``, exclusive."""
+
+    since: datetime
+    until: datetime
+
+    @property
+    def length(self) -> timedelta:
+        """The duration."""
+        return self.until - self.since
+
+
+class Comparison(Struct, frozen=True):
+    """The period ``now``, and the period ``before`` to compare it with, or null."""
+
+    now: Period
+    before: Period | None
+
+
+def length(text: str, name: str) -> timedelta:
+    """Parse ``30m``, ``24h``, ``7d`` or ``2w``.
+
+    Raises:
+        ConfigError: the text is not valid; ``name`` is the option's name.
+    """
+    found = _LENGTH.fullmatch(text.strip().lower())
+    if found is None or not int(found[1]):
+        raise ConfigError(f"{text!r:.60} is not a duration; give 30m, 24h, 7d or 2w", name)
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def moment(text: str, now: datetime, name: str) -> datetime:
+    """Parse a time: RFC 3339 (UTC unless it has a zone), a date (its beginning), ``now``, or a duration before now.
+
+    A duration of whole hours counts from the full hour: ``24h`` at 14:37 is 14:00 of yesterday. So the numbers are
+    those of whole hours, as in rollups.
+
+    Raises:
+        ConfigError: the text is not valid; ``name`` is the option's name.
+    """
+    text = text.strip()
+    if text.lower() == "now":
+        return now
+    if _LENGTH.fullmatch(text.lower()):
+        back = length(text, name)
+        try:
+            return (now if back % HOUR else _full_hour(now)) - back
+        except OverflowError:
+            raise ConfigError(f"{text!r:.60} is before all times", name) from None
+    try:
+        # Python 3.10 does not parse the Z, or fractions of other than 3 or 6 digits
+        whole = re.sub(r"\.(\d{1,9})", lambda digits: "." + digits[1][:6].ljust(6, "0"), text)
+        found = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", whole))
+        return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        raise ConfigError(
+            f"{text!r:.60} is not a time; give 2026-11-20, 2026-11-20T07:00:00Z, or a duration before now: 24h, 7d",
+            name,
+        ) from None
+
+
+def whole_hours(since: datetime | None, until: datetime | None) -> bool:
+    """Return whether both ends are full hours, so that hourly rollups are enough."""
+    return all(end is None or end == _full_hour(end) for end in (since, until))
+
+
+def compare(
+    data: Period, since: datetime | None, until: datetime | None, back: timedelta | None, *, none: bool = False
+) -> Comparison:
+    """Return the periods to compare.
+
+    - With ``since``, now is all of the given time, and before is as long a time directly before it.
+    - Without it, now is the last day of the data, and before is the day before that. If the data are shorter than two
+      days, now is their later half, in whole hours. Less than two hours are not compared.
+
+    Args:
+        data: the hours with events.
+        since, until: the given time; None for all.
+        back: compare with the time this much earlier (``7d``: the same weekday).
+        none: compare with nothing.
+    """
+    end = until or data.until
+    if since is not None:
+        now = Period(since, max(end, since))
+        step = back or now.length
+    else:
+        hours = int((end - data.since) / HOUR)
+        step = min(DAY, hours // 2 * HOUR) if back is None else back
+        now = Period(max(data.since, _earlier(end, min(step, DAY) or data.length)), end)
+    if none or step <= timedelta(0):
+        return Comparison(now if since is not None else Period(data.since, end), None)
+    try:
+        before = Period(now.since - step, now.until - step)
+    except OverflowError:
+        return Comparison(now, None)
+    return Comparison(now, before)
+
+
+def later(moment: datetime, by: timedelta) -> datetime:
+    """Return a later time, at most the last one that a datetime can hold."""
+    return moment + min(by, _LAST - moment)
+
+
+def _earlier(moment: datetime, by: timedelta) -> datetime:
+    return moment - min(by, moment - _FIRST)
+
+
+def _full_hour(when: datetime) -> datetime:
+    return when.replace(minute=0, second=0, microsecond=0)
+
 
 _RELATIVE = re.compile(r"\s*\d+\s*[mhdwMHDW]\s*")
 

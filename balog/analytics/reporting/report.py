@@ -16,9 +16,8 @@ from balog.analytics import rollups as rolling
 from balog.analytics.reading.schemas import QUARANTINE, literal
 from balog.analytics.reporting.assembly import assemble, slowed
 from balog.analytics.reporting.model import Report
-from balog.analytics.reporting.periods import Period, compare
 from balog.analytics.reporting.queries import Bounds, ask, axes, bounds, hourly
-from balog.analytics.reporting.query import ReportQuery, channel_pattern
+from balog.analytics.reporting.query import Period, ReportQuery, channel_pattern, compare
 from balog.analytics.reporting.time_ranges import TimeRanges
 from balog.analytics.rollups import Rollups
 from balog.analytics.rollups.schemas import COPIES

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as f
 
 from balog.analytics.reading.schemas import literal
-from balog.analytics.reporting.periods import DAY, HOUR, Comparison, Period
+from balog.analytics.reporting.query import DAY, HOUR, Comparison, Period
 
 _STEPS = ((timedelta(days=8), "hour", HOUR), (timedelta(days=200), "day", 24 * HOUR),
           (timedelta(days=1400), "week", 168 * HOUR))  # fmt: skip

@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from balog.analytics.tables.catalogs import columns_of, parse_location, quoted, state_folder, text
 from balog.analytics.tables.lake import LakeStore, load_catalog
+from balog.analytics.tables.location import columns_of, parse_location, quoted, state_folder, text
 from balog.errors import ConfigError
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
 from balog.analytics.sessions import cause
-from balog.analytics.tables.catalogs import columns_of, parse_location, quoted, text
+from balog.analytics.tables.location import columns_of, parse_location, quoted, text
 from balog.analytics.tables.log import Commit
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.store import TableError

@@ -11,8 +11,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from balog.analytics.tables.catalogs import columns_of, parse_location, quoted, state_folder, text
 from balog.analytics.tables.lake import LakeStore, load_catalog
+from balog.analytics.tables.location import columns_of, parse_location, quoted, state_folder, text
 from balog.analytics.tables.log import TableCommit, read_columns
 from balog.errors import ConfigError
 

@@ -22,8 +22,8 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from balog.analytics.sessions import cause
-from balog.analytics.tables.catalogs import alter, text
 from balog.analytics.tables.evolution import steps
+from balog.analytics.tables.location import alter, text
 from balog.analytics.tables.log import Commit, TableCommit, read_columns
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TableBatch, TableError, TablePart

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 from pyspark.sql import types as t
 
-from balog.analytics.reading.inexact_numbers import DOUBLE_DIGITS
+from balog.analytics.reading.parser import DOUBLE_DIGITS
 from balog.analytics.tables.evolution import field_of
 
 EXACT = 1 << 53

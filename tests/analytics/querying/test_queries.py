@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from balog.analytics.querying.output import write_parquet, write_text
-from balog.analytics.querying.queries import ask
+from balog.analytics.querying.statement import ask
 from balog.errors import ConfigError
 
 pytestmark = pytest.mark.spark

@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
-from balog.analytics.querying.sql_policy import check
+from balog.analytics.querying.statement import check
 from balog.errors import ConfigError
 
 TABLES = ["events", "metric", "rollup_events"]

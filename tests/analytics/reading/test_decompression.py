@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.analytics.reading.blocks import Block, Damage, new_buffer, read_blocks
-from balog.analytics.reading.decompression import DamagedError, decompress, packing
+from balog.analytics.reading.blocks import Block, Damage, DamagedError, decompress, new_buffer, packing, read_blocks
 from balog.analytics.reading.tasks import Slice
 
 _SOURCE = random.Random(7)

@@ -15,8 +15,7 @@ pytest.importorskip("duckdb", reason="duckdb is not installed")
 from pyspark.sql import types as t
 
 from balog.analytics.reading import scan as scanning
-from balog.analytics.reading.blocks import Block
-from balog.analytics.reading.decompression import packing
+from balog.analytics.reading.blocks import Block, packing
 from balog.analytics.reading.parser import Parser
 from balog.analytics.reading.projection import is_of_type, project
 from balog.analytics.reading.scan import EventQuery, Query, scan

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from balog.analytics.reporting import model as m
-from balog.analytics.reporting.periods import Comparison, Period
+from balog.analytics.reporting.query import Comparison, Period
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
 DAY = timedelta(days=1)

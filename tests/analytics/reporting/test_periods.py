@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.analytics.reporting.periods import Period, compare, length, moment, whole_hours
+from balog.analytics.reporting.query import Period, compare, length, moment, whole_hours
 from balog.errors import ConfigError
 
 NOW = datetime(2026, 11, 20, 14, 37, 12, tzinfo=timezone.utc)
