@@ -157,8 +157,8 @@ def merge(rollups: Rollups) -> Rollups:
     ``last`` and ``high`` maxima, sketches are merged, ``example`` is the earliest and ``run`` the latest. The last
     digits of sums of doubles depend on the order, and sketches of many values differ within their error.
     """
-    *frames, quarantine = rollups
-    return Rollups(*map(_merged, frames, FRAMES.values()), merge_quarantine(quarantine))
+    events, metrics, errors, runs = map(_merged, rollups[:4], FRAMES.values())
+    return Rollups(events, metrics, errors, runs, merge_quarantine(rollups.quarantine))
 
 
 def _merged(frame: DataFrame, columns: t.StructType) -> DataFrame:
