@@ -7,24 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from balog.analytics.reporting import comparison
+from balog.analytics.reporting import comparison, model
 from balog.analytics.reporting.formats import count, printable
-from balog.analytics.reporting.model import (
-    BadLines,
-    ChannelStats,
-    Failure,
-    FailureExample,
-    HealthFinding,
-    HealthStat,
-    MetricStats,
-    Outside,
-    RequestStats,
-    RunStats,
-    RunStreamStats,
-    StageWaits,
-    StreamSummary,
-    Throughput,
-)
 from balog.analytics.reporting.queries import RECORDS, REQUESTS, WAITS, Rows
 from balog.analytics.reporting.time_ranges import TimeRanges, step_of
 
@@ -101,7 +85,7 @@ def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str,
         "metrics": _metrics(rows),
         "waiting": _waiting(rows),
         "channels": _channels(rows["events"]),
-        "quarantine": [BadLines(**row) for row in rows["quarantine"]],
+        "quarantine": [model.BadLines(**row) for row in rows["quarantine"]],
     }
 
 
@@ -116,12 +100,12 @@ def _whole(number: float) -> int:
 # -- lists --------------------------------------------------------------------------------------------------------
 
 
-def _failure(row: Row, ranges: TimeRanges) -> Failure:
-    example = FailureExample(**row["example"]) if row["example"] else None
+def _failure(row: Row, ranges: TimeRanges) -> model.Failure:
+    example = model.FailureExample(**row["example"]) if row["example"] else None
     # without a time before, no failure is new
     now = ranges.compared.now
     new = ranges.compared.before is not None and now.since <= row["first"] < now.until
-    return Failure(
+    return model.Failure(
         fingerprint=row["fingerprint"], error_type=row["error_type"], message=row["message"] or "",
         level=row["level"], channels=row["channels"], applications=row["applications"], events=row["events"],
         now=row["events_now"], before=row["events_before"], first=row["first"], last=row["last"], new=new,
@@ -129,19 +113,19 @@ def _failure(row: Row, ranges: TimeRanges) -> Failure:
     )  # fmt: skip
 
 
-def _runs(rows: Iterable[Row], failures: Sequence[Failure]) -> list[RunStats]:
+def _runs(rows: Iterable[Row], failures: Sequence[model.Failure]) -> list[model.RunStats]:
     of_run: dict[str, list[str]] = defaultdict(list)
     for failure in failures:
         for run_id in failure.runs:
             of_run[run_id].append(failure.fingerprint)
     runs = []
     for row in rows:
-        streams = [RunStreamStats(**one) for one in row["streams"] if one["stream"] is not None]
-        runs.append(RunStats(**{**row, "streams": streams, "failures": of_run.get(row["run_id"], [])}))
+        streams = [model.RunStreamStats(**one) for one in row["streams"] if one["stream"] is not None]
+        runs.append(model.RunStats(**{**row, "streams": streams, "failures": of_run.get(row["run_id"], [])}))
     return runs
 
 
-def _throughput(rows: Rows) -> tuple[list[Throughput], list[Outside], dict[str, float]]:
+def _throughput(rows: Rows) -> tuple[list[model.Throughput], list[model.Outside], dict[str, float]]:
     """Return the steps that axes show, the events outside of them, and the records of the two times compared.
 
     If an application has counters of records, they are used instead of its runs' reports, which come only at a run's
@@ -158,16 +142,16 @@ def _throughput(rows: Rows) -> tuple[list[Throughput], list[Outside], dict[str, 
             counts = {"events": row["events"], "errors": row["errors"]}
             number = _whole(records[row["side"], row["at"]])
             if row["side"] is None:
-                steps.append(Throughput(at=row["at"], records=number, **counts))
+                steps.append(model.Throughput(at=row["at"], records=number, **counts))
             else:
                 ends = {"first": row["first"], "last": row["last"]}
-                outside.append(Outside(side=row["side"], records=number, **counts, **ends))
+                outside.append(model.Outside(side=row["side"], records=number, **counts, **ends))
     outside.sort(key=lambda one: one.first)
     spans = {name: sum(row[f"records_{name}"] or 0 for row in kept) for name in ("now", "before")}
     return steps, outside, spans
 
 
-def _streams(rows: Rows) -> list[StreamSummary]:
+def _streams(rows: Rows) -> list[model.StreamSummary]:
     reported = {row["stream"]: row for row in rows["run_streams"]}
     metrics: dict[str, list[Row]] = defaultdict(list)
     for row in rows["metrics"]:
@@ -181,7 +165,7 @@ def _streams(rows: Rows) -> list[StreamSummary]:
         records = _whole(sum(counters)) if counters else report["records"] if report else None
         timer = timers[0] if timers else {}
         spent = timer.get("sum")
-        made.append(StreamSummary(
+        made.append(model.StreamSummary(
             stream=name, applications=sorted({app for row in [*own, *([report] if report else [])]
                                               for app in row["applications"]}),
             records=records, bytes=report["bytes"] if report else None, timer=timer.get("metric"), seconds=spent,
@@ -192,20 +176,22 @@ def _streams(rows: Rows) -> list[StreamSummary]:
     return sorted(made, key=lambda one: (-(one.seconds or 0), -(one.records or 0), one.stream))
 
 
-def _request(row: Row) -> RequestStats:
+def _request(row: Row) -> model.RequestStats:
     names = ("endpoint", "status", "p50", "p95", "p99", "p95_now", "p95_before")
     slower = comparison.is_slower(row)
-    return RequestStats(requests=row["count"], seconds=row["sum"], slower=slower, **{name: row[name] for name in names})
+    return model.RequestStats(
+        requests=row["count"], seconds=row["sum"], slower=slower, **{name: row[name] for name in names}
+    )
 
 
-def _metrics(rows: Rows) -> list[MetricStats]:
+def _metrics(rows: Rows) -> list[model.MetricStats]:
     names = ("metric", "type", "count", "sum", "low", "high", "p50", "p95", "p99", "p95_now", "p95_before")
     found = [row for row in rows["metrics"] if row["grouping"] == "metric" and row["count"]]
-    made = [MetricStats(**{name: row[name] for name in names}) for row in found]
+    made = [model.MetricStats(**{name: row[name] for name in names}) for row in found]
     return sorted(made, key=lambda one: (one.metric, one.type or ""))
 
 
-def _waiting(rows: Rows) -> list[StageWaits]:
+def _waiting(rows: Rows) -> list[model.StageWaits]:
     waits: dict[str, dict[str, float]] = defaultdict(lambda: {"read": 0.0, "write": 0.0})
     for row in rows["metrics"]:
         if row["grouping"] == "stage" and row["metric"] in WAITS and row["count"]:
@@ -214,12 +200,14 @@ def _waiting(rows: Rows) -> list[StageWaits]:
     for stage, wait in waits.items():
         read, write = wait["read"], wait["write"]
         slow = "neither" if max(read, write) < 1.5 * min(read, write) or not read + write else "before it"
-        made.append(StageWaits(stage=stage, slow="behind it" if slow != "neither" and write > read else slow, **wait))
+        made.append(
+            model.StageWaits(stage=stage, slow="behind it" if slow != "neither" and write > read else slow, **wait)
+        )
     return sorted(made, key=lambda one: (-(one.read + one.write), one.stage))
 
 
-def _channels(rows: Iterable[Row]) -> list[ChannelStats]:
-    found: dict[tuple[str | None, str | None], ChannelStats] = {}
+def _channels(rows: Iterable[Row]) -> list[model.ChannelStats]:
+    found: dict[tuple[str | None, str | None], model.ChannelStats] = {}
     for row in rows:
         if not row["events"]:
             continue
@@ -227,7 +215,7 @@ def _channels(rows: Iterable[Row]) -> list[ChannelStats]:
         one = found.get(key)
         if one is None:
             names = ("channel", "level", "events", "errors", "first", "last")
-            found[key] = ChannelStats(**{name: row[name] for name in names})
+            found[key] = model.ChannelStats(**{name: row[name] for name in names})
         else:
             one.events, one.errors = one.events + row["events"], one.errors + row["errors"]
             one.first = min((end for end in (one.first, row["first"]) if end is not None), default=None)
@@ -239,8 +227,13 @@ def _channels(rows: Iterable[Row]) -> list[ChannelStats]:
 
 
 def _health(
-    rows: Rows, ranges: TimeRanges, runs: Row, outcomes: Mapping[str, Row], records: Row, failures: Sequence[Failure]
-) -> list[HealthStat]:
+    rows: Rows,
+    ranges: TimeRanges,
+    runs: Row,
+    outcomes: Mapping[str, Row],
+    records: Row,
+    failures: Sequence[model.Failure],
+) -> list[model.HealthStat]:
     some = ranges.compared.before is not None
 
     def pair(found: Iterable[Row], name: str) -> tuple[float, float | None]:
@@ -264,17 +257,12 @@ def _health(
     return stats if some else stats[:-1]
 
 
-def _findings(rows: Rows, failures: Sequence[Failure], hourly: Sequence[Row]) -> list[HealthFinding]:
-    return [
-        *_failed_runs(rows["outcomes"]),
-        *_worse_failures(failures),
-        *_slower(rows, hourly),
-        *_silent(rows["events"]),
-        *_bad_lines(rows["quarantine"]),
-    ]
+def _findings(rows: Rows, failures: Sequence[model.Failure], hourly: Sequence[Row]) -> list[model.HealthFinding]:
+    of_runs, worse = _failed_runs(rows["outcomes"]), _worse_failures(failures)
+    return [*of_runs, *worse, *_slower(rows, hourly), *_silent(rows["events"]), *_bad_lines(rows["quarantine"])]
 
 
-def _failed_runs(outcomes: Sequence[Row]) -> Iterable[HealthFinding]:
+def _failed_runs(outcomes: Sequence[Row]) -> Iterable[model.HealthFinding]:
     """Yield findings for applications of which more runs failed than before, or most runs failed."""
     of_all = {row["names"]: row for row in outcomes if row["grouping"] == 1}
     failed = [row for row in outcomes if row["grouping"] == 0 and row["outcome"] == "failed" and row["runs_now"]]
@@ -287,10 +275,10 @@ def _failed_runs(outcomes: Sequence[Row]) -> Iterable[HealthFinding]:
             past = f"{count(before)} of {count(earlier)} before" if earlier else "no run before"
             name = printable(row["names"] or "without an application")
             words = f"{name}: {count(now)} of {count(every)} runs failed; {past}"
-            yield HealthFinding(kind="failed_runs", words=words, link="runs")
+            yield model.HealthFinding(kind="failed_runs", words=words, link="runs")
 
 
-def _worse_failures(failures: Sequence[Failure]) -> Iterable[HealthFinding]:
+def _worse_failures(failures: Sequence[model.Failure]) -> Iterable[model.HealthFinding]:
     new = [failure for failure in failures if failure.new and failure.now]
     more = [one for one in failures if not one.new and comparison.is_more(one.now, one.before)]
     for kind, found in (("new_failure", new), ("more_failures", more)):
@@ -298,12 +286,12 @@ def _worse_failures(failures: Sequence[Failure]) -> Iterable[HealthFinding]:
             name = printable(one.message or one.error_type)[:100]
             times = "once" if one.now == 1 else f"{count(one.now)} times"
             words = f"New: {name}, {times}" if one.new else f"More often: {name}, {times}, {count(one.before)} before"
-            yield HealthFinding(
+            yield model.HealthFinding(
                 kind=kind, words=words, since=one.first if one.new else None, link=f"f-{one.fingerprint}"
             )
 
 
-def _slower(rows: Rows, hourly: Sequence[Row]) -> Iterable[HealthFinding]:
+def _slower(rows: Rows, hourly: Sequence[Row]) -> Iterable[model.HealthFinding]:
     for slow in slowed(rows):
         now, before = slow.row["p95_now"], slow.row["p95_before"]
         key = slow.metric, slow.stream, slow.endpoint
@@ -311,10 +299,10 @@ def _slower(rows: Rows, hourly: Sequence[Row]) -> Iterable[HealthFinding]:
         since = comparison.since_when(hours, now, before)
         words = f"Slower: {comparison.slower_in_words(printable(slow.what), now, before)}"
         link = "streams" if slow.stream else "requests" if slow.endpoint else "metrics"
-        yield HealthFinding(kind="slower", words=words, since=since, link=link)
+        yield model.HealthFinding(kind="slower", words=words, since=since, link=link)
 
 
-def _silent(events: Sequence[Row]) -> Iterable[HealthFinding]:
+def _silent(events: Sequence[Row]) -> Iterable[model.HealthFinding]:
     by_name: dict[str, tuple[int, int, datetime | None]] = {}
     for row in events:
         if row["application"] is not None:
@@ -325,11 +313,11 @@ def _silent(events: Sequence[Row]) -> Iterable[HealthFinding]:
     silent = [(name, before, last) for name, (now, before, last) in by_name.items() if before and not now]
     for name, before, last in sorted(silent, key=lambda one: -one[1])[:_MOST_FINDINGS]:
         words = f"Silent: {printable(name)} sent no event, {count(before)} before"
-        yield HealthFinding(kind="silent", words=words, since=last, link="channels")
+        yield model.HealthFinding(kind="silent", words=words, since=last, link="channels")
 
 
-def _bad_lines(quarantine: Sequence[Row]) -> Iterable[HealthFinding]:
+def _bad_lines(quarantine: Sequence[Row]) -> Iterable[model.HealthFinding]:
     lines = sum(row["lines"] for row in quarantine)
     if lines:
         noun = "line was" if lines == 1 else "lines were"
-        yield HealthFinding(kind="bad_lines", words=f"{count(lines)} {noun} no event", link="quarantine")
+        yield model.HealthFinding(kind="bad_lines", words=f"{count(lines)} {noun} no event", link="quarantine")

@@ -16,24 +16,17 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from balog.analytics.reading.schemas import literal
+from balog.analytics.reporting import time_ranges
 from balog.analytics.reporting.model import MOST_ROWS
 from balog.analytics.reporting.query import EPOCH, HOUR, Period, later
-from balog.analytics.reporting.time_ranges import (
-    SHORT,
-    TimeRanges,
-    axis_period,
-    by_step,
-    finite,
-    ranks,
-    read,
-    spans_of,
-    within,
-)
+from balog.analytics.reporting.time_ranges import SHORT, TimeRanges, by_step, finite, read, spans_of, within
 from balog.analytics.rollups.frames import (
     Rollups,
+    each,
     error_events,
     merge_quarantine,
     merge_runs,
+    merged,
     merged_sketch,
     quantiles,
     run_outcome,
@@ -93,10 +86,10 @@ def axes(rollups: Rollups, period: Period, usual: Period) -> Period:
     if not events:
         return period
     seconds = f.unix_seconds("hour")
-    first, last = rows.agg(f.percentile(seconds, list(ranks(events)), f.col("events"))).collect()[0][0]
+    first, last = rows.agg(f.percentile(seconds, list(time_ranges.ranks(events)), f.col("events"))).collect()[0][0]
     # ranks are doubles, so a percentile may be off by seconds; hours begin at the same minute as the period's
     middle = Period(*(inside.since + round((end - _seconds(inside.since)) / 3600) * HOUR for end in (first, last)))
-    return axis_period(inside, Period(middle.since, later(middle.until, HOUR)))
+    return time_ranges.axis_period(inside, Period(middle.since, later(middle.until, HOUR)))
 
 
 def _seconds(when: datetime) -> float:
@@ -109,22 +102,23 @@ def _hours(first: int, last: int) -> Period:
 
 def ask(rollups: Rollups, ranges: TimeRanges) -> Rows:
     """Return the rows of every list, by name; times are in UTC."""
+    failures = _failures(rollups, ranges)
     queries: dict[str, Callable[[], DataFrame]] = {
         "events": lambda: _events(rollups, ranges),
         "throughput": lambda: _throughput(rollups, ranges),
         "records": lambda: _records(rollups, ranges),
         "metrics": lambda: _metrics(rollups, ranges),
-        "failures": lambda: _failures(rollups, ranges),
+        "failures": lambda: failures.orderBy(f.desc("events"), "fingerprint").limit(MOST_ROWS),
         "runs": lambda: latest_runs(rollups, ranges),
         "outcomes": lambda: outcomes(rollups, ranges),
         "run_streams": lambda: run_streams(rollups, ranges),
-        "quarantine": lambda: _quarantine(rollups),
+        "quarantine": lambda: merge_quarantine(rollups.quarantine).orderBy(f.desc("lines"), "reason").limit(MOST_ROWS),
     }
     with ThreadPoolExecutor(4) as threads:
         found = threads.map(lambda query: _rows(query()), queries.values())
         rows = dict(zip(queries, found))
     many = len(rows["failures"]) == MOST_ROWS
-    rows["all_failures"] = [{"count": _all_failures(rollups, ranges).count() if many else len(rows["failures"])}]
+    rows["all_failures"] = [{"count": failures.count() if many else len(rows["failures"])}]
     return rows
 
 
@@ -134,55 +128,43 @@ def hourly(rollups: Rollups, ranges: TimeRanges, keys: Sequence[tuple[str, str |
         return []
     wanted = f.lit(False)
     for metric, stream, endpoint in keys:
-        places = [f.col(name).eqNullSafe(f.lit(of)) for name, of in (("stream", stream), ("endpoint", endpoint))]
-        wanted |= (f.col("metric") == metric) & places[0] & places[1]
+        places = f.col("stream").eqNullSafe(f.lit(stream)) & f.col("endpoint").eqNullSafe(f.lit(endpoint))
+        wanted |= (f.col("metric") == metric) & places
     both = within(ranges.compared.before) | within(ranges.compared.now)
-    rows = rollups.metrics.where(both).select(
-        "metric",
-        # a stream is aggregated over all endpoints, an endpoint over all streams
-        *(f.when(_any_key(keys, name), f.col(name)).alias(name) for name in ("stream", "endpoint")),
-        "hour", "count", "sketch",
-    )  # fmt: skip
-    merged = (
-        rows.where(wanted)
-        .groupBy("metric", "stream", "endpoint", "hour")
-        .agg(f.sum("count").alias("count"), merged_sketch("sketch").alias("sketch"))
-    )
-    return _rows(merged.select("*", quantiles(f.col("sketch"), (0.95,))[0].alias("p95")).drop("sketch"))
-
-
-def _any_key(keys: Sequence[tuple[str, str | None, str | None]], name: str) -> Column:
-    place = 1 if name == "stream" else 2
-    metrics = [key[0] for key in keys if key[place] is not None]
-    return f.col("metric").isin(metrics)
+    # a stream is aggregated over all endpoints, an endpoint over all streams
+    by_stream, by_endpoint = ([key[0] for key in keys if key[place] is not None] for place in (1, 2))
+    rows = rollups.metrics.where(both).withColumns({
+        "stream": f.when(f.col("metric").isin(by_stream), f.col("stream")),
+        "endpoint": f.when(f.col("metric").isin(by_endpoint), f.col("endpoint")),
+    })  # fmt: skip
+    hours = rows.where(wanted).groupBy("metric", "stream", "endpoint", "hour").agg(*merged("count", "sketch"))
+    return _rows(hours.select("*", quantiles(f.col("sketch"), (0.95,))[0].alias("p95")).drop("sketch"))
 
 
 # -- the queries -------------------------------------------------------------------------------------------------
 
 
 def _events(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
-    rows, sums = _counts(rollups, ranges)
-    inside = within(ranges.period)
-    ends = [f.min(f.when(inside, f.col("first"))).alias("first"), f.max(f.when(inside, f.col("last"))).alias("last")]
-    found = rows.groupBy("channel", "level", "application").agg(*sums, *ends)
+    rows, counts = _counts(rollups, ranges)
+    found = rows.groupBy("channel", "level", "application").agg(*counts)
     return found.orderBy(f.desc("events"), "channel", "level").limit(MOST_ROWS)
 
 
 def _throughput(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
-    rows, sums = _counts(rollups, ranges)
-    inside = within(ranges.period)
-    ends = [f.min(f.when(inside, f.col("first"))).alias("first"), f.max(f.when(inside, f.col("last"))).alias("last")]
-    return rows.groupBy(*by_step(ranges)).agg(*sums, *ends).orderBy("side", "at")
+    rows, counts = _counts(rollups, ranges)
+    return rows.groupBy(*by_step(ranges)).agg(*counts).orderBy("side", "at")
 
 
 def _counts(rollups: Rollups, ranges: TimeRanges) -> tuple[DataFrame, list[Column]]:
-    """Return the rows of events to read, and the sums of events and of errors."""
-    sums = [
+    """Return the rows of events to read, and the sums of events and of errors with the first and the last event."""
+    counts = [
         f.coalesce(f.sum(f.when(span, f.col(name))), f.lit(0)).alias(f"{name}{suffix}")
         for suffix, span in spans_of(ranges).items()
         for name in ("events", "errors")
     ]
-    return rollups.events.where(read(ranges)).withColumn("errors", error_events()), sums
+    inside = within(ranges.period)
+    counts += [f.min(f.when(inside, f.col("first"))).alias("first"), f.max(f.when(inside, f.col("last"))).alias("last")]
+    return rollups.events.where(read(ranges)).withColumn("errors", error_events()), counts
 
 
 def _records(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
@@ -196,10 +178,8 @@ def _records(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
         for kind, frame, number in pairs
     ]
     rows = parts[0].unionByName(parts[1])
-    sums = [
-        finite(f.sum(f.when(span, f.col("number")))).alias(f"records{suffix}")
-        for suffix, span in spans_of(ranges).items()
-    ]
+    spans = spans_of(ranges).items()
+    sums = [finite(f.sum(f.when(span, f.col("number")))).alias(f"records{suffix}") for suffix, span in spans]
     return rows.groupBy("at", "side", "application", "kind").agg(*sums)
 
 
@@ -218,12 +198,8 @@ def _metrics(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
     sets = [one, [*one, "stream"], [*one, "endpoint", "status"], [*one, "endpoint"], [*one, "stage"]]
     merges: list[Column] = [f.array_sort(f.slice(f.collect_set("application"), 1, 10)).alias("applications")]
     for suffix in spans:
-        merges += [
-            f.sum(f"count{suffix}").alias(f"count{suffix}"),
-            finite(f.sum(f"sum{suffix}")).alias(f"sum{suffix}"),
-        ]
-        merges += [f.min(f"low{suffix}").alias(f"low{suffix}"), f.max(f"high{suffix}").alias(f"high{suffix}")]
-        merges += [merged_sketch(f"sketch{suffix}").alias(f"sketch{suffix}")]
+        merges += [*each(f.sum, f"count{suffix}"), finite(f.sum(f"sum{suffix}")).alias(f"sum{suffix}")]
+        merges += [*each(f.min, f"low{suffix}"), *each(f.max, f"high{suffix}"), *each(merged_sketch, f"sketch{suffix}")]
     groups = rows.groupingSets(
         [[f.col(name) for name in names] for names in sets],
         *(f.col(name) for name in ("metric", "type", "stream", "endpoint", "status", "stage")),
@@ -233,23 +209,18 @@ def _metrics(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
     kind = f.create_map(*(part for bits, name in kinds.items() for part in (f.lit(bits), f.lit(name))))
     groups = groups.withColumn("grouping", f.element_at(kind, f.col("grouping").cast("int")))
     wanted = f.col("grouping") == "metric"
-    for name, column in (("stream", "stream"), ("stage", "stage")):
-        wanted |= (f.col("grouping") == name) & f.col(column).isNotNull()
+    for name in ("stream", "stage"):
+        wanted |= (f.col("grouping") == name) & f.col(name).isNotNull()
     wanted |= f.col("grouping").isin("request", "endpoint") & (f.col("metric") == REQUESTS)
     shares = []
     for suffix in spans:
-        names = [f"p50{suffix}", f"p95{suffix}", f"p99{suffix}"]
-        found = quantiles(f.col(f"sketch{suffix}"))
-        shares += [column.alias(name) for column, name in zip(found, names)]
+        found = zip(quantiles(f.col(f"sketch{suffix}")), ("p50", "p95", "p99"))
+        shares += [column.alias(f"{name}{suffix}") for column, name in found]
     kept = [name for name in groups.columns if not name.startswith("sketch")]
     return groups.where(wanted).select(*kept, *shares).orderBy(f.desc_nulls_last("count")).limit(MOST_ROWS)
 
 
 def _failures(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
-    return _all_failures(rollups, ranges).orderBy(f.desc("events"), "fingerprint").limit(MOST_ROWS)
-
-
-def _all_failures(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
     spans = spans_of(ranges)
     events = [f.coalesce(f.sum(f.when(inside, f.col("events"))), f.lit(0)).alias(f"events{suffix}")
               for suffix, inside in spans.items()]  # fmt: skip
@@ -262,15 +233,11 @@ def _all_failures(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
         f.max("error_type").alias("error_type"), f.max("message").alias("message"),
         f.max_by("level", f.when(f.col("level") == "CRITICAL", 2).when(f.col("level") == "ERROR", 1).otherwise(0))
         .alias("level"),
-        *events, f.min("first").alias("first"), f.max(f.when(inside, f.col("last"))).alias("last"),
+        *events, *merged("first"), f.max(f.when(inside, f.col("last"))).alias("last"),
         f.min(f.when(inside, f.col("example"))).alias("example"), *some,
     )  # fmt: skip
     example = f.col("example").withField("timestamp", f.unix_micros("example.timestamp"))
     return groups.where("events > 0").withColumn("example", example)
-
-
-def _quarantine(rollups: Rollups) -> DataFrame:
-    return merge_quarantine(rollups.quarantine).orderBy(f.desc("lines"), "reason").limit(MOST_ROWS)
 
 
 def _moment(micros: int) -> datetime:
@@ -311,10 +278,9 @@ def _runs(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
         f.coalesce(f.max(_duration()), run_seconds()).alias("duration"),
         run_outcome().alias("outcome"),
         f.max("run.exit_code").alias("exit_code"), f.max("run.problem").alias("problem"),
-        f.try_sum("run.records").alias("records"), f.try_sum("run.bytes").alias("bytes"),
-        f.sum("events").alias("events"), f.coalesce(f.sum("errors"), f.lit(0)).alias("errors"),
-        f.flatten(f.collect_list("run.streams")).alias("streams"),
-        f.max("hour").alias("hour"),
+        *each(f.try_sum, "run.records", "run.bytes"), *merged("events"),
+        f.coalesce(f.sum("errors"), f.lit(0)).alias("errors"),
+        f.flatten(f.collect_list("run.streams")).alias("streams"), f.max("hour").alias("hour"),
     )  # fmt: skip
 
 
@@ -322,10 +288,7 @@ def latest_runs(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
     """Return the runs that ended in the period, latest first."""
     rows = _runs(rollups, ranges).where(within(ranges.period)).drop("hour")
     streams = f.transform(
-        f.slice("streams", 1, 100),
-        lambda one: f.struct(
-            one["stream"].alias("stream"), one["records"].alias("records"), one["bytes"].alias("bytes")
-        ),
+        f.slice("streams", 1, 100), lambda one: f.struct(*each(one.getField, "stream", "records", "bytes"))
     )
     return rows.withColumn("streams", streams).orderBy(f.desc("started"), "run_id").limit(MOST_ROWS)
 
@@ -335,9 +298,8 @@ def outcomes(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
     rows = _runs(rollups, ranges).withColumnRenamed("duration", "took")
     spans = spans_of(ranges)
     for suffix, inside in spans.items():
-        rows = rows.withColumn(f"in{suffix}", f.when(inside, 1)).withColumn(
-            f"duration{suffix}", f.when(inside, f.col("took"))
-        )
+        took = f.when(inside, f.col("took"))
+        rows = rows.withColumns({f"in{suffix}": f.when(inside, 1), f"duration{suffix}": took})
     counts = [f.sum(f"in{suffix}").alias(f"runs{suffix}") for suffix in spans]
     slow = [f.percentile(f"duration{suffix}", 0.95).alias(f"p95{suffix}") for suffix in spans]
     # brokers take part in every run; the run belongs to the tap and its target
@@ -355,7 +317,7 @@ def run_streams(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
     rows = rollups.runs.where(within(ranges.period) & f.col("run").isNotNull())
     one = rows.select("application", f.explode("run.streams").alias("one"))
     found = one.groupBy("one.stream").agg(
-        f.try_sum("one.records").alias("records"), f.try_sum("one.bytes").alias("bytes"),
+        *each(f.try_sum, "one.records", "one.bytes"),
         f.array_sort(f.slice(f.collect_set("application"), 1, 10)).alias("applications"),
     )  # fmt: skip
     return found.orderBy(f.desc_nulls_last("records"), "stream").limit(MOST_ROWS)
