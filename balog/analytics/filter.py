@@ -7,6 +7,7 @@ the same ids.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,6 +20,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import UNSET, Raw, Struct
 
+from balog.analytics.reading.schemas import EVENT, arrow_schema, struct
 from balog.errors import BalogError
 from balog.event import Event, Header, encode, new_id
 from balog.expressions.event_filter import EventFilter
@@ -32,11 +34,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_HEADER = "id string, channel string, timestamp timestamp, level string, schema string, composition boolean"
-_COLUMNS = f"{_HEADER}, cls_type string, context map<string,string>, context_json string, payload_json string"
+_COLUMNS = f"{EVENT}, cls_type string, context map<string,string>, context_json string, payload_json string"
 _TAKEN = ("id", "channel", "timestamp", "level", "schema", "composition", "context_json", "payload_json")
 _COUNTS = "wanted bigint, written bigint, refused bigint, reason string"
-_ARROW = pa.schema([("wanted", pa.int64()), ("written", pa.int64()), ("refused", pa.int64()), ("reason", pa.string())])
+_ARROW = arrow_schema(struct(_COUNTS))
 _TRIES = 8
 _BATCH = 1000
 
@@ -65,8 +66,6 @@ def read_events(spark: SparkSession, paths: Sequence[str], selection: EventFilte
     Raises:
         ConfigError: Spark can't evaluate the condition.
     """
-    import json
-
     where = selection.where.to_spark() if selection.where is not None else "id IS NOT NULL"
     schema = _COLUMNS + (", payload variant" if "payload" in where else "")
     reader = spark.read.format("balog").schema(schema).options(**options, paths=json.dumps(list(paths)))
@@ -88,12 +87,8 @@ def filter_events(events: DataFrame, selection: EventFilter, sink: SinkConfig) -
         BalogError: the sink rejects events after all tries.
     """
     made = events.mapInArrow(partial(_write, selection=selection, config=sink, job=new_id()), _COUNTS).collect()
-    return Filtered(
-        sum(row.wanted for row in made),
-        sum(row.written for row in made),
-        sum(row.refused for row in made),
-        next((row.reason for row in made if row.reason), ""),
-    )
+    wanted, written, refused = (sum(row[name] for row in made) for name in ("wanted", "written", "refused"))
+    return Filtered(wanted, written, refused, next((row.reason for row in made if row.reason), ""))
 
 
 def _write(

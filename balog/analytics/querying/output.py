@@ -7,12 +7,15 @@ in base64, variants and nested values as JSON. At most one partition's rows are 
 from __future__ import annotations
 
 import csv
+import shutil
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
@@ -24,6 +27,7 @@ TABLE_ROWS = 200
 """Rows of a table that are shown without a limit."""
 
 _FEW = 10_000
+_WITHOUT_JSON = (t.NullType, t.DayTimeIntervalType, t.YearMonthIntervalType, t.CalendarIntervalType)
 _JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
 
 
@@ -40,7 +44,7 @@ def write_text(frame: DataFrame, form: str, out: IO[str], limit: int | None) -> 
         limit = TABLE_ROWS
     rows = _documents(frame, limit)
     writers = {"table": _table, "csv": _csv, "json": _json, "jsonl": _jsonl}
-    written = writers[form](frame.columns, _upto(rows, limit), out)
+    written = writers[form](frame.columns, islice(rows, limit), out)
     more = limit is not None and written == limit and next(rows, None) is not None
     return written, more
 
@@ -51,10 +55,6 @@ def write_parquet(frame: DataFrame, path: Path, limit: int | None) -> int:
     Raises:
         ConfigError: two columns have the same name, or the file can't be written.
     """
-    import shutil
-
-    import pyarrow.parquet as pq
-
     _need_unique(frame)
     folder = path.with_name(f".{path.name}.part")
     shutil.rmtree(folder, ignore_errors=True)
@@ -75,29 +75,12 @@ def _documents(frame: DataFrame, limit: int | None) -> Iterator[str]:
     """Return each row as the JSON text of an object; one row more than the limit, if there is one."""
     some = frame if limit is None else frame.limit(limit + 1)
     names = [f"c{number}" for number in range(len(frame.columns))]
-    kinds = [field.dataType for field in frame.schema.fields]
-    columns = [_writable(name, kind) for name, kind in zip(names, kinds)]
+    are_json = [not isinstance(field.dataType, _WITHOUT_JSON) for field in frame.schema.fields]
+    columns = [f.col(name) if is_json else f.col(name).cast("string") for name, is_json in zip(names, are_json)]
     texts = some.toDF(*names).select(f.to_json(f.struct(*columns), _JSON).alias("text"))
     # Small results come from one job over all partitions, large ones from one partition after the other.
     found = texts.collect() if limit is not None and limit <= _FEW else texts.toLocalIterator(prefetchPartitions=True)
     return (row[0] for row in found)
-
-
-def _writable(name: str, kind: t.DataType) -> Any:
-    column = f.col(name)
-    if isinstance(kind, (t.NullType, t.DayTimeIntervalType, t.YearMonthIntervalType, t.CalendarIntervalType)):
-        column = column.cast("string")
-    return column.alias(name)
-
-
-def _upto(rows: Iterator[str], limit: int | None) -> Iterator[str]:
-    count = 0
-    while limit is None or count < limit:
-        row = next(rows, None)
-        if row is None:
-            return
-        yield row
-        count += 1
 
 
 def _values(row: str) -> list[Any]:
@@ -134,26 +117,23 @@ def _csv(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     count = 0
-    for row in rows:
+    for count, row in enumerate(rows, 1):  # noqa: B007
         writer.writerow(map(_text, _values(row)))
-        count += 1
     return count
 
 
 def _jsonl(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
     count = 0
-    for row in rows:
+    for count, row in enumerate(rows, 1):  # noqa: B007
         out.write(_with_names(columns, row) + "\n")
-        count += 1
     return count
 
 
 def _json(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
     count = 0
     out.write("[")
-    for row in rows:
-        out.write(("\n" if not count else ",\n") + _with_names(columns, row))
-        count += 1
+    for count, row in enumerate(rows, 1):
+        out.write(("\n" if count == 1 else ",\n") + _with_names(columns, row))
     out.write("\n]\n" if count else "]\n")
     return count
 

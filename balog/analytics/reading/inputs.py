@@ -21,21 +21,9 @@ from balog.suggestions import suggest
 _WHERE = "format('balog')"
 
 OPTIONS = (
-    *(
-        "path",
-        "paths",
-        "since",
-        "until",
-        "form",
-        "timezone",
-        "application",
-        "cls_type",
-        "schemas",
-        "rollup",
-        "parallel",
-    ),
-    *("files", "progress", "storage_options", "endpoint_url", "region", "profile", "anon", "requester_pays"),
-    *("state", "maxFilesPerTrigger", "maxBytesPerTrigger", "maxOffsetsPerTrigger"),
+    *("path", "paths", "since", "until", "form", "timezone", "application", "cls_type", "schemas", "rollup"),
+    *("parallel", "files", "progress", "storage_options", "endpoint_url", "region", "profile", "anon"),
+    *("requester_pays", "state", "maxFilesPerTrigger", "maxBytesPerTrigger", "maxOffsetsPerTrigger"),
 )
 """The options of the data source, for reads and streams."""
 
@@ -89,15 +77,8 @@ class Inputs(NamedTuple):
 
     def narrow(self, since: datetime | None, until: datetime | None) -> Inputs:
         """Return inputs with a shorter time range: the later ``since`` and the earlier ``until``."""
-        return self._replace(since=_later(self.since, since), until=_earlier(self.until, until))
-
-
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    return max(filter(None, (one, other)), default=None)
-
-
-def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
-    return min(filter(None, (one, other)), default=None)
+        later = max(filter(None, (self.since, since)), default=None)
+        return self._replace(since=later, until=min(filter(None, (self.until, until)), default=None))
 
 
 def check_options(options: Iterable[str]) -> None:

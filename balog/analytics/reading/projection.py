@@ -182,8 +182,7 @@ class _Payload:
 
     def can(self, name: str, kind: t.DataType) -> bool:
         if name == "payload" and isinstance(kind, t.StructType):
-            names = [field.name.lower() for field in kind]
-            return bool(names) and len(set(names)) == len(names) and all(_is_plain(field.dataType) for field in kind)
+            return _is_plain(kind)
         return kind == t.StringType() or (name == "payload" and isinstance(kind, t.VariantType))
 
     def select(self, name: str, kind: t.DataType) -> str:
@@ -209,10 +208,7 @@ class _Payload:
 
 
 def _is_struct_of_strings(kind: t.DataType) -> TypeGuard[t.StructType]:
-    if not isinstance(kind, t.StructType):
-        return False
-    names = [field.name.lower() for field in kind]
-    return bool(names) and len(set(names)) == len(names) and all(field.dataType == t.StringType() for field in kind)
+    return isinstance(kind, t.StructType) and _is_plain(kind) and {field.dataType for field in kind} == {t.StringType()}
 
 
 def _is_plain(kind: t.DataType) -> bool:

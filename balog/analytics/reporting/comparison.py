@@ -27,29 +27,28 @@ Row = Mapping[str, Any]
 
 def counted(name: str, now: float | None, before: float | None, *, good: str) -> HealthStat:
     """Compare counts; ``good`` is ``less``, ``more``, or "" if neither is."""
-    if now is None or before is None:
-        return HealthStat(name=name, unit="count", now=now, before=before, change=None, verdict="unknown")
-    same = abs(now - before) <= max(2 * math.sqrt(abs(now) + abs(before)), 0.1 * abs(before))
+    same = now is not None and before is not None and abs(now - before) <= _chance(now, before)
     return _stat(name, "count", now, before, same=same, good=good)
+
+
+def _chance(now: float, before: float) -> float:
+    """Return the difference of two counts that counts as the same."""
+    return max(2 * math.sqrt(abs(now) + abs(before)), 0.1 * abs(before))
 
 
 def timed(name: str, row: Row) -> HealthStat:
     """Compare the p95 of durations in seconds; less is better."""
     now, before = row.get("p95_now"), row.get("p95_before")
-    if now is None or before is None:
-        return HealthStat(name=name, unit="seconds", now=now, before=before, change=None, verdict="unknown")
     few = min(row.get("count_now") or 0, row.get("count_before") or 0) < FEW
-    return _stat(name, "seconds", now, before, same=few or 0.8 * before <= now <= 1.2 * before, good="less")
+    same = now is not None and before is not None and (few or 0.8 * before <= now <= 1.2 * before)
+    return _stat(name, "seconds", now, before, same=same, good="less")
 
 
-def _stat(name: str, unit: str, now: float, before: float, *, same: bool, good: str) -> HealthStat:
-    change = now / before if before else None
-    if same:
-        verdict = "same"
-    elif good:
+def _stat(name: str, unit: str, now: float | None, before: float | None, *, same: bool, good: str) -> HealthStat:
+    change = None if now is None or not before else now / before
+    verdict = "same" if same else "unknown"
+    if now is not None and before is not None and good and not same:
         verdict = "better" if (now < before) == (good == "less") else "worse"
-    else:
-        verdict = "unknown"
     return HealthStat(name=name, unit=unit, now=now, before=before, change=change, verdict=verdict)
 
 

@@ -6,7 +6,7 @@ The HTML is in ``templates``, one file for each section; Jinja escapes every tex
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,7 +44,7 @@ def make_page(report: Report) -> str:
         where=", ".join(map(formats.printable, report.sources)),
         source=_SOURCES.get(report.source, report.source),
         sections=_sections(report, throughput),
-        charts={"runs": None, "throughput": None, "timers": None, "channels": None, **_charts(report)},
+        charts=dict.fromkeys(("runs", "throughput", "timers", "channels")) | (draw(report) if report.events else {}),
         most={"runs": MOST_RUNS, "failures": MOST_FAILURES, "rows": MOST_ROWS_SHOWN},
         is_compared=is_compared,
         tiles=[tile_of(stat, is_compared=is_compared) for stat in report.health],
@@ -116,10 +116,6 @@ def _sections(report: Report, throughput: list[Throughput | Outside]) -> dict[st
         "quarantine": ("Bad lines", report.quarantine),
     }
     return {name: title for name, (title, is_shown) in sections.items() if is_shown}
-
-
-def _charts(report: Report) -> Mapping[str, Any]:
-    return draw(report) if report.events else {}
 
 
 def _outcome(run: RunStats) -> str:

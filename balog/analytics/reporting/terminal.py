@@ -50,14 +50,9 @@ def print_tables(report: Report) -> None:
     for condition in report.conditions:
         console.print(Text(f"only {printable(condition)}"))
     _health(console, report)
-    _failures(console, report)
-    _runs(console, report)
-    _streams(console, report)
-    _requests(console, report)
-    _metrics(console, report)
-    _waiting(console, report)
-    _channels(console, report)
-    _quarantine(console, report)
+    lists = (_failures, _runs, _streams, _requests, _metrics, _waiting, _channels, _quarantine)
+    for table in (each(console, report) for each in lists):
+        table.print()
 
 
 def _health(console: Console, report: Report) -> None:
@@ -76,86 +71,83 @@ def _health(console: Console, report: Report) -> None:
         change = change_in_words(stat) if stat.before is not None else ""
         table.add_row(stat.name, shown(stat.now), shown(stat.before),
                       Text(change, _COLOURS.get(stat.verdict, "")))  # fmt: skip
-    _print(console, table)
+    table.print()
 
 
-def _failures(console: Console, report: Report) -> None:
-    title = _title("Failures", report.totals.get("failures", 0))
-    table = _Table(
-        console, title, "", "failure", "*events", "*now", "*before", "~=first seen", "=last seen", "~channels"
-    )
+def _failures(console: Console, report: Report) -> _Table:
+    table = _Table(console, _title("Failures", report.totals.get("failures", 0)), "", "failure", "*events", "*now",
+                   "*before", "~=first seen", "=last seen", "~channels")  # fmt: skip
     for one in report.failures[:MOST_ROWS_PRINTED]:
         name = f"{one.error_type}: {one.message}" if one.error_type else one.message
         table.add_row(
             _text("new" if one.new else ""), _text(name[:160]), count(one.events), count(one.now), count(one.before),
             minute(one.first), minute(one.last), _text(", ".join(one.channels[:3])),
         )  # fmt: skip
-    _print(console, table)
+    return table
 
 
-def _runs(console: Console, report: Report) -> None:
+def _runs(console: Console, report: Report) -> _Table:
     table = _Table(console, _title("Runs", report.totals.get("runs", 0), "the latest "), "run", "applications",
                    "=started (UTC)", "*duration", "=outcome", "~*records", "~*events", "*errors")  # fmt: skip
     for run in report.runs[:MOST_ROWS_PRINTED]:
         names = _text(", ".join(run.applications))
-        numbers = (count(run.records), count(run.events), count(run.errors))
+        numbers = map(count, (run.records, run.events, run.errors))
         table.add_row(_text(run.run_id), names, minute(run.started), span(run.duration), _text(run.outcome), *numbers)
-    _print(console, table)
+    return table
 
 
-def _streams(console: Console, report: Report) -> None:
+def _streams(console: Console, report: Report) -> _Table:
     table = _Table(console, _title("Slowest streams", len(report.streams)), "stream", "~applications", "*time", "~in",
                    "~*p95", "*p95 now", "*p95 before", "*records", "*rate", "~*bytes")  # fmt: skip
     for one in report.streams[:MOST_ROWS_PRINTED]:
         table.add_row(
             _text(one.stream), _text(", ".join(one.applications)), "–" if one.seconds is None else span(one.seconds),
-            _text(one.timer), seconds(one.p95), seconds(one.p95_now), seconds(one.p95_before), count(one.records),
+            _text(one.timer), *map(seconds, (one.p95, one.p95_now, one.p95_before)), count(one.records),
             "–" if one.rate is None else f"{amount(one.rate)}/s", size(one.bytes),
         )  # fmt: skip
-    _print(console, table)
+    return table
 
 
-def _requests(console: Console, report: Report) -> None:
+def _requests(console: Console, report: Report) -> _Table:
     table = _Table(console, _title("HTTP requests", len(report.requests)), "endpoint", "status", "*requests", "~*p50",
                    "*p95", "~*p99", "*p95 now", "*p95 before")  # fmt: skip
     for one in report.requests[:MOST_ROWS_PRINTED]:
         shares = map(seconds, (one.p50, one.p95, one.p99, one.p95_now, one.p95_before))
         table.add_row(_text(one.endpoint), _text(one.status), count(one.requests), *shares)
-    _print(console, table)
+    return table
 
 
-def _metrics(console: Console, report: Report) -> None:
+def _metrics(console: Console, report: Report) -> _Table:
     table = _Table(console, _title("Metrics", len(report.metrics)), "metric", "type", "*count", "*sum", "*p50", "*p95",
                    "*p99")  # fmt: skip
     for metric in report.metrics[:MOST_ROWS_PRINTED]:
-        shown = seconds if metric.type == "timer" else amount
-        numbers = (metric.sum, metric.p50, metric.p95, metric.p99)
-        table.add_row(_text(metric.metric), _text(metric.type), count(metric.count), *map(shown, numbers))
-    _print(console, table)
+        numbers = map(seconds if metric.type == "timer" else amount, (metric.sum, metric.p50, metric.p95, metric.p99))
+        table.add_row(_text(metric.metric), _text(metric.type), count(metric.count), *numbers)
+    return table
 
 
-def _waiting(console: Console, report: Report) -> None:
+def _waiting(console: Console, report: Report) -> _Table:
     title = _title("Waiting side", len(report.waiting))
     table = _Table(console, title, "stage", "*waited for input", "*waited for output", "what is slow stands")
     for one in report.waiting[:MOST_ROWS_PRINTED]:
         table.add_row(_text(one.stage), span(one.read), span(one.write), one.slow)
-    _print(console, table)
+    return table
 
 
-def _channels(console: Console, report: Report) -> None:
+def _channels(console: Console, report: Report) -> _Table:
     title = _title("Channels", len(report.channels))
     table = _Table(console, title, "channel", "level", "*events", "*errors", "=last (UTC)")
     for row in report.channels[:MOST_ROWS_PRINTED]:
         last = "–" if row.last is None else minute(row.last)
         table.add_row(_text(row.channel), _text(row.level), count(row.events), count(row.errors), last)
-    _print(console, table)
+    return table
 
 
-def _quarantine(console: Console, report: Report) -> None:
+def _quarantine(console: Console, report: Report) -> _Table:
     table = _Table(console, _title("Bad lines", len(report.quarantine)), "reason", "*lines", "first at")
     for lines in report.quarantine[:MOST_ROWS_PRINTED]:
         table.add_row(_text(lines.reason), count(lines.lines), _text(f"{lines.file}:{lines.offset}"))
-    _print(console, table)
+    return table
 
 
 def _title(name: str, total: int, which: str = "") -> str:
@@ -169,6 +161,7 @@ class _Table(Table):
         super().__init__(
             title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim"
         )
+        self._console = console
         self._shown = [console.width >= _WIDE or not name.startswith("~") for name in columns]
         for column in compress(columns, self._shown):
             _, marks, name = re.split(r"^([~*=]*)", column)
@@ -179,11 +172,11 @@ class _Table(Table):
         """Add a row with a cell for each column, including those that are not shown."""
         super().add_row(*compress(cells, self._shown), **options)
 
-
-def _print(console: Console, table: Table) -> None:
-    if table.row_count:
-        console.print()
-        console.print(table)
+    def print(self) -> None:
+        """Print the table, unless it is empty."""
+        if self.row_count:
+            self._console.print()
+            self._console.print(self)
 
 
 def _text(value: str | None) -> Text:

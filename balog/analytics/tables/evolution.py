@@ -19,7 +19,8 @@ column's metadata has the field's name as ``field``, so a schema must be stored 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import chain, count
 from typing import NamedTuple
 
 from pyspark.sql import types as t
@@ -227,14 +228,7 @@ def _column_name(field: str, top: bool) -> str:
 
 def _free(name: str, taken: set[str]) -> str:
     """Return the name, or the first unused one of ``name_2``, ``name_3`` …, and mark it as used."""
-    free = next(one for one in _numbered(name) if one.lower() not in taken)
+    names = chain([name], (f"{name}_{number}" for number in count(2)))
+    free = next(one for one in names if one.lower() not in taken)
     taken.add(free.lower())
     return free
-
-
-def _numbered(name: str) -> Iterable[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name}_{number}"
-        number += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -150,11 +151,10 @@ class CommitLog:
             return
         except OSError as error:
             raise TableError(f"cannot be read: {error.strerror}", str(self._folder)) from None
-        states = sorted(int(found[1]) for name in names if (found := _STATE_NAME.fullmatch(name)))
-        numbers = sorted(int(found[1]) for name in names if (found := _NAME.fullmatch(name)))
+        states = _numbers(names, _STATE_NAME)
         if states and states[-1] > self.state.number:
             self.state = _read(self._folder / f"{states[-1]:010d}.state.json", LogState)
-        for number in numbers:
+        for number in _numbers(names, _NAME):
             if number <= self.state.number:
                 continue
             if number != self.state.number + 1:
@@ -169,9 +169,7 @@ class CommitLog:
 
     def numbers(self) -> list[int]:
         """Return the numbers of all existing entries."""
-        if not self._folder.is_dir():
-            return []
-        return sorted(int(found[1]) for name in os.listdir(self._folder) if (found := _NAME.fullmatch(name)))
+        return _numbers(os.listdir(self._folder), _NAME) if self._folder.is_dir() else []
 
     def append(self, commit: Commit) -> int:
         """Append an entry and return its number. This changes the tables atomically.
@@ -200,6 +198,10 @@ class CommitLog:
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:010d}.json"
+
+
+def _numbers(names: Iterable[str], pattern: re.Pattern[str]) -> list[int]:
+    return sorted(int(found[1]) for name in names if (found := pattern.fullmatch(name)))
 
 
 def _publish(path: Path, data: bytes) -> bool:

@@ -290,8 +290,8 @@ def workers_here(monkeypatch: pytest.MonkeyPatch) -> None:
         batches = [batch for number in range(tasks) for batch in each(number)]
         return decode_files(pa.Table.from_batches(batches)) if batches else iter(())
 
-    monkeypatch.setattr(builder, "in_workers", run_here)
-    monkeypatch.setattr(loader, "in_workers", run_here)
+    monkeypatch.setattr(builder, "run_tasks", run_here)
+    monkeypatch.setattr(loader, "run_tasks", run_here)
 
 
 @pytest.mark.usefixtures("workers_here")
