@@ -52,7 +52,7 @@ def _fractions(text: bytes, alike: bytes) -> Iterator[int]:
             point = at + behind
             head = alike[max(point - _LONGEST, 0) : point]
             start = point - len(head) + len(head.rstrip(b"0"))
-            place = _end(alike, point + 1)
+            place = _DIGITS.match(alike, point + 1).end()  # type: ignore[union-attr]  # it matches no digit, too
             digits = text[start : place if alike[point] == _POINT else point]
             if len(digits) > DOUBLE_DIGITS and len(digits.replace(b".", b"").strip(b"0")) > DOUBLE_DIGITS:
                 yield point
@@ -67,11 +67,6 @@ def _exponents(text: bytes, alike: bytes) -> Iterator[int]:
             head = text[max(at - _LONGEST, 0) : at].rstrip(b"0123456789.-")
             if not head or head[-1] in _BEFORE:  # otherwise it is inside a string, as the digits of an id are
                 yield at
-
-
-def _end(alike: bytes, start: int) -> int:
-    found = _DIGITS.match(alike, start)
-    return start if found is None else found.end()
 
 
 class _Event(msgspec.Struct):

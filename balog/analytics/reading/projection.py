@@ -121,8 +121,9 @@ def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection
         elif name in ("payload", "payload_json", "cls_type") and payload.can(name, kind):
             select[name] = payload.select(name, kind)
         else:
+            all_columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in DEFAULT)
             raise ConfigError(
-                f"no column {name} of type {kind.simpleString()}; there are {_column_list(DEFAULT)}; payload may be "
+                f"no column {name} of type {kind.simpleString()}; there are {all_columns}; payload may be "
                 "a string or a struct of plain types, context a struct of strings",
                 "the schema for format('balog')",
             )
@@ -135,25 +136,20 @@ def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection
     known = {name: expression for name, expression in select.items() if name in _FILTERED}
     if where and payload.column:
         known.setdefault("cls_type", payload.select("cls_type", t.StringType()))
+    conditions = " AND ".join(f"({known[column]} {text})" for column, text in where)
     return Projection(
         columns="{" + ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in columns.items()) + "}",
         select=", ".join(f"{expression} AS {quoted(name)}" for name, expression in select.items()) or "1",
         arrow=arrow_schema(schema),
         variants=tuple(name for name, kind in want.items() if isinstance(kind, t.VariantType)),
         texts=tuple(name for name in select if select[name] == _TEXT),
-        rest=_conditions(where, known),
+        rest=f"WHERE {conditions}" if where else "",
         only_events=bool(where),
     )
 
 
 _TEXT = "CAST(payload AS VARCHAR)"
 _FILTERED = ("timestamp", "channel", "level", "cls_type")
-
-
-def _conditions(where: Sequence[Condition], known: dict[str, str]) -> str:
-    if not where:
-        return ""
-    return "WHERE " + " AND ".join(f"({known[column]} {text})" for column, text in where)
 
 
 _DEFAULTS = {field.name: field.dataType for field in DEFAULT}
@@ -170,7 +166,9 @@ class _Payload:
         if self.as_text:
             self.column = "JSON"
         elif isinstance(self.kind, t.StructType):
-            fields = {field.name: _parsed(field.dataType) for field in self.kind}
+            # Scalars are parsed as text and cast afterwards, so that a value of another type is null, not an error.
+            kinds = {field.name: field.dataType for field in self.kind}
+            fields = {name: "VARCHAR" if _is_scalar(kind) else _sql(kind) for name, kind in kinds.items()}
             if "cls_type" in want:
                 self._is_type_json = fields.get("cls_type", "VARCHAR") == "VARCHAR"
                 if self._is_type_json:
@@ -238,11 +236,6 @@ def _is_scalar(kind: t.DataType) -> bool:
     return not isinstance(kind, (t.StructType, t.ArrayType, t.MapType))
 
 
-def _parsed(kind: t.DataType) -> str:
-    # Scalars are parsed as text and cast afterwards, so that a value of another type is null, not an error.
-    return "VARCHAR" if _is_scalar(kind) else _sql(kind)
-
-
 def _cast(source: str, field: t.StructField, *, is_json: bool = False) -> str:
     value = f"({source}).{quoted(field.name)}"
     if is_json:
@@ -259,10 +252,6 @@ def _spec(kind: t.DataType) -> Any:
     if isinstance(kind, t.ArrayType):
         return [_spec(kind.elementType)]
     return _sql(kind)
-
-
-def _column_list(schema: t.StructType) -> str:
-    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema)
 
 
 def quoted(name: str) -> str:

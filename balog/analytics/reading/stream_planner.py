@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from balog.analytics.reading.arrivals import Arrivals
 from balog.analytics.reading.inputs import Inputs, read_number
+from balog.analytics.reading.remote import is_remote
 from balog.analytics.reading.tasks import Slice, SourceFile, plan_slices
 from balog.analytics.reading.topics import Bounds, bounds, split_bounds
 from balog.errors import ConfigError
@@ -93,7 +94,8 @@ class StreamPlanner:
 
     def __init__(self, inputs: Inputs, state: str = "") -> None:
         self._inputs = inputs
-        self._state = open_storage(state or _default_state(), None if _is_local(state) else inputs.storages.options)
+        options = inputs.storages.options if is_remote(state) else None
+        self._state = open_storage(state or _default_state(), options)
         self._arrivals: Arrivals | None = None
         self._files: list[SourceFile] | None = None
         self._bounds: dict[str, Bounds] | None = None
@@ -162,10 +164,6 @@ def _reach(url: str, ends: tuple[int, int], read: int | None, limits: StreamLimi
     if limits.messages is None:
         return last
     return min(last, max(first, read or 0) + limits.messages)
-
-
-def _is_local(state: str) -> bool:
-    return "://" not in state or state.startswith("file:")
 
 
 def _default_state() -> str:

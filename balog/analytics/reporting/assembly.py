@@ -40,11 +40,8 @@ def slowed(rows: Rows) -> list[Slow]:
             found.append(Slow(row["metric"], row["metric"], None, None, row))
     by_stream = {slow.metric for slow in found if slow.stream is not None}
     found = [slow for slow in found if slow.stream or slow.endpoint or slow.metric not in by_stream]
-    return sorted(found, key=lambda slow: -_lost(slow.row))[:_MOST_FINDINGS]
-
-
-def _lost(row: Row) -> float:
-    return float((row["p95_now"] - row["p95_before"]) * row["count_now"])
+    found.sort(key=lambda slow: (slow.row["p95_before"] - slow.row["p95_now"]) * slow.row["count_now"])
+    return found[:_MOST_FINDINGS]
 
 
 def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str, Any]:

@@ -88,12 +88,9 @@ def axes(rollups: Rollups, period: Period, usual: Period) -> Period:
     seconds = f.unix_seconds("hour")
     first, last = rows.agg(f.percentile(seconds, list(time_ranges.ranks(events)), f.col("events"))).collect()[0][0]
     # ranks are doubles, so a percentile may be off by seconds; hours begin at the same minute as the period's
-    middle = Period(*(inside.since + round((end - _seconds(inside.since)) / 3600) * HOUR for end in (first, last)))
+    begins = (inside.since - EPOCH).total_seconds()
+    middle = Period(*(inside.since + round((end - begins) / 3600) * HOUR for end in (first, last)))
     return time_ranges.axis_period(inside, Period(middle.since, later(middle.until, HOUR)))
-
-
-def _seconds(when: datetime) -> float:
-    return (when - EPOCH).total_seconds()
 
 
 def _hours(first: int, last: int) -> Period:

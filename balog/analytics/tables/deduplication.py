@@ -53,7 +53,8 @@ def new_events(
     """
     known = None
     if files and store.schema("events") is not None:
-        frames = [_between(store.frame("events", *span), *span) for span in spans(files)]
+        ranges = [(span, f.col("timestamp").between(*map(literal, span))) for span in spans(files)]
+        frames = [store.frame("events", *span).where(is_within) for span, is_within in ranges]
         if is_timeless:
             frames.append(store.frame("events").where(f.col("id").startswith(TIMELESS_ID)))
         known = reduce(lambda one, other: one.unionAll(other), frames)
@@ -78,10 +79,6 @@ def spans(files: Sequence[StagedFile]) -> list[tuple[datetime, datetime]]:
 
 def _aware(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-
-
-def _between(frame: DataFrame, first: datetime, last: datetime) -> DataFrame:
-    return frame.where(f.col("timestamp").between(literal(first), literal(last)))
 
 
 def new_quarantine(

@@ -13,7 +13,6 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql import types as t
 
 from balog.analytics.sessions import cause
 from balog.analytics.tables.location import columns_of, parse_location, quoted, text
@@ -93,7 +92,8 @@ class HiveStore(ParquetStore):
         had: set[str] = set()
         if self._spark.catalog.tableExists(f"{quoted(self._database)}.{quoted(name)}"):
             self._check(name, folder)
-            if _same(self._spark.table(table).drop("date").schema, columns):
+            registered = self._spark.table(table).drop("date").schema
+            if registered.simpleString().lower() == columns.simpleString().lower():
                 had = {
                     row.partition.removeprefix("date=") for row in self._spark.sql(f"SHOW PARTITIONS {table}").collect()
                 }
@@ -121,7 +121,3 @@ class HiveStore(ParquetStore):
                 f"the metastore has another table {name}, at {registered}; drop it, or load into another database",
                 self._location,
             )
-
-
-def _same(one: t.StructType, other: t.StructType) -> bool:
-    return one.simpleString().lower() == other.simpleString().lower()

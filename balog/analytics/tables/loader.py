@@ -114,13 +114,10 @@ def load(
 
 def listed(store: ParquetStore, paths: Sequence[str], options: LoadOptions) -> Listing:
     """Return what is new in the sources."""
-    times = {name: moment.isoformat() for name, moment in _ends(options) if moment is not None}
+    ends = {"since": options.since, "until": options.until}
+    times = {name: moment.isoformat() for name, moment in ends.items() if moment is not None}
     inputs = read_inputs({**options.reader, **times, "paths": json.dumps(list(paths))})
     return list_sources(inputs._replace(listed=options.found), store.loaded(), options.batch_bytes)
-
-
-def _ends(options: LoadOptions) -> list[tuple[str, datetime | None]]:
-    return [("since", options.since), ("until", options.until)]
 
 
 def _load_one(

@@ -86,7 +86,8 @@ class ParquetStore:
     def loaded(self) -> LoadHistory:
         """Return the history of commits."""
         state = self._log.state
-        return LoadHistory(state.sources, state.streams, _day(state.floor), state.number)
+        floor = date.fromisoformat(state.floor) if state.floor else None
+        return LoadHistory(state.sources, state.streams, floor, state.number)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -110,7 +111,8 @@ class ParquetStore:
                 raise TableError("another load is writing here; wait for its end, or end it", self._location)
             self._log.refresh()
             self._finish()
-            self._clear()
+            for folder in self._staging.glob("*"):  # what was staged and never committed
+                shutil.rmtree(folder, ignore_errors=True)
             yield
 
     def staging(self, batch: str) -> str:
@@ -262,11 +264,6 @@ class ParquetStore:
             ) from None
         shutil.rmtree(staging, ignore_errors=True)
 
-    def _clear(self) -> None:
-        """Remove what was staged and never committed; the caller holds the lock."""
-        for folder in self._staging.glob("*"):
-            shutil.rmtree(folder, ignore_errors=True)
-
 
 def _move(source: Path, target: Path) -> None:
     try:
@@ -302,10 +299,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def _micros(moment: datetime) -> int:
     since = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-
-
-def _day(text: str) -> date | None:
-    return date.fromisoformat(text) if text else None
 
 
 def _now() -> str:

@@ -68,7 +68,10 @@ def list_sources(inputs: Inputs, loaded: LoadHistory, most: int = BATCH_BYTES) -
     """
     found = {file.path: LoadedSource(file.size, file.modified) for file in inputs.files()}
     fresh = {path: source for path, source in found.items() if loaded.sources.get(path) != source}
-    shares = [_convert(group, loaded.commits) for group in _groups(fresh, most)]
+    shares = []
+    for group in _groups(fresh, most):
+        named = _name("load", [[path, *source] for path, source in group.items()], loaded.commits)
+        shares.append(SourceBatch(named, list(group), group, sum(source.size for source in group.values())))
     shares += [SourceBatch(_name("topic", [topic], loaded.commits), [topic], {}, 0) for topic in inputs.topics]
     return Listing(shares, len(found) - len(fresh))
 
@@ -85,11 +88,6 @@ def _groups(fresh: Mapping[str, LoadedSource], most: int) -> Iterator[dict[str, 
         weight += more
     if group:
         yield group
-
-
-def _convert(group: dict[str, LoadedSource], commits: int) -> SourceBatch:
-    named = _name("load", [[path, *source] for path, source in group.items()], commits)
-    return SourceBatch(named, list(group), group, sum(source.size for source in group.values()))
 
 
 def _name(kind: str, what: object, commits: int) -> str:

@@ -111,8 +111,8 @@ class Columns:
             for number, (text, row) in enumerate(zip(some, rows), count):
                 if row is None:
                     taken, rest = self._convert(text)
-                    kept = text.decode(errors="replace") if rest is None else _json(rest) if rest else None
-                    slow[number] = taken, kept
+                    kept = text if rest is None else _EXACT_JSON.encode(rest) if rest else None
+                    slow[number] = taken, None if kept is None else kept.decode(errors="replace")
             count += len(rows)
             if read and read[-1][0] is model:
                 read[-1][1].extend(rows)
@@ -138,10 +138,6 @@ class Columns:
 
 _PLAIN = msgspec.json.Decoder(float_hook=read_number)
 _EXACT_JSON = msgspec.json.Encoder(enc_hook=raw_number)
-
-
-def _json(value: Any) -> str:
-    return _EXACT_JSON.encode(value).decode()
 
 
 class _Model:
