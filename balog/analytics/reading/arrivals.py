@@ -21,6 +21,7 @@ import msgspec
 from balog.analytics.reading.blocks import packing
 from balog.analytics.reading.remote import is_remote
 from balog.analytics.reading.tasks import Slice, SourceFile
+from balog.analytics.reading.validation import try_decode
 from balog.errors import ConfigError
 from balog.event import MAX_EVENT_BYTES
 from balog.storage import Storage, StorageError
@@ -62,6 +63,7 @@ class Arrival(NamedTuple):
 
 
 _decode = msgspec.json.Decoder(Arrival).decode
+_any = msgspec.json.Decoder(msgspec.Raw).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -240,10 +242,4 @@ def _end_of_lines(opened: IO[bytes], start: int, end: int, *, is_settled: bool) 
 
 def _is_object(text: bytes) -> bool:
     """Return whether a text without a newline is a whole line: a truncated JSON object is not valid JSON."""
-    if not text.lstrip().startswith(b"{"):
-        return False
-    try:
-        msgspec.json.decode(text, type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
+    return text.lstrip().startswith(b"{") and try_decode(_any, text) is not None

@@ -20,6 +20,7 @@ from msgspec import Raw
 from balog.analytics.reading.pruner import Pruner
 from balog.analytics.reading.remote import StoragePool, is_remote, local_path, store_of, with_retries
 from balog.analytics.reading.tasks import SourceFile
+from balog.analytics.reading.validation import try_decode
 from balog.errors import ConfigError
 from balog.singer.batch.dialects import BatchError, read_batch, shown
 from balog.storage import StorageError
@@ -278,10 +279,8 @@ def _types(data: bytes, whole: bool = False) -> Iterator[str]:
     lines = data.splitlines()
     for line in lines if whole or len(data) < _HEAD else lines[:-1]:
         if line.strip():
-            try:
-                yield _text(_members(line).get("type", Raw(b'""')))
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                yield ""
+            members = try_decode(_members, line) or {}
+            yield try_decode(_text, members.get("type", Raw())) or ""
 
 
 def _files(line: bytes, where: str, manifest: str) -> Iterator[str]:

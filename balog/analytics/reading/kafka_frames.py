@@ -7,18 +7,14 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from balog.analytics.reading.projection import project
-from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.schemas import TEXT_EVENT
 from balog.errors import ConfigError
 
-_EVENTS = StructType(
-    [StructField("payload_json", StringType()) if field.name == "payload" else field for field in DEFAULT]
-)
 
-
-def from_kafka(records: DataFrame, schema: StructType = _EVENTS) -> DataFrame:
+def from_kafka(records: DataFrame, schema: StructType = TEXT_EVENT) -> DataFrame:
     """Return the events in the records of ``spark.readStream.format("kafka")``, or of ``spark.read``.
 
     Args:

@@ -35,11 +35,12 @@ class Pruner:
 
     def __init__(self, storages: StoragePool, since: datetime | None, until: datetime | None) -> None:
         self._storages = storages
-        self._since, self._until = _utc(since), _utc(until)
+        self._is_bounded = since is not None or until is not None
+        self._since, self._until = _utc(since or datetime.min), _utc(until or datetime.max)
 
     def keep(self, files: Sequence[SourceFile]) -> list[SourceFile]:
         """Return the files that may have events in the time range."""
-        if self._since is None and self._until is None:
+        if not self._is_bounded:
             return list(files)
         kept: list[SourceFile] = []
         doubtful: list[tuple[SourceFile, str]] = []
@@ -59,23 +60,16 @@ class Pruner:
 
     def _lies_inside(self, day: date) -> bool:
         begins = datetime(day.year, day.month, day.day, tzinfo=timezone.utc)
-        return (self._since is None or begins >= self._since) and (
-            self._until is None or self._until - begins >= timedelta(days=1)
-        )
+        return begins >= self._since and self._until - begins >= timedelta(days=1)
 
     def _may_overlap(self, day: date) -> bool:
-        number = day.toordinal()
-        return (self._since is None or number >= self._since.toordinal() - 1) and (
-            self._until is None or number <= self._until.toordinal() + 1
-        )
+        return self._since.toordinal() - 1 <= day.toordinal() <= self._until.toordinal() + 1
 
     def _has_some(self, path: str) -> bool:
         manifest = self._manifest(path)
         if manifest is None or manifest.min_timestamp is None or manifest.max_timestamp is None:
             return True
-        return (self._since is None or manifest.max_timestamp >= self._since) and (
-            self._until is None or manifest.min_timestamp < self._until
-        )
+        return manifest.max_timestamp >= self._since and manifest.min_timestamp < self._until
 
     def _manifest(self, path: str) -> Manifest | None:
         try:
@@ -95,7 +89,5 @@ def _day(text: str) -> date | None:
         return None
 
 
-def _utc(moment: datetime | None) -> datetime | None:
-    if moment is None or moment.tzinfo:
-        return moment.astimezone(timezone.utc) if moment else None
-    return moment.replace(tzinfo=timezone.utc)
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(timezone.utc) if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

@@ -12,22 +12,13 @@ from typing import Any
 
 from pyspark.sql import types as t
 
-from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.schemas import DEFAULT, PLAIN
 from balog.errors import ConfigError
 from balog.registry import UnknownTypeError, UnknownVersionError, open_registry
 from balog.registry.columns import Column, List, Struct, column_of
 from balog.registry.json_schema import decode_schema
 from balog.registry.names import is_type
 from balog.storage import is_url
-
-_SCALARS: dict[str, t.DataType] = {
-    "string": t.StringType(),
-    "bigint": t.LongType(),
-    "double": t.DoubleType(),
-    "boolean": t.BooleanType(),
-    "timestamp": t.TimestampType(),
-    "date": t.DateType(),
-}
 
 
 def payload_type(cls_type: str, version: str | None = None, place: str | None = None) -> t.StructType | None:
@@ -125,7 +116,7 @@ def _as_spark(column: Column) -> t.DataType:
     if isinstance(column, List):
         return t.ArrayType(_as_spark(column.item))
     if isinstance(column, str):
-        return _SCALARS[column]
+        return PLAIN[column]
     return t.MapType(t.StringType(), _as_spark(column.value))
 
 

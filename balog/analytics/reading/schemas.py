@@ -16,7 +16,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructType
 
-_PLAIN: dict[str, t.DataType] = {
+PLAIN: dict[str, t.DataType] = {
     "string": t.StringType(),
     "bigint": t.LongType(),
     "int": t.IntegerType(),
@@ -34,11 +34,11 @@ def struct(columns: str, **nested: t.DataType) -> t.StructType:
     """Return the struct type of Spark's DDL, which Spark itself reads only with a session.
 
     Args:
-        columns: ``NAME TYPE, NAME TYPE …``, of the types in ``_PLAIN``.
+        columns: ``NAME TYPE, NAME TYPE …``, of the types in ``PLAIN``.
         nested: further fields, of any type.
     """
     named = dict(column.split(" ") for column in columns.split(", "))
-    kinds = {name: _PLAIN[kind] for name, kind in named.items()} | nested
+    kinds = {name: PLAIN[kind] for name, kind in named.items()} | nested
     return t.StructType([t.StructField(name, kind) for name, kind in kinds.items()])
 
 
@@ -50,6 +50,9 @@ EVENT = "id string, channel string, timestamp timestamp, level string, schema st
 
 DEFAULT = struct(f"{EVENT}, context map<string,string>, cls_type string, payload variant", quarantine=QUARANTINE)
 """All columns of an event: the schema of ``load`` by default."""
+
+TEXT_EVENT = struct(f"{EVENT}, context map<string,string>, cls_type string, payload_json string", quarantine=QUARANTINE)
+"""The same with the payload as its original text."""
 
 
 # Spark 4.1 always uses UTC; later versions take the time zone as an argument.

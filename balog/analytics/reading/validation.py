@@ -10,10 +10,10 @@ trailing commas. Such lines are invalid: whether a line is an event must not dep
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from functools import lru_cache
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -63,6 +63,17 @@ class _Line001(Struct, gc=False):
     schema: Literal["0.0.1"]
     header: _Header001
     payload: Raw
+
+
+_Decoded = TypeVar("_Decoded")
+
+
+def try_decode(decode: Callable[[bytes], _Decoded], data: bytes) -> _Decoded | None:
+    """Return decoded JSON, or None if it is not valid."""
+    try:
+        return decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 _objects = msgspec.json.Decoder(list[dict[str, Any]]).decode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from balog.analytics import rollups as rolling
-from balog.analytics.reading.schemas import QUARANTINE, literal
+from balog.analytics.reading.schemas import TEXT_EVENT, literal
 from balog.analytics.reporting.assembly import assemble, slowed
 from balog.analytics.reporting.model import Report
 from balog.analytics.reporting.queries import Bounds, ask, axes, bounds, hourly
@@ -23,10 +24,6 @@ from balog.analytics.rollups import Rollups
 from balog.analytics.rollups.schemas import COPIES
 from balog.analytics.tables import Tables, is_tables, open_tables
 
-_COLUMNS = """id string, channel string, timestamp timestamp, level string, schema string, composition boolean,
-  context map<string,string>, cls_type string, payload_json string"""
-
-_BAD = QUARANTINE.simpleString()
 _FEW = 50_000  # rows of a rollup
 _SMALL = {
     # Spark compiles each query to Java classes; for few rows, interpreting it is faster
@@ -59,7 +56,7 @@ def make_report(
         named = {name: when.isoformat() for name, when in times.items() if when is not None}
         rows = rolling.from_files(spark, paths, **options, **named)
     else:
-        events = spark.read.format("balog").options(**options).schema(f"{_COLUMNS}, quarantine {_BAD}")
+        events = spark.read.format("balog").options(**options).schema(TEXT_EVENT)
         rows = _aggregate(_select(events.load(list(paths)), query), query)
     return _of_rows(rows, query, paths, "files", files)
 
@@ -195,10 +192,8 @@ def _time_ranges(found: Bounds | None, query: ReportQuery) -> TimeRanges:
 
 def empty_report(paths: Sequence[str], query: ReportQuery) -> Report:
     """Return the report of paths without files; it needs no Spark."""
-    first = ("events", "throughput", "records", "metrics", "failures", "all_failures")
-    names = (*first, "runs", "outcomes", "run_streams", "quarantine")
     ranges = _time_ranges(None, query)
-    lists = assemble({name: [] for name in names}, ranges, [])
+    lists = assemble(defaultdict(list), ranges, [])
     return Report(
         made=datetime.now(timezone.utc), sources=list(paths), source="files", files=0, conditions=query.conditions,
         period=None, compared=None, **lists,

@@ -31,17 +31,9 @@ _BUCKETS = 1 << _BUCKET_BITS
 _MOST_ROWS, _MOST_BYTES = 100_000, 64 * 1024 * 1024
 
 _PAYLOAD: dict[str, str | dict[str, str]] = {
-    "cls_type": "JSON",
-    "type": "VARCHAR",
-    "metric": "VARCHAR",
-    "value": "VARCHAR",
-    "values": "JSON",
+    **dict.fromkeys(("cls_type", "values", "streams"), "JSON"),
+    **dict.fromkeys(("type", "metric", "value", "outcome", "duration", "records", "bytes"), "VARCHAR"),
     "tags": dict.fromkeys(("stream", "endpoint", "http_status_code", "status", "stage"), "VARCHAR"),
-    "outcome": "VARCHAR",
-    "duration": "VARCHAR",
-    "records": "VARCHAR",
-    "bytes": "VARCHAR",
-    "streams": "JSON",
     **{name: "JSON" if name == "exception" else "VARCHAR" for name in ERROR_PAYLOAD},
 }
 """Scalars are parsed as text and cast afterwards, so that a value of another type is null, not an error."""
@@ -260,23 +252,11 @@ def _failures(errors: pa.Table) -> list[dict[str, Any]]:
     for hour, channel, application, level, moment, error in zip(*(column.to_pylist() for column in errors.columns)):
         details = failure(error)
         example = {"timestamp": moment, "id": error["id"], "run_id": error["run_id"], "message": details.original}
-        row = rows.setdefault(
-            (hour, channel, application, level, details.fingerprint),
-            {
-                "kind": "error",
-                "hour": hour,
-                "fingerprint": details.fingerprint,
-                "channel": channel,
-                "application": application,
-                "level": level,
-                "error_type": details.error_type,
-                "message": details.message,
-                "events": 0,
-                "first": moment,
-                "last": moment,
-                "example": example,
-            },
-        )
+        key = {"hour": hour, "channel": channel, "application": application, "level": level}
+        key["fingerprint"] = details.fingerprint
+        known = {"error_type": details.error_type, "message": details.message}
+        times = {"events": 0, "first": moment, "last": moment, "example": example}
+        row = rows.setdefault(tuple(key.values()), {"kind": "error", **key, **known, **times})
         row["events"] += 1
         row["last"] = max(row["last"], moment)
         if _order(example) < _order(row["example"]):

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from balog.analytics.reading.inputs import read_inputs
+from balog.analytics.reading.schemas import TEXT_EVENT
 from balog.analytics.reading.stream_planner import check_streaming
 from balog.analytics.sessions import cause
 from balog.analytics.tables.builder import BuiltBatch, build
 from balog.analytics.tables.loader import LoadOptions, LoadSummary, stage_of
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.sources import position_of
-from balog.analytics.tables.stage import READ
 from balog.analytics.tables.store import RowError, TableBatch
 from balog.analytics.tables.worker_rows import run_in_workers
 from balog.errors import BalogError, ConfigError
@@ -70,7 +70,7 @@ def follow(
         raise ConfigError("it needs Spark's driver in this process; give --master, or leave it out", "--follow")
     check_streaming()
     stream = _Stream(spark, store, paths, options, notify, compact)
-    reader = spark.readStream.format("balog").schema(READ).options(**options.reader)
+    reader = spark.readStream.format("balog").schema(TEXT_EVENT).options(**options.reader)
     reader = reader.options(paths=json.dumps(list(paths)), state=str(stream.checkpoint / "arrivals"))
     reader = reader.options(maxBytesPerTrigger=str(options.batch_bytes), progress=options.progress)
     writer = (

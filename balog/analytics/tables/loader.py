@@ -11,11 +11,12 @@ from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
 from balog.analytics.reading.inputs import read_inputs
+from balog.analytics.reading.schemas import TEXT_EVENT
 from balog.analytics.source import EventReader, EventSource
 from balog.analytics.tables.builder import BuiltBatch, build, gather, grow, run_tasks
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.sources import BATCH_BYTES, Listing, SourceBatch, list_sources, position_of
-from balog.analytics.tables.stage import READ, BatchStage
+from balog.analytics.tables.stage import BatchStage
 from balog.analytics.tables.store import RowError, TableBatch
 from balog.analytics.tables.verification import VerifySample
 from balog.analytics.tables.worker_rows import UNSEEN
@@ -143,7 +144,7 @@ def reader_of(share: SourceBatch, options: LoadOptions) -> EventReader:
     """Return the reader of a batch; it runs in the workers, without Spark in between."""
     files = [[path, *source] for path, source in share.sources.items()]  # a topic has no entry
     what = {"files": json.dumps(files)} if files else {"paths": json.dumps(share.paths)}
-    return EventSource({**options.reader, **what, "progress": options.progress}).reader(READ)
+    return EventSource({**options.reader, **what, "progress": options.progress}).reader(TEXT_EVENT)
 
 
 def stage_of(store: ParquetStore, folder: str, batch: str, options: LoadOptions) -> BatchStage:

@@ -17,18 +17,15 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
 from balog.analytics.reading.forms.converter import TIMELESS_ID
-from balog.analytics.reading.schemas import EVENT, QUARANTINE, struct
+from balog.analytics.reading.schemas import QUARANTINE, TEXT_EVENT
 from balog.analytics.tables.shapes import Shapes
 from balog.analytics.tables.store import StagedFile
 from balog.analytics.tables.verification import VerifySample
 from balog.analytics.tables.worker_rows import FUTURE, OLD, SHAPE, TIMELESS, UNSEEN, Row, encode_files
 from balog.storage.local_files import sync
 
-EVENTS = struct(f"{EVENT}, context map<string,string>, cls_type string, payload_json string")
+EVENTS = t.StructType(TEXT_EVENT.fields[:-1])
 """The table ``events``: the facility layer typed, the payload as its original text."""
-
-READ = t.StructType([*EVENTS.fields, t.StructField("quarantine", QUARANTINE)])
-"""The columns to read from a source."""
 
 BAD = t.StructType([*QUARANTINE.fields, t.StructField("loaded", t.TimestampType())])
 """The table ``quarantine``; ``loaded`` is the time of the load."""
@@ -65,7 +62,7 @@ class BatchStage:
     sample: VerifySample = field(default_factory=VerifySample)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stage rows of ``READ`` as the tables ``events`` and ``quarantine``; yield rows of ``FILES``."""
+        """Stage rows of ``schemas.TEXT_EVENT`` as the tables ``events`` and ``quarantine``; yield rows of ``FILES``."""
         events = DayFiles(self, "events")
         bad = DayFiles(self, "quarantine", self.loaded.date())
         shapes = Shapes(self.schemas)

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage, oversized
 from balog.analytics.reading.remote import StoragePool, is_remote, local_path
-from balog.analytics.reading.validation import NormalizedLines, normalize_line
+from balog.analytics.reading.validation import NormalizedLines, normalize_line, try_decode
 from balog.errors import ConfigError, EventError
 from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, Level
 from balog.storage import StorageError
@@ -128,10 +128,7 @@ _times = msgspec.json.Decoder(_Times).decode
 
 def time_of(document: Raw | bytes, zone: tzinfo) -> datetime | None:
     """Return the time in ``timestamp``, ``time`` or ``ts`` of a JSON object (ISO 8601 or seconds), or None."""
-    try:
-        times = _times(document)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+    times = try_decode(_times, document) or _Times()
     for value in (times.timestamp, times.time, times.ts):
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
             try:

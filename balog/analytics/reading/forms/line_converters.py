@@ -26,7 +26,7 @@ from balog.analytics.reading.forms.converter import (
     write_line,
     write_time,
 )
-from balog.analytics.reading.validation import AnyObject, count_events, normalize_line
+from balog.analytics.reading.validation import AnyObject, count_events, normalize_line, try_decode
 from balog.errors import EventError
 from balog.event import MAX_CHANNEL_LENGTH
 from balog.singer.log_line import LogLine
@@ -107,10 +107,7 @@ class SingerConverter(LineConverter):
     def convert(self, piece: bytes, offset: int, lines: EventLines) -> None:
         """Convert the LOG messages."""
         texts = piece.split(b"\n")
-        try:
-            messages = _logs.decode_lines(piece)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            messages = []
+        messages = try_decode(_logs.decode_lines, piece) or []
         if messages and {message.type for message in messages} <= _OTHERS:
             return
         if len(messages) != len(texts) - (not texts[-1]):  # some lines are not messages
@@ -160,10 +157,8 @@ class SingerConverter(LineConverter):
 
 def is_message(line: bytes) -> bool:
     """Return whether a line is a Singer message."""
-    try:
-        return _types.decode(line).type.upper() in _KNOWN
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
+    message = try_decode(_types.decode, line)
+    return message is not None and message.type.upper() in _KNOWN
 
 
 def _events(messages: list[_Log]) -> list[bytes] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -16,6 +15,7 @@ from balog.analytics.reading.forms.line_converters import OldConverter, SingerCo
 from balog.analytics.reading.forms.sqs import SqsConverter
 from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.tasks import Slice
+from balog.analytics.reading.validation import try_decode
 from balog.singer.dialects import read_line
 from balog.singer.log_json import LEVEL_KEYS
 
@@ -65,11 +65,7 @@ def detect(head: bytes, path: str) -> str:
 
 def _form_of(line: bytes) -> str | None:
     if line.lstrip()[:1] in (b"{", b"["):
-        try:
-            members = _members(line)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            pass
-        else:
+        if (members := try_decode(_members, line)) is not None:
             return _form_of_document(members, line)
     elif _OLD.match(line):
         return "old"
@@ -82,20 +78,13 @@ def _form_of_document(members: dict[str, Raw], line: bytes) -> str | None:
         return "events"
     if "Messages" in members or {"MessageId", "Body"} <= members.keys():
         return "sqs"
-    if str(_text(members.get("type"))).upper() in _MESSAGES:
+    if str(try_decode(msgspec.json.decode, members.get("type", Raw()))).upper() in _MESSAGES:
         return "singer"
     if members.keys() & {"header", "payload"}:
         return "events"
     if not members.keys() & LEVEL_KEYS:
         return None
     return "stderr" if read_line(line.decode("utf-8", "replace").rstrip("\r")) else None
-
-
-def _text(raw: Raw | None) -> Any:
-    try:
-        return None if raw is None else msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None
 
 
 def _is_text(head: bytes) -> bool:
@@ -118,11 +107,8 @@ def can_split(form: str, head: bytes) -> bool:
     if form != "sqs":
         return form != "stderr"
     line, newline, _ = head.lstrip().partition(b"\n")
-    try:
-        _members(line)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return not newline and len(head) >= HEAD  # such a long line is not a document that was formatted for people
-    return True
+    # a long line is not a document that was formatted for people
+    return try_decode(_members, line) is not None or (not newline and len(head) >= HEAD)
 
 
 _DETECTED = FormOptions()

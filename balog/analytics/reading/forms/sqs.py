@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage, oversized
 from balog.analytics.reading.forms.converter import EventLines, FormConverter, Origin, pieces
+from balog.analytics.reading.validation import try_decode
 from balog.errors import split_refusal
 from balog.event import MAX_EVENT_BYTES
 from balog.topics.sqs.codec import claim_size, decode_body, unwrap
@@ -247,11 +248,8 @@ class SqsConverter(FormConverter):
         if not self._reader.is_between:
             return False
         texts = piece.split(b"\n")
-        try:
-            messages = _message.decode_lines(piece)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return False
-        if len(messages) != len(texts) - (not texts[-1]):
+        messages = try_decode(_message.decode_lines, piece)
+        if messages is None or len(messages) != len(texts) - (not texts[-1]):
             return False
         for text, message in zip(texts, messages):
             self._take_body(message.Body, message.MessageAttributes, offset, lines)
