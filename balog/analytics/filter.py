@@ -14,11 +14,11 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 from msgspec import UNSET, Raw, Struct
+from pyspark.sql import DataFrame, SparkSession
 
 from balog.analytics.reading.schemas import EVENT, arrow_schema, struct
 from balog.errors import BalogError
@@ -29,10 +29,6 @@ from balog.sinks import StoreSinkConfig
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 from balog.sinks.store_part import MANIFESTS, describe
 from balog.storage import StorageError, open_storage
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 
 _COLUMNS = f"{EVENT}, cls_type string, context map<string,string>, context_json string, payload_json string"
 _TAKEN = ("id", "channel", "timestamp", "level", "schema", "composition", "context_json", "payload_json")

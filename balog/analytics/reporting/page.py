@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -17,10 +18,6 @@ from balog.analytics.reporting.charts import draw, outside_in_words, runs_shown
 from balog.analytics.reporting.comparison import health_in_words, period_in_words, tile_of
 from balog.analytics.reporting.model import ChannelStats, Outside, Report, RunStats, Throughput
 from balog.analytics.rollups.frames import RANK_ERROR, K
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
 
 MOST_RUNS = 200
 MOST_FAILURES = 100

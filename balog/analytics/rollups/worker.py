@@ -200,7 +200,7 @@ def roll_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             and ``quarantine``; a payload that is not JSON counts as an event without a type. In a column ``copy``, 1
             marks the first row of an id; other rows are only counted, in a row of the kind ``copies``.
     """
-    for given in _gathered(batches):
+    for given in gathered(batches):
         table, copies = _first_copies(given)
         if copies:
             counted = pa.table({"kind": pa.array([COPIES]), "count": pa.array([copies], pa.int64())})
@@ -216,15 +216,16 @@ def roll_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 yield from _finished(parser.ask(_ROLLED, digest)).to_batches()
 
 
-def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Combine small batches, because each query of the parser has a fixed cost."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        held.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= _MOST_ROWS or size >= _MOST_BYTES:
+        if held and (rows + batch.num_rows > _MOST_ROWS or size + batch.nbytes > _MOST_BYTES):
             yield pa.Table.from_batches(held)
             held, rows, size = [], 0, 0
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
     if rows:
         yield pa.Table.from_batches(held)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy
 import pyarrow as pa
@@ -13,25 +13,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from balog.analytics.reading.schemas import QUARANTINE, arrow_schema, arrow_type
-from balog.analytics.rollups.worker import roll_batches
+from balog.analytics.rollups.worker import gathered, roll_batches
 from balog.analytics.tables.evolution import FACILITY
 from balog.analytics.tables.log import read_columns
 from balog.analytics.tables.stage import BatchStage, DayFiles
-from balog.analytics.tables.store import RowError
+from balog.analytics.tables.store import RowError, StagedFile
 from balog.analytics.tables.typed_columns import Columns
 from balog.analytics.tables.verification import difference
 from balog.analytics.tables.worker_rows import encode_files
-
-if TYPE_CHECKING:
-    from balog.analytics.tables.store import StagedFile
-
 
 ROLLED = "-rollup"
 """The folder below a batch's folder for rollup rows, from which the tables of rollups are built."""
 
 _ROWS = 100_000  # rows at a time
 _WAITING = 192 * 1024 * 1024  # buffered bytes of all tables before they are flushed
-_HELD = 64 * 1024 * 1024  # bytes to read at a time, unless a single batch has more
 _TASK_ROWS = 300_000
 _COMPARED = 1_000  # rows to convert to Python at a time
 _CONTEXT_KEYS = ("run_id", "application")
@@ -86,19 +81,15 @@ class Derivation:
 
 
 def _read(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files; small files are combined, because each query of the parser has a fixed cost."""
-    held: list[pa.RecordBatch] = []
-    rows = size = 0
-    for path in paths:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(_ROWS, use_threads=False):
-                if held and (rows + batch.num_rows > _ROWS or size + batch.nbytes > _HELD):
-                    yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
-                    held, rows, size = [], 0, 0
-                held.append(batch)
-                rows, size = rows + batch.num_rows, size + batch.nbytes
-    if rows:
-        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+    """Yield the rows of files; small files are combined."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for path in paths:
+            with pq.ParquetFile(path) as file:
+                yield from file.iter_batches(_ROWS, use_threads=False)
+
+    for table in gathered(batches()):
+        yield table.combine_chunks().to_batches()[0]
 
 
 class _Typed:

@@ -8,9 +8,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
 
 from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.schemas import TEXT_EVENT
@@ -23,10 +25,6 @@ from balog.analytics.tables.sources import position_of
 from balog.analytics.tables.store import RowError, TableBatch
 from balog.analytics.tables.worker_rows import run_in_workers
 from balog.errors import BalogError, ConfigError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 
 EVERY = timedelta(seconds=5)
 """The interval between batches, unless a batch takes longer."""
@@ -73,9 +71,8 @@ def follow(
     reader = spark.readStream.format("balog").schema(TEXT_EVENT).options(**options.reader)
     reader = reader.options(paths=json.dumps(list(paths)), state=str(stream.checkpoint / "arrivals"))
     reader = reader.options(maxBytesPerTrigger=str(options.batch_bytes), progress=options.progress)
-    writer = (
-        reader.load().writeStream.foreachBatch(stream.take).trigger(processingTime=f"{every.total_seconds()} seconds")
-    )
+    writer = reader.load().writeStream.foreachBatch(stream.take)
+    writer = writer.trigger(processingTime=f"{every.total_seconds()} seconds")
     began = time.monotonic()
     query = writer.option("checkpointLocation", str(stream.checkpoint / "spark")).start()
     try:
@@ -95,55 +92,53 @@ def follow(
     return stream.summary
 
 
+@dataclass
 class _Stream:
     """Loads the batches of one stream."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        store: ParquetStore,
-        paths: Sequence[str],
-        options: LoadOptions,
-        notify: Callable[[str], None],
-        compact: bool,
-    ) -> None:
-        self._spark, self._store, self._options, self._notify = spark, store, options, notify
-        self._compact, self._paths = compact, paths
-        known = json.dumps([sorted(paths), sorted(options.reader.items())])
-        self.checkpoint = Path(store.checkpoint(f"follow-{hashlib.sha256(known.encode()).hexdigest()[:16]}"))
+    spark: SparkSession
+    store: ParquetStore
+    paths: Sequence[str]
+    options: LoadOptions
+    notify: Callable[[str], None]
+    compact: bool
+    summary: LoadSummary = field(default_factory=LoadSummary)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    failure: BalogError | None = None
+    is_over: bool = False
+
+    def __post_init__(self) -> None:
+        known = json.dumps([sorted(self.paths), sorted(self.options.reader.items())])
+        self.checkpoint = Path(self.store.checkpoint(f"follow-{hashlib.sha256(known.encode()).hexdigest()[:16]}"))
         self._name = _name(self.checkpoint)
-        self.summary = LoadSummary()
-        self.failure: BalogError | None = None
-        self.lock = threading.Lock()
-        self.is_over = False
 
     def take(self, frame: DataFrame, number: int) -> None:
         """Load a batch; an error ends the stream before Spark marks the batch as done."""
         with self.lock:
             if self.is_over:
                 raise _OverError("it was asked to stop")
-            if self._store.loaded().streams.get(self._name, -1) >= number:
+            if self.store.loaded().streams.get(self._name, -1) >= number:
                 return
             try:
                 self.summary.add(self._load(frame, number))
-                if self._compact and number % _COMPACT_AFTER == _COMPACT_AFTER - 1:
-                    self._store.compact()
+                if self.compact and number % _COMPACT_AFTER == _COMPACT_AFTER - 1:
+                    self.store.compact()
             except BalogError as error:
                 self.failure = error
                 raise
 
     def _load(self, frame: DataFrame, number: int) -> BuiltBatch:
         words = f"batch {number}, {self.summary.rows['events']:,} events so far"
-        self._notify(f"Reading {words}")
+        self.notify(f"Reading {words}")
         batch = f"{self._name}-{number}"
-        stage = stage_of(self._store, self._store.staging(batch), batch, self._options)
+        stage = stage_of(self.store, self.store.staging(batch), batch, self.options)
         try:
-            built = build(self._spark, self._store, stage, run_in_workers(frame, stage.run))
+            built = build(self.spark, self.store, stage, run_in_workers(frame, stage.run))
         except RowError as error:
-            inputs = read_inputs({**self._options.reader, "paths": json.dumps(list(self._paths))})
+            inputs = read_inputs({**self.options.reader, "paths": json.dumps(list(self.paths))})
             raise error.at(position_of(error.event, inputs)) from None
-        self._store.commit(TableBatch(batch, built.parts, stream=(self._name, number)))
-        self._notify(f"Waiting after {words}")
+        self.store.commit(TableBatch(batch, built.parts, stream=(self._name, number)))
+        self.notify(f"Waiting after {words}")
         return built
 
 

@@ -8,10 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
 
 from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.schemas import TEXT_EVENT
+from balog.analytics.reading.tasks import SourceFile
 from balog.analytics.source import EventReader, EventSource
 from balog.analytics.tables.builder import BuiltBatch, build, gather, grow, run_tasks
 from balog.analytics.tables.parquet import ParquetStore
@@ -20,11 +23,6 @@ from balog.analytics.tables.stage import BatchStage
 from balog.analytics.tables.store import RowError, TableBatch
 from balog.analytics.tables.verification import VerifySample
 from balog.analytics.tables.worker_rows import UNSEEN
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from balog.analytics.reading.tasks import SourceFile
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,17 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from balog.analytics.reading.blocks import Block, new_buffer
 from balog.analytics.reading.forms import EventLines, read_parts
 from balog.analytics.reading.inputs import Inputs
-from balog.analytics.reading.tasks import COMPRESSED, COMPRESSED_WEIGHT
+from balog.analytics.reading.tasks import COMPRESSED, COMPRESSED_WEIGHT, Slice
 from balog.analytics.reading.topics import is_topic, read_topic
 from balog.analytics.tables.store import LoadedSource, LoadHistory
 from balog.errors import BalogError
-
-if TYPE_CHECKING:
-    from balog.analytics.reading.inputs import Inputs
-    from balog.analytics.reading.tasks import Slice
 
 BATCH_BYTES = 2 * 1024**3
 """The approximate size of a batch, in decompressed bytes of events; a single file may be larger."""
