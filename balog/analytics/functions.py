@@ -212,10 +212,7 @@ def streams(data: EventData) -> DataFrame:
         measured.unionByName(reported, allowMissingColumns=True)
         .where("stream IS NOT NULL")
         .groupBy("application", "stream")
-        .agg(
-            *each(f.try_sum, *sums),
-            *each(merged_sketch, "sync_sketch", "batch_sketch"),
-        )
+        .agg(*each(f.try_sum, *sums), *each(merged_sketch, "sync_sketch", "batch_sketch"))
         # an endpoint without a stream of its name is not a stream
         .where("coalesce(counted, reported, sync, batch) IS NOT NULL")
         .withColumn("records", f.coalesce("reported", f.col("counted").try_cast("bigint")))

@@ -157,12 +157,7 @@ class ProgressDisplay:
             before, counts = counts, count_events(self._folder.name) if self._folder is not None else counts
             if counts != before:  # the rate is that of reading, even while results are written
                 seconds = time.monotonic() - began
-            self._bars.update(
-                self._task,
-                completed=now.done,
-                total=now.total or None,
-                note=note(now, counts, seconds),
-            )
+            self._bars.update(self._task, completed=now.done, total=now.total or None, note=note(now, counts, seconds))
 
     def close(self) -> None:
         """Remove the folder."""

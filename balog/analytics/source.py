@@ -72,19 +72,16 @@ class EventSource(DataSource):
     @OneLineErrors()
     def reader(self, schema: StructType) -> EventReader:
         """Return the reader of a batch; the schema is the projection."""
-        if self._rolled and schema != ROLLUP:
-            raise ConfigError(
-                "a rollup has its own schema; leave .schema(...) out", "format('balog') with option rollup"
-            )
-        where = (is_of_type(self._cls_type),) if self._cls_type else ()
-        if self._rolled and where:
-            raise ConfigError("a rollup is of all types; leave cls_type out", "format('balog') with option rollup")
         if not self._rolled:
+            where = (is_of_type(self._cls_type),) if self._cls_type else ()
             project(schema, where)
-        inputs = read_inputs(self.options)
-        if self._rolled:
-            return EventReader(inputs, None, with_ids=self.options["rollup"] == "ids")
-        return EventReader(inputs, schema, where)
+            return EventReader(read_inputs(self.options), schema, where)
+        place = "format('balog') with option rollup"
+        if schema != ROLLUP:
+            raise ConfigError("a rollup has its own schema; leave .schema(...) out", place)
+        if self._cls_type:
+            raise ConfigError("a rollup is of all types; leave cls_type out", place)
+        return EventReader(read_inputs(self.options), None, with_ids=self.options["rollup"] == "ids")
 
     @OneLineErrors()
     def streamReader(self, schema: StructType) -> EventStreamReader:

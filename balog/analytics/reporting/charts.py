@@ -16,14 +16,7 @@ from balog.analytics.reporting.formats import count, minute, printable
 from balog.analytics.reporting.model import Report, RunStats
 from balog.analytics.reporting.query import later
 
-_LEVELS = {
-    "DEBUG": "var(--debug)",
-    "INFO": "var(--info)",
-    "WARNING": "var(--warning)",
-    "ERROR": "var(--error)",
-    "CRITICAL": "var(--critical)",
-    "none": "var(--none)",
-}
+_LEVELS = {level: f"var(--{level.lower()})" for level in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", "none")}
 _OUTCOMES = {"succeeded": "var(--info)", "failed": "var(--error)", "unknown": "var(--warning)"}
 _SHAPES = {"succeeded": "circle", "failed": "cross", "unknown": "triangle-up"}
 _SHARES = {"p50": ("var(--info)", "circle"), "p95": ("var(--warning)", "diamond"), "p99": ("var(--error)", "square")}

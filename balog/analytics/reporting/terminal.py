@@ -23,14 +23,9 @@ _WIDE = 110
 """The width of a terminal that shows every column."""
 
 _COLOURS = {
-    "ERROR": "red",
-    "CRITICAL": "red",
-    "WARNING": "yellow",
-    "failed": "red",
-    "unknown": "yellow",
-    "succeeded": "green",
-    "worse": "red",
-    "better": "green",
+    **dict.fromkeys(("ERROR", "CRITICAL", "failed", "worse"), "red"),
+    **dict.fromkeys(("WARNING", "unknown"), "yellow"),
+    **dict.fromkeys(("succeeded", "better"), "green"),
     "new": "bold red",
 }
 

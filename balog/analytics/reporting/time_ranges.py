@@ -91,11 +91,7 @@ def read(ranges: TimeRanges) -> Column:
 
 def spans_of(ranges: TimeRanges) -> dict[str, Column]:
     """Return the conditions of the period, of now and of before, by the suffix of their columns' names."""
-    return {
-        "": within(ranges.period),
-        "_now": within(ranges.compared.now),
-        "_before": within(ranges.compared.before),
-    }
+    return {"": within(ranges.period), "_now": within(ranges.compared.now), "_before": within(ranges.compared.before)}
 
 
 def finite(total: Column) -> Column:

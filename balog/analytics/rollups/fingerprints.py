@@ -30,15 +30,10 @@ LONGEST_MESSAGE = 300
 ERROR_LEVELS = ("ERROR", "CRITICAL")
 
 ERROR_PAYLOAD = {
-    "message": 2000,
-    "reason": 2000,
-    "problem": 2000,
-    "error_type": 300,
+    **dict.fromkeys(("message", "reason", "problem"), 2000),
+    **dict.fromkeys(("error_type", "command", "signal", "exit_code"), 300),
     "exception": None,
     "exc_text": -20_000,
-    "command": 300,
-    "signal": 300,
-    "exit_code": 300,
 }
 """The payload's fields for the fingerprint, and how many characters of each are read, from the end if negative."""
 

@@ -101,9 +101,7 @@ class SeenType(NamedTuple):
     fields: t.StructType
 
 
-def gather(
-    staged: Iterable[Row],
-) -> tuple[dict[str, list[StagedFile]], dict[str, SeenType]]:
+def gather(staged: Iterable[Row]) -> tuple[dict[str, list[StagedFile]], dict[str, SeenType]]:
     """Group the results of workers: files or counts by table, and the shapes of payloads by type."""
     files: dict[str, list[StagedFile]] = defaultdict(list)
     shapes: dict[str, PayloadShape] = {}

@@ -22,15 +22,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from balog.analytics.tables.log import (
-    FOLDER,
-    Commit,
-    CommitLog,
-    TableCommit,
-    TableFile,
-    folder_of,
-    read_columns,
-)
+from balog.analytics.tables.log import FOLDER, Commit, CommitLog, TableCommit, TableFile, folder_of, read_columns
 from balog.analytics.tables.store import LoadHistory, StagedFile, TableBatch, TableError, TablePart, read_files
 from balog.storage.local_files import lock, sync_folder
 

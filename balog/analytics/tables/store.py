@@ -16,13 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-ROLLUPS = {
-    "events": "rollup_events",
-    "metrics": "rollup_metrics",
-    "errors": "rollup_errors",
-    "runs": "rollup_runs",
-    "quarantine": "rollup_quarantine",
-}
+ROLLUPS = {name: f"rollup_{name}" for name in ("events", "metrics", "errors", "runs", "quarantine")}
 """The table of each frame of ``balog.analytics.rollups.Rollups``."""
 
 
