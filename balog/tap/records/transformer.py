@@ -33,7 +33,8 @@ class Transformer:
     With ``coerce``, strings of numbers become numbers with all their digits; ``true``, ``false``, 1 and 0 become
     booleans; usual forms of times become RFC 3339 in UTC; other values become strings. An empty string, and a number
     that is not finite, becomes null if null is allowed and nothing else fits. Of ``anyOf``, the first schema that the
-    value fits unchanged applies, else the first that it can be coerced to. For checks beyond types, see ``limits``.
+    value fits unchanged applies, else the first that it can be coerced to. For checks beyond types, see
+    ``balog.tap.json_schema.checks``.
 
     Args:
         entry: schema and selection.
