@@ -15,7 +15,7 @@ from msgspec import structs
 
 from balog.errors import MessageError, TopicError
 from balog.event import MAX_EVENT_BYTES
-from balog.topics.base import DeadLetter, Generation, GivenUp
+from balog.topics.base import DeadLetter, GivenUp
 from balog.topics.kafka.clients import Clients
 from balog.topics.kafka.partition import FetchedMessage
 from balog.topics.kafka.publisher import OutgoingRecord
@@ -126,22 +126,13 @@ class DeadLetters:
         if not batch:
             return 0
         self.make_retry()
-        again = [
-            OutgoingRecord(
-                body,
-                dead_letter.message_key,
-                again_headers(
-                    dead_letter.dead_letter.id,
-                    dead_letter.message_key,
-                    dead_letter.published,
-                    _next(dead_letter.generation),
-                ),
-                dead_letter.dead_letter.id,
-            )
-            for dead_letter, body in batch
-        ]
+        again = []
+        for stored, body in batch:
+            id, key = stored.dead_letter.id, stored.message_key
+            generation = stored.generation._replace(redrive=new_number(stored.generation.redrive))
+            again.append(OutgoingRecord(body, key, again_headers(id, key, stored.published, generation), id))
         self.clients.publisher.send(self.retry, again, self.where)
-        gone = [OutgoingRecord(None, dead_letter.key, [], dead_letter.dead_letter.id) for dead_letter, _ in batch]
+        gone = [OutgoingRecord(None, stored.key, [], stored.dead_letter.id) for stored, _ in batch]
         self.clients.publisher.send(self.name, gone, self.where)
         return len(batch)
 
@@ -187,11 +178,6 @@ class DeadLetters:
             if not self.clients.partitions(self.name, self.where):
                 self.clients.make_topic(self.name, 1, self.clients.settings.replication, _CONFIG, self.where)
             self._made = True
-
-
-def _next(generation: Generation) -> Generation:
-    """Return the generation of a redriven dead letter."""
-    return generation._replace(redrive=new_number(generation.redrive))
 
 
 def _origin(held: FetchedMessage) -> str:

@@ -92,7 +92,7 @@ def explain(
     code = error.code()
     if denied is not None and (code in _AWAY or code in _DENIED):
         error, code = denied, denied.code()
-    text = _clause(error)
+    text = " ".join(str(error.str() or error.name()).split())[:300]
     if code in _DENIED:
         return TopicError(
             f"{where}: could not log in or agree on TLS ({text}); check the sasl.* and ssl.* options", retryable=False
@@ -117,8 +117,3 @@ def _missing_acl(code: int, where: str, topic: str, group: str, operation: str) 
     if code == KafkaError.TOPIC_AUTHORIZATION_FAILED or operation == "CREATE":
         return f"the ACL {operation} on the topic {topic or where.partition(' (')[0].removeprefix('topic ')}"
     return "an ACL"
-
-
-def _clause(error: KafkaError) -> str:
-    """Return an error's text in one line."""
-    return " ".join(str(error.str() or error.name()).split())[:300]

@@ -230,7 +230,7 @@ class Queue:
             for entry in answer.get("Failed") or ():
                 number, code = int(entry["Id"]), short_code(str(entry.get("Code", "")))
                 text = str(entry.get("Message", ""))[:300]
-                if _is_passing(entry, code):
+                if not entry.get("SenderFault", True) or "Throttl" in code:
                     failed[number] = left[number]
                     last = f"{code}: {text}"
                 else:
@@ -265,7 +265,3 @@ class Queue:
 def seconds(lease: float) -> int:
     """Return seconds rounded up to whole ones, within SQS's limits."""
     return min(max(math.ceil(lease), 0), MAX_LEASE)
-
-
-def _is_passing(entry: dict[str, Any], code: str) -> bool:
-    return not entry.get("SenderFault", True) or "Throttl" in code
