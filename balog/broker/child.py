@@ -18,10 +18,7 @@ from balog.signals import WakingSignalHandlers
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_FORWARDED = (
-    *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
-    *(signal.SIGUSR1, signal.SIGUSR2),
-)
+_FORWARDED = (*(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT), *(signal.SIGUSR1, signal.SIGUSR2))
 _FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP})
 
 

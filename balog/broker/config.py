@@ -35,12 +35,10 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     ] = False
     count: Annotated[bool, Meta(description="Count records and bytes by stream for the run's report.")] = False
     state: Annotated[
-        bool,
-        Meta(description="Put the last STATE, up to 64 KiB and without secrets, into the run's report."),
+        bool, Meta(description="Put the last STATE, up to 64 KiB and without secrets, into the run's report.")
     ] = False
     invalid_lines: Annotated[
-        InvalidLinePolicy,
-        Meta(description="What to do with lines on stdout that are not Singer messages."),
+        InvalidLinePolicy, Meta(description="What to do with lines on stdout that are not Singer messages.")
     ] = "pass"
     quarantine: QuarantineConfig | None = None
     metrics: RunMetricsConfig | None = None

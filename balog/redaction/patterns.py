@@ -48,12 +48,7 @@ _DEFAULT = (
     SecretPattern(
         "an AWS access key id",
         START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])",
-        (
-            "k(?<=ak)ia",
-            "s(?<=as)ia",
-            "b(?<=ab)ia",
-            "c(?<=ac)ca",
-        ),
+        ("k(?<=ak)ia", "s(?<=as)ia", "b(?<=ab)ia", "c(?<=ac)ca"),
     ),
     SecretPattern(
         "an AWS secret key",
@@ -83,26 +78,16 @@ _DEFAULT = (
         r"(?P<secret>[\"'][^\"'\n]{1,200}[\"']|[^\s\"':]{1,100}:[^\s\"']{1,200})",
         ("u(?<=cu)rl",),
     ),
+    SecretPattern("an Azure AD client secret", r"(?<![\w~.])[\w~.]{3}\dQ~[\w~.-]{31,}", (r"q(?<=\dq)~",)),
     SecretPattern(
-        "an Azure AD client secret",
-        r"(?<![\w~.])[\w~.]{3}\dQ~[\w~.-]{31,}",
-        (r"q(?<=\dq)~",),
-    ),
-    SecretPattern(
-        "the key of an Azure connection string",
-        r"AccountKey=(?P<secret>[^;\s\"'&]+)",
-        ("c(?<=ac)countkey=",),
+        "the key of an Azure connection string", r"AccountKey=(?P<secret>[^;\s\"'&]+)", ("c(?<=ac)countkey=",)
     ),
     SecretPattern(
         "a Slack webhook",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]+)",
         (r"k(?<=hook)s\.slack",),
     ),
-    SecretPattern(
-        "a Discord webhook",
-        r"discord(?:app)?\.com/api/webhooks/(?P<secret>[\w/-]+)",
-        (r"k(?<=webhook)s/",),
-    ),
+    SecretPattern("a Discord webhook", r"discord(?:app)?\.com/api/webhooks/(?P<secret>[\w/-]+)", (r"k(?<=webhook)s/",)),
     SecretPattern(
         "a Microsoft Teams webhook",
         r"webhook\.office\.com/webhook\w{0,9}/(?P<secret>[^\s\"'<>]+)",
@@ -114,11 +99,7 @@ _DEFAULT = (
         r"(?i:\bpassword|\bidentified\s{1,4}(?:with\s{1,4}[\w'\"`]{1,40}\s{1,4})?(?:by|as)(?:\s{1,4}password)?"
         r"|\bsecret_access_key|\baccess_key_id|\bmaster_symmetric_key)(?:\s{1,4}|\s{0,4}\(\s{0,4})"
         r"'(?P<secret>(?:[^'\n]|''){1,400})'",
-        (
-            r"w(?<=passw)ord[\s(]{1,9}'",
-            "f(?<=identif)ied",
-            r"k(?<=_k)ey(?:_id)?[\s(]{1,9}'",
-        ),
+        (r"w(?<=passw)ord[\s(]{1,9}'", "f(?<=identif)ied", r"k(?<=_k)ey(?:_id)?[\s(]{1,9}'"),
     ),
     # private keys, also when the text ends before they do
     SecretPattern(
@@ -128,11 +109,7 @@ _DEFAULT = (
         ("-----begin",),
     ),
     # tokens with a vendor's prefix or mark
-    SecretPattern(
-        "a token",
-        TOKEN_PATTERN,
-        (),
-    ),
+    SecretPattern("a token", TOKEN_PATTERN, ()),
 )
 
 SECRET_PATTERNS: dict[str, SecretPattern] = {one.pattern: one for one in _DEFAULT}

@@ -74,8 +74,7 @@ class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     csv: CsvConfig = CsvConfig()
     root: Annotated[str, Meta(min_length=1, description="The folder where relative paths of a manifest begin.")] = "."
     allowed: Annotated[
-        list[Place],
-        Meta(description="Locations of files of a BATCH. The default allows local files only, anywhere."),
+        list[Place], Meta(description="Locations of files of a BATCH. The default allows local files only, anywhere.")
     ] = field(default_factory=lambda: ["/"])
     check_counts: Annotated[bool, Meta(description="Reject a file whose number of rows differs from its BATCH.")] = True
     verify: Annotated[

@@ -66,10 +66,7 @@ class Throttle:
     """
 
     def __init__(
-        self,
-        rate: float,
-        sleep: Callable[[float], object] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
+        self, rate: float, sleep: Callable[[float], object] = time.sleep, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._interval = 1 / rate
         self._sleep = sleep

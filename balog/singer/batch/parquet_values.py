@@ -104,15 +104,7 @@ def _plain(array: Any, type: Any, described: Describe) -> list[Any]:
 def _structs(array: Any, described: Describe) -> list[Any]:
     schema = described.column.schema if described.column else {}
     columns = columns_of(schema)
-    fields = [
-        Describe(
-            field.name,
-            field.type,
-            is_json(field),
-            columns.get(field.name),
-        )
-        for field in array.type
-    ]
+    fields = [Describe(field.name, field.type, is_json(field), columns.get(field.name)) for field in array.type]
     parts = [values_of(part, field) for part, field in zip(array.flatten(), fields)]
     rows = list(zip(*parts)) if parts else [()] * len(array)
     return [
