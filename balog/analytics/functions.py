@@ -37,20 +37,8 @@ from balog.analytics.tables import Tables
 from balog.errors import ConfigError
 
 EventData: TypeAlias = "DataFrame | Rollups | Tables"
-__all__ = [
-    "as_rollups",
-    "between",
-    "channels",
-    "failures",
-    "health",
-    "http",
-    "metrics",
-    "quarantine",
-    "runs",
-    "streams",
-    "throughput",
-    "waiting",
-]
+__all__ = ["as_rollups", "between", "channels", "failures", "health", "http", "metrics", "quarantine", "runs",
+           "streams", "throughput", "waiting"]  # fmt: skip
 
 _RECORDS, _REQUESTS, _REQUESTS_COUNTED = "record_count", "http_request_duration", "http_request_count"
 _SYNC, _BATCH = "sync_duration", "batch_processing_time"  # of the Meltano SDK: a tap's stream, a target's batch

@@ -107,7 +107,7 @@ def spark_type(document: Mapping[str, Any], where: str = "a JSON Schema") -> t.D
     Raises:
         ConfigError: a ``$ref`` leads nowhere, or out of the document.
     """
-    return _as_spark(column_of(document, lambda schema: _referred(document, schema["$ref"], where)))
+    return _as_spark(column_of(document, lambda schema: referred(document, schema["$ref"], where)))
 
 
 def _as_spark(column: Column) -> t.DataType:
@@ -120,7 +120,12 @@ def _as_spark(column: Column) -> t.DataType:
     return t.MapType(t.StringType(), _as_spark(column.value))
 
 
-def _referred(root: Any, reference: Any, where: str) -> Any:
+def referred(root: Any, reference: Any, where: str) -> Any:
+    """Return the part of a JSON Schema that a ``$ref`` names.
+
+    Raises:
+        ConfigError: it leads nowhere, or out of the document.
+    """
     node = root
     text = str(reference)
     if not (text == "#" or text.startswith("#/")):

@@ -26,7 +26,7 @@ from balog.analytics.tables.evolution import steps
 from balog.analytics.tables.location import alter, text
 from balog.analytics.tables.log import Commit, TableCommit, read_columns
 from balog.analytics.tables.parquet import ParquetStore
-from balog.analytics.tables.store import ROLLUPS, StagedFile, TableBatch, TableError, TablePart
+from balog.analytics.tables.store import ROLLUPS, TableBatch, TableError, TablePart
 
 
 class LakeStore(ParquetStore, ABC):
@@ -144,7 +144,9 @@ class LakeStore(ParquetStore, ABC):
             for name, change in sorted(commit.tables.items()):
                 self._prepare_table(name, change)
                 if change.added and (is_fresh or not self._is_marked(name, mark)):
-                    self._append_rows(name, _rows(self._spark, staging / name, change), mark)
+                    files = [file.staged(staging / name) for file in change.added]
+                    rows = TablePart(read_columns(change.columns), files).frame(self._spark)
+                    self._append_rows(name, rows, mark)
                 if change.removed:
                     old = f"`date` < DATE{text(commit.floor)}"
                     self._spark.sql(f"DELETE FROM {self._table(name)} WHERE {old}")  # noqa: S608
@@ -186,14 +188,6 @@ def load_catalog(spark: SparkSession, database: str, location: str, package: str
             "this Spark's version?",
             location,
         ) from None
-
-
-def _rows(spark: SparkSession, folder: Path, change: TableCommit) -> DataFrame:
-    files = [
-        StagedFile(os.path.join(folder, file.path), date.fromisoformat(file.day), file.rows, file.size)
-        for file in change.added
-    ]
-    return TablePart(read_columns(change.columns), files).frame(spark)
 
 
 def _by_day(rows: DataFrame) -> dict[date, int]:

@@ -12,13 +12,14 @@ import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from balog.analytics.tables.store import LoadedSource, TableError
+from balog.analytics.tables.store import LoadedSource, StagedFile, TableError
 from balog.storage.local_files import create_file, sync_folder
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ class TableFile(msgspec.Struct, frozen=True, omit_defaults=True):
     def day(self) -> str:
         """The day of the file's folder, as ``YYYY-MM-DD``."""
         return self.path[len("date=") : len("date=") + 10]
+
+    def staged(self, folder: Path) -> StagedFile:
+        """Return the file as staged below a folder."""
+        return StagedFile(str(folder / self.path), date.fromisoformat(self.day), self.rows, self.size)
 
 
 class TableCommit(msgspec.Struct, omit_defaults=True):

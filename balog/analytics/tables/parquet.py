@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -156,13 +156,13 @@ class ParquetStore:
             if not small:
                 continue
             columns = read_columns(table.columns)
-            here = [_staged(self._root / name, file) for file in small]
+            here = [file.staged(self._root / name) for file in small]
             made = compacted(name, TablePart(columns, here).frame(self._spark), small, folder, batch)
             added = [_file(self._staging / batch / name, file) for file in made]
             changes[name] = TableCommit(table.columns, added, [file.path for file in small])
             lines.append(f"{name}: {len(small):,} files became {len(made):,}")
         if changes:
-            self._replace(changes, batch=batch)
+            self._append(Commit(batch, _now(), changes))
         else:
             shutil.rmtree(folder, ignore_errors=True)
         return lines
@@ -180,7 +180,8 @@ class ParquetStore:
             lines.append(f"{name}: {span}: {rows:,} rows, {size:,.1f} MB")
             changes[name] = TableCommit(table.columns, removed=[file.path for file in old])
         if not dry_run and (changes or floor.isoformat() > state.floor):
-            self._replace(changes, floor.isoformat(), f"expire-{os.urandom(8).hex()}")
+            batch = f"expire-{os.urandom(8).hex()}"
+            self._append(Commit(batch, _now(), changes, floor=floor.isoformat()))
         return lines
 
     # -- the log and the files ------------------------------------------------------------------------------------
@@ -195,10 +196,6 @@ class ParquetStore:
             return None
         root = self._staging / batch / name
         return TableCommit(part.schema.json(), [_file(root, staged) for staged in part.files])
-
-    def _replace(self, changes: Mapping[str, TableCommit], floor: str = "", batch: str = "") -> None:
-        """Commit a change of files that adds no rows."""
-        self._append(Commit(batch, _now(), dict(changes), floor=floor))
 
     def _append(self, commit: Commit) -> None:
         # The batch's folder exists until all of its files are moved: it marks a commit that is not finished.
@@ -273,10 +270,6 @@ def _is_within(file: TableFile, since: datetime | None, until: datetime | None) 
     if since is not None and file.last is not None and file.last < _micros(since):
         return False
     return not (until is not None and file.first is not None and file.first > _micros(until))
-
-
-def _staged(root: Path, file: TableFile) -> StagedFile:
-    return StagedFile(str(root / file.path), date.fromisoformat(file.day), file.rows, file.size)
 
 
 def _file(root: Path, staged: StagedFile) -> TableFile:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as t
 
-from balog.analytics.reading.registry_types import find_schema, payload_type
+from balog.analytics.reading.registry_types import find_schema, payload_type, referred
 from balog.analytics.tables.evolution import DEEPEST, MOST_COLUMNS, merge
 from balog.analytics.tables.log import read_columns
 from balog.analytics.tables.placement import Inexact, is_empty, number_of
@@ -203,10 +203,7 @@ def _plain(schema: Any, root: Any) -> dict[str, Any]:
             break
         parts = [part for part in (schema.get("anyOf") or schema.get("oneOf") or []) if part != {"type": "null"}]
         if "$ref" in schema:
-            target = root
-            for step in str(schema["$ref"]).split("/")[1:]:
-                target = target[step.replace("~1", "/").replace("~0", "~")]
-            schema = target
+            schema = referred(root, schema["$ref"], "a JSON Schema")
         elif len(parts) == 1:
             schema = parts[0]
         else:

@@ -67,15 +67,10 @@ class BatchStage:
         bad = DayFiles(self, "quarantine", self.loaded.date())
         shapes = Shapes(self.schemas)
         counts = {OLD: 0, FUTURE: 0, TIMELESS: 0}
-        for batch in batches:
-            good, wrong = pa.Table.from_batches([batch]).drop_columns(["quarantine"]), batch.column("quarantine")
-            if wrong.null_count < len(wrong):
-                bad.add(self._bad(wrong.drop_null()))
-                good = good.filter(wrong.is_null())
-            good = self._wanted(good, counts)
-            if good.num_rows:
-                shapes.observe(good)
-                events.add(good)
+        for good, wrong in self._split(batches, shapes, counts):
+            events.add(good)
+            if len(wrong):
+                bad.add(self._bad(wrong))
         rows: list[Row] = [("events", file, None) for file in events.close()]
         rows += [("quarantine", file, None) for file in bad.close()]
         yield encode_files([*rows, *_counted(counts), *_shaped(shapes)])
@@ -84,14 +79,23 @@ class BatchStage:
         """Yield rows of ``FILES`` with the number of events and invalid lines, and with shapes; nothing is written."""
         shapes = Shapes(self.schemas)
         counts = {OLD: 0, FUTURE: 0, TIMELESS: 0, "events": 0, "quarantine": 0}
-        for batch in batches:
-            wrong = batch.column("quarantine")
-            counts["quarantine"] += len(wrong) - wrong.null_count
-            good = self._wanted(pa.Table.from_batches([batch]).filter(wrong.is_null()), counts)
+        for good, wrong in self._split(batches, shapes, counts):
             counts["events"] += good.num_rows
+            counts["quarantine"] += len(wrong)
+        yield encode_files([*_counted(counts), *_shaped(shapes)])
+
+    def _split(
+        self, batches: Iterable[pa.RecordBatch], shapes: Shapes, counts: dict[str, int]
+    ) -> Iterator[tuple[pa.Table, pa.StructArray]]:
+        """Yield the wanted events of each batch, whose shapes are observed, and its invalid lines."""
+        for batch in batches:
+            good, wrong = pa.Table.from_batches([batch]).drop_columns(["quarantine"]), batch.column("quarantine")
+            if wrong.null_count < len(wrong):
+                good = good.filter(wrong.is_null())
+            good = self._wanted(good, counts)
             if good.num_rows:
                 shapes.observe(good)
-        yield encode_files([*_counted(counts), *_shaped(shapes)])
+            yield good, wrong.drop_null()
 
     def _wanted(self, events: pa.Table, counts: dict[str, int]) -> pa.Table:
         if self.since is not None:
