@@ -209,7 +209,7 @@ def ask(spark: SparkSession, tables: Tables, sql: str) -> DataFrame:
     """Return the statement's frame, not computed yet; the tables become temporary views.
 
     Raises:
-        ConfigError: the statement is rejected (see ``sql_policy.check``), or Spark can't parse it.
+        ConfigError: the statement is rejected (see ``check``), or Spark can't parse it.
     """
     names = tables.names()
     text = check(sql, names)

@@ -10,6 +10,7 @@ A plain file on a local disk may still be growing, so only its whole lines arriv
 
 from __future__ import annotations
 
+import math
 import time
 import zlib
 from collections.abc import Iterator, Sequence
@@ -166,10 +167,7 @@ class Arrivals:
         end, size = start, 0
         for arrival in self._arrivals[start - self._first :]:
             size += arrival.bytes
-            is_full = (most_files is not None and end - start >= most_files) or (
-                most_bytes is not None and size > most_bytes
-            )
-            if end > start and is_full:
+            if end > start and (end - start >= (most_files or math.inf) or size > (most_bytes or math.inf)):
                 break
             end += 1
         return end

@@ -8,7 +8,7 @@ import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from io import BufferedReader
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple
 
 from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.tasks import Slice
@@ -228,13 +228,7 @@ def _unreadable(error: OSError) -> str:
     return f"can't be read: {error.strerror or error}"
 
 
-class _Source(Protocol):
-    def readinto(self, into: memoryview) -> int:
-        """Read bytes and return their number, 0 at the end. Raises ``DamagedError`` after the last good byte."""
-        ...
-
-
-def _blocks(source: _Source, offset: int, buffer: bytearray) -> Iterator[Block | BadLine | Damage]:
+def _blocks(source: _Plain | _Decompressed, offset: int, buffer: bytearray) -> Iterator[Block | BadLine | Damage]:
     view = memoryview(buffer)
     size, skipping, damage = 0, False, ""
     while True:
@@ -297,7 +291,10 @@ def _next_line(file: BinaryIO, position: int) -> int:
 
 
 class _Plain:
-    """The next ``length`` bytes of a file, or the rest of it if ``length`` is None."""
+    """The next ``length`` bytes of a file, or the rest of it if ``length`` is None.
+
+    ``readinto`` returns the number of bytes, 0 at the end.
+    """
 
     def __init__(self, file: BufferedReader, length: int | None) -> None:
         self._file, self._left = file, length
@@ -312,7 +309,7 @@ class _Plain:
 
 
 class _Decompressed:
-    """Decompressed chunks as a source."""
+    """Decompressed chunks as a source; ``readinto`` raises ``DamagedError`` after the last good byte."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks

@@ -145,9 +145,8 @@ def scan(
         is_growth: see ``balog.analytics.reading.forms.read_parts``.
     """
     with borrow_parser() as parser:
-        yield from _in_schema(
-            parser, query, _answers(parser, query, slices, storages or StoragePool(), options, is_growth)
-        )
+        answers = _answers(parser, query, slices, storages or StoragePool(), options, is_growth)
+        yield from _in_schema(parser, query, answers)
 
 
 def scan_messages(lines: EventLines, path: str, query: Query) -> Iterator[pa.RecordBatch]:
@@ -285,13 +284,8 @@ def _ask(
     if table is not None:
         yield table
     elif len(events) == 1:
-        bad.append(
-            BadLine(
-                offsets[0],
-                "it can't be read: nested too deeply, or a time beyond the years 1 to 9999",
-                events[0][:RAW_LIMIT],
-            )
-        )
+        reason = "it can't be read: nested too deeply, or a time beyond the years 1 to 9999"
+        bad.append(BadLine(offsets[0], reason, events[0][:RAW_LIMIT]))
     else:
         half = len(events) // 2
         yield from _ask(parser, query, events[:half], offsets[:half], bad)
@@ -361,14 +355,10 @@ def _offsets(array: pa.Array) -> pa.Array:
 
 def _quarantined(query: Query, path: str, bad: list[BadLine]) -> pa.RecordBatch:
     schema, bad = query.arrow, [] if query.only_events else bad
-    columns = []
-    for field in schema:
-        if field.name == "quarantine":
-            rows = [
-                {"file": path, "offset": line.offset, "reason": line.reason, "raw": line.raw.decode(errors="replace")}
-                for line in bad
-            ]
-            columns.append(pa.array(rows, field.type))
-        else:
-            columns.append(pa.nulls(len(bad), field.type))
+    rows = [
+        {"file": path, "offset": at, "reason": reason, "raw": raw.decode(errors="replace")} for at, reason, raw in bad
+    ]
+    columns = [
+        pa.array(rows, field.type) if field.name == "quarantine" else pa.nulls(len(bad), field.type) for field in schema
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -239,13 +239,12 @@ def _health(
         return now, before if some else None
 
     requests = [row for row in rows["metrics"] if row["grouping"] == "metric" and row["metric"] == REQUESTS]
+    failed = [outcomes["failed"]] if "failed" in outcomes else []
     stats = [
         comparison.counted("events", *pair(rows["throughput"], "events"), good=""),
         comparison.counted("errors", *pair(rows["throughput"], "errors"), good="less"),
         comparison.counted("runs", *pair([runs] if runs else [], "runs"), good=""),
-        comparison.counted(
-            "failed runs", *pair([outcomes["failed"]] if "failed" in outcomes else [], "runs"), good="less"
-        ),
+        comparison.counted("failed runs", *pair(failed, "runs"), good="less"),
         comparison.counted("records", records["now"], records["before"] if some else None, good=""),
         comparison.timed("run time, p95", {**runs, **{f"count_{s}": runs.get(f"runs_{s}") for s in ("now", "before")}}),
         comparison.timed("request time, p95", requests[0] if requests else {}),

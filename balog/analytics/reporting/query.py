@@ -196,7 +196,7 @@ def parse_query(
     A ``since`` that is a duration means the time up to now, including the current hour.
 
     Args:
-        since, until: see ``periods.moment``.
+        since, until: see ``moment``.
         compare: a duration, ``none``, or "" for directly before.
         channel: a glob over channels.
         where: a condition, see ``balog.expressions``.

@@ -86,9 +86,8 @@ def _select(events: DataFrame, query: ReportQuery) -> DataFrame:
         wanted &= f.col("timestamp") < literal(query.until)
         if query.since and query.back and query.earliest and not query.of_whole_hours:
             # omit the events between before and now, unless they share an hour with either
-            wanted &= (f.col("timestamp") < literal(query.until - query.back)) | (
-                f.col("timestamp") >= literal(query.since)
-            )
+            is_before = f.col("timestamp") < literal(query.until - query.back)
+            wanted &= is_before | (f.col("timestamp") >= literal(query.since))
     if query.channel:
         wanted &= f.col("channel").rlike(channel_pattern(query.channel))
     if query.where is not None:

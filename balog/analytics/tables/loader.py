@@ -89,7 +89,7 @@ def load(
     Args:
         spark: the session.
         store: the tables.
-        paths: see ``listing.list_sources``.
+        paths: see ``sources.list_sources``.
         options: how to load.
         notify: called with the current step.
 
@@ -181,12 +181,8 @@ def preview(
         ConfigError: a path does not exist or can't be listed.
     """
     listing = listed(store, paths, options)
-    tasks = [
-        (reader, task)
-        for share in listing.shares
-        for reader in [reader_of(share, options)]
-        for task in reader.partitions()
-    ]
+    readers = [reader_of(share, options) for share in listing.shares]
+    tasks = [(reader, task) for reader in readers for task in reader.partitions()]
     if not tasks:
         return LoadPreview(0, 0, listing.known, 0, 0, 0, [])
     notify(f"Reading {listing.files:,} files")

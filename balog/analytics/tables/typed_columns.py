@@ -130,9 +130,8 @@ class Columns:
                 kind = arrow_type(column.dataType)
                 patch = pa.array([taken.get(column.name) for taken, _ in slow.values()], kind)
                 made[column.name] = pa.concat_arrays([made[column.name], patch]).take(takes)
-            made[RECOVERED] = pa.concat_arrays(
-                [made[RECOVERED], pa.array([kept for _, kept in slow.values()], pa.string())]
-            ).take(takes)
+            kept_texts = pa.array([kept for _, kept in slow.values()], pa.string())
+            made[RECOVERED] = pa.concat_arrays([made[RECOVERED], kept_texts]).take(takes)
         return made
 
 
