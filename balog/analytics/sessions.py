@@ -158,11 +158,8 @@ def start(application: str, settings: Mapping[str, str], master: str = "", remot
         environment |= _environment_here()
     if settings.get("spark.sql.catalogImplementation") == "hive":
         defaults.pop("spark.sql.warehouse.dir", None)  # a metastore outlives the session, and so must its tables
-    builder = SparkSession.builder
-    for name, value in {**defaults, **settings}.items():
-        builder = builder.config(name, value)
     with _environment(environment):
-        spark = _had(builder, master)
+        spark = _build(SparkSession.builder, {**defaults, **settings}, master)
     _load_sketches(spark)
     return spark
 
@@ -221,15 +218,13 @@ def _connect(application: str, settings: Mapping[str, str], remote: str) -> Spar
         raise ConfigError(f"{_shown(remote)!r:.100} is not a Spark Connect server; want sc://HOST:PORT", "--remote")
     if find_spec("grpc") is None:
         raise MissingExtraError("Spark Connect", "connect")
-    builder = SparkSession.builder.remote(remote).appName(application)
-    for name, value in {**_RESULTS, **settings}.items():
-        builder = builder.config(name, value)
+    builder, results = SparkSession.builder.remote(remote).appName(application), {**_RESULTS, **settings}
     if not _LOCAL.fullmatch(remote):
         _reach(remote)
-        return _had(builder, remote)
+        return _build(builder, results, remote)
     home = wrap(find_java(), _scratch() / "java")
     with _environment({"JAVA_HOME": str(home), **_environment_here()}):  # a local server, for experiments
-        return _had(builder, remote)
+        return _build(builder, results, remote)
 
 
 def _reach(remote: str) -> None:
@@ -255,7 +250,9 @@ def _shown(remote: str) -> str:
     return re.sub(r"//[^/]*@", "//", remote.partition(";")[0])
 
 
-def _had(builder: SparkSession.Builder, place: str) -> SparkSession:
+def _build(builder: SparkSession.Builder, settings: Mapping[str, str], place: str) -> SparkSession:
+    for name, value in settings.items():
+        builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
     except PySparkException as error:

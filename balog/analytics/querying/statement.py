@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from sqlglot import Token, TokenType, exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from balog.analytics.tables import Tables
@@ -81,18 +81,13 @@ def _without_comments(sql: str) -> str:
         raise _rejected(f"{_first_line(error)}; a text, a name or a comment does not end") from None
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
-    kept = [_hint_rejected(token) for token in tokens]
     pieces, end = [], 0
-    for token in kept:
+    for token in tokens:
+        if token.token_type is TokenType.HINT:
+            raise _rejected(f"hints (/*+ … */) are not read, line {token.line}; leave them out")
         pieces += [_blank(sql[end : token.start]), sql[token.start : token.end + 1]]
         end = token.end + 1
     return "".join(pieces)
-
-
-def _hint_rejected(token: Token) -> Token:
-    if token.token_type is TokenType.HINT:
-        raise _rejected(f"hints (/*+ … */) are not read, line {token.line}; leave them out")
-    return token
 
 
 def _blank(gap: str) -> str:

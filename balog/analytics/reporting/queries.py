@@ -99,23 +99,15 @@ def _hours(first: int, last: int) -> Period:
 
 def ask(rollups: Rollups, ranges: TimeRanges) -> Rows:
     """Return the rows of every list, by name; times are in UTC."""
-    failures = _failures(rollups, ranges)
-    queries: dict[str, Callable[[], DataFrame]] = {
-        "events": lambda: _events(rollups, ranges),
-        "throughput": lambda: _throughput(rollups, ranges),
-        "records": lambda: _records(rollups, ranges),
-        "metrics": lambda: _metrics(rollups, ranges),
-        "failures": lambda: failures.orderBy(f.desc("events"), "fingerprint").limit(MOST_ROWS),
-        "runs": lambda: latest_runs(rollups, ranges),
-        "outcomes": lambda: outcomes(rollups, ranges),
-        "run_streams": lambda: run_streams(rollups, ranges),
-        "quarantine": lambda: merge_quarantine(rollups.quarantine).orderBy(f.desc("lines"), "reason").limit(MOST_ROWS),
-    }
+    queries: dict[str, Callable[[Rollups, TimeRanges], DataFrame]] = {
+        "events": _events, "throughput": _throughput, "records": _records, "metrics": _metrics, "failures": _failures,
+        "runs": latest_runs, "outcomes": outcomes, "run_streams": run_streams, "quarantine": _quarantine,
+    }  # fmt: skip
     with ThreadPoolExecutor(4) as threads:
-        found = threads.map(lambda query: _rows(query()), queries.values())
+        found = threads.map(lambda query: _rows(query(rollups, ranges)), queries.values())
         rows = dict(zip(queries, found))
     many = len(rows["failures"]) == MOST_ROWS
-    rows["all_failures"] = [{"count": failures.count() if many else len(rows["failures"])}]
+    rows["all_failures"] = [{"count": _all_failures(rollups, ranges).count() if many else len(rows["failures"])}]
     return rows
 
 
@@ -218,6 +210,14 @@ def _metrics(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
 
 
 def _failures(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
+    return _all_failures(rollups, ranges).orderBy(f.desc("events"), "fingerprint").limit(MOST_ROWS)
+
+
+def _quarantine(rollups: Rollups, _: TimeRanges) -> DataFrame:
+    return merge_quarantine(rollups.quarantine).orderBy(f.desc("lines"), "reason").limit(MOST_ROWS)
+
+
+def _all_failures(rollups: Rollups, ranges: TimeRanges) -> DataFrame:
     spans = spans_of(ranges)
     events = [f.coalesce(f.sum(f.when(inside, f.col("events"))), f.lit(0)).alias(f"events{suffix}")
               for suffix, inside in spans.items()]  # fmt: skip
