@@ -10,7 +10,7 @@ trailing commas. Such lines are invalid: whether a line is an event must not dep
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
@@ -44,13 +44,8 @@ class _Header(Struct, gc=False):
     context: AnyObject = AnyObject()
 
 
-class _Header001(Struct, gc=False):
-    id: str
-    channel: _Channel
-    timestamp: _Timestamp
-    level: Level | UnsetType = UNSET
-    composition: bool = False
-    context: AnyObject = AnyObject()
+class _Header001(_Header, gc=False):
+    level: Level | UnsetType = UNSET  # type: ignore[assignment]
 
 
 class _Line(Struct, gc=False):
@@ -59,10 +54,9 @@ class _Line(Struct, gc=False):
     payload: Raw
 
 
-class _Line001(Struct, gc=False):
-    schema: Literal["0.0.1"]
+class _Line001(_Line, gc=False):
+    schema: Literal["0.0.1"]  # type: ignore[assignment]
     header: _Header001
-    payload: Raw
 
 
 _Decoded = TypeVar("_Decoded")
@@ -193,19 +187,29 @@ class NormalizedLines(NamedTuple):
 
 def normalize(block: Block) -> NormalizedLines:
     """Normalize a block line by line; blank lines are skipped."""
-    normalized = NormalizedLines([], [], [])
+    return normalize_lines(_lines(block), [])
+
+
+def _lines(block: Block) -> Iterator[tuple[bytes, int, bytes]]:
     offset = block.offset
     for line in bytes(block.data).split(b"\n"):
         if line.strip(b" \t\r"):
-            try:
-                if len(line) > MAX_EVENT_BYTES:
-                    normalized.bad.append(oversized(offset, line))
-                else:
-                    normalized.events.append(normalize_line(line))
-                    normalized.offsets.append(offset)
-            except EventError as error:
-                normalized.bad.append(BadLine(offset, str(error), line[:RAW_LIMIT]))
+            yield line, offset, line
         offset += len(line) + 1
+
+
+def normalize_lines(lines: Iterable[tuple[bytes, int, bytes]], bad: list[BadLine]) -> NormalizedLines:
+    """Normalize lines that should be events, each with its offset and its original; add invalid ones to ``bad``."""
+    normalized = NormalizedLines([], [], bad)
+    for line, offset, raw in lines:
+        try:
+            if len(line) > MAX_EVENT_BYTES:
+                bad.append(oversized(offset, raw))
+            else:
+                normalized.events.append(normalize_line(line))
+                normalized.offsets.append(offset)
+        except EventError as error:
+            bad.append(BadLine(offset, str(error), raw[:RAW_LIMIT]))
     return normalized
 
 

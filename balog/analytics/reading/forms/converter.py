@@ -15,11 +15,11 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import Raw, Struct
 
-from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage, oversized
+from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage
 from balog.analytics.reading.remote import StoragePool, is_remote, local_path
-from balog.analytics.reading.validation import NormalizedLines, normalize_line, try_decode
+from balog.analytics.reading.validation import NormalizedLines, normalize_lines, try_decode
 from balog.errors import ConfigError, EventError
-from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, Level
+from balog.event import FACILITY_VERSION, Level
 from balog.storage import StorageError
 from balog.topics.archives import day_of, derive_id, read_time
 
@@ -191,18 +191,7 @@ class EventLines:
 
     def normalize(self) -> NormalizedLines:
         """Normalize each line, as ``balog.analytics.reading.validation.normalize`` does for a block."""
-        normalized = NormalizedLines([], [], list(self.bad))
-        for event, offset, raw in zip(self.events, self.offsets, self.raws):
-            if len(event) > MAX_EVENT_BYTES:
-                normalized.bad.append(oversized(offset, raw))
-                continue
-            try:
-                normalized.events.append(normalize_line(event))
-            except EventError as error:
-                normalized.bad.append(BadLine(offset, str(error), raw[:RAW_LIMIT]))
-            else:
-                normalized.offsets.append(offset)
-        return normalized
+        return normalize_lines(zip(self.events, self.offsets, self.raws), list(self.bad))
 
 
 class Origin:
