@@ -53,13 +53,13 @@ def attempt(
         try:
             write(batch if len(part) == len(batch) else [batch[index] for index in part])
         except Exception as raised:
-            error = as_sink_error(raised)
+            error = _checked(as_sink_error(raised), len(part))
         else:
             taken += len(part)
             continue
-        rejected = {part[n]: why for n, why in error.rejected.items() if 0 <= n < len(part)}
+        rejected = {part[n]: why for n, why in error.rejected.items()}
         chosen = range(len(part)) if error.remaining is None else sorted(set(error.remaining))
-        rest = [part[n] for n in chosen if 0 <= n < len(part) and part[n] not in rejected]
+        rest = [part[n] for n in chosen if part[n] not in rejected]
         dead.update(rejected)
         settled = len(part) - len(rejected) - len(rest)
         unnamed += min(error.unnamed, settled)
@@ -78,6 +78,16 @@ def attempt(
 def as_sink_error(error: Exception) -> SinkError:
     """Return a sink's exception as a ``SinkError``."""
     return error if isinstance(error, SinkError) else SinkError(reason_of(error), retryable=False)
+
+
+def _checked(error: SinkError, size: int) -> SinkError:
+    """Return the error, without its indexes if the batch does not have one of them: then all events remain."""
+    known = range(size)
+    wrong = [n for n in (*error.rejected, *(error.remaining or ())) if not (isinstance(n, int) and n in known)]
+    if not wrong:
+        return error
+    reason = f"{error} (a bug in the sink: it names event {wrong[0]!r:.20} of {size})"
+    return SinkError(reason, retryable=error.retryable, retry_after=error.retry_after)
 
 
 def reason_of(error: Exception) -> str:
