@@ -237,7 +237,7 @@ def _configure_from_environment() -> Recorder:
                 instead = _INSTEAD[wrong]()
                 if wrong == "BALOG_CONFIG" and (rules := _redaction_rules(os.environ["BALOG_CONFIG"])):
                     kept = {"redact": rules}
-                    instead = "with its redaction rules alone"
+                    instead = "with its valid redaction rules alone"
                 complain(f"{error}; going on {instead}")
         return _current
 
@@ -250,14 +250,27 @@ _INSTEAD: dict[str, Callable[[], str]] = {
 
 
 def _redaction_rules(path: str) -> dict[str, Any] | None:
-    """Return the redaction rules of a config file even if the rest of it is invalid; None without valid rules."""
+    """Return the valid redaction rules of a config file even if all else in it is invalid; None without one."""
+    try:
+        declared = configs.load(path, dict[str, Any]).get("redact")
+    except BalogError:
+        return None
+    rules: dict[str, Any] = {}
+    for option, value in declared.items() if isinstance(declared, dict) else ():
+        if _is_redaction({option: value}):
+            rules[option] = value
+        elif isinstance(value, list) and (option == "rules" or option.startswith("extra_")):
+            rules[option] = [item for item in value if _is_redaction({option: [item]})]
+    return rules or None
+
+
+def _is_redaction(rules: dict[str, Any]) -> bool:
     from balog.redaction import from_config
 
     try:
-        rules = configs.load(path, dict[str, Any]).get("redact")
-        return rules if isinstance(rules, dict) and from_config(rules) else None
+        return from_config(rules) is not None
     except BalogError:
-        return None
+        return False
 
 
 def _install(recorder: Recorder) -> None:

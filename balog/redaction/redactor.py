@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from balog.errors import ConfigError, EventError, split_refusal
+from balog.errors import BalogError, ConfigError, EventError, split_refusal
 from balog.plugins import load_named
 from balog.redaction.names import NameRule, SecretNames
 from balog.redaction.patterns import EMAIL, SECRET_PATTERNS
@@ -290,8 +290,8 @@ def from_config(config: dict[str, Any] | bool) -> Redactor | None:
     """Return a redactor with the options of a config; True for the default one, False for None.
 
     Raises:
-        ConfigError: an option is unknown, of another type or rejected by ``Redactor``.
-        BalogError: a rule of an installed package cannot be imported.
+        ConfigError: an option is unknown, of another type or rejected by ``Redactor``, or a rule of an installed
+            package cannot be used.
     """
     if isinstance(config, bool):
         return Redactor() if config else None
@@ -308,7 +308,12 @@ def from_config(config: dict[str, Any] | bool) -> Redactor | None:
 
 def _rules_of(name: str, path: str) -> dict[str, list[str]]:
     """Return the options that the redaction rule of an installed package adds."""
-    make = load_named("balog.redaction", name, path)
+    try:
+        make = load_named("balog.redaction", name, path)
+    except ConfigError:
+        raise
+    except BalogError as error:  # the rest of the rules can do without it
+        raise ConfigError(str(error), path=path) from error
     try:
         added: dict[str, list[str]] = msgspec.convert(make(), dict[_Addition, list[str]])
     except Exception as error:  # a plug-in may raise anything
