@@ -11,7 +11,7 @@ A plug-in is imported only when it is used. The built-in name wins over a plug-i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -74,6 +74,18 @@ class PluginRegistry:
             return resolve_name(self.builtin[name])
         return load_named(self.group, name)
 
+    def open(self, name: str, url: str, methods: Sequence[str]) -> Any:
+        """Call the implementation with a URL, and return what it opens.
+
+        Args:
+            methods: what the opened object must have.
+
+        Raises:
+            BalogError: as ``load``, and as ``make``.
+        """
+        opener = self.load(name)
+        return opener(url) if name in self.builtin else make(self.group, name, opener, url, methods=methods)
+
     def __contains__(self, name: object) -> bool:
         return name in self.builtin or name in _found(self.group)
 
@@ -92,11 +104,11 @@ def load(group: Group, name: str) -> Any:
     """
     found = _found(group)[name]
     if len(found) > 1:
-        packages = ", ".join(sorted(map(_package, found)))
+        packages = package_of(group, name)
         raise BalogError(f"plug-in {name!r} of {group} is in several packages: {packages}; uninstall all but one")
     try:
         return found[0].load()
-    except Exception as error:  # a plug-in may raise anything while it is imported
+    except (Exception, SystemExit) as error:  # a plug-in may raise anything while it is imported
         reason = f"{type(error).__name__}: {error}"
         raise BalogError(
             f"plug-in {name!r} of {group}, package {_package(found[0])}, cannot be imported: {reason}"
@@ -122,9 +134,31 @@ def load_named(group: Group, name: str, path: str = "") -> Any:
     return found
 
 
+def make(group: Group, name: str, function: Callable[..., Any], *arguments: object, methods: Sequence[str] = ()) -> Any:
+    """Call a function of a plug-in, and return what it makes.
+
+    Args:
+        methods: what the made object must have.
+
+    Raises:
+        BalogError: the function raised it or another error, or returned another kind of object.
+    """
+    where = f"the {GROUPS[group]} {name!r} of {package_of(group, name)}"
+    try:
+        made = function(*arguments)
+    except BalogError:
+        raise
+    except (Exception, SystemExit) as error:  # a plug-in may raise anything
+        raise BalogError(f"{where} cannot be made: {type(error).__name__}: {error}") from error
+    for method in methods:
+        if not callable(getattr(made, method, None)):
+            raise BalogError(f"{where} cannot be used: its {type(made).__name__} has no {method.strip('_')}()")
+    return made
+
+
 def package_of(group: Group, name: str) -> str:
-    """Return name and version of the package of a plug-in."""
-    return _package(_found(group)[name][0])
+    """Return name and version of the package of a plug-in; of all packages if several have it."""
+    return ", ".join(sorted(map(_package, _found(group)[name])))
 
 
 @cache

@@ -1,5 +1,6 @@
 """Packages add commands to balog by entry points."""
 
+import json
 import os
 import subprocess
 import sys
@@ -83,3 +84,127 @@ def test_one_name_in_two_packages_is_one_line(install: Install, balog: Balog) ->
         "balog: plug-in 'hello' of balog.commands is in several packages: balog-hello 1.2, balog-hi 1.2; "
         "uninstall all but one\n"
     )
+
+
+def test_the_help_lists_each_name_that_can_be_used_with_all_its_packages(tmp_path: Path, balog: Balog) -> None:
+    install_package(tmp_path, "balog-one", "", "balog.topics", "local = balog_one:open", "lines = balog_one:open")
+    install_package(tmp_path, "balog-two", "", "balog.topics", "lines = balog_two:open")
+
+    shown = balog("--help").stdout.partition("Plug-ins:")[2]
+
+    assert shown.split() == ["lines", "topic", "backend", "of", "balog-one", "1.2,", "balog-two", "1.2"]
+    assert "local (" not in balog("topics", "list", "--help").stdout
+
+
+HANDLERS = """
+from balog.consumers import consumer_config
+
+
+@consumer_config("orders")
+def ship(settings, event):
+    pass
+"""
+
+OPENERS = """
+def nothing(url):
+    return None
+
+def text(url):
+    return "a text"
+
+def raising(url):
+    raise ZeroDivisionError("no")
+
+def two(url, other):
+    return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("opener", "reason"),
+    [
+        ("nothing", "cannot be used: its NoneType has no "),
+        ("text", "cannot be used: its str has no "),
+        ("raising", "cannot be made: ZeroDivisionError: no"),
+        ("two", "cannot be made: TypeError: two() missing 1 required positional argument: 'other'"),
+    ],
+)
+def test_an_opener_that_opens_nothing_is_one_line(tmp_path: Path, balog: Balog, opener: str, reason: str) -> None:
+    install_package(tmp_path, "balog-odd", OPENERS, "balog.topics", f"odd = balog_odd:{opener}")
+    install_package(tmp_path, "balog-off", OPENERS, "balog.ledgers", f"off = balog_off:{opener}")
+    (tmp_path / "shop_handlers.py").write_text(HANDLERS)
+    consume = ("consume", "shop_handlers", "--topics", f"local:{tmp_path}", "--until-empty")
+
+    for arguments, where in (
+        (("topics", "list", "--topics", "odd:x"), "the topic backend 'odd' of balog-odd 1.2"),
+        ((*consume, "--ledger", "off:x"), "the ledger 'off' of balog-off 1.2"),
+    ):
+        done = balog(*arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert f"{where} {reason}" in done.stderr
+
+
+def test_a_factory_of_no_hook_is_one_line(tmp_path: Path, balog: Balog) -> None:
+    install_package(
+        tmp_path, "balog-own", "def nothing():\n    return None\n", "balog.hooks", "own = balog_own:nothing"
+    )
+
+    (tmp_path / "shop_handlers.py").write_text(HANDLERS)
+    done = balog("consume", "shop_handlers", "--topics", f"local:{tmp_path}", "--until-empty", "--hook", "own")
+
+    assert (done.returncode, done.stderr) == (
+        1,
+        "balog consume: the consumer hook 'own' of balog-own 1.2 cannot be used:"
+        " its NoneType has no method of a hook\n",
+    )
+
+
+def test_an_import_that_exits_is_one_line(install: Install, balog: Balog) -> None:
+    install("balog-broken", "raise SystemExit('leaving')", "broken = balog_broken:command")
+
+    assert "package balog-broken 1.2, cannot be imported: SystemExit: leaving" in balog("broken").stderr
+
+
+SINK = """
+from balog.sinks import SinkOptions
+
+
+class Odd(SinkOptions, tag_field="type", tag="odd", forbid_unknown_fields=True, kw_only=True):
+    how: str
+
+    @property
+    def name(self):
+        return "odd"
+
+    def build(self):
+        return {"none": None, "close": self}[self.how]
+
+    def open(self):
+        raise RuntimeError("open")
+
+    def write(self, batch):
+        pass
+
+    def close(self):
+        raise RuntimeError("close")
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "shown"),
+    [
+        ("none", 2, "$.sinks[0]: the sink cannot be used: its NoneType has no open()"),
+        ("raise", 2, "$.sinks[0]: the sink cannot be built: KeyError: 'raise'"),
+        ("close", 1, "odd: RuntimeError: open"),
+    ],
+)
+def test_a_wrong_sink_is_found_by_the_check(tmp_path: Path, balog: Balog, how: str, code: int, shown: str) -> None:
+    install_package(tmp_path, "balog-odd", SINK, "balog.sinks", "odd = balog_odd:Odd")
+    config = tmp_path / "broker.json"
+    config.write_text(json.dumps({"sinks": [{"type": "odd", "how": how}]}))
+
+    done = balog("check", str(config), "--connect")
+
+    assert shown in done.stdout + done.stderr
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr

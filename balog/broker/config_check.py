@@ -19,8 +19,9 @@ from balog.broker.records.compiled_rule import refused_parts
 from balog.errors import BalogError, ConfigError, ConfigProblems
 from balog.expressions import Expression
 from balog.local_path import local_path
+from balog.outbound.attempt import reason_of
 from balog.problems import intact, problems
-from balog.sinks import SinkConfig, SinkError
+from balog.sinks import Sink, SinkConfig
 
 
 class Reach(NamedTuple):
@@ -107,7 +108,7 @@ def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]
         sinks = []  # its problems are reported already
     for number, sink in enumerate(sinks):
         place = f"$.sinks[{number}]" if hasattr(config, "sinks") else "$"
-        yield from _at(place, sink.build)
+        yield from _at(place, _build_sink, sink)
         if sink.where is not None:
             yield from _at(f"{place}.where", Expression, sink.where)
     if isinstance(config, BrokerConfig):
@@ -130,6 +131,20 @@ def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]
     if config.spool is not None:
         wrong = list(_at("", local_path, config.spool.path, "$.spool.path"))
         yield from wrong or _writable("$.spool.path", local_path(config.spool.path))
+
+
+def _build_sink(config: SinkConfig) -> Sink:
+    """Build a sink; what another package does wrong is a problem of the config."""
+    try:
+        sink = config.build()
+    except BalogError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"the sink cannot be built: {type(error).__name__}: {error}") from error
+    for method in ("open", "write", "close"):
+        if not callable(getattr(sink, method, None)):
+            raise ConfigError(f"the sink cannot be used: its {type(sink).__name__} has no {method}()")
+    return sink
 
 
 def _renumbered(errors: Iterator[ConfigError], name: str, number: int) -> Iterator[ConfigError]:
@@ -187,9 +202,9 @@ def reach(sinks: Sequence[SinkConfig]) -> Iterator[Reach]:
             sink.open()
             if (probe := getattr(sink, "probe", None)) is not None:
                 probe()
-        except SinkError as error:
-            failure = str(error)
+        except Exception as error:  # a sink of another package may raise anything
+            failure = reason_of(error)
         finally:
-            with suppress(SinkError):
+            with suppress(Exception):
                 sink.close()
         yield Reach(config.name, failure)

@@ -17,7 +17,7 @@ import click
 from balog import plugins
 from balog.broker.descriptors import hold_standard
 from balog.cli.interruption import Interruption
-from balog.cli.options import CommandGroup
+from balog.cli.options import CommandGroup, usable_plugins
 from balog.cli.output import print_errors
 from balog.distribution import DISTRIBUTION
 from balog.errors import BalogError
@@ -99,7 +99,7 @@ class _Commands(CommandGroup):
         added = [
             (name, f"{kind} of {plugins.package_of(group, name)}")
             for group, kind in plugins.GROUPS.items()
-            for name in plugins.names(group)
+            for name in usable_plugins(group)
             if not (group == "balog.commands" and name in COMMANDS)
         ]
         if added:

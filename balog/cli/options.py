@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
+from pkgutil import resolve_name
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -88,6 +89,22 @@ def _as_pairs(context: click.Context, parameter: click.Parameter, given: Sequenc
     return found
 
 
+_REGISTRIES = {
+    "balog.ledgers": "balog.consumers.ledgers:LEDGERS",
+    "balog.sinks": "balog.sinks.base:SINKS",
+    "balog.topics": "balog.topics.url:BACKENDS",
+}
+
+
+def usable_plugins(group: plugins.Group) -> list[str]:
+    """Return the sorted names of a group's plug-ins, without those that have the name of a built-in implementation."""
+    names = plugins.names(group)
+    if names and group in _REGISTRIES:  # an import that few calls need
+        added: list[str] = resolve_name(_REGISTRIES[group]).added()
+        return added
+    return names
+
+
 class _PluginOption(click.Option):
     """An option whose help lists the plug-ins of a group."""
 
@@ -97,7 +114,7 @@ class _PluginOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
-        added = [f"{name} ({plugins.package_of(self._group, name)})" for name in plugins.names(self._group)]
+        added = [f"{name} ({plugins.package_of(self._group, name)})" for name in usable_plugins(self._group)]
         return (record[0], f"{record[1]} Installed: {', '.join(added)}.") if record and added else record
 
 

@@ -13,7 +13,7 @@ from balog.consumers.error_text import error_line
 from balog.consumers.stats import EngineState, EngineStats
 from balog.errors import BalogError
 from balog.event import Event
-from balog.plugins import load_named
+from balog.plugins import load_named, make, package_of
 from balog.topics import Received, Topics
 
 log = logging.getLogger("balog.consumers")
@@ -110,13 +110,12 @@ def open_hook(name: str) -> Hook:
         ConfigError: no installed package has it.
         BalogError: it cannot be imported or made.
     """
-    make = load_named("balog.hooks", name)
-    try:
-        hook: Hook = make()
-    except BalogError:
-        raise
-    except Exception as error:  # a plug-in may raise anything
-        raise BalogError(f"the hook {name!r} cannot be made: {type(error).__name__}: {error}") from error
+    hook: Hook = make("balog.hooks", name, load_named("balog.hooks", name))
+    if not any(callable(getattr(hook, method, None)) for method in vars(Hook) if not method.startswith("_")):
+        raise BalogError(
+            f"the consumer hook {name!r} of {package_of('balog.hooks', name)} cannot be used:"
+            f" its {type(hook).__name__} has no method of a hook"
+        )
     return hook
 
 

@@ -128,14 +128,14 @@ def open_ledger(url: str) -> Ledger:
     Raises:
         ConfigError: an invalid URL, or a secret or file that does not exist. The error never shows a password.
         MissingExtraError: the extra ``redis`` is not installed.
-        BalogError: the package that adds the ledger cannot be imported.
+        BalogError: the package that adds the ledger cannot be imported, or opens none.
     """
     scheme, colon, _ = url.partition(":")
     if not colon or scheme not in LEDGERS:
         kind = scheme if colon else "the ledger"
         forms = ", ".join([_FORMS, *(f"{name}:…" for name in LEDGERS.added())])
         raise ConfigError(f"{kind!r:.40} is no kind of ledger; want {forms}")
-    ledger: Ledger = LEDGERS.load(scheme)(url)
+    ledger: Ledger = LEDGERS.open(scheme, url, ("known", "record", "close"))
     return ledger
 
 

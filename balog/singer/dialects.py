@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone, tzinfo
 
+import msgspec
+
 from balog.errors import EventError, complain
 from balog.event import decode, parse_level
 from balog.plugins import load_named
@@ -38,7 +40,8 @@ def read_line(line: str, zone: tzinfo | None = None, patterns: Sequence[Pattern]
 def load_dialects(names: Sequence[str], path: str) -> list[Pattern]:
     """Return the dialects of installed packages, by the names of their entry points in the group ``balog.dialects``.
 
-    A dialect that raises for a line is reported once, and the line is left to the other dialects.
+    A dialect that raises for a line, or returns anything but a valid ``LogLine`` or None, is reported once, and the
+    line is left to the other dialects.
 
     Args:
         path: where the names are in the config.
@@ -57,14 +60,21 @@ def _guarded(name: str, dialect: Pattern) -> Pattern:
     def read(line: str) -> LogLine | None:
         nonlocal is_reported
         try:
-            return dialect(line)
-        except Exception as error:  # a plug-in may raise anything
+            found = dialect(line)
+            return None if found is None else _checked(found)
+        except (Exception, SystemExit) as error:  # a plug-in may raise anything
             if not is_reported:
                 is_reported = True
                 complain(f"dialect {name!r} failed, now and maybe again: {type(error).__name__}: {error}")
             return None
 
     return read
+
+
+def _checked(found: object) -> LogLine:
+    if not isinstance(found, LogLine):
+        raise TypeError(f"want a LogLine or None, not {type(found).__name__}")
+    return msgspec.convert(msgspec.structs.asdict(found), LogLine)
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,30}m")

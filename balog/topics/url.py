@@ -46,14 +46,14 @@ def open_topics(url: str) -> Topics:
     Raises:
         ConfigError: not such a URL.
         MissingExtraError: the packages of that kind of topics are not installed.
-        BalogError: the package that adds the backend cannot be imported.
+        BalogError: the package that adds the backend cannot be imported, or opens none.
     """
     scheme, colon, _ = url.partition(":")
     if not colon:
         raise ConfigError(f"{_shown(url)} is not a URL of topics: want {url_forms()}")
     if scheme not in BACKENDS:
         raise ConfigError(f"{_shown(url)}: no topics of kind {scheme!r:.40}; want {url_forms()}")
-    topics: Topics = BACKENDS.load(scheme)(url)
+    topics: Topics = BACKENDS.open(scheme, url, ("topic", "names", "close", "__enter__"))
     return topics
 
 

@@ -104,7 +104,7 @@ def test_a_hook_that_cannot_be_made_is_one_line(run: Run, tmp_path: Path, orders
     done = run(*consume, code=1, SLOW_SECONDS="soon")
 
     [line] = done.stderr.splitlines()
-    assert "the hook 'slow' cannot be made: ValueError" in line
+    assert "the consumer hook 'slow' of balog-slow 1.2 cannot be made: ValueError" in line
 
 
 def test_a_ledger_keeps_the_results_of_handlers(run: Run, tmp_path: Path, orders: None) -> None:
@@ -173,3 +173,38 @@ def test_a_dialect_reads_a_tap_s_lines(run: Run, tmp_path: Path) -> None:
     refused = run("balog", "check", "--for", "run", str(config), code=2).stderr
     assert "no stderr dialect 'log' is installed; did you mean 'glog'?" in refused
     assert "$.dialects[0]" in refused
+
+
+@pytest.mark.parametrize("wrong", ["'INFO'", "LogLine(level='LOUD')", "LogLine(logger=7)", "exit(9)"])
+def test_a_wrong_dialect_is_reported_once_and_costs_no_line(run: Run, tmp_path: Path, wrong: str) -> None:
+    code = f"from balog.singer.log_line import LogLine\n\n\ndef odd(line):\n    return {wrong}\n"
+    install(tmp_path, "balog-odd", code, "balog.dialects", "odd = balog_odd:odd")
+    config = tmp_path / "run.json"
+    config.write_text('{"dialects": ["odd"], "sinks": [{"type": "topic", "url": "local:topics", "topic": "logs"}]}')
+    tap = "import sys; print('ERROR one: first\\nERROR one: last', file=sys.stderr)"
+
+    done = run("balog", "run", "--config", str(config), "--", sys.executable, "-c", tap)
+
+    assert done.stderr.count("dialect 'odd' failed, now and maybe again") == 1
+    with open_topics(f"local:{tmp_path / 'topics'}") as topics:
+        payloads = [json.loads(one.body)["payload"] for one in topics.topic("logs").receive("test", 100)]
+    assert [payload.get("message", payload["cls_type"]) for payload in payloads] == ["one: first", "one: last", "run"]
+
+
+@pytest.mark.parametrize("wrong", ["iban = balog_iban:nothing", "iban = balog_other:iban"])
+def test_a_wrong_redaction_rule_leaves_the_others(run: Run, tmp_path: Path, wrong: str) -> None:
+    install(tmp_path, "balog-iban", MODULES["balog_iban.py"], "balog.redaction", wrong, "good = balog_iban:iban")
+    config = tmp_path / "logger.json"
+    rules = {"emails": True, "rules": ["iban", "good"], "extra_keys": ["size"], "extra_patterns": ["(", "order [a-z]+"]}
+    config.write_text(json.dumps({"output": "stderr", "redact": rules}))
+    (tmp_path / "shop.py").write_text(
+        "import balog; balog.get_logger('shop').info('order abc of ann@example.com', to_iban='x1', size=44)"
+    )
+
+    complaint, line = run("shop", BALOG_CONFIG=str(config)).stderr.splitlines()
+
+    assert "balog_" in complaint
+    assert complaint.endswith("; going on with its valid redaction rules alone")
+    payload = json.loads(line)["payload"]
+    assert payload["message"] == "[redacted] of [redacted]"
+    assert payload["fields"] == {"to_iban": "[redacted]", "size": "[redacted]"}
