@@ -108,3 +108,9 @@ class DurableLedgerContract(LedgerContract):
     def test_entries_outlive_the_ledger_object(self, open_ledger: OpenLedger) -> None:
         open_ledger().record("g", [LedgerEntry("LGa", "one")])
         assert open_ledger().known("g", ["LGa"]) == {"LGa": {"one": ""}}
+
+    def test_entries_that_need_not_be_durable_outlive_the_ledger_object(self, open_ledger: OpenLedger) -> None:
+        """A power failure may undo them, the end of the process may not."""
+        ledger = open_ledger()
+        ledger.record("g", [LedgerEntry("LGa", "one")], durable=False)
+        assert open_ledger().known("g", ["LGa"]) == {"LGa": {"one": ""}}

@@ -155,6 +155,13 @@ class SinkContract(AbilityTests):
         assert error.retryable
         assert dict(error.rejected) == {}
 
+    def test_a_failure_leaves_every_event(self, peer: SinkPeer, build: Callable[[], Sink]) -> None:
+        """Given a peer that is down, then the sink claims of no event that it was taken or refused."""
+        sink = build()
+        peer.fail()
+        outcome = attempt(lambda batch: _open_and_write(sink, batch), _deliveries(peer, range(3)))
+        assert (outcome.taken, outcome.dead, outcome.left, outcome.unnamed) == (0, {}, [0, 1, 2], 0)
+
     def test_after_a_failure_the_same_sink_delivers(self, peer: SinkPeer) -> None:
         sink = peer.config.build()
         batch = _deliveries(peer, range(3))
@@ -226,7 +233,7 @@ def _deliveries(peer: SinkPeer, numbers: Iterable[int], **changes: Any) -> list[
     return [Delivery(event, encode(event)) for event in events]
 
 
-def _open_and_write(sink: Sink, batch: list[Delivery]) -> None:
+def _open_and_write(sink: Sink, batch: Sequence[Delivery]) -> None:
     sink.open()
     sink.write(batch)
 

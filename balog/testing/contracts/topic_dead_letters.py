@@ -111,6 +111,35 @@ class DeadLetterContract(TopicFixtures):
         assert [(message.id, message.body) for message in take(topic, 1)] == [("b", b"mended body of b")]
         assert eventually(lambda: sorted(dead_letter.id for dead_letter in topic.dead_letters("g")) == ["a", "c"])
 
+    @needs("keeps_keys")
+    def test_a_redriven_message_keeps_its_key(self, topic: Topic) -> None:
+        topic.publish([Message("a", b"", "customer 7")])
+        topic.dead_letter("g", take(topic, 1), "why")
+        assert eventually(lambda: topic.redrive("g", lambda dead_letter: dead_letter.body) == 1)
+        assert [(message.id, message.key) for message in take(topic, 1)] == [("a", "customer 7")]
+
+    def test_the_limit_of_a_redrive_counts_kept_dead_letters(self, topic: Topic) -> None:
+        self.make_dead_letters(topic, "a", "b", "c")
+        seen: list[DeadLetter] = []
+
+        def keep(dead_letter: DeadLetter) -> None:
+            seen.append(dead_letter)
+
+        assert topic.redrive("g", keep, limit=2) == 0
+        assert len(seen) == 2
+
+    @needs("can_seek")
+    def test_a_replay_delivers_a_redriven_message_twice(self, topic: Topic) -> None:
+        """Once as it was published, once as it was redriven, both without attempts."""
+        self.make_dead_letters(topic, "a")
+        topic.redrive("g", lambda dead_letter: b"mended")
+        topic.release("g", take(topic, 1))
+        topic.close()
+        assert topic.seek("g", "earliest").pending == 2
+        received = take(topic, 2)
+        assert sorted((message.body, message.attempts) for message in received) == [(b"body of a", 1), (b"mended", 1)]
+        assert topic.ack("g", received) == 2
+
     def test_a_redrive_stops_at_its_limit(self, topic: Topic) -> None:
         self.make_dead_letters(topic, "a", "b", "c")
         assert topic.redrive("g", lambda dead_letter: dead_letter.body, limit=2) == 2

@@ -6,7 +6,7 @@ import time
 
 from balog.testing.contracts.abilities import needs
 from balog.testing.contracts.topic_fixtures import TopicFixtures, ids, messages, take
-from balog.topics import Topic
+from balog.topics import Message, Topic
 
 
 class LeaseContract(TopicFixtures):
@@ -81,6 +81,25 @@ class LeaseContract(TopicFixtures):
         assert topic.release("g", take(topic, 1, lease=600)) == 1
         assert [(message.id, message.attempts) for message in take(topic, 1)] == [("a", 2)]
 
+    @needs("keeps_keys")
+    def test_a_redelivered_message_is_the_published_one(self, topic: Topic) -> None:
+        topic.publish([Message("a", b"body", "customer 7")])
+        first = take(topic, 1)
+        time.sleep(0.05)
+        topic.release("g", first)
+        (again,) = take(topic, 1)
+        assert (again.id, again.body, again.key) == ("a", b"body", "customer 7")
+        assert abs(again.published - first[0].published) < 0.01
+
+    def test_each_delivery_is_one_more_attempt(self, topic: Topic) -> None:
+        topic.publish(messages("a"))
+        attempts = []
+        for _ in range(6):
+            received = take(topic, 1)
+            attempts.append(received[0].attempts)
+            topic.release("g", received)
+        assert attempts == [1, 2, 3, 4, 5, 6]
+
     @needs("counts_attempts")
     def test_a_delivery_without_an_attempt_does_not_count(self, topic: Topic) -> None:
         topic.publish(messages("a"))
@@ -88,9 +107,14 @@ class LeaseContract(TopicFixtures):
         assert [message.attempts for message in take(topic, 1)] == [1]
 
     def test_an_extended_lease_expires_later(self, topic: Topic) -> None:
-        topic.publish(messages("a"))
-        received = take(topic, 1, lease=max(self.lease, 1.0))
-        assert topic.extend("g", received, lease=60) == 1
+        topic.publish(messages("a", "b", "c"))
+        received = take(topic, 3, lease=max(self.lease, 1.0))
+        assert topic.extend("g", received, lease=60) == 3
         time.sleep(max(self.lease, 1.0) * 1.5)
         assert self.is_empty(topic)
-        assert topic.ack("g", received) == 1
+        assert topic.ack("g", received) == 3
+
+    def test_an_extension_counts_from_now(self, topic: Topic) -> None:
+        topic.publish(messages("a"))
+        assert topic.extend("g", take(topic, 1, lease=600), lease=self.lease) == 1
+        assert [(message.id, message.attempts) for message in take(topic, 1)] == [("a", 2)]

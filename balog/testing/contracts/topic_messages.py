@@ -32,6 +32,11 @@ class MessageContract(TopicFixtures):
         topic.publish(messages("c"))
         assert self.is_in_order(topic, ids(take(topic, 3)), ["b", "a", "c"])
 
+    def test_hundreds_of_messages_are_published_at_once(self, topic: Topic) -> None:
+        sent = [f"m{number}" for number in range(250)]
+        assert topic.publish([Message(id, b"", self.key_of(id)) for id in sent]) == len(sent)
+        assert self.is_in_order(topic, ids(take(topic, len(sent))), sent)
+
     def test_a_received_message_is_the_published_one(self, topic: Topic) -> None:
         before = time.time()
         topic.publish([Message("a", b"body")])
@@ -65,6 +70,11 @@ class MessageContract(TopicFixtures):
         ack(topic, received)
         assert topic.publish(messages("a")) == 0
         assert self.is_empty(topic)
+
+    @needs("keeps_ids")
+    def test_publish_new_returns_the_new_ids(self, topic: Topic) -> None:
+        assert topic.publish_new(messages("a", "b")) == {"a", "b"}
+        assert topic.publish_new(messages("b", "c")) == {"c"}
 
     def test_another_process_sees_what_was_published(self, url: str, name: str, backend: Topics, topic: Topic) -> None:
         topic.publish(messages("a"))
