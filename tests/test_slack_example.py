@@ -4,15 +4,13 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
-import sysconfig
-import venv
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.example_package import python_with
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "balog-slack"
 LOG = '{"type": "LOG", "level": "ERROR", "value": {"message": "no rows"}}\n'
@@ -23,17 +21,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with the example, and with the packages of this one."""
-    folder = tmp_path_factory.mktemp("slack")
-    venv.create(folder / "env", symlinks=True)
-    python = folder / "env" / "bin" / "python"
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
-    (folder / "env" / "lib" / version / "site-packages" / "shared.pth").write_text(line)
-    shutil.copytree(EXAMPLE, folder / "source")
-    install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
-    done = subprocess.run([*install, folder / "source"], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return python
+    return python_with(EXAMPLE, tmp_path_factory.mktemp("slack"))
 
 
 @pytest.fixture

@@ -3,17 +3,14 @@
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
-import sysconfig
-import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from balog.event import Event, encode
+from tests.example_package import python_with
 from tests.services.servers.redis import PASSWORD, RedisServer, running_redis
 
 pytestmark = pytest.mark.service
@@ -37,17 +34,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with the example, and with the packages of this one."""
-    folder = tmp_path_factory.mktemp("redis-streams")
-    venv.create(folder / "env", symlinks=True)
-    python = folder / "env" / "bin" / "python"
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
-    (folder / "env" / "lib" / version / "site-packages" / "shared.pth").write_text(line)
-    shutil.copytree(EXAMPLE, folder / "source")
-    install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
-    done = subprocess.run([*install, folder / "source"], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return python
+    return python_with(EXAMPLE, tmp_path_factory.mktemp("redis-streams"))
 
 
 @pytest.fixture(scope="module")
