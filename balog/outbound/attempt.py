@@ -81,20 +81,13 @@ def as_sink_error(error: Exception) -> SinkError:
 
 
 def _checked(error: SinkError, size: int) -> SinkError:
-    """Return the error without the indexes that the batch does not have. If it names no others, all events remain."""
-    named = [*error.rejected, *(error.remaining or ())]
-    wrong = {n for n in named if not (isinstance(n, int) and 0 <= n < size)}
-    if not wrong:
+    """Return the error. If it names an event that the batch does not have, drop all indexes: then all events remain."""
+    named = (*error.rejected, *(error.remaining or ()))
+    wrong = next((n for n in named if not (isinstance(n, int) and 0 <= n < size)), None)
+    if wrong is None:
         return error
-    rejected: dict[int, str] = {}
-    remaining = None
-    if not wrong.issuperset(named):
-        rejected = {n: why for n, why in error.rejected.items() if n not in wrong}
-        remaining = None if error.remaining is None else [n for n in error.remaining if n not in wrong]
-    reason = f"{error} (a bug in the sink: it names event {next(iter(wrong))!r:.20} of {size})"
-    return SinkError(
-        reason, retryable=error.retryable, retry_after=error.retry_after, rejected=rejected, remaining=remaining
-    )
+    reason = f"{error} (a bug in the sink: it names event {wrong!r:.20} of {size})"
+    return SinkError(reason, retryable=error.retryable, retry_after=error.retry_after)
 
 
 def reason_of(error: Exception) -> str:

@@ -14,7 +14,12 @@ BATCH = [Delivery(event, encode(event)) for event in (Event.new("a", {"cls_type"
 
 @pytest.mark.parametrize(
     "named",
-    [{"rejected": {999: "why"}, "remaining": ()}, {"rejected": {-1: "why"}, "remaining": ()}, {"remaining": [4]}],
+    [
+        {"rejected": {999: "why"}, "remaining": ()},
+        {"rejected": {-1: "why"}, "remaining": ()},
+        {"remaining": [4]},
+        {"rejected": {0: "why"}, "remaining": [1, 4]},
+    ],
 )
 @pytest.mark.parametrize("retryable", [True, False])
 def test_an_index_that_the_batch_does_not_have_leaves_all_events(named: dict[str, Any], retryable: bool) -> None:

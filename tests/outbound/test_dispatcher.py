@@ -328,13 +328,15 @@ class TestRefusing:
         assert sink.taken == [0, 1, 2, 3, 5, 6, 7, 8, 9]
         assert (stats.delivered, stats.dead, stats.retries) == (9, 1, 1)
 
-    def test_indexes_that_no_event_has_do_no_harm(self, said):
+    def test_an_index_that_no_event_has_leaves_all_events(self, said):
+        """Given wrong indexes beside valid ones, then the whole batch is sent again."""
+
         error = SinkError("odd", rejected={-1: "x", 99: "y"}, remaining=[0, 0, 77, -5])
         sink, config = probe(error, batch=Batching(age=60), retry=QUICK)
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 3)
         stats = close(dispatcher)
-        assert sink.taken == [0]
+        assert sink.taken == [0, 1, 2]
         assert (stats.delivered, stats.dead) == (3, 0)
 
 
