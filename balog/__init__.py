@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from balog.logger import emit, get_logger
     from balog.recording.configuration import configure, flush
     from balog.recording.context import bound
+    from balog.recording.scope import flushing
     from balog.recording.validation import declare
 
     __version__: str
 
-__all__ = ["Event", "__version__", "bound", "configure", "declare", "emit", "flush", "get_logger"]
+__all__ = ["Event", "__version__", "bound", "configure", "declare", "emit", "flush", "flushing", "get_logger"]
 
 # Imported when they are asked for: `balog broker` needs no structlog, whose import takes longer than all else.
 _MODULES = {
@@ -25,6 +26,7 @@ _MODULES = {
     "declare": "balog.recording.validation",
     "emit": "balog.logger",
     "flush": "balog.recording.configuration",
+    "flushing": "balog.recording.scope",
     "get_logger": "balog.logger",
 }
 

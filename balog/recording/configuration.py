@@ -14,7 +14,7 @@ from balog.event import LEVELS, parse_level
 from balog.outputs import default_output, open_output
 from balog.outputs.queued import QueuedOutput, flush_all
 from balog.recording import exit_hooks
-from balog.recording.context import ProcessContext
+from balog.recording.context import ProcessContext, run_id
 from balog.recording.logger_config import LoggerConfig, OutputConfig, Where, list_outputs, merge_settings
 from balog.recording.recorder import OutputRoute, Recorder
 
@@ -275,6 +275,7 @@ def _is_redaction(rules: dict[str, Any]) -> bool:
 
 def _install(recorder: Recorder) -> None:
     global _current, _lost_before
+    run_id()  # before the process starts others, which belong to the same run
     with _lock:
         if _diverted is not None:
             recorder = _diverted(recorder)

@@ -1,4 +1,4 @@
-"""Call functions when the process ends: normally, by SIGTERM, or as a child of ``multiprocessing``."""
+"""Call functions when the process ends: normally, by SIGTERM, as a child of ``multiprocessing`` or a Celery worker."""
 
 from __future__ import annotations
 
@@ -58,8 +58,11 @@ def _register() -> None:
 
 
 def _register_child() -> None:
-    """Register with ``multiprocessing``, whose children end without calling atexit."""
+    """Register with ``multiprocessing`` and Celery, whose children end without calling atexit."""
     global _is_child_registered
+    celery = sys.modules.get("celery.signals")
+    if celery is not None:
+        celery.worker_process_shutdown.connect(_end_worker, dispatch_uid=__name__)
     util, process = sys.modules.get("multiprocessing.util"), sys.modules.get("multiprocessing.process")
     if util is None or process is None or _is_child_registered:
         return
@@ -71,6 +74,10 @@ def _register_child() -> None:
 
 def _finalize_child(_: Any = None) -> None:
     sys.modules["multiprocessing.util"].Finalize(None, _end, exitpriority=10)
+
+
+def _end_worker(**_: Any) -> None:
+    _end()
 
 
 def _after_fork() -> None:
