@@ -10,31 +10,15 @@ import structlog
 from balog.event import LEVELS, Level, parse_level
 from balog.payload import log_payload
 from balog.recording import configuration
+from balog.recording.channels import LoggerChannel, channel_of_caller
 from balog.recording.context import bound
 from balog.recording.encoding import message_text, payload_of
 from balog.recording.json_values import safe_str
+from balog.recording.raw_events import NO_EVENT, parse_raw_event
 from balog.recording.recorder import Recorder
 from balog.recording.validation import PayloadError
 
 __all__ = ["EventLogger", "bound", "emit", "get_logger"]
-
-
-class _Channel:
-    """The wrapped logger in structlog's terms: a name, and its channels by suffix."""
-
-    __slots__ = ("_known", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name = safe_str(name)
-        self._known: dict[str, str] = {}
-
-    def under(self, suffix: str) -> str:
-        known = self._known.get(suffix)
-        if known is None:
-            known = f"{self.name}.{suffix}" if self.name and suffix else self.name or suffix
-            if len(self._known) < 256 and len(suffix) <= 256:  # suffixes are few; messages by mistake are many
-                self._known[suffix] = known
-        return known
 
 
 class EventLogger(structlog.BoundLoggerBase):
@@ -42,11 +26,12 @@ class EventLogger(structlog.BoundLoggerBase):
 
     Each method takes ``event`` (with a payload: the suffix of the channel; without one: the message of a ``log``
     payload), arguments for its ``%`` or ``{}``, ``payload`` (a dict, dataclass, msgspec Struct, pydantic model …),
-    ``channel`` (instead of the logger's own), ``exc_info`` and any further fields. ``bind``, ``unbind`` and ``new`` are
-    structlog's; bound values go to the header's context.
+    ``channel`` (instead of the logger's own), ``exc_info``, ``raw_event`` (an ``Event``, its dict or its JSON, written
+    as it is instead of a new event) and any further fields. ``bind``, ``unbind`` and ``new`` are structlog's; bound
+    values go to the header's context.
     """
 
-    _logger: _Channel
+    _logger: LoggerChannel
     _encoded: tuple[object, bytes] | None = None
 
     def debug(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
@@ -115,6 +100,13 @@ class EventLogger(structlog.BoundLoggerBase):
             exc_info = None
             if fields:
                 exc_info = fields.pop("exc_info", None)
+                if "raw_event" in fields:
+                    raw = fields.pop("raw_event")
+                    if raw is not None and self._write_raw(recorder, level, raw):
+                        return
+                    if raw is not None:
+                        payload = raw if payload is None else payload
+                        fields.setdefault("problem", NO_EVENT)
                 if not event and "event" in fields:  # as a keyword, as structlog allows
                     event = message_text(fields.pop("event"), ())
             name = self._logger.under("" if payload is None else event) if channel is None else safe_str(channel)
@@ -143,6 +135,16 @@ class EventLogger(structlog.BoundLoggerBase):
             recorder.failed()
             if recorder.strict:
                 raise
+
+    @staticmethod
+    def _write_raw(recorder: Recorder, level: Level, raw: Any) -> bool:
+        """Write an event that the program made, unchanged except for secrets. Return False if it is not an event."""
+        found = parse_raw_event(raw)
+        if found is not None:
+            level = found.level or level
+            if recorder.share_of(found.header.channel, level):
+                recorder.write(level, recorder.render_foreign(found))
+        return found is not None
 
     @staticmethod
     def _payload(
@@ -204,7 +206,7 @@ class _Call:
         self.context: Mapping[str, Any] = context
         self.problem = ""
 
-    def process(self, recorder: Recorder, logger: _Channel) -> bool:
+    def process(self, recorder: Recorder, logger: LoggerChannel) -> bool:
         """Run the processors. Return False if one drops the event.
 
         Their dict has ``event``, ``channel``, ``level``, ``payload`` (None without one), ``context`` and the call's
@@ -288,9 +290,13 @@ def emit(
             raise
 
 
-def get_logger(name: str) -> EventLogger:
+def get_logger(name: str | None = None, **context: Any) -> EventLogger:
     """Return a logger with the channel ``name``. Cheap, and safe to call before ``configure``.
 
     ``logger.info("done", payload=…)`` logs to the channel ``<name>.done``; ``channel=`` replaces the whole channel.
+
+    Args:
+        name: usually ``__name__``. None for the name of the calling module, or for the application's in a script.
+        context: values that the logger binds.
     """
-    return EventLogger(_Channel(name), [], {})
+    return EventLogger(channel_of_caller(1) if name is None else LoggerChannel(name), [], context)

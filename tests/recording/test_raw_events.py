@@ -1,0 +1,107 @@
+"""Events that a program made itself, passed to a logger as ``raw_event``."""
+
+import json
+from typing import Any
+
+import pytest
+
+import balog
+from balog.event import Event, decode, encode
+from balog.outputs import LogOutput
+from balog.recording import configuration
+from balog.testing import Events, capture_events
+
+WRITTEN = {
+    "schema": "1.0.0",
+    "header": {
+        "id": "LG0VbVFou7HSyYB9r5bV0000",
+        "channel": "shop.paid",
+        "timestamp": "2026-11-20T09:14:14.903400Z",
+        "level": "WARNING",
+        "composition": False,
+        "context": {"fqdn": "elsewhere"},
+    },
+    "payload": {"cls_type": "invoice", "amount": "12.50"},
+}
+
+
+@pytest.mark.parametrize("form", [dict, json.dumps, lambda made: decode(json.dumps(made))])
+def test_an_event_is_written_as_it_is(events: Events, form: Any) -> None:
+    """Id, channel, time, level and context are those of the event, not of the call."""
+    balog.get_logger("a").info("foobar", raw_event=form(WRITTEN))
+
+    assert json.loads(encode(events.one())) == WRITTEN
+
+
+def test_secrets_in_it_are_redacted(events: Events) -> None:
+    """A raw event is like any other in what may leave the process."""
+    balog.get_logger("a").info("x", raw_event={**WRITTEN, "payload": {"password": "hunter2"}})
+
+    assert "hunter2" not in encode(events.one()).decode()
+
+
+@pytest.mark.parametrize("raw", [{"foo": "bar"}, {"header": 1, "payload": {}, "schema": "1.0.0"}])
+def test_an_object_that_is_no_event_is_a_payload_with_a_problem(events: Events, raw: dict[str, Any]) -> None:
+    """Every output holds events, so other objects are written in one."""
+    balog.get_logger("a").info("foobar", raw_event=raw)
+
+    event = events.one(channel="a.foobar")
+    assert event.payload == {**raw, "problem": "raw_event is no event; it is written as a payload"}
+
+
+def test_any_other_value_is_a_payload_too() -> None:
+    """Nothing that a program passes raises."""
+    with capture_events(strict=False) as caught:
+        for raw in ([1], 5, "text", object(), b"\xff"):
+            balog.get_logger("a").info("foobar", raw_event=raw)
+
+    assert len(caught) == 5
+    assert all("problem" in payload for payload in caught.payloads)
+
+
+def test_none_is_as_if_it_were_not_given(events: Events) -> None:
+    """Code may pass it unconditionally."""
+    balog.get_logger("a").info("hi", raw_event=None)
+
+    assert events.one().payload == {"cls_type": "log", "message": "hi", "version": "1.0.0", "severity": "INFO"}
+
+
+def test_the_call_s_level_decides_whether_it_is_written(capfd: pytest.CaptureFixture[str]) -> None:
+    """As for every call of the logger."""
+    before = configuration.swap(None)
+    try:
+        balog.configure("stderr", level="WARNING")
+        balog.get_logger("a").info("x", raw_event=WRITTEN)
+        balog.get_logger("a").error("x", raw_event=WRITTEN)
+    finally:
+        configuration.swap(before)
+
+    assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_an_event_without_a_level_takes_that_of_the_call() -> None:
+    """Facility 0.0.1 has no level; outputs with a threshold need one."""
+    seen: list[str] = []
+
+    class Levels(LogOutput):
+        def write(self, level: str, event: bytes) -> None:
+            seen.append(level)
+
+    before = configuration.swap(None)
+    try:
+        balog.configure("stderr")
+        configuration.current().routes[0].output = Levels()
+        old: dict[str, Any] = {"id": "LG1", "channel": "a", "timestamp": "2014-01-02T00:00:00"}
+        balog.get_logger("a").error("x", raw_event={"schema": "0.0.1", "header": old, "payload": {}})
+    finally:
+        configuration.swap(before)
+
+    assert seen == ["ERROR"]
+
+
+def test_the_given_event_is_not_changed(events: Events) -> None:
+    """It may still be in use."""
+    made: Event = decode(json.dumps({**WRITTEN, "payload": {"password": "hunter2"}}))
+    balog.get_logger("a").info("x", raw_event=made)
+
+    assert made.payload == {"password": "hunter2"}
