@@ -9,14 +9,25 @@ from balog.lazy_exports import deferred
 if TYPE_CHECKING:
     from balog.event import Event
     from balog.logger import emit, get_logger
-    from balog.recording.configuration import configure, flush
+    from balog.recording.configuration import configure, flush, set_level
     from balog.recording.context import bound
     from balog.recording.scope import flushing
     from balog.recording.validation import declare
 
     __version__: str
 
-__all__ = ["Event", "__version__", "bound", "configure", "declare", "emit", "flush", "flushing", "get_logger"]
+__all__ = [
+    "Event",
+    "__version__",
+    "bound",
+    "configure",
+    "declare",
+    "emit",
+    "flush",
+    "flushing",
+    "get_logger",
+    "set_level",
+]
 
 # Imported when they are asked for: `balog broker` needs no structlog, whose import takes longer than all else.
 _MODULES = {
@@ -28,6 +39,7 @@ _MODULES = {
     "flush": "balog.recording.configuration",
     "flushing": "balog.recording.scope",
     "get_logger": "balog.logger",
+    "set_level": "balog.recording.configuration",
 }
 
 

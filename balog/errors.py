@@ -163,7 +163,7 @@ def complain(problem: str) -> None:
 
 
 _MAX_REASON = 300
-_PLACE = re.compile(r" - at `(\$(?:\.\w+|\[(?:\d+|\.\.\.)\])*)`\Z")
+_PLACE = re.compile(r" - at `(?:key` in `)?(\$(?:\.\w+|\[(?:\d+|\.\.\.)\])*)`\Z")
 
 
 def split_refusal(error: Exception) -> tuple[str, str]:

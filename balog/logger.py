@@ -81,8 +81,8 @@ class EventLogger(structlog.BoundLoggerBase):
             self._log(recorder, name, event, args, payload, channel, fields)
 
     def is_enabled_for(self, level: int | str) -> bool:
-        """Return whether events of a level are written, to skip costly preparations."""
-        return LEVELS[level_of(level)] >= configuration.current().threshold
+        """Return whether the logger's channel has events of a level, to skip costly preparations."""
+        return LEVELS[level_of(level)] >= configuration.current().threshold_of(self._logger.name)
 
     def _log(
         self,
@@ -110,6 +110,8 @@ class EventLogger(structlog.BoundLoggerBase):
                 if not event and "event" in fields:  # as a keyword, as structlog allows
                     event = message_text(fields.pop("event"), ())
             name = self._logger.under("" if payload is None else event) if channel is None else safe_str(channel)
+            if recorder.levels is not None and recorder.threshold_of(name) > LEVELS[level]:
+                return
             share = 1.0 if recorder.volume is None else recorder.share_of(name, level)
             if not share:
                 return
@@ -128,7 +130,7 @@ class EventLogger(structlog.BoundLoggerBase):
                 encoded_context = recorder.encode_context(context)
             if payload is None or fields or exc_info is not None or problem:
                 payload = self._payload(recorder, level, event, payload, exc_info, fields, problem)
-            recorder.write(level, recorder.render(level, name, payload, context, encoded_context))
+            recorder.write(level, recorder.render(level, name, payload, context, encoded_context), name)
         except PayloadError:
             raise
         except Exception:
@@ -275,7 +277,7 @@ def emit(
         return
     try:
         channel = safe_str(channel)
-        share = recorder.share_of(channel, level)
+        share = recorder.share_of(channel, level) if recorder.threshold_of(channel) <= LEVELS[level] else 0.0
         if not share:
             return
         extra = context or {}

@@ -90,9 +90,9 @@ class EventHandler(logging.Handler):
         try:
             found = read_record(record, recorder, self.naming)
             if isinstance(found, Event):
-                level = found.level or level_of(record.levelno)
-                if recorder.share_of(found.header.channel, level):
-                    recorder.write(level, recorder.render_foreign(found))
+                level, channel = found.level or level_of(record.levelno), found.header.channel
+                if recorder.threshold_of(channel) <= LEVELS[level] and recorder.share_of(channel, level):
+                    recorder.write(level, recorder.render_foreign(found), channel)
                 return
         except Exception as error:
             if recorder.strict:

@@ -186,12 +186,14 @@ def _emit(level: Level, message: str, error: BaseException | None, fields: dict[
         exception = {} if error is None else exceptions.describe(error, with_locals=recorder.with_locals)
         channel = f"{recorder.process_context.get()[0]['application']}.uncaught"
         emit(level, channel, log_payload(message, level, fields=fields, **exception))
-        return recorder.lost == lost and _shows(recorder, level)
+        return recorder.lost == lost and _shows(recorder, level, channel)
     except Exception:  # a hook that raises would hide the exception that it reports
         return False
 
 
-def _shows(recorder: Recorder, level: Level) -> bool:
+def _shows(recorder: Recorder, level: Level, channel: str) -> bool:
+    if recorder.threshold_of(channel) > LEVELS[level]:
+        return False
     return any(
         isinstance(route.output, (ConsoleOutput, StderrOutput, SingerOutput))
         and route.where is None

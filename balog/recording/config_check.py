@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from balog import config as configs
 from balog.errors import BalogError, ConfigError
-from balog.event import LEVELS, parse_level
 from balog.expressions import Expression
 from balog.outputs import open_output
 from balog.problems import intact, problems
+from balog.recording.levels import parse_threshold
 from balog.recording.logger_config import LoggerConfig, OutputConfig
 from balog.recording.volume import Volume
 from balog.redaction import from_config
@@ -33,6 +33,8 @@ def find_logger_problems(path: str | os.PathLike[str]) -> list[ConfigError]:
 
 def _meaning(config: LoggerConfig) -> Iterator[ConfigError]:
     yield from _level(config.level, "$.level")
+    for pattern, level in config.levels.items():
+        yield from _level(level, f"$.levels[{pattern!r:.80}]")
     if config.redact is not False:
         try:
             from_config(config.redact)
@@ -76,5 +78,7 @@ def _target(output: str | OutputConfig | None, path: str) -> Iterator[ConfigErro
 
 
 def _level(name: str | None, path: str) -> Iterator[ConfigError]:
-    if name is not None and parse_level(name) is None:
-        yield ConfigError(f"no level {name[:40]!r}; there are {', '.join(LEVELS)}", path=path)
+    try:
+        parse_threshold("INFO" if name is None else name)
+    except ConfigError as error:
+        yield ConfigError(error.reason, path=path)

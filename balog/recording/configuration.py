@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from balog import config as configs
 from balog.errors import BalogError, ConfigError, complain
-from balog.event import LEVELS, parse_level
-from balog.outputs import default_output, open_output
+from balog.outputs import default_output
 from balog.outputs.queued import QueuedOutput, flush_all
 from balog.recording import exit_hooks
-from balog.recording.context import ProcessContext, run_id
-from balog.recording.logger_config import LoggerConfig, OutputConfig, Where, list_outputs, merge_settings
-from balog.recording.recorder import OutputRoute, Recorder
+from balog.recording.assembly import build_recorder
+from balog.recording.context import run_id
+from balog.recording.levels import parse_threshold
+from balog.recording.logger_config import Where, list_outputs, merge_settings
+from balog.recording.recorder import Recorder
 
 if TYPE_CHECKING:
     from balog.redaction import Redactor
@@ -49,6 +50,7 @@ def configure(
     *,
     config: str | os.PathLike[str] | None = None,
     level: str | None = None,
+    levels: Mapping[str, str] | None = None,
     application: str | None = None,
     application_version: str | None = None,
     redact: bool | Mapping[str, Any] | None = None,
@@ -73,6 +75,9 @@ def configure(
             ``BALOG_CONFIG``.
         level: the lowest level that is written. Default: ``BALOG_LEVEL``, else ``INFO``. An output's own level
             replaces it for that output.
+        levels: the lowest levels of channels by pattern, such as ``{"singer.*": "WARNING"}``; the most specific
+            pattern wins, see ``balog.recording.levels.ChannelLevels``. ``OFF`` turns a channel off. An output's own
+            level applies in addition.
         application: its name in every event's context. Default: the program's file name.
         application_version: its version, likewise. Default: that of the distribution that owns the running program.
         redact: whether to redact secrets in events, or rules as ``balog.redaction.from_config`` reads them.
@@ -91,6 +96,7 @@ def configure(
     given: dict[str, Any] = {
         "output": None if output is None else list_outputs(output),
         "level": level,
+        "levels": levels,
         "application": application,
         "application_version": application_version,
         "redact": redact,
@@ -105,7 +111,83 @@ def configure(
         if not callable(processor):
             raise ConfigError(f"{str(processor)[:80]!r} cannot be called", "configure(processors=…)")
     settings, sources = merge_settings({name: value for name, value in given.items() if value is not None}, config)
-    _install(_build(settings, sources, processors))
+    declared = settings.levels.keys() | ({""} if sources["level"] != "BALOG_LEVEL" and settings.level else set())
+    recorder = build_recorder(settings, sources, processors, program=_program, knowing=_knowing)
+    with _lock:
+        _drop_overrides(declared)
+        _install(recorder)
+
+
+def set_level(name: str | None, level: int | str | None) -> None:
+    """Set the lowest level that is written on channels, in a running process. Loggers follow at once.
+
+    It stays until another call, or until a configuration declares a level for the same pattern.
+
+    Args:
+        name: a logger's name or a pattern, as in ``configure(levels=…)``. None or ``""`` sets the level of all channels
+            that no pattern covers, as ``configure(level=…)`` does.
+        level: a level's name, ``OFF``, or a number of the standard library. None or 0 (``NOTSET``) restores the
+            configured level.
+
+    Raises:
+        ConfigError: there is no such level. Nothing changes.
+    """
+    if name is not None and not isinstance(name, str):
+        raise ConfigError(f"want a logger's name, not {type(name).__name__}", "set_level(…)")
+    if level is None or (level == 0 and not isinstance(level, bool)):
+        with _lock:
+            current()
+            _drop_overrides({name or ""})
+            announce_levels()
+        return
+    try:
+        threshold = parse_threshold(level)
+    except ConfigError as error:
+        raise ConfigError(error.reason, "set_level(…)") from None
+    with _lock:
+        current()
+        swap_overrides({**_overrides, name or "": threshold})
+
+
+def swap_overrides(overrides: Mapping[str, int]) -> Mapping[str, int]:
+    """Replace the levels that ``set_level`` has set, and return the earlier ones."""
+    global _overrides
+    with _lock:
+        before, _overrides = _overrides, overrides
+        announce_levels()
+        return before
+
+
+def _drop_overrides(patterns: Collection[str]) -> None:
+    global _overrides
+    _overrides = {pattern: level for pattern, level in _overrides.items() if pattern not in patterns}
+
+
+def announce_levels() -> None:
+    """Apply changed levels to the current recorder, then call the listeners.
+
+    Whatever changes a level or replaces the recorder calls this.
+    """
+    with _lock:
+        recorder = _current
+        if recorder is not None:
+            recorder.use_levels(_overrides)
+            for listener in _level_listeners:
+                listener(recorder)
+
+
+def on_levels(listener: Callable[[Recorder], object]) -> None:
+    """Call a function whenever levels may have changed, with the current recorder. For caches of thresholds."""
+    with _lock:
+        _level_listeners.append(listener)
+        if _current is not None:
+            listener(_current)
+
+
+_overrides: Mapping[str, int] = {}
+"""What ``set_level`` has set: thresholds by pattern, that of all other channels at an empty one. Never changed."""
+
+_level_listeners: list[Callable[[Recorder], object]] = []
 
 
 @contextmanager
@@ -147,79 +229,6 @@ _concealed: list[frozenset[str]] = []
 _SHORTEST_SECRET = 4
 
 
-def _build(
-    settings: LoggerConfig,
-    sources: Mapping[str, str],
-    processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
-) -> Recorder:
-    validator = redactor = volume = None
-    if settings.validate != "off":
-        from balog.recording.validation import DeclaredTypeValidator
-
-        validator = DeclaredTypeValidator(settings.validate)
-    if settings.redact is not False:
-        from balog.redaction import from_config
-
-        with _blaming(sources["redact"]):
-            redactor = from_config(settings.redact)
-        if redactor is not None:
-            redactor = _knowing(redactor)
-    if settings.volume:
-        from balog.recording.volume import Volume
-
-        with _blaming(sources["volume"]):
-            volume = Volume(settings.volume, interval=settings.volume_interval)
-    with _blaming(sources["level"]):
-        threshold = _number(settings.level or "INFO")
-    outputs = default_output() if settings.output is None else settings.output
-    with _blaming(sources["output"]):
-        routes = [_open_route(entry, threshold) for entry in (outputs if isinstance(outputs, list) else [outputs])]
-    application, version = settings.application, settings.application_version
-    if application is None:
-        application, version = _program[0], version or _program[1]
-    return Recorder(
-        routes,
-        ProcessContext(application, version, redactor.redact_encoded if redactor else None),
-        redactor=redactor,
-        volume=volume,
-        validator=validator,
-        processors=processors,
-        max_tag_sets=settings.max_tag_sets,
-        with_locals=settings.locals,
-        strict=settings.strict,
-    )
-
-
-@contextmanager
-def _blaming(source: str) -> Iterator[None]:
-    """Add the source of a setting to the errors that the block raises."""
-    try:
-        yield
-    except ConfigError as error:
-        raise ConfigError(error.reason, error.source or source, error.path) from None
-
-
-def _open_route(entry: str | OutputConfig, threshold: int) -> OutputRoute:
-    """Open one output. Its own level replaces the general one, even by a lower one."""
-    if isinstance(entry, str):
-        entry = OutputConfig(to=entry)
-    where = None
-    if entry.where is not None:
-        from balog.expressions import Expression
-
-        where = Expression(entry.where).matches
-    name = entry.to if isinstance(entry.to, str) else str(entry.to.get("type"))
-    own = threshold if entry.level is None else _number(entry.level)
-    return OutputRoute(name.partition("?")[0], open_output(entry.to), own, where)
-
-
-def _number(name: str) -> int:
-    level = parse_level(name) if isinstance(name, str) else None
-    if level is None:
-        raise ConfigError(f"no level {str(name)[:40]!r}; there are {', '.join(LEVELS)}")
-    return LEVELS[level]
-
-
 def _configure_from_environment() -> Recorder:
     """Configure at the first event. A wrong variable leads to one line on stderr, and never stops the application."""
     with _lock:
@@ -227,7 +236,8 @@ def _configure_from_environment() -> Recorder:
         kept: dict[str, Any] = {}
         while _current is None:
             try:
-                _install(_build(*merge_settings(kept, ignored=ignored)))
+                settings, sources = merge_settings(kept, ignored=ignored)
+                _install(build_recorder(settings, sources, program=_program, knowing=_knowing))
             except BalogError as error:
                 source = error.source if isinstance(error, ConfigError) else "BALOG_OUTPUT"
                 wrong = source if source in _INSTEAD else "BALOG_CONFIG"
@@ -280,6 +290,7 @@ def _install(recorder: Recorder) -> None:
         if _diverted is not None:
             recorder = _diverted(recorder)
         before, _current = _current, recorder
+        announce_levels()
     exit_hooks.at_end(_close)
     if any(isinstance(route.output, QueuedOutput) for route in recorder.routes):
         exit_hooks.catch_sigterm()
@@ -300,6 +311,7 @@ def swap(recorder: Recorder | None) -> Recorder | None:
     with _lock:
         before, _current = _current, recorder
         _conceal_again()
+        announce_levels()
         return before
 
 

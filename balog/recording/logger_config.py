@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from balog import config as configs
 from balog.errors import ConfigError, split_refusal
+from balog.recording.levels import Pattern
 from balog.redaction_options import REDACTION_SCHEMA
 
 Where = str | Mapping[str, Any]
@@ -34,6 +35,7 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
 
     output: str | OutputConfig | list[str | OutputConfig] | None = None
     level: str | None = None
+    levels: dict[Pattern, str] = {}
     application: str | None = None
     application_version: str | None = None
     redact: bool | Annotated[dict[str, Any], Meta(extra_json_schema=REDACTION_SCHEMA)] = True

@@ -21,6 +21,7 @@ from balog.ids import new_id
 from balog.outputs import LogOutput
 from balog.recording.context import ProcessContext, bound_values, trace_context
 from balog.recording.encoding import encode_channel, encode_unchanged, encode_with_fallback
+from balog.recording.levels import OFF, ChannelLevels
 
 if TYPE_CHECKING:
     from balog.recording.validation import DeclaredTypeValidator
@@ -43,16 +44,29 @@ class OutputRoute:
         name: its name in errors.
         threshold: the number of the lowest level, as in ``LEVELS``.
         where: returns whether an event goes to the output; None for all events.
+        has_own_level: whether ``threshold`` is the output's own. Otherwise it is that of all outputs, which the levels
+            of channels replace.
     """
 
     def __init__(
-        self, name: str, output: LogOutput, threshold: int = 0, where: Callable[[Event], bool] | None = None
+        self,
+        name: str,
+        output: LogOutput,
+        threshold: int = 0,
+        where: Callable[[Event], bool] | None = None,
+        *,
+        has_own_level: bool = True,
     ) -> None:
         self.name = name
         self.output = output
         self.threshold = threshold
         self.where = where
+        self.has_own_level = has_own_level
         self.lost = 0
+
+    def threshold_under(self, level: int) -> int:
+        """Return the output's threshold for a channel that has its own."""
+        return max(level, self.threshold) if self.has_own_level else level
 
 
 class Recorder:
@@ -62,6 +76,7 @@ class Recorder:
         routes: the outputs.
         process_context: the context of the process and its threads.
         redactor: redacts payloads and bound values.
+        levels: the thresholds of channels by pattern; see ``balog.recording.levels``.
         volume: samples and limits channels.
         validator: checks payloads of declared types.
         processors: callables of structlog's form ``(logger, level, event_dict) -> event_dict``, run before a logger's
@@ -71,6 +86,7 @@ class Recorder:
         strict: whether errors are raised.
 
     Attributes:
+        threshold: the lowest level that is written on any channel.
         lost: number of events that could not be made, or that an output did not accept.
         problems: number of payloads and contexts with a ``problem``: changed to be encoded, or a processor raised.
         encoding: an object that changes when encoded contexts of this recorder are no longer valid.
@@ -82,6 +98,7 @@ class Recorder:
         process_context: ProcessContext,
         *,
         redactor: Redactor | None = None,
+        levels: Mapping[str, int] | None = None,
         volume: Volume | None = None,
         validator: DeclaredTypeValidator | None = None,
         processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
@@ -90,7 +107,6 @@ class Recorder:
         strict: bool = False,
     ) -> None:
         self.routes = tuple(routes)
-        self.threshold = min((route.threshold for route in routes), default=100)
         self.process_context = process_context
         self.redactor = redactor
         self.volume = volume
@@ -103,12 +119,44 @@ class Recorder:
         self.problems = 0
         self._only = self.routes[0] if len(routes) == 1 and routes[0].where is None else None
         self._has_conditions = any(route.where is not None for route in routes)
+        self._declared_levels = dict(levels or {})
+        self._general = next((route.threshold for route in routes if not route.has_own_level), OFF)
+        self._is_redirected = False
+        self.use_levels({})
         self._forget_encoded()
 
     def _forget_encoded(self) -> None:
         self._known: dict[tuple[int, int], tuple[dict[str, Any], bytes, object]] = {}
         self._channels: dict[str, bytes] = {}
         self.encoding = object()
+
+    def use_levels(self, overrides: Mapping[str, int]) -> None:
+        """Replace levels of this recorder's configuration, except those that an output has of its own.
+
+        A recorder of ``redirected`` ignores them.
+
+        Args:
+            overrides: thresholds by pattern; an empty pattern is all channels that no other pattern covers.
+        """
+        if self._is_redirected:
+            overrides = {}
+        general = overrides.get("", self._general)
+        for route in self.routes:
+            if not route.has_own_level:
+                route.threshold = general
+        patterns = self._declared_levels | {pattern: level for pattern, level in overrides.items() if pattern}
+        self.levels = ChannelLevels(patterns) if patterns else None
+        self._rest = min((route.threshold for route in self.routes), default=OFF)
+        self.threshold = min([self._rest, *map(self._threshold_under, patterns.values())])
+
+    def _threshold_under(self, level: int) -> int:
+        return min((route.threshold_under(level) for route in self.routes), default=OFF)
+
+    def threshold_of(self, channel: str) -> int:
+        """Return the lowest level that is written on a channel."""
+        levels = self.levels
+        level = None if levels is None else levels.of(channel)
+        return self._rest if level is None else self._threshold_under(level)
 
     def redact_with(self, redactor: Redactor | None) -> None:
         """Replace the redactor, and drop every cached context and channel.
@@ -121,8 +169,8 @@ class Recorder:
         self._forget_encoded()
 
     def redirected(self, routes: Sequence[OutputRoute], *, strict: bool) -> Recorder:
-        """Return a recorder that makes the same events for other outputs, without volume rules."""
-        return Recorder(
+        """Return a recorder that makes the same events for other outputs, without levels and volume rules."""
+        recorder = Recorder(
             routes,
             self.process_context,
             redactor=self.redactor,
@@ -132,6 +180,8 @@ class Recorder:
             with_locals=self.with_locals,
             strict=strict,
         )
+        recorder._is_redirected = True
+        return recorder
 
     def share_of(self, channel: str, level: Level) -> float:
         """Return the sampling rate of an event that passes, 1 without sampling; 0 if the event is held back.
@@ -192,7 +242,7 @@ class Recorder:
             encoded_bound: the same, from ``encode_context``.
             nanoseconds: since the epoch; None for now.
         """
-        self.write(level, self.render(level, channel, payload, bound, encoded_bound, nanoseconds))
+        self.write(level, self.render(level, channel, payload, bound, encoded_bound, nanoseconds), channel)
 
     def render(
         self,
@@ -298,8 +348,11 @@ class Recorder:
             found = known[key] = joined, self.encode_context(joined), (outer, identity)  # keeps the ids in use
         return found[0], found[1]
 
-    def write(self, level: str, event: bytes) -> None:
-        """Write an encoded event to every matching output. A failing output does not affect the others."""
+    def write(self, level: str, event: bytes, channel: str) -> None:
+        """Write an encoded event, whose level passes, to every matching output.
+
+        A failing output does not affect the others.
+        """
         only = self._only
         if only is not None:
             try:
@@ -311,8 +364,9 @@ class Recorder:
             return
         number = LEVELS[level]
         whole = decode(event) if self._has_conditions else None
+        is_covered = self.levels is not None and self.levels.of(channel) is not None
         for route in self.routes:
-            if number >= route.threshold:
+            if number >= route.threshold or (is_covered and not route.has_own_level):
                 try:
                     if route.where is None or whole is None or route.where(whole):
                         route.output.write(level, event)

@@ -143,11 +143,13 @@ def capture_events(*, strict: bool = True) -> Iterator[Events]:
     redactor = Redactor()
     ours = diverted(before or Recorder([], ProcessContext(clean=redactor.redact_encoded), redactor=redactor))
     diverted_before = configuration.divert(diverted)
+    overrides = configuration.swap_overrides({})
     configuration.swap(ours)
     try:
         yield events
     finally:
         configuration.divert(diverted_before)
+        configuration.swap_overrides(overrides)
         configuration.swap(before)
 
 

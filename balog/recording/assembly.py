@@ -1,0 +1,101 @@
+"""Assemble a recorder and its outputs from the settings of the logger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from balog.errors import ConfigError
+from balog.outputs import default_output, open_output
+from balog.recording.context import ProcessContext
+from balog.recording.levels import parse_threshold
+from balog.recording.logger_config import LoggerConfig, OutputConfig
+from balog.recording.recorder import OutputRoute, Recorder
+
+if TYPE_CHECKING:
+    from balog.redaction import Redactor
+
+
+def build_recorder(
+    settings: LoggerConfig,
+    sources: Mapping[str, str],
+    processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
+    *,
+    program: tuple[str | None, str | None] = (None, None),
+    knowing: Callable[[Redactor], Redactor] = lambda redactor: redactor,
+) -> Recorder:
+    """Open the outputs, and return a recorder for them.
+
+    Args:
+        settings: merged by ``merge_settings``.
+        sources: where each setting comes from, for errors.
+        processors: as in ``configure``.
+        program: the application's name and version if the settings have none.
+        knowing: returns the redactor with further secrets.
+
+    Raises:
+        ConfigError: a setting is invalid.
+    """
+    validator = redactor = volume = None
+    if settings.validate != "off":
+        from balog.recording.validation import DeclaredTypeValidator
+
+        validator = DeclaredTypeValidator(settings.validate)
+    if settings.redact is not False:
+        from balog.redaction import from_config
+
+        with _blaming(sources["redact"]):
+            redactor = from_config(settings.redact)
+        if redactor is not None:
+            redactor = knowing(redactor)
+    if settings.volume:
+        from balog.recording.volume import Volume
+
+        with _blaming(sources["volume"]):
+            volume = Volume(settings.volume, interval=settings.volume_interval)
+    with _blaming(sources["level"]):
+        threshold = parse_threshold(settings.level or "INFO")
+    with _blaming(sources["levels"]):
+        levels = {pattern: parse_threshold(level) for pattern, level in settings.levels.items()}
+    outputs = default_output() if settings.output is None else settings.output
+    with _blaming(sources["output"]):
+        routes = [_open_route(entry, threshold) for entry in (outputs if isinstance(outputs, list) else [outputs])]
+    application, version = settings.application, settings.application_version
+    if application is None:
+        application, version = program[0], version or program[1]
+    return Recorder(
+        routes,
+        ProcessContext(application, version, redactor.redact_encoded if redactor else None),
+        redactor=redactor,
+        levels=levels,
+        volume=volume,
+        validator=validator,
+        processors=processors,
+        max_tag_sets=settings.max_tag_sets,
+        with_locals=settings.locals,
+        strict=settings.strict,
+    )
+
+
+@contextmanager
+def _blaming(source: str) -> Iterator[None]:
+    """Add the source of a setting to the errors that the block raises."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(error.reason, error.source or source, error.path) from None
+
+
+def _open_route(entry: str | OutputConfig, threshold: int) -> OutputRoute:
+    """Open one output. Its own level replaces the general one, even by a lower one."""
+    if isinstance(entry, str):
+        entry = OutputConfig(to=entry)
+    where = None
+    if entry.where is not None:
+        from balog.expressions import Expression
+
+        where = Expression(entry.where).matches
+    name = entry.to if isinstance(entry.to, str) else str(entry.to.get("type"))
+    own = threshold if entry.level is None else parse_threshold(entry.level)
+    return OutputRoute(name.partition("?")[0], open_output(entry.to), own, where, has_own_level=entry.level is not None)
