@@ -143,9 +143,10 @@ class EventLogger(structlog.BoundLoggerBase):
         """Write an event that the program made, unchanged except for secrets. Return False if it is not an event."""
         found = parse_raw_event(raw)
         if found is not None:
+            channel, is_written = found.header.channel, recorder.threshold_of(found.header.channel) <= LEVELS[level]
             level = found.level or level
-            if recorder.share_of(found.header.channel, level):
-                recorder.write(level, recorder.render_foreign(found))
+            if is_written and recorder.share_of(channel, level):
+                recorder.write(level, recorder.render_foreign(found), channel)
         return found is not None
 
     @staticmethod

@@ -384,7 +384,7 @@ class TestConfigure:
             ),
             (
                 {"level": "loud"},
-                "configure(level=…): no level 'loud'; there are DEBUG, INFO, WARNING, ERROR, CRITICAL",
+                "configure(level=…): no level 'loud'; there are DEBUG, INFO, WARNING, ERROR, CRITICAL, OFF",
             ),
         ],
     )

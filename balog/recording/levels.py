@@ -25,8 +25,8 @@ _MAX_KNOWN_NAME = 256
 class ChannelLevels:
     """The thresholds of channels by pattern.
 
-    A pattern is a channel, or has wildcards as in a shell: ``*`` (which also matches dots), ``?`` and ``[…]``. A channel
-    and ``CHANNEL.*`` both cover that channel and all channels below it. If several patterns cover a channel, the most
+    A pattern is a channel, or has wildcards as in a shell: ``*`` (which matches dots), ``?`` and ``[…]``. A channel and
+    ``CHANNEL.*`` both cover that channel and all channels below it. If several patterns cover a channel, the most
     specific one wins: the channel itself, then the pattern with the most characters that are not wildcards, then the
     last.
 

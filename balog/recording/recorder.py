@@ -348,7 +348,7 @@ class Recorder:
             found = known[key] = joined, self.encode_context(joined), (outer, identity)  # keeps the ids in use
         return found[0], found[1]
 
-    def write(self, level: str, event: bytes, channel: str) -> None:
+    def write(self, level: str, event: bytes, channel: str = "") -> None:
         """Write an encoded event, whose level passes, to every matching output.
 
         A failing output does not affect the others.
