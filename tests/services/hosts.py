@@ -1,0 +1,136 @@
+"""Programs of the pages on where balog runs: their files in a folder, the events that they leave in its outputs."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from balog.event import Event, decode
+from balog.topics import open_topics
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(r"^```\w+ (?P<name>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def write_page_files(page: str, folder: Path, *names: str) -> None:
+    """Write the named blocks of a page of docs/ into files, and fail if one is missing."""
+    blocks = {found["name"]: found["text"] for found in _BLOCK.finditer((ROOT / "docs" / page).read_text("utf-8"))}
+    for name in names:
+        (folder / name).write_text(blocks[name], encoding="utf-8")
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """Return an environment whose outputs are a topic, through a queue, and a file, at once."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("BALOG_")}
+    return {
+        **own,
+        "BALOG_OUTPUT": f"local:{folder}/topics,file:{folder}/events.jsonl",
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), own["PATH"]]),
+        "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]),
+        **more,
+    }
+
+
+def run_in(folder: Path, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end and expect success."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(folder, **more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@contextmanager
+def running(folder: Path, *command: str, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a server whose output goes to the file ``server.log``; kill what is left of it at the end."""
+    with (folder / "server.log").open("ab") as output:
+        server = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment(folder, **more),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        yield server
+    finally:
+        if server.poll() is None:
+            os.killpg(server.pid, 9)
+            server.wait()
+
+
+def topic_events(folder: Path) -> list[Event]:
+    """Return the events that a new group receives from the topic, in order."""
+    topics = open_topics(f"local:{folder}/topics")
+    try:
+        found: list[Event] = []
+        while batch := topics.topic("events").receive("test", 1000):
+            found += [decode(message.body) for message in batch]
+            topics.topic("events").ack("test", batch)
+        return found
+    finally:
+        topics.close()
+
+
+def file_events(folder: Path) -> list[Event]:
+    path = folder / "events.jsonl"
+    return [decode(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+def logged(folder: Path) -> list[Event]:
+    """Return the events in the file, after a check that the topic holds the same events, each once."""
+    events = file_events(folder)
+    ids = [event.header.id for event in events]
+    assert len(set(ids)) == len(ids)
+    assert sorted(event.header.id for event in topic_events(folder)) == sorted(ids)
+    return events
+
+
+def on_channel(events: list[Event], channel: str) -> list[Event]:
+    return [event for event in events if event.header.channel == channel]
+
+
+def contexts(events: list[Event], key: str) -> list[Any]:
+    return [event.header.context.get(key) for event in events]
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def get(port: int, path: str) -> tuple[int, str, str]:
+    """Return the status, the text and the request id of an answer."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+        return answer.status, json.dumps(answer.read().decode()), answer.headers["X-Request-ID"]
+
+
+def wait_until(is_so: Callable[[], Any], seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def is_up(port: int) -> bool:
+    try:
+        return get(port, "/health")[0] == 200
+    except OSError:
+        return False

@@ -1,0 +1,179 @@
+"""The applications of ``docs/web.md`` under the real gunicorn and uvicorn: no event is lost or doubled."""
+
+import http.client
+import os
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.services.hosts import (
+    contexts,
+    file_events,
+    free_port,
+    get,
+    is_up,
+    logged,
+    on_channel,
+    running,
+    wait_until,
+    write_page_files,
+)
+
+PYTHON = sys.executable
+BURST = """
+@app.get("/burst/{count}")
+async def burst(count: int):
+    for number in range(count):
+        log.info("burst", payload={"n": number})
+"""
+
+
+def ask_many(port: int, count: int) -> dict[int, str]:
+    """Ask for orders by four threads. Return the request id of each."""
+    with ThreadPoolExecutor(4) as pool:
+        answers = pool.map(lambda number: get(port, f"/orders/{number}")[2], range(count))
+        return dict(enumerate(answers))
+
+
+def check(folder: Path, ids: dict[int, str]) -> None:
+    """Check that each request has its event and its own context, once."""
+    events = logged(folder)
+    orders = [event for event in events if "number" in event.payload]
+    assert {event.payload["number"]: event.header.context["request_id"] for event in orders} == ids
+    assert len(orders) == len(ids)
+    requests = [event for event in on_channel(events, "http.request") if "/orders/" in event.payload["message"]]
+    assert sorted(contexts(requests, "request_id")) == sorted(ids.values())
+
+
+class TestGunicorn:
+    def command(self, port: int, *options: str) -> list[str]:
+        return [PYTHON, "-m", "gunicorn", "shop:app", "--bind", f"127.0.0.1:{port}", *options]
+
+    @pytest.mark.parametrize("is_preloaded", [True, False])
+    def test_recycled_workers_deliver_everything_once(self, tmp_path: Path, is_preloaded: bool) -> None:
+        write_page_files("web.md", tmp_path, "shop.py", "gunicorn.conf.py")
+        if not is_preloaded:
+            settings = tmp_path / "gunicorn.conf.py"
+            settings.write_text(settings.read_text().replace("preload_app = True", "preload_app = False"))
+        port = free_port()
+        with running(tmp_path, *self.command(port, "--max-requests=12", "--max-requests-jitter=3")) as server:
+            wait_until(lambda: is_up(port))
+            ids = ask_many(port, 60)
+            server.terminate()
+            assert server.wait(30) == 0
+        check(tmp_path, ids)
+        found = file_events(tmp_path)
+        processes, runs = set(contexts(found, "process")), set(contexts(found, "run_id"))
+        assert len(processes) > 2
+        assert server.pid not in processes
+        assert len(runs) == (1 if is_preloaded else len(processes))
+
+    def test_a_stop_waits_for_the_request_in_flight_and_delivers_its_events(self, tmp_path: Path) -> None:
+        write_page_files("web.md", tmp_path, "shop.py", "gunicorn.conf.py")
+        port = free_port()
+        with running(tmp_path, *self.command(port)) as server:
+            wait_until(lambda: is_up(port))
+            with ThreadPoolExecutor(1) as pool:
+                answer = pool.submit(get, port, "/wait/1.0")
+                wait_until(lambda: on_channel(file_events(tmp_path), "shop.waiting"))
+                server.terminate()
+                assert answer.result()[0] == 200
+            assert server.wait(30) == 0
+        events = logged(tmp_path)
+        assert [event.header.channel for event in events] == ["shop.waiting", "http.request"]
+        assert events[1].payload["fields"]["seconds"] >= 1
+
+    def test_a_worker_that_times_out_delivers_what_it_logged(self, tmp_path: Path) -> None:
+        write_page_files("web.md", tmp_path, "shop.py", "gunicorn.conf.py")
+        port = free_port()
+        with running(tmp_path, *self.command(port, "--timeout=1")) as server:
+            wait_until(lambda: is_up(port))
+            with pytest.raises((OSError, http.client.HTTPException)):
+                get(port, "/wait/60.0")
+            server.terminate()
+            assert server.wait(30) == 0
+        waiting, request = logged(tmp_path)
+        assert (waiting.header.channel, request.header.level) == ("shop.waiting", "WARNING")
+        assert request.payload["message"] == "GET /wait/60.0 cancelled"
+
+
+class TestUvicorn:
+    def command(self, port: int, *options: str) -> list[str]:
+        return [PYTHON, "-m", "uvicorn", "api:app", "--port", str(port), *options]
+
+    @pytest.mark.parametrize("workers", ["1", "2"])
+    def test_workers_deliver_everything_once_before_they_end(self, tmp_path: Path, workers: str) -> None:
+        write_page_files("web.md", tmp_path, "api.py")
+        port = free_port()
+        command = self.command(port, "--workers", workers)
+        with running(tmp_path, *command, BALOG_RUN_ID="deploy-7") as server:
+            wait_until(lambda: is_up(port))
+            ids = ask_many(port, 60)
+            server.terminate()
+            server.wait(30)
+        check(tmp_path, ids)
+        found = file_events(tmp_path)
+        assert set(contexts(found, "run_id")) == {"deploy-7"}
+        assert (server.pid in contexts(found, "process")) is (workers == "1")
+
+    def test_a_long_queue_is_delivered_before_the_signal_ends_the_server(self, tmp_path: Path) -> None:
+        write_page_files("web.md", tmp_path, "api.py")
+        with (tmp_path / "api.py").open("a") as program:
+            program.write(BURST)
+        port = free_port()
+        with running(tmp_path, *self.command(port)) as server:
+            wait_until(lambda: is_up(port))
+            get(port, "/burst/10000")
+            server.terminate()
+            server.wait(30)
+        assert len(on_channel(logged(tmp_path), "api.burst")) == 10000
+
+    def test_a_worker_that_ends_is_replaced_and_loses_nothing(self, tmp_path: Path) -> None:
+        write_page_files("web.md", tmp_path, "api.py")
+        port = free_port()
+        with running(tmp_path, *self.command(port, "--workers", "1", "--limit-max-requests", "20")) as server:
+            wait_until(lambda: is_up(port))
+            ids = {number: get(port, f"/orders/{number}")[2] for number in range(10)}
+            server.terminate()
+            server.wait(30)
+        check(tmp_path, ids)
+
+    def test_a_stop_waits_for_the_request_in_flight_and_delivers_its_events(self, tmp_path: Path) -> None:
+        write_page_files("web.md", tmp_path, "api.py")
+        port = free_port()
+        with running(tmp_path, *self.command(port)) as server:
+            wait_until(lambda: is_up(port))
+            with ThreadPoolExecutor(1) as pool:
+                answer = pool.submit(get, port, "/wait/1.0")
+                wait_until(lambda: on_channel(file_events(tmp_path), "api.waiting"))
+                server.terminate()
+                assert answer.result()[0] == 200
+            assert server.wait(30) in (0, -signal.SIGTERM)
+        assert [event.header.channel for event in logged(tmp_path)] == ["api.waiting", "http.request"]
+
+    def test_a_reload_delivers_what_the_old_code_logged(self, tmp_path: Path) -> None:
+        write_page_files("web.md", tmp_path, "api.py")
+        port, program = free_port(), tmp_path / "api.py"
+        with running(tmp_path, *self.command(port, "--reload", "--reload-delay=0.1")) as server:
+            wait_until(lambda: is_up(port))
+            before = {number: get(port, f"/orders/{number}")[2] for number in range(5)}
+            program.write_text(program.read_text().replace('"order"', '"ordered"'))
+            os.utime(program, (2**31 - 1, 2**31 - 1))
+            after: dict[int, str] = {}
+
+            def is_reloaded() -> bool:
+                try:
+                    number = 5 + len(after)
+                    after[number] = get(port, f"/orders/{number}")[2]
+                except OSError:
+                    return False
+                return bool(on_channel(file_events(tmp_path), "api.ordered"))
+
+            wait_until(is_reloaded)
+            server.terminate()
+            server.wait(30)
+        check(tmp_path, before | after)
+        assert len(set(contexts(file_events(tmp_path), "process"))) == 2
