@@ -119,12 +119,13 @@ class TestUvicorn:
         assert set(contexts(found, "run_id")) == {"deploy-7"}
         assert (server.pid in contexts(found, "process")) is (workers == "1")
 
-    def test_a_long_queue_is_delivered_before_the_signal_ends_the_server(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("workers", ["1", "2"])
+    def test_a_long_queue_is_delivered_before_the_signal_ends_the_server(self, tmp_path: Path, workers: str) -> None:
         write_page_files("web.md", tmp_path, "api.py")
         with (tmp_path / "api.py").open("a") as program:
             program.write(BURST)
         port = free_port()
-        with running(tmp_path, *self.command(port)) as server:
+        with running(tmp_path, *self.command(port, "--workers", workers)) as server:
             wait_until(lambda: is_up(port))
             get(port, "/burst/10000")
             server.terminate()
