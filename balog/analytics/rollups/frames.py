@@ -1,13 +1,4 @@
-"""Rollup rows as five frames, merged rows (one for each key), and the aggregates of queries on them.
-
-Quantiles come from KLL sketches of doubles, built in Python and merged by Spark. A KLL sketch (Karnin, Lang, Liberty,
-"Optimal Quantile Approximation in Streams", 2016) keeps some of the values with weights.
-https://datasketches.apache.org/docs/KLL/KLLSketch.html describes its format, which all languages share.
-
-The p-quantile is the least value v for which the share of values ≤ v is at least p: an actual value, by the nearest
-rank, without interpolation. It is exact up to ``K`` values, however they were merged. Beyond that, its rank is off by
-less than ``RANK_ERROR`` of all values, with 99 % confidence.
-"""
+"""Rollup rows as five frames, merged rows (one for each key), and the aggregates of queries on them."""
 
 from __future__ import annotations
 
@@ -15,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
@@ -23,30 +13,8 @@ from pyspark.sql import types as t
 from balog.analytics.reading.schemas import literal
 from balog.analytics.rollups.fingerprints import ERROR_LEVELS
 from balog.analytics.rollups.schemas import ERRORS, EVENTS, FRAMES, METRICS, RUNS
-from balog.errors import ConfigError, MissingExtraError
-
-K = 1000
-"""The sketch's size parameter: it keeps at most about 3 × K values of 8 bytes, and all values up to ``K``."""
-
-RANK_ERROR = 0.0028
-"""The error of the rank, as a share of all values: ``get_normalized_rank_error`` for ``K``."""
-
-PERCENTILES = (0.50, 0.95, 0.99)
-
-
-def sketched(values: np.ndarray) -> bytes:
-    """Return the sketch of one or more finite doubles.
-
-    Raises:
-        MissingExtraError: datasketches is not installed.
-    """
-    try:
-        from datasketches import kll_doubles_sketch
-    except ImportError:
-        raise MissingExtraError("percentiles", "spark") from None
-    sketch = kll_doubles_sketch(K)
-    sketch.update(values)
-    return bytes(sketch.serialize())
+from balog.analytics.rollups.sketches import PERCENTILES, K
+from balog.errors import ConfigError
 
 
 def merged_sketch(column: str) -> Column:

@@ -1,0 +1,65 @@
+"""The engines that answer questions: Spark, and DuckDB on one machine.
+
+A question is written once, as SQL in Spark's dialect (``balog.analytics.questions``). Its tables are names in braces,
+``FROM {events}``, which each call replaces by frames, and its values are parameters, ``:since``. No value is ever part
+of the text. Times are passed as microseconds since 1970 (``timestamp_micros(:since)``), which every engine reads alike.
+
+Two functions are each engine's own: ``kll_merge_agg_double(sketch, k)`` and
+``kll_sketch_get_quantile_double(sketch, share)``. They exist in Spark; another engine brings them under these names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Any, Protocol, TypeAlias
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+Parameters: TypeAlias = "Mapping[str, str | int | float | bool | None]"
+Row: TypeAlias = "dict[str, Any]"
+
+
+class QueryResult(Protocol):
+    """The answer to a question; nothing may have been computed yet."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+
+    @property
+    def types(self) -> list[str]:
+        """The types of the columns as Spark names them: ``bigint``, ``array<string>``, ``struct<id:string>``."""
+
+    @property
+    def frame(self) -> Any:
+        """The answer as a frame of the engine: what a notebook gets, and what further questions may read."""
+
+    def rows(self) -> list[Row]:
+        """Compute the answer.
+
+        Returns:
+            A dictionary for each row. Structs are dictionaries, too, and times are in UTC.
+        """
+
+
+class QueryEngine(Protocol):
+    """Runs questions. Every engine returns the same columns, types, order and numbers.
+
+    Percentiles from sketches agree within ``rollups.sketches.RANK_ERROR``; sums of doubles agree except for their last
+    digits, which depend on the order of the rows.
+    """
+
+    def sql(self, text: str, parameters: Parameters | None = None, **frames: Any) -> QueryResult:
+        """Return the answer to a question.
+
+        Args:
+            text: a SELECT in Spark's dialect.
+            parameters: the values of ``:name`` in the text.
+            frames: frames of this engine, by their names in braces.
+        """
+
+
+def micros(moment: datetime | None) -> int | None:
+    """Return a time as microseconds since 1970, the form in which questions take it."""
+    return None if moment is None else (moment - EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,176 @@
+"""The questions of ``balog.analytics.functions``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from balog.analytics.questions.fragments import (
+    EXAMPLE_KEY,
+    IS_ERROR,
+    MERGED_RUNS,
+    REPORTS,
+    RUN_OUTCOME,
+    RUN_SECONDS,
+    merged_sketch,
+    percentiles,
+    quantile,
+    whole,
+)
+
+HOURS = """
+SELECT * FROM {rows}
+WHERE hour >= COALESCE(TIMESTAMP_MICROS(CAST(:since AS BIGINT)), hour)
+  AND (hour < TIMESTAMP_MICROS(CAST(:until AS BIGINT)) OR CAST(:until AS BIGINT) IS NULL)"""
+
+CHANNELS = f"""
+SELECT channel, level, SUM(events) AS events, SUM(CASE WHEN {IS_ERROR} THEN events ELSE 0 END) AS errors,
+  MIN(first) AS first, MAX(last) AS last
+FROM {{events}} GROUP BY channel, level ORDER BY channel, level"""
+
+
+def metrics(keys: Sequence[str]) -> str:
+    """Return the question for metrics by these keys, which are columns of ``rollup_metrics``."""
+    named = ", ".join(keys)
+    return f"""
+SELECT {named}, count, sum, low, high, {percentiles()} FROM (
+  SELECT {named}, SUM(count) AS count, SUM(sum) AS sum, MIN(low) AS low, MAX(high) AS high,
+    {merged_sketch("sketch")} AS sketch
+  FROM {{metrics}} GROUP BY {named})
+ORDER BY {named}"""
+
+
+RUNS = f"""
+SELECT run_id, SORT_ARRAY(COLLECT_SET(application)) AS applications, MIN(first) AS started, MAX(last) AS ended,
+  COALESCE(MAX(run.duration), {RUN_SECONDS}) AS duration, {RUN_OUTCOME} AS outcome, MAX(run.exit_code) AS exit_code,
+  TRY_SUM(run.records) AS records, TRY_SUM(run.bytes) AS bytes, SUM(events) AS events, SUM(errors) AS errors
+FROM ({MERGED_RUNS}) GROUP BY run_id ORDER BY started DESC, run_id"""
+
+FAILURES = f"""
+SELECT *, first >= TIMESTAMP_MICROS(CAST(:since AS BIGINT)) AS is_new FROM (
+  SELECT fingerprint, error_type, message, SORT_ARRAY(COLLECT_SET(channel)) AS channels,
+    SORT_ARRAY(COLLECT_SET(application)) AS applications, SUM(events) AS events, MIN(first) AS first,
+    MAX(last) AS last, MIN_BY(example, {EXAMPLE_KEY}) AS example
+  FROM {{errors}} GROUP BY fingerprint, error_type, message)
+ORDER BY is_new DESC, events DESC, fingerprint, error_type, message"""
+
+STREAMS = f"""
+WITH reports AS ({REPORTS}),
+streams AS (SELECT application, EXPLODE(run.streams) AS one FROM reports),
+parts AS (
+  SELECT application, COALESCE(stream, endpoint) AS stream, NULL AS reported, NULL AS bytes, NULL AS runs,
+    CASE WHEN metric = 'record_count' THEN sum END AS counted,
+    CASE WHEN metric = 'http_request_duration' THEN count END AS requests,
+    CASE WHEN metric = 'http_request_duration' THEN sum END AS request_seconds,
+    CASE WHEN metric = 'sync_duration' THEN sum END AS sync,
+    CASE WHEN metric = 'batch_processing_time' THEN sum END AS batch,
+    CASE WHEN metric = 'sync_duration' THEN sketch END AS sync_sketch,
+    CASE WHEN metric = 'batch_processing_time' THEN sketch END AS batch_sketch
+  FROM {{metrics}}
+  WHERE metric IN ('record_count', 'http_request_duration', 'sync_duration', 'batch_processing_time')
+  UNION ALL
+  SELECT application, one.stream, one.records, one.bytes, 1L, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM streams),
+sums AS (
+  SELECT application, stream, TRY_SUM(reported) AS reported, TRY_SUM(bytes) AS bytes, TRY_SUM(runs) AS runs,
+    SUM(counted) AS counted, TRY_SUM(requests) AS requests, SUM(request_seconds) AS request_seconds,
+    SUM(sync) AS sync, SUM(batch) AS batch,
+    {merged_sketch("sync_sketch")} AS sync_sketch, {merged_sketch("batch_sketch")} AS batch_sketch
+  FROM parts WHERE stream IS NOT NULL GROUP BY application, stream),
+rows AS (
+  SELECT *, COALESCE(reported, {whole("counted")}) AS records, COALESCE(sync, batch) AS seconds,
+    COALESCE(sync_sketch, batch_sketch) AS sketch
+  FROM sums WHERE COALESCE(counted, reported, sync, batch) IS NOT NULL)  -- other endpoints are not streams
+SELECT application, stream, records, bytes, runs, seconds, {percentiles()}, requests, request_seconds,
+  CASE WHEN seconds > 0 THEN records / seconds END AS rate
+FROM rows ORDER BY seconds DESC NULLS LAST, request_seconds DESC NULLS LAST, application, stream"""
+
+HTTP = f"""
+WITH requests AS (
+  SELECT endpoint, status, sketch, metric = 'http_request_duration' AS is_timed, count, sum, high
+  FROM {{metrics}} WHERE metric IN ('http_request_duration', 'http_request_count')),
+sums AS (
+  SELECT endpoint, status, SUM(CASE WHEN is_timed THEN count END) AS timed,
+    SUM(CASE WHEN NOT is_timed THEN sum END) AS counted, SUM(CASE WHEN is_timed THEN sum END) AS seconds,
+    {merged_sketch("sketch")} AS sketch, MAX(CASE WHEN is_timed THEN high END) AS high
+  FROM requests GROUP BY endpoint, status)
+SELECT endpoint, status, COALESCE(timed, {whole("counted")}) AS requests, seconds, {percentiles()}, high
+FROM sums ORDER BY requests DESC, endpoint, status"""
+
+_VOLUME = f"""
+parts AS (
+  SELECT hour, application, sum AS counted, NULL AS records, NULL AS reported
+  FROM {{metrics}} WHERE metric = 'record_count' AND type = 'counter'
+  UNION ALL
+  SELECT hour, application, NULL, run.records, run.bytes FROM reports),
+hours AS (
+  SELECT application, hour, SUM(counted) AS counted, TRY_SUM(records) AS records, TRY_SUM(reported) AS reported
+  FROM parts GROUP BY application, hour),
+-- the counters of an application that has them are used instead of its reports
+chosen AS (
+  SELECT hour, counted, records, reported, MAX(CASE WHEN counted IS NOT NULL THEN 1 END) OVER (PARTITION BY application)
+    AS counts FROM hours),
+passed AS (SELECT hour, stage, SUM(sum) AS passed FROM {{metrics}} WHERE metric = 'pipe_bytes' GROUP BY hour, stage),
+most AS (SELECT hour, MAX(passed) AS passed FROM passed GROUP BY hour),
+volume AS (
+  SELECT hour, events, CASE WHEN {IS_ERROR} THEN events ELSE 0 END AS errors, NULL AS records, NULL AS reported,
+    NULL AS passed FROM {{events}}
+  UNION ALL
+  SELECT hour, NULL, NULL, CASE WHEN counts = 1 THEN {whole("counted")} ELSE records END, reported, NULL FROM chosen
+  UNION ALL
+  SELECT hour, NULL, NULL, NULL, NULL, {whole("passed")} FROM most),
+throughput AS (
+  SELECT hour, COALESCE(SUM(events), 0L) AS events, COALESCE(SUM(errors), 0L) AS errors, TRY_SUM(records) AS records,
+    COALESCE(SUM(passed), TRY_SUM(reported)) AS bytes
+  FROM volume GROUP BY hour)"""
+
+THROUGHPUT = f"WITH reports AS ({REPORTS}), {_VOLUME} SELECT * FROM throughput ORDER BY hour"
+
+
+def _total(metric: str) -> str:
+    return f"COALESCE(SUM(CASE WHEN metric = '{metric}' THEN sum END), 0D)"
+
+
+WAITING = f"""
+SELECT *, CASE WHEN GREATEST(reading, writing) <= 0 THEN 'neither' WHEN reading >= writing THEN 'reading'
+    ELSE 'writing' END AS waiting
+FROM (
+  SELECT stage, {_total("pipe_read_wait_seconds")} AS reading, {_total("pipe_write_wait_seconds")} AS writing,
+    {whole(_total("pipe_bytes"))} AS bytes, {whole(_total("pipe_lines"))} AS lines
+  FROM {{metrics}} WHERE STARTSWITH(metric, 'pipe_') AND stage IS NOT NULL GROUP BY stage)
+ORDER BY GREATEST(reading, writing) DESC, stage"""
+
+
+def _period(alias: str) -> str:
+    return f"CASE WHEN hour >= TIMESTAMP_MICROS(:since) THEN 'now' ELSE 'before' END AS {alias}"
+
+
+def _stats(table: str, *names: str) -> str:
+    return " UNION ALL ".join(
+        f"SELECT period, '{name}' AS figure, CAST({name} AS DOUBLE) AS value FROM {table}" for name in names
+    )
+
+
+HEALTH = f"""
+WITH reports AS ({REPORTS}), {_VOLUME},
+counted AS (
+  SELECT period, SUM(events) AS events, SUM(errors) AS errors, SUM(records) AS records
+  FROM (SELECT *, {_period("period")} FROM throughput) GROUP BY period),
+failed AS (
+  SELECT period, COUNT(DISTINCT fingerprint) AS failures FROM (SELECT fingerprint, {_period("period")} FROM {{errors}})
+  GROUP BY period),
+ran AS (
+  SELECT period, COUNT(*) AS runs, COUNT(CASE WHEN run.outcome = 'failed' THEN 1 END) AS failed,
+    PERCENTILE(run.duration, 0.95) AS run_p95
+  FROM (SELECT run, {_period("period")} FROM reports) GROUP BY period),
+requested AS (
+  SELECT period, SUM(count) AS requests, {merged_sketch("sketch")} AS sketch
+  FROM (SELECT count, sketch, {_period("period")} FROM {{metrics}} WHERE metric = 'http_request_duration')
+  GROUP BY period),
+answered AS (SELECT period, requests, {quantile("sketch", 0.95)} AS request_p95 FROM requested),
+stats AS (
+  {_stats("counted", "events", "errors", "records")} UNION ALL {_stats("failed", "failures")} UNION ALL
+  {_stats("ran", "runs", "failed", "run_p95")} UNION ALL {_stats("answered", "requests", "request_p95")}),
+sides AS (
+  SELECT figure, MAX(CASE WHEN period = 'now' THEN value END) AS now,
+    MAX(CASE WHEN period = 'before' THEN value END) AS before
+  FROM stats GROUP BY figure)
+SELECT figure, now, before, CASE WHEN before <> 0 THEN now / before END AS change FROM sides ORDER BY figure"""

@@ -1,0 +1,75 @@
+"""Spark as an engine for questions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from balog.analytics.engine import EPOCH, Parameters, QueryEngine, Row
+
+
+class SparkEngine:
+    """Answers questions in a Spark session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def sql(self, text: str, parameters: Parameters | None = None, **frames: DataFrame) -> SparkResult:
+        """Return the answer to a question; Spark computes it when its rows are read."""
+        return SparkResult(self.spark.sql(text, dict(parameters or {}), **frames))
+
+
+class SparkResult:
+    """A DataFrame as an answer."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self.frame = frame
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return self.frame.columns
+
+    @property
+    def types(self) -> list[str]:
+        """The types of the columns."""
+        return [kind for _, kind in self.frame.dtypes]
+
+    def rows(self) -> list[Row]:
+        """Compute the answer; times are fetched as microseconds, because Spark would convert them to local time."""
+        schema = self.frame.schema
+        fetched = self.frame.select(*(_in_micros(f.col(f"`{one.name}`"), one) for one in schema))
+        return [_with_times(row.asDict(recursive=True), schema) for row in fetched.collect()]
+
+
+def engine_of(frame: Any) -> QueryEngine:
+    """Return the engine that a frame belongs to: Spark for its DataFrames, otherwise the frame's own ``engine``."""
+    if isinstance(frame, DataFrame):
+        return SparkEngine(frame.sparkSession)
+    engine: QueryEngine = frame.engine
+    return engine
+
+
+def _in_micros(column: Column, field: t.StructField) -> Column:
+    if isinstance(field.dataType, t.TimestampType):
+        return f.unix_micros(column).alias(field.name)
+    if isinstance(field.dataType, t.StructType):
+        inner = (_in_micros(column.getField(one.name), one) for one in field.dataType)
+        return f.when(column.isNotNull(), f.struct(*inner)).alias(field.name)
+    return column
+
+
+def _with_times(row: Row, schema: t.StructType) -> Row:
+    for field in schema:
+        value = row[field.name]
+        if value is None:
+            continue
+        if isinstance(field.dataType, t.TimestampType):
+            row[field.name] = EPOCH + timedelta(microseconds=value)
+        elif isinstance(field.dataType, t.StructType):
+            _with_times(value, field.dataType)
+    return row
