@@ -169,6 +169,7 @@ class EventLogger(structlog.BoundLoggerBase):
                 strict=recorder.strict,
                 with_locals=recorder.with_locals,
                 problem=problem,
+                encoder=recorder.encoder,
             )
         except Exception as error:
             if recorder.strict:

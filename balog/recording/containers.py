@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from enum import Enum
-from types import FunctionType
 from typing import Any
 
 import msgspec
 
 
 def is_container(value: Any) -> bool:
-    """Return whether a value has parts: a dict, a sequence, a set, a Struct, a Raw, a dataclass, a model."""
-    kind = type(value)
-    return (
-        isinstance(value, (dict, list, tuple, set, frozenset, msgspec.Struct, msgspec.Raw, Mapping))
-        or (hasattr(kind, "__dataclass_fields__") or hasattr(kind, "__attrs_attrs__"))
-        or isinstance(getattr(kind, "model_dump", None), FunctionType)
-    ) and not isinstance(value, Enum)
+    """Return whether msgspec encodes the parts of a value; see ``is_container_type``."""
+    return is_container_type(type(value))
+
+
+def is_container_type(kind: type) -> bool:
+    """Return whether values have parts that msgspec encodes: built-in containers, Structs, Raw, dataclasses, attrs."""
+    return issubclass(kind, _CONTAINERS) or hasattr(kind, "__dataclass_fields__") or hasattr(kind, "__attrs_attrs__")
+
+
+_CONTAINERS = (dict, list, tuple, set, frozenset, msgspec.Struct, msgspec.Raw)
 
 
 def length_of(value: Any) -> int:
@@ -32,6 +32,7 @@ def length_of(value: Any) -> int:
 def parts_of(value: Any) -> list[Any] | dict[Any, Any] | Any:
     """Copy a container's items as a list, or its members as a dict; another thread may change it meanwhile.
 
+    Items of a set of texts or of integers are sorted.
     Subclasses of the built-in containers are read as msgspec reads them, without their own methods.
     """
     if isinstance(value, dict):
@@ -41,13 +42,10 @@ def parts_of(value: Any) -> list[Any] | dict[Any, Any] | Any:
     if isinstance(value, tuple):
         return list(tuple.__getitem__(value, slice(None)))
     if isinstance(value, (set, frozenset)):
-        return list(frozenset.union(frozenset(), value))
+        items = list(frozenset.union(frozenset(), value))
+        return sorted(items) if {str}.issuperset(map(type, items)) or {int}.issuperset(map(type, items)) else items
     if isinstance(value, msgspec.Struct):
         return _struct_parts(value)
-    if isinstance(dump := getattr(type(value), "model_dump", None), FunctionType):  # a pydantic model
-        return dict(dump(value))
-    if isinstance(value, Mapping):
-        return dict(value)
     if dataclasses.is_dataclass(value):
         names = [field.name for field in dataclasses.fields(value)]
     else:

@@ -5,23 +5,22 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from enum import Enum
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from balog.duplicate_keys import has_duplicate_key, unused_key
 from balog.recording.containers import is_container, length_of, parts_of
-from balog.recording.json_values import (
-    MAX_BYTES,
-    MAX_LEVELS,
-    NO_NUMBER,
-    SAME_KEYS,
-    clean_text,
-    holds_no_number,
-    is_deeper_than,
-    safe_str,
-    to_data,
+from balog.recording.conversions import ConversionError, Conversions, CutSequence
+from balog.recording.json_values import MAX_BYTES, MAX_LEVELS, NO_NUMBER, SAME_KEYS, clean_text, is_deeper_than, safe_str
+from balog.recording.plain_values import (
+    MAX_CONVERSIONS_OF_ONE,
+    Conversion,
+    Made,
+    convert_once,
+    encode_checked,
+    key_text,
 )
 
 _MAX_REPR = 64 * 1024
@@ -31,25 +30,39 @@ _MAX_PATH = 200
 _MAX_LEVELS_AS_A_WHOLE = 20
 _CUT = "…"
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
-_encode = msgspec.json.Encoder(enc_hook=to_data).encode
+_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.decode
 
 
-def make_encodable(value: Any) -> tuple[Any, str]:
-    """Convert a value to data that every JSON encoder accepts. Never raises.
+def make_encodable(
+    value: Any,
+    conversions: Conversions | None = None,
+    made: Made | None = None,
+    redact: Callable[[str], str] | None = None,
+) -> tuple[Any, str]:
+    """Convert a value to data that msgspec encodes. Never raises.
 
-    Values with a JSON form stay as they are. A value without a JSON form becomes its
+    Values with a JSON form stay as they are, and others become their conversion. A value without one becomes its
     ``repr``, of at most 64 Ki characters; nan and infinity become null. Values beyond 3 MiB of JSON in total, deeper
     than 200 levels or inside themselves are cut off. Small values are kept first.
 
+    Args:
+        conversions: the built-in ones if None.
+        made: the conversions of this value so far.
+        redact: removes secrets from a text before it is cut.
+
     Returns:
-        The data (a dict for a dict), and a text that names each kind of change, its first path and its number.
+        The data (a dict for a dict), whose bytes are not encoded, and a text that names each kind of change, its first
+        path and its number; empty without a change.
     """
-    work = _Fallback()
+    work = _Fallback(conversions or _BUILT_IN, {} if made is None else made, redact or str)
     data = work.convert(value)
     if isinstance(value, dict) and not isinstance(data, dict):
         data = {"value": data}
-    return data, work.problem() or "could not be encoded as it was"
+    return data, work.problem()
+
+
+_BUILT_IN = Conversions()
 
 
 class _Path:
@@ -103,7 +116,10 @@ class _Waiting(NamedTuple):
 class _Fallback:
     """One conversion. Containers and long texts are queued, and the smallest is next, until the limit is reached."""
 
-    def __init__(self) -> None:
+    def __init__(self, conversions: Conversions, made: Made, redact: Callable[[str], str]) -> None:
+        self._conversions = conversions
+        self._made = made
+        self._redact = redact
         self._room = MAX_BYTES
         self._problems: dict[str, tuple[str, int]] = {}
         self._unnamed = 0
@@ -141,6 +157,7 @@ class _Fallback:
     def _put(self, value: Any, holder: Any, slot: Any, path: _Path) -> None:
         """Write a scalar, or queue a container or a long text."""
         try:
+            value = self._converted(value, path)
             if not is_container(value):
                 value = self._scalar(value, path)
         except Exception as error:  # an object may run code of its own when it is read
@@ -167,6 +184,25 @@ class _Fallback:
             self._room -= 3
             self._wait(8 * length_of(value), value, holder, slot, path)
 
+    def _converted(self, value: Any, path: _Path) -> Any:
+        """Return the result of the conversions of a value, or its repr if one of the program's encoders raises."""
+        try:
+            for _ in range(MAX_CONVERSIONS_OF_ONE):
+                encoder = self._conversions.find(type(value))
+                if encoder is None:
+                    return value
+                value = convert_once(self._made, encoder, value)
+                if type(value) is CutSequence:
+                    items, total = value
+                    left = "all further" if total is None else f"{total - len(items)} of {total}"
+                    self._note(f"{left} items left out", path)
+                    return items
+            reason = f"{type(value).__name__} was converted {MAX_CONVERSIONS_OF_ONE} times"
+        except ConversionError as error:
+            reason = str(error)
+        self._note(f"{reason}, its repr is written", path)
+        return self._representation(value, path)
+
     def _wait(self, weight: int, value: Any, holder: Any, slot: Any, path: _Path) -> None:
         self._number += 1
         heapq.heappush(self._waiting, _Waiting(weight, self._number, value, holder, slot, path))
@@ -189,16 +225,9 @@ class _Fallback:
 
     def _convert_as_a_whole(self, value: Any, holder: Any, slot: Any, path: _Path) -> bool:
         try:
-            encoded = _encode(value)
+            data = Conversion(self._conversions, self._made).convert(value, 0)
+            encoded = encode_checked(data)
             if len(encoded) > self._room or is_deeper_than(encoded, MAX_LEVELS - path.levels + 1):
-                return False
-            if encoded.find(b"null") >= 0 and holds_no_number(value):
-                return False
-            data = _decode(encoded)
-            if type(value) is msgspec.Raw:
-                if has_duplicate_key(encoded):
-                    return False
-            elif _encode(data) != encoded:  # one of two equal keys is gone
                 return False
         except Exception:
             return False
@@ -249,37 +278,30 @@ class _Fallback:
         return data
 
     def _key(self, key: Any, path: _Path) -> str:
-        if isinstance(key, bytes):
-            return key.decode("utf-8", "replace")
-        if isinstance(key, str) and not isinstance(key, Enum):
-            return self._clean(key, path)
         try:
-            (name,) = _decode(_encode({key: None}))
+            return self._clean(key_text(key, self._conversions), path)
         except Exception:
             self._note("a key without a JSON form, its repr is written", path)
             return self._clean(safe_str(key, repr)[:_MAX_REPR], path)
-        text: str = name
-        return text
 
     def _scalar(self, value: Any, path: _Path) -> Any:
-        """Return data for a value that is not a container; the data may be one."""
-        if value is None or value is True or value is False:
-            return value
-        if isinstance(value, float):
-            return self._finite(float.__float__(value), path)
-        if isinstance(value, str) and not isinstance(value, Enum):
+        """Return data for a value that is not a container."""
+        kind = type(value)
+        if kind is str:
             return self._clean(value, path)
+        if kind is float:
+            return self._finite(value, path)
+        if kind is int:
+            return self._integer(value, path)
         try:
-            plain = msgspec.to_builtins(value, enc_hook=to_data)  # dates, UUIDs, enums, decimals, bytes
-            _encode(plain)
+            size = len(_encode(value))
         except Exception:
-            if isinstance(value, int):
-                return self._integer(value, path)
-            self._note(f"{type(value).__name__} has no JSON form, its repr is written", path)
+            self._note(f"{kind.__name__} has no JSON form, its repr is written", path)
             return self._representation(value, path)
-        if isinstance(plain, float):
-            return self._finite(plain, path)
-        return self._clean(plain, path) if isinstance(plain, str) else plain
+        if kind in (bytes, bytearray) and size > self._room:
+            self._note(f"{len(value)} bytes left out", path)
+            return _CUT
+        return value
 
     def _finite(self, value: float, path: _Path) -> float | None:
         if math.isfinite(value):
@@ -288,17 +310,17 @@ class _Fallback:
         return None
 
     def _integer(self, value: int, path: _Path) -> Any:
-        number = int.__int__(value)
         try:
-            _encode(number)
+            _encode(value)
         except Exception:
             self._note("a number too long to write", path)
-            return self._representation(number, path)
-        return number
+            return self._representation(value, path)
+        return value
 
     def _representation(self, value: Any, path: _Path) -> str:
         text = clean_text(safe_str(value, repr))
         if len(text) > _MAX_REPR:
+            text = self._redact(text)
             self._note(f"{len(text) - _MAX_REPR} of {len(text)} characters of a repr left out", path)
             return text[:_MAX_REPR] + _CUT
         return text
@@ -316,6 +338,8 @@ class _Fallback:
     def _cut(self, text: str, path: _Path) -> str:
         """Return the text, or as much of it as there is room for."""
         room = max(0, self._room)
+        if len(text) > room // 6:  # a character takes at most six bytes
+            text = self._redact(text)
         kept = text[:room]
         while (size := len(_encode(kept))) > room and kept:
             kept = kept[: min(len(kept) - 1, len(kept) * room // size)]

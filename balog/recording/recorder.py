@@ -10,18 +10,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.errors import EventError, complain
+from balog.errors import complain
 from balog.event import FACILITY_VERSION, LEVELS, MAX_CHANNEL_LENGTH, Event, Level, decode, encode, format_timestamp
 from balog.ids import new_id
 from balog.outputs import LogOutput
 from balog.recording.context import ProcessContext, bound_values, trace_context
-from balog.recording.encoding import encode_channel, encode_unchanged, encode_with_fallback
+from balog.recording.encoding import encode_channel
 from balog.recording.levels import OFF, ChannelLevels
+from balog.recording.value_encoder import ValueEncoder
 
 if TYPE_CHECKING:
     from balog.recording.validation import DeclaredTypeValidator
@@ -84,6 +84,7 @@ class Recorder:
         max_tag_sets: the number of sets of tags that a metric may have before further ones are folded; 0 for no limit.
         with_locals: whether frames of exceptions have their locals.
         strict: whether errors are raised.
+        encoder: encodes payloads and bound values.
 
     Attributes:
         threshold: the lowest level that is written on any channel.
@@ -105,6 +106,7 @@ class Recorder:
         max_tag_sets: int = 0,
         with_locals: bool = False,
         strict: bool = False,
+        encoder: ValueEncoder | None = None,
     ) -> None:
         self.routes = tuple(routes)
         self.process_context = process_context
@@ -115,6 +117,7 @@ class Recorder:
         self.max_tag_sets = max_tag_sets
         self.with_locals = with_locals
         self.strict = strict
+        self.encoder = encoder or ValueEncoder()
         self.lost = 0
         self.problems = 0
         self._only = self.routes[0] if len(routes) == 1 and routes[0].where is None else None
@@ -179,6 +182,7 @@ class Recorder:
             max_tag_sets=self.max_tag_sets,
             with_locals=self.with_locals,
             strict=strict,
+            encoder=self.encoder,
         )
         recorder._is_redirected = True
         return recorder
@@ -205,12 +209,7 @@ class Recorder:
         """Encode bound values as the members of a JSON object, redacted; empty without values."""
         if not values:
             return b""
-        members: dict[str, Any] | None = dict(values)
-        try:
-            encoded = encode_unchanged(members)
-        except Exception as error:
-            encoded, members = self._encode_with_fallback(members, error), None
-        return self._clean(members, encoded)[1:-1]
+        return self._encode(dict(values))[1:-1]
 
     def encode_channel(self, name: str) -> bytes:
         """Encode a channel's name as a JSON string, redacted; cached by name."""
@@ -254,14 +253,7 @@ class Recorder:
         nanoseconds: int | None = None,
     ) -> bytes:
         """Make the event that ``record`` writes, encoded as one line without a newline."""
-        try:
-            encoded = encode_unchanged(payload)
-        except Exception as error:
-            encoded, payload = self._encode_with_fallback(payload, error), None
-        if self.validator is not None:
-            encoded = self.validator.check(encoded)
-        if self.redactor is not None:
-            encoded = self._clean(payload, encoded)
+        encoded = self._encode(payload, self.validator)
         return b"".join(
             (
                 _HEAD,
@@ -290,29 +282,23 @@ class Recorder:
                 event.header.context, event.header.channel = context, channel[:MAX_CHANNEL_LENGTH]
         return encode(event)
 
-    def _encode(self, value: Any) -> bytes:
-        try:
-            return encode_unchanged(value)
-        except Exception as error:
-            return self._encode_with_fallback(value, error)
-
-    def _encode_with_fallback(self, value: Any, error: Exception) -> bytes:
-        if self.strict:
-            raise error
-        self.changed()
-        if self.redactor is not None:
-            with suppress(Exception):  # a container may run its own code when it is read
-                value = self.redactor.redact(value)
-        return encode_with_fallback(value)
-
-    def _clean(self, value: Any, encoded: bytes) -> bytes:
+    def _encode(self, value: Any, validator: DeclaredTypeValidator | None = None) -> bytes:
+        """Encode a value as one JSON object without its secrets."""
         redactor = self.redactor
-        if redactor is None:
-            return encoded
-        try:
-            return redactor.redact_value(value, encoded)
-        except EventError as error:  # msgspec writes a Raw inside a payload unchanged
-            return redactor.redact_encoded(self._encode_with_fallback(value, error))
+        encoded = self.encoder.encode_plain(value)
+        if encoded is not None:
+            if validator is not None:
+                encoded = validator.check(encoded)
+            return encoded if redactor is None else redactor.redact_encoded(encoded)
+        if self.strict:
+            encoded, data = self.encoder.encode_unchanged(value)
+        else:
+            encoded, data, is_changed = self.encoder.encode(value, None if redactor is None else redactor.redact_text)
+            if is_changed:
+                self.changed()
+        if validator is not None:
+            encoded = validator.check(encoded)
+        return encoded if redactor is None else redactor.redact_value(data, encoded)
 
     def _context(self, bound: Mapping[str, Any], encoded_bound: bytes) -> bytes:
         """Join the members of the context. Of two with the same name, the one nearer to the call wins."""

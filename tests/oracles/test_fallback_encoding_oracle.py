@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import enum
 import json
 import math
 import random
@@ -43,7 +44,7 @@ class Raising:
 def odd(random_: random.Random) -> Any:
     return random_.choice(
         [
-            *(Path("/x"), 1j, object(), Raising(), range(3), len, collections.deque([1]), ValueError("x"), slice(1)),
+            *(1j, object(), Raising(), len, slice(1)),
             *(math.nan, math.inf, -math.inf, "a\ud800b", 10**5000, msgspec.Raw(b"{oops"), threading_lock),
         ]
     )
@@ -55,6 +56,30 @@ threading_lock = __import__("threading").Lock()
 def text(random_: random.Random) -> str:
     letters = 'ab "\\/\n\x00é日😀{}[],:$.…'
     return "".join(random_.choices(letters, k=random_.choice([0, 1, 3, 10, 300])))
+
+
+def converted(random_: random.Random) -> tuple[Any, Any]:
+    """Return a value of a type that JSON does not have, and its form."""
+    texts = [text(random_) for _ in range(3)]
+    return random_.choice(
+        [
+            (Path("/x"), "/x"),
+            (range(3), [0, 1, 2]),
+            (collections.deque(texts), texts),
+            ((one for one in texts), texts),
+            (set(range(3)), [0, 1, 2]),
+            (Pair(*texts[:2]), {"left": texts[0], "right": texts[1]}),
+            (Colour.RED, "red"),
+            (dict.fromkeys(map(str, range(3))).keys(), ["0", "1", "2"]),
+        ]
+    )
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+Pair = collections.namedtuple("Pair", ["left", "right"])
 
 
 def scalar(random_: random.Random) -> Any:
@@ -69,6 +94,8 @@ def build(random_: random.Random, depth: int, planted: list[int]) -> tuple[Any, 
     if turn < 0.08:
         planted.append(1)
         return odd(random_), ODD
+    if turn < 0.14:
+        return converted(random_)
     if depth == 0 or turn < 0.4:
         value = scalar(random_)
         return value, value
@@ -142,20 +169,7 @@ def test_an_odd_value_costs_itself_alone(seed: int) -> None:
     problem = found.pop("problem", "")
 
     assert same(found, expected)
-    has_mapping = "mappingproxy" in repr(type_names(value))
-    assert bool(problem) == bool(planted or has_mapping)
-
-
-def type_names(value: Any) -> set[str]:
-    if isinstance(value, (dict, MappingProxyType)):
-        return {type(value).__name__}.union(*map(type_names, value.values()))
-    if isinstance(value, (list, tuple)):
-        return {type(value).__name__}.union(*map(type_names, value))
-    if isinstance(value, (Order, Line)):
-        return set().union(
-            *(type_names(getattr(value, name)) for name in ("number", "unit_price", "rest") if hasattr(value, name))
-        )
-    return set()
+    assert bool(problem) == bool(planted)
 
 
 @pytest.mark.parametrize("seed", seeds(6))
@@ -173,7 +187,7 @@ def test_long_lists_long_texts_and_deep_ones_stay_whole_beside_odd_values(seed: 
     names = list(payload)
     planted = [random_.randrange(len(payload["rows"])) for _ in range(3)]
     for row in planted:
-        payload["rows"][row]["odd"] = Path("/x")
+        payload["rows"][row]["odd"] = object()
     random_.shuffle(names)
     found = logged({name: payload[name] for name in names})
     problem = found.pop("problem")
@@ -189,7 +203,7 @@ def test_long_lists_long_texts_and_deep_ones_stay_whole_beside_odd_values(seed: 
 @pytest.mark.parametrize("seed", seeds(6))
 def test_what_is_cut_of_too_much_is_counted_exactly(seed: int) -> None:
     random_ = random.Random(seed)
-    payload: dict[str, Any] = {"small": {"a": [1, 2, {"b": "c"}]}, "odd": Path("/x")}
+    payload: dict[str, Any] = {"small": {"a": [1, 2, {"b": "c"}]}, "odd": object()}
     for number in range(random_.randrange(2, 6)):
         payload[f"list{number}"] = [random_.choice([n, str(n)]) for n in range(random_.randrange(100_000, 300_000))]
         payload[f"text{number}"] = random_.choice("aé\x00") * random_.randrange(500_000, 2_000_000)

@@ -1,0 +1,275 @@
+"""Conversions of values that JSON has no form for to values that it has.
+
+A type is recognized by its package and its name, because its library may be absent, and an import of it slow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, MappingView, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from itertools import islice
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from balog.errors import ConfigError
+from balog.recording.containers import is_container_type
+from balog.recording.exceptions import describe
+from balog.recording.numeric_values import duration_of_numpy, item_of_numpy, rows_of, time_of_numpy, timedelta_text
+
+MAX_ITEMS = 1000
+"""Number of items of a lazy or possibly huge sequence (a generator, a range, an array, a frame) that are written."""
+
+JSON_LEAVES: frozenset[type] = frozenset({str, int, float, bool, type(None), datetime, date, time, timedelta, Decimal, UUID})
+"""Types that msgspec writes, and whose encoding shows all their text."""
+
+LEAVES = JSON_LEAVES | {bytes, bytearray}
+"""Types that msgspec writes as a text or a number."""
+
+JSON_TYPES = frozenset({str, int, float, bool, type(None), dict, list, tuple})
+"""Types whose form is JSON's own, so no encoder replaces it."""
+
+Convert = Callable[[Any], Any]
+_MAX_TYPES = 2048
+
+
+class CutSequence(NamedTuple):
+    """The first items of a sequence.
+
+    Attributes:
+        total: the number of its items; None if unknown.
+    """
+
+    items: list[Any]
+    total: int | None
+
+
+def check_encoders(encoders: Mapping[Any, Any]) -> None:
+    """Check the encoders of a program.
+
+    Raises:
+        ConfigError: a key is not a class, is a type of JSON, or its encoder cannot be called.
+    """
+    where = "configure(encoders=…)"
+    for kind, encoder in encoders.items():
+        if not isinstance(kind, type):
+            raise ConfigError(f"{str(kind)[:80]!r} is not a class; want {{MyType: function}}", where)
+        if kind in JSON_TYPES:
+            raise ConfigError(f"{kind.__name__} has its own form in JSON; name a class of your own", where)
+        if not callable(encoder):
+            raise ConfigError(f"the encoder of {kind.__name__}, {str(encoder)[:80]!r}, cannot be called", where)
+
+
+class ConversionError(TypeError):
+    """A value has no JSON form, or its encoder raised."""
+
+
+class Conversions:
+    """Conversions by type: those that a program adds, and the built-in ones.
+
+    Args:
+        encoders: functions by type. The nearest class of a value's type decides, then the first abstract class that
+            includes it. They win over the built-in conversions, except the one for ``object``.
+    """
+
+    def __init__(self, encoders: Mapping[type, Convert] | None = None) -> None:
+        self.encoders = {kind: encoder for kind, encoder in (encoders or {}).items() if kind is not object}
+        self._last = (encoders or {}).get(object)
+        self.json_leaves = frozenset(kind for kind in JSON_LEAVES if self._own(kind) is None)
+        self.leaves = frozenset(kind for kind in LEAVES if self._own(kind) is None)
+        self._known: dict[type, Convert | None] = {}
+
+    def find(self, kind: type) -> Convert | None:
+        """Return the conversion of a type's values; None for a leaf, for a container and without one."""
+        try:
+            return self._known[kind]
+        except KeyError:
+            found = self._own(kind) if self.encoders else None
+            if found is None and kind not in LEAVES:
+                found = _built_in(kind)
+                if found is None and self._last is not None and not is_container_type(kind):
+                    found = _named(self._last)
+            if len(self._known) >= _MAX_TYPES:
+                self._known.clear()
+            self._known[kind] = found
+            return found
+
+    def _own(self, kind: type) -> Convert | None:
+        if kind in JSON_TYPES:
+            return None
+        for base in kind.__mro__:
+            if base in self.encoders:
+                return _named(self.encoders[base])
+        for base, encoder in self.encoders.items():
+            try:
+                if issubclass(kind, base):
+                    return _named(encoder)
+            except Exception:  # an abstract class runs code of its own
+                continue
+        return None
+
+
+def _named(encoder: Convert) -> Convert:
+    """Return the encoder of a program; its errors name the type."""
+
+    def convert(value: Any) -> Any:
+        try:
+            return encoder(value)
+        except Exception as error:
+            name = type(value).__name__
+            raise ConversionError(f"the encoder of {name} raised {type(error).__name__}") from error
+
+    return convert
+
+
+def _built_in(kind: type) -> Convert | None:
+    if kind in _CONTAINERS:
+        return None
+    if issubclass(kind, Enum):
+        return _value_of_enum
+    for base in kind.__mro__:
+        found = _BY_NAME.get((base.__module__.partition(".")[0], base.__name__))
+        if found is not None:
+            return found
+        if base in _BASES:
+            return _BASES[base]
+    if issubclass(kind, tuple) and isinstance(getattr(kind, "_fields", None), tuple):
+        return _members_of_named_tuple
+    if is_container_type(kind):
+        return None
+    for member, convert in _BY_MEMBER.items():
+        if hasattr(kind, member):
+            return convert
+    return next((convert for base, convert in _ABSTRACT.items() if issubclass(kind, base)), None)
+
+
+def _value_of_enum(value: Any) -> Any:
+    return value.value
+
+
+def _members_of_named_tuple(value: Any) -> Any:
+    items = tuple.__getitem__(value, slice(None))
+    names = type(value)._fields
+    return dict(zip(names, items, strict=True)) if len(names) == len(items) else list(items)
+
+
+def _members_of_model(value: Any) -> Any:
+    """Return a pydantic model's members; as Python values if one has no JSON form."""
+    if not hasattr(type(value), "model_dump"):  # pydantic 1
+        return value.dict()
+    try:
+        return value.model_dump(mode="json")
+    except Exception:
+        return dict(value.model_dump())
+
+
+def _text_of_time(value: Any) -> str:
+    text = value.isoformat()
+    if type(text) is not str:
+        raise ConversionError(f"{type(value).__name__} has no JSON form")
+    return text
+
+
+def _text_of_pattern(value: Any) -> Any:
+    text = value.pattern
+    return text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
+
+
+def _text_of_timedelta(value: Any) -> str:
+    nanoseconds = getattr(value, "nanoseconds", 0)
+    days, seconds = int(value.days), int(value.seconds)
+    return timedelta_text(
+        ((days * 86400 + seconds) * 10**6 + int(value.microseconds)) * 1000
+        + (nanoseconds if type(nanoseconds) is int else 0)
+    )
+
+
+def _scalar_of_arrow(value: Any) -> Any:
+    try:
+        return value.as_py()
+    except ValueError:  # nanoseconds without pandas
+        return str(value)
+
+
+def _attributes(value: Any) -> Any:
+    return dict(vars(value))
+
+
+def _first_items(value: Iterable[Any]) -> Any:
+    items = list(islice(value, MAX_ITEMS + 1))
+    return items if len(items) <= MAX_ITEMS else CutSequence(items[:MAX_ITEMS], None)
+
+
+def _first_of_sequence(value: Sequence[Any]) -> Any:
+    total = len(value)
+    return list(value) if total <= MAX_ITEMS else CutSequence(list(islice(value, MAX_ITEMS)), total)
+
+
+def _rows(value: Any) -> Any:
+    if getattr(value, "ndim", 1) == 0:
+        return value[()]
+    rows, total = rows_of(value, MAX_ITEMS)
+    return rows if len(rows) == total else CutSequence(rows, total)
+
+
+def _nothing(value: Any) -> None:
+    return None
+
+
+_CONTAINERS = frozenset({dict, list, tuple, set, frozenset, msgspec.Raw})
+
+_BASES: dict[type, Convert] = {
+    str: str.__str__,
+    float: float.__float__,
+    int: int.__int__,
+    bytes: lambda value: bytes(memoryview(value)),
+    bytearray: lambda value: bytes(memoryview(value)),
+    datetime: _text_of_time,
+    date: lambda value: date(value.year, value.month, value.day),
+    time: _text_of_time,
+    timedelta: _text_of_timedelta,
+    Decimal: Decimal,
+    memoryview: bytes,
+    range: _first_of_sequence,
+    BaseException: lambda value: describe(value)["exception"],
+}
+"""Built-in types, and the conversion of their subclasses: the value of the class, without methods of the subclass."""
+
+_BY_NAME: dict[tuple[str, str], Convert] = {
+    **dict.fromkeys([("ipaddress", f"IPv{v}{what}") for v in (4, 6) for what in ("Address", "Network")], str),
+    **dict.fromkeys([("pathlib", "PurePath"), ("uuid", "UUID"), ("fractions", "Fraction"), ("zoneinfo", "ZoneInfo")], str),
+    **dict.fromkeys([("datetime", "tzinfo"), ("collections", "UserString")], str),
+    **dict.fromkeys([("pydantic", "SecretStr"), ("pydantic", "SecretBytes"), ("pydantic", "Secret")], str),
+    **dict.fromkeys([("pydantic", "AnyUrl"), ("pydantic", "_BaseUrl"), ("pydantic_core", "Url")], str),
+    **dict.fromkeys([("pandas", "Period"), ("pandas", "Interval")], str),
+    ("re", "Pattern"): _text_of_pattern,
+    ("collections", "deque"): list,
+    ("collections", "UserList"): list,
+    ("builtins", "generator"): _first_items,
+    ("array", "array"): _first_of_sequence,
+    ("types", "SimpleNamespace"): _attributes,
+    ("argparse", "Namespace"): _attributes,
+    ("numpy", "datetime64"): time_of_numpy,
+    ("numpy", "timedelta64"): duration_of_numpy,
+    ("numpy", "generic"): item_of_numpy,
+    ("pandas", "NaTType"): _nothing,
+    ("pandas", "NAType"): _nothing,
+    ("pyarrow", "Scalar"): _scalar_of_arrow,
+    **dict.fromkeys([("numpy", "ndarray"), ("pyarrow", "Array"), ("pyarrow", "ChunkedArray")], _rows),
+    **dict.fromkeys([("pandas", "Series"), ("pandas", "Index"), ("pandas", "ExtensionArray")], _rows),
+    **dict.fromkeys([("pandas", "DataFrame"), ("pyarrow", "Table"), ("pyarrow", "RecordBatch")], _rows),
+    ("pydantic", "BaseModel"): _members_of_model,
+    ("sqlalchemy", "Row"): lambda value: dict(value._mapping),
+}
+"""Conversions by a class's package and name."""
+
+_BY_MEMBER: dict[str, Convert] = {
+    "model_dump": _members_of_model,
+    "__fspath__": lambda value: os.fsdecode(os.fspath(value)),
+}
+
+_ABSTRACT: dict[type, Convert] = {Mapping: dict, MappingView: list}
