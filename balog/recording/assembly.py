@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from balog.errors import ConfigError
 from balog.outputs import default_output, open_output
 from balog.recording.context import ProcessContext
+from balog.recording.conversions import check_encoders
 from balog.recording.levels import parse_threshold
 from balog.recording.logger_config import LoggerConfig, OutputConfig
 from balog.recording.recorder import OutputRoute, Recorder
+from balog.recording.value_encoder import ValueEncoder
 
 if TYPE_CHECKING:
     from balog.redaction import Redactor
@@ -21,6 +23,7 @@ def build_recorder(
     settings: LoggerConfig,
     sources: Mapping[str, str],
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
+    encoders: Mapping[type, Callable[[Any], Any]] | None = None,
     *,
     program: tuple[str | None, str | None] = (None, None),
     knowing: Callable[[Redactor], Redactor] = lambda redactor: redactor,
@@ -31,6 +34,7 @@ def build_recorder(
         settings: merged by ``merge_settings``.
         sources: where each setting comes from, for errors.
         processors: as in ``configure``.
+        encoders: likewise.
         program: the application's name and version if the settings have none.
         knowing: returns the redactor with further secrets.
 
@@ -38,6 +42,7 @@ def build_recorder(
         ConfigError: a setting is invalid.
     """
     validator = redactor = volume = None
+    check_encoders(encoders or {})
     if settings.validate != "off":
         from balog.recording.validation import DeclaredTypeValidator
 
@@ -75,6 +80,7 @@ def build_recorder(
         max_tag_sets=settings.max_tag_sets,
         with_locals=settings.locals,
         strict=settings.strict,
+        encoder=ValueEncoder(encoders),
     )
 
 

@@ -61,6 +61,7 @@ def configure(
     locals: bool | None = None,
     strict: bool | None = None,
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
+    encoders: Mapping[type, Callable[[Any], Any]] | None = None,
 ) -> None:
     """Configure where events go, from which level on, and how they are processed. Existing loggers follow.
 
@@ -89,6 +90,7 @@ def configure(
         locals: whether exceptions carry the local variables of their frames, redacted.
         strict: raise errors of logging instead of writing the event as well as possible. For tests.
         processors: structlog's processors, run before a logger's call becomes an event.
+        encoders: functions that convert values of your types to data, by class (``docs/values.md``).
 
     Raises:
         ConfigError: a setting is invalid. The earlier configuration stays.
@@ -112,7 +114,7 @@ def configure(
             raise ConfigError(f"{str(processor)[:80]!r} cannot be called", "configure(processors=…)")
     settings, sources = merge_settings({name: value for name, value in given.items() if value is not None}, config)
     declared = settings.levels.keys() | ({""} if sources["level"] != "BALOG_LEVEL" and settings.level else set())
-    recorder = build_recorder(settings, sources, processors, program=_program, knowing=_knowing)
+    recorder = build_recorder(settings, sources, processors, encoders, program=_program, knowing=_knowing)
     with _lock:
         _drop_overrides(declared)
         _install(recorder)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, MappingView, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -24,7 +25,9 @@ from balog.recording.numeric_values import duration_of_numpy, item_of_numpy, row
 MAX_ITEMS = 1000
 """Number of items of a lazy or possibly huge sequence (a generator, a range, an array, a frame) that are written."""
 
-JSON_LEAVES: frozenset[type] = frozenset({str, int, float, bool, type(None), datetime, date, time, timedelta, Decimal, UUID})
+JSON_LEAVES: frozenset[type] = frozenset(
+    {str, int, float, bool, type(None), datetime, date, time, timedelta, Decimal, UUID}
+)
 """Types that msgspec writes, and whose encoding shows all their text."""
 
 LEAVES = JSON_LEAVES | {bytes, bytearray}
@@ -105,11 +108,9 @@ class Conversions:
             if base in self.encoders:
                 return _named(self.encoders[base])
         for base, encoder in self.encoders.items():
-            try:
+            with suppress(Exception):  # an abstract class runs code of its own
                 if issubclass(kind, base):
                     return _named(encoder)
-            except Exception:  # an abstract class runs code of its own
-                continue
         return None
 
 
@@ -241,7 +242,9 @@ _BASES: dict[type, Convert] = {
 
 _BY_NAME: dict[tuple[str, str], Convert] = {
     **dict.fromkeys([("ipaddress", f"IPv{v}{what}") for v in (4, 6) for what in ("Address", "Network")], str),
-    **dict.fromkeys([("pathlib", "PurePath"), ("uuid", "UUID"), ("fractions", "Fraction"), ("zoneinfo", "ZoneInfo")], str),
+    **dict.fromkeys(
+        [("pathlib", "PurePath"), ("uuid", "UUID"), ("fractions", "Fraction"), ("zoneinfo", "ZoneInfo")], str
+    ),
     **dict.fromkeys([("datetime", "tzinfo"), ("collections", "UserString")], str),
     **dict.fromkeys([("pydantic", "SecretStr"), ("pydantic", "SecretBytes"), ("pydantic", "Secret")], str),
     **dict.fromkeys([("pydantic", "AnyUrl"), ("pydantic", "_BaseUrl"), ("pydantic_core", "Url")], str),

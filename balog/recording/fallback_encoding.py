@@ -13,7 +13,15 @@ import msgspec
 from balog.duplicate_keys import has_duplicate_key, unused_key
 from balog.recording.containers import is_container, length_of, parts_of
 from balog.recording.conversions import ConversionError, Conversions, CutSequence
-from balog.recording.json_values import MAX_BYTES, MAX_LEVELS, NO_NUMBER, SAME_KEYS, clean_text, is_deeper_than, safe_str
+from balog.recording.json_values import (
+    MAX_BYTES,
+    MAX_LEVELS,
+    NO_NUMBER,
+    SAME_KEYS,
+    clean_text,
+    is_deeper_than,
+    safe_str,
+)
 from balog.recording.plain_values import (
     MAX_CONVERSIONS_OF_ONE,
     Conversion,

@@ -12,6 +12,7 @@ MAX_BYTES = 3 * 1024 * 1024
 NO_NUMBER = "a number that is nan or infinite, null is written"
 SAME_KEYS = "two keys that are written the same, one has a number added"
 
+
 def clean_text(text: str) -> str:
     """Return the text as a plain ``str`` that UTF-8 can encode, with a question mark for each lone surrogate."""
     text = str.__str__(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -57,11 +58,13 @@ class ValueEncoder:
             if type(part) is dict:
                 if not _TEXT.issuperset(map(type, part)):
                     return False
-                part = part.values()
-            if has_null and not are_finite(part):
+                items: Any = part.values()
+            else:
+                items = part
+            if has_null and not are_finite(items):
                 return False
-            if not is_leaf(map(type, part)):
-                for item in part:
+            if not is_leaf(map(type, items)):
+                for item in items:
                     kind = type(item)
                     if kind is dict or kind is list or kind is tuple:
                         waiting.append(item)
@@ -72,22 +75,20 @@ class ValueEncoder:
     def encode(self, value: Any, redact: Callable[[str], str] | None = None) -> tuple[bytes, Any, bool]:
         """Encode any value as one JSON object in one line. Never raises.
 
-        The object's ``problem`` names each change with its path. A ``problem`` of the value itself stays: the changes are
-        added to a text, or written as ``problem 2``. Anything beyond 3 MiB or 200 levels is cut off.
+        The object's ``problem`` names each change with its path. A ``problem`` of the value itself stays: the changes
+        are added to a text, or written as ``problem 2``. Anything beyond 3 MiB or 200 levels is cut off.
 
         Args:
             redact: removes secrets from a text before it is cut, because half a secret is not recognized.
 
         Returns:
-            The encoding, the data that it was made of, whose bytes are not encoded, and whether it has a new ``problem``.
+            The encoding; the data that it was made of, whose bytes are not encoded; whether it has a new ``problem``.
         """
         made: Made = {}
-        try:
+        with suppress(Exception):  # the fallback finds the reason
             data = Conversion(self.conversions, made).convert(value, 0)
             if isinstance(data, dict):
                 return encode_checked(data), data, False
-        except Exception:  # the fallback finds the reason
-            pass
         data, problem = make_encodable(value, self.conversions, made, redact)
         if not isinstance(data, dict):
             data, problem = {"value": data}, problem or NO_OBJECT
