@@ -28,11 +28,17 @@ def write_page_files(page: str, folder: Path, *names: str) -> None:
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """Return an environment whose outputs are a topic, through a queue, and a file, at once."""
+    """Return an environment whose outputs are a file and a topic at once.
+
+    Events for the topic wait in their queue for a minute, so that only a delivery at an end can be in time.
+    """
+    topic = {"type": "topic", "url": f"local:{folder}/topics", "topic": "events", "batch": {"age": 60}}
+    outputs = [{"to": topic}, f"file:{folder}/events.jsonl"]
+    (folder / "logger.json").write_text(json.dumps({"output": outputs}), encoding="utf-8")
     own = {name: value for name, value in os.environ.items() if not name.startswith("BALOG_")}
     return {
         **own,
-        "BALOG_OUTPUT": f"local:{folder}/topics,file:{folder}/events.jsonl",
+        "BALOG_CONFIG": str(folder / "logger.json"),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), own["PATH"]]),
         "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]),
         **more,

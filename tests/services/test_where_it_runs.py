@@ -1,24 +1,39 @@
 """The programs of ``docs/where-it-runs.md`` in their real hosts: no event is lost or doubled; contexts are right."""
 
+import json
 import signal
 import sys
+from pathlib import Path
 
+import nbclient
+import nbformat
 import pytest
 
-from balog.event import Event
+from balog.event import Event, decode
 from tests.services.hosts import (
     contexts,
+    environment,
     file_events,
     logged,
     on_channel,
     run_in,
     running,
+    topic_events,
     wait_until,
     write_page_files,
 )
+from tests.services.lambda_runtime import LambdaRuntime
 
 PAGE = "where-it-runs.md"
 PYTHON = sys.executable
+LATER = """
+import asyncio
+async def later(n):
+    with balog.bound(task=n):
+        await asyncio.sleep(0.01 * n)
+        log.info("later", payload={"number": n})
+await asyncio.gather(later(2), later(3))
+"""
 
 
 def numbers(events: list[Event]) -> list[int]:
@@ -91,3 +106,86 @@ class TestCelery:
         assert len(lines) == 25
         assert set(contexts(lines, "application")) == {"shop-worker"}
         assert all("task_id" not in event.header.context for event in lines)
+
+
+class TestLambda:
+    def test_each_invocation_has_delivered_its_events_before_the_process_freezes(self, tmp_path: Path) -> None:
+        write_page_files(PAGE, tmp_path, "resize.py")
+        frozen: list[list[Event]] = []
+        payloads = [{"number": number} for number in (1, 2, 0, 4)]
+        runtime = LambdaRuntime(payloads, lambda finished: frozen.append(topic_events(tmp_path) if finished else []))
+        command = [PYTHON, "-m", "awslambdaric", "resize.handler"]
+        try:
+            with running(tmp_path, *command, AWS_LAMBDA_RUNTIME_API=runtime.address) as function:
+                runtime.pid = function.pid
+                assert function.wait(60) == -signal.SIGKILL
+        finally:
+            runtime.close()
+        assert [kind for kind, _ in runtime.answers] == ["response", "response", "error", "response"]
+        first, *others = frozen[1:]
+        assert [event.header.channel for event in first] == ["resize", "resize.resized"]
+        assert [event.payload["number"] for events in (first[1:], *others) for event in events] == [1, 2, 0, 4]
+        delivered = [event for events in frozen for event in events]
+        assert contexts(delivered, "request_id") == [None, *(f"request-{number}" for number in range(4))]
+        assert [event.header.id for event in delivered] == [event.header.id for event in file_events(tmp_path)]
+        assert len(set(contexts(delivered, "run_id"))) == 1
+
+    def test_without_a_queue_events_are_whole_lines_of_the_functions_log(self, tmp_path: Path) -> None:
+        write_page_files(PAGE, tmp_path, "resize.py")
+        runtime = LambdaRuntime([{"number": 1}, {"number": 2}], lambda _: None)
+        command = [PYTHON, "-m", "awslambdaric", "resize.handler"]
+        own = {"AWS_LAMBDA_RUNTIME_API": runtime.address, "BALOG_CONFIG": "", "BALOG_OUTPUT": "stderr"}
+        try:
+            with running(tmp_path, *command, **own) as function:
+                runtime.pid = function.pid
+                function.wait(60)
+        finally:
+            runtime.close()
+        lines = [line for line in (tmp_path / "server.log").read_bytes().splitlines() if line.startswith(b"{")]
+        assert contexts([decode(line) for line in lines], "request_id") == [None, "request-0", "request-1"]
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[Event]]:
+    """The texts below the cells of a notebook that ran in a kernel, and the events of its other outputs."""
+    folder = tmp_path_factory.mktemp("jupyter")
+    write_page_files(PAGE, folder, "notebook.py")
+    page = (folder / "notebook.py").read_text()
+    again = page.replace('"console"', '["console"]')
+    own = environment(folder, BALOG_CONFIG="")
+    outputs = json.loads((folder / "logger.json").read_text())["output"]
+    sources = [
+        page,
+        again,
+        f"balog.configure({outputs!r}, application='exploration')\nlog.info('queued', payload={{'number': 1}})",
+        LATER,
+        "log.info('last', payload={'number': 4}); 1 / 0",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    client = nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=True)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in own.items():
+            patch.setenv(name, value)
+        client.execute(cwd=str(folder))
+    texts = ["".join(out.get("text", "") for out in cell.outputs) for cell in notebook.cells]
+    return texts, logged(folder)
+
+
+class TestJupyter:
+    def test_events_appear_below_their_cell(self, cells: tuple[list[str], list[Event]]) -> None:
+        texts, _ = cells
+        assert [text.count("loaded") for text in texts] == [1, 1, 0, 0, 0]
+
+    def test_the_kernel_delivers_what_is_queued_when_it_ends(self, cells: tuple[list[str], list[Event]]) -> None:
+        _, events = cells
+        assert numbers(events) == [1, 2, 3, 4]
+        assert set(contexts(events, "application")) == {"exploration"}
+
+    def test_awaiting_keeps_the_keys_of_a_task_apart(self, cells: tuple[list[str], list[Event]]) -> None:
+        _, events = cells
+        assert [(event.payload["number"], event.header.context.get("task")) for event in events] == [
+            (1, None),
+            (2, 2),
+            (3, 3),
+            (4, None),
+        ]
