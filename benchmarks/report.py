@@ -31,7 +31,7 @@ from pyspark.sql import functions as f
 
 from balog.analytics import functions, rollups, session
 from balog.analytics.rollups.schemas import QUARANTINE
-from balog.analytics.rollups.sketches import PERCENTILES, RANK_ERROR, K
+from balog.analytics.sketches import PERCENTILES, RANK_ERROR, K
 from balog.analytics.tables import open_store, open_tables
 from balog.analytics.tables.loader import load
 from benchmarks.generate import events

@@ -46,8 +46,8 @@ class QueryResult(Protocol):
 class QueryEngine(Protocol):
     """Runs questions. Every engine returns the same columns, types, order and numbers.
 
-    Percentiles from sketches agree within ``rollups.sketches.RANK_ERROR``; sums of doubles agree except for their last
-    digits, which depend on the order of the rows.
+    Percentiles from sketches agree within ``balog.analytics.sketches.RANK_ERROR``. Sums of doubles agree except for
+    their last digits, which depend on the order of the rows.
     """
 
     def sql(self, text: str, parameters: Parameters | None = None, **frames: Any) -> QueryResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from balog.analytics.rollups.sketches import PERCENTILES, K
+from balog.analytics.sketches import PERCENTILES, K
 
 IS_ERROR = "level IN ('ERROR', 'CRITICAL')"
 

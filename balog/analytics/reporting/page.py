@@ -17,7 +17,7 @@ from balog.analytics.reporting import formats
 from balog.analytics.reporting.charts import draw, outside_in_words, runs_shown
 from balog.analytics.reporting.comparison import health_in_words, period_in_words, tile_of
 from balog.analytics.reporting.model import ChannelStats, Outside, Report, RunStats, Throughput
-from balog.analytics.rollups.sketches import RANK_ERROR, K
+from balog.analytics.sketches import RANK_ERROR, K
 
 MOST_RUNS = 200
 MOST_FAILURES = 100

@@ -13,7 +13,7 @@ from pyspark.sql import types as t
 from balog.analytics.reading.schemas import literal
 from balog.analytics.rollups.fingerprints import ERROR_LEVELS
 from balog.analytics.rollups.schemas import ERRORS, EVENTS, FRAMES, METRICS, RUNS
-from balog.analytics.rollups.sketches import PERCENTILES, K
+from balog.analytics.sketches import PERCENTILES, K
 from balog.errors import ConfigError
 
 

@@ -38,7 +38,7 @@ METRICS = struct(
 
 ``type`` is ``counter`` (deltas), ``timer`` (seconds), ``gauge`` (levels), ``value`` for a value of a ``metrics``
 payload, or the payload's own. ``stream``, ``endpoint`` and ``stage`` are tags; ``status`` is the tag
-``http_status_code``, otherwise ``status``. ``sketch`` is a KLL sketch of the values (see ``rollups.sketches``), null
+``http_status_code``, otherwise ``status``. ``sketch`` is a KLL sketch of the values (see ``sketches``), null
 for counters.
 """
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.analytics.rollups.frames import merged_sketch, quantiles
-from balog.analytics.rollups.sketches import PERCENTILES, RANK_ERROR, K, sketched
+from balog.analytics.sketches import PERCENTILES, RANK_ERROR, K, sketched
 
 datasketches = pytest.importorskip("datasketches", reason="datasketches is not installed")
 

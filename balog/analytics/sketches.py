@@ -11,6 +11,7 @@ less than ``RANK_ERROR`` of all values, with 99 % confidence.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from balog.errors import MissingExtraError
@@ -40,3 +41,21 @@ def sketched(values: np.ndarray) -> bytes:
     sketch = kll_doubles_sketch(K)
     sketch.update(values)
     return bytes(sketch.serialize())
+
+
+def merge_sketches(sketches: Sequence[bytes | None] | None) -> bytes | None:
+    """Return one sketch of all values, null if there is none."""
+    from datasketches import kll_doubles_sketch
+
+    merged = kll_doubles_sketch(K)
+    for part in sketches or ():
+        if part is not None:
+            merged.merge(kll_doubles_sketch.deserialize(part))
+    return None if merged.is_empty() else bytes(merged.serialize())
+
+
+def quantile_of(sketch: bytes, share: float) -> float:
+    """Return a quantile of the values of a sketch; ``share`` is from 0 to 1."""
+    from datasketches import kll_doubles_sketch
+
+    return float(kll_doubles_sketch.deserialize(sketch).get_quantile(share, True))

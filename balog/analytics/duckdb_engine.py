@@ -1,0 +1,147 @@
+"""DuckDB as an engine for questions: in this process, without Java.
+
+sqlglot translates the questions. It translates SQL that keeps to the rules of ``balog.analytics.questions``,
+not any statement.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+
+from balog.analytics.engine import Parameters, Row
+from balog.analytics.sketches import merge_sketches, quantile_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MERGE, _QUANTILE = "kll_merge_agg_double", "kll_sketch_get_quantile_double"
+_TYPES = {"varchar": "string", "blob": "binary", "timestamp with time zone": "timestamp", "integer": "int"}
+
+
+class DuckDBEngine:
+    """Answers questions in a DuckDB of its own, in memory. Calls from several threads wait for each other.
+
+    Args:
+        connection: an open connection; its time zone is set to UTC.
+    """
+
+    def __init__(self, connection: Any = None) -> None:
+        self.connection = connection or duckdb.connect()
+        self._lock = threading.Lock()
+        self._tables = 0
+        self.connection.execute("SET TimeZone = 'UTC'")
+        self.connection.create_function(_MERGE, merge_sketches, ["BLOB[]"], "BLOB")
+        self.connection.create_function(_QUANTILE, quantile_of, ["BLOB", "DOUBLE"], "DOUBLE")
+
+    def table(self, rows: pa.Table) -> DuckDBResult:
+        """Return an Arrow table as a frame of this engine."""
+        with self._lock:
+            name = self._new_name()
+            self.connection.register(name, rows)
+        return DuckDBResult(self, name)
+
+    def sql(self, text: str, parameters: Parameters | None = None, **frames: DuckDBResult) -> DuckDBResult:
+        """Compute and return the answer to a question; sums of whole numbers are ``bigint``, as in Spark."""
+        statement, used = _translate(text, tuple((name, frame.name) for name, frame in frames.items()))
+        values = {name: value for name, value in (parameters or {}).items() if name in used}
+        with self._lock:
+            name = self._new_name()
+            self.connection.execute(f"CREATE TABLE {name} AS {statement}", values)
+            for column, kind in self.schema(name):
+                if kind == "HUGEINT":
+                    self.connection.execute(f'ALTER TABLE {name} ALTER "{column}" TYPE BIGINT')
+        return DuckDBResult(self, name)
+
+    def schema(self, table: str) -> list[tuple[str, str]]:
+        """Return the names and the types of a table's columns, as DuckDB names them."""
+        return [(name, str(kind)) for name, kind, *_ in self.connection.execute(f"DESCRIBE {table}").fetchall()]
+
+    def fetch(self, table: str) -> list[Row]:
+        """Return the rows of a table."""
+        with self._lock:
+            columns = [name for name, _ in self.schema(table)]
+            found = self.connection.execute(f"FROM {table}").fetchall()
+        return [dict(zip(columns, map(_in_utc, row))) for row in found]
+
+    def _new_name(self) -> str:
+        self._tables += 1
+        return f"frame_{self._tables}"
+
+
+class DuckDBResult:
+    """A table of a DuckDB engine: an answer, and a frame for further questions."""
+
+    def __init__(self, engine: DuckDBEngine, name: str) -> None:
+        self.engine = engine
+        self.name = name
+
+    @property
+    def frame(self) -> DuckDBResult:
+        """The answer itself."""
+        return self
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [name for name, _ in self.engine.schema(self.name)]
+
+    @property
+    def types(self) -> list[str]:
+        """The types of the columns, as Spark names them."""
+        found = self.engine.connection.table(self.name).types
+        return [_spark_type(kind) for kind in found]
+
+    def rows(self) -> list[Row]:
+        """Return the rows."""
+        return self.engine.fetch(self.name)
+
+
+def _spark_type(kind: Any) -> str:
+    if kind.id == "list":
+        return f"array<{_spark_type(kind.children[0][1])}>"
+    if kind.id == "struct":
+        return f"struct<{','.join(f'{name}:{_spark_type(inner)}' for name, inner in kind.children)}>"
+    name = str(kind).lower()
+    return _TYPES.get(name, name)
+
+
+def _in_utc(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(timezone.utc)
+    if isinstance(value, dict):
+        return {name: _in_utc(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_in_utc(inner) for inner in value]
+    return value
+
+
+@lru_cache(maxsize=256)
+def _translate(text: str, tables: Iterable[tuple[str, str]]) -> tuple[str, frozenset[str]]:
+    """Return a question in DuckDB's SQL, and the names of its parameters."""
+    parsed = sqlglot.parse_one(text.format(**dict(tables)), read="spark")
+    used = frozenset(str(node.this) for node in parsed.find_all(exp.Placeholder))
+    return parsed.transform(_rewrite).sql("duckdb", identify=True), used
+
+
+def _rewrite(node: Any) -> Any:
+    """Replace what sqlglot leaves alone or reads otherwise than Spark."""
+    if isinstance(node, exp.Quantile):  # Spark's percentile interpolates
+        return exp.Anonymous(this="quantile_cont", expressions=[node.this, node.args["quantile"]])
+    if not isinstance(node, exp.Anonymous):
+        return node
+    name, arguments = node.name.lower(), node.expressions
+    if name == "try_sum":
+        return exp.TryCast(this=exp.Sum(this=arguments[0]), to=exp.DataType.build("bigint"))
+    if name == "timestamp_micros":
+        return exp.Anonymous(this="make_timestamptz", expressions=arguments)
+    if name == _MERGE:
+        return exp.Anonymous(this=_MERGE, expressions=[exp.Anonymous(this="list", expressions=[arguments[0]])])
+    return node
