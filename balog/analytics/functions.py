@@ -3,10 +3,11 @@
 Each function takes events (a frame with the columns of ``spark.read.format("balog")``), rollup rows, ``Rollups``, or
 ``Tables`` (``balog.analytics.tables``), and returns a small frame. Events are aggregated again for each call. For
 several calls, build the rollups once, ``rollups.from_files(spark, paths).persist()``, and pass those. ``between``
-selects whole hours of any of them. Rollups may also be frames of a ``DuckDBEngine`` (``balog.analytics.duckdb_engine``);
-the answer is then a ``DuckDBResult``, with ``columns``, ``types`` and ``rows()``, the same as Spark's. Durations are in seconds, sizes in bytes. For percentiles, see
-``balog.analytics.sketches``: they are actual values, exact up to 1,000 values, otherwise with a rank error of
-0.3 %.
+selects whole hours of any of them. Durations are in seconds, sizes in bytes. For percentiles, see
+``balog.analytics.sketches``: they are actual values, exact up to 1,000 values, otherwise with a rank error of 0.3 %.
+
+Rollups may also be frames of a ``DuckDBEngine`` (``balog.analytics.duckdb_engine``). The answer is then a
+``DuckDBResult`` with ``columns``, ``types`` and ``rows()``, the same as Spark's.
 """
 
 from __future__ import annotations
