@@ -8,8 +8,9 @@ from typing import Any
 import structlog
 
 from balog.event import LEVELS, Level, parse_level
+from balog.outputs.calls import with_exception
 from balog.payload import log_payload
-from balog.recording import configuration
+from balog.recording import configuration, exceptions
 from balog.recording.channels import LoggerChannel, channel_of_caller
 from balog.recording.context import bound
 from balog.recording.encoding import message_text, payload_of
@@ -130,7 +131,12 @@ class EventLogger(structlog.BoundLoggerBase):
                 encoded_context = recorder.encode_context(context)
             if payload is None or fields or exc_info is not None or problem:
                 payload = self._payload(recorder, level, event, payload, exc_info, fields, problem)
-            recorder.write(level, recorder.render(level, name, payload, context, encoded_context), name)
+            rendered = recorder.render(level, name, payload, context, encoded_context)
+            if exc_info is None:
+                recorder.write(level, rendered, name)
+            else:
+                with with_exception(exceptions.find(exc_info)):
+                    recorder.write(level, rendered, name)
         except PayloadError:
             raise
         except Exception:

@@ -18,7 +18,9 @@ from balog.event import LEVELS, Event, Level
 from balog.handlers.capture import capture_loop, capture_uncaught, capture_warnings
 from balog.handlers.records import Naming, read_record
 from balog.logger import emit, level_of
+from balog.outputs import calls
 from balog.outputs.stdio import singer_line
+from balog.outputs.stdlib import EVENT_ATTRIBUTE, made_here
 from balog.payload import log_payload
 from balog.recording import configuration
 from balog.recording.json_values import safe_str
@@ -73,8 +75,10 @@ class EventHandler(logging.Handler):
             with self._counting:
                 self.looped += 1
             return
+        if EVENT_ATTRIBUTE in record.__dict__ and made_here(record):
+            return
         recorder = configuration.current()
-        _thread.is_writing = True
+        _thread.is_writing = calls.current.is_from_stdlib = True
         try:
             if recorder.threshold <= LEVELS[level_of(record.levelno)]:
                 self._write(record, recorder)
@@ -84,7 +88,7 @@ class EventHandler(logging.Handler):
             if recorder.strict and logging.raiseExceptions:
                 raise
         finally:
-            _thread.is_writing = False
+            _thread.is_writing = calls.current.is_from_stdlib = False
 
     def _write(self, record: logging.LogRecord, recorder: Recorder) -> None:
         try:

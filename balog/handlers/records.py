@@ -17,6 +17,7 @@ from balog.errors import EventError
 from balog.event import Event, Level, decode
 from balog.logger import level_of
 from balog.metrics.points import capped, json_tags
+from balog.outputs.stdlib import EVENT_ATTRIBUTE
 from balog.payload import log_payload
 from balog.recording import exceptions
 from balog.recording.encoding import message_text, payload_of
@@ -75,6 +76,10 @@ def read_record(record: logging.LogRecord, recorder: Recorder, naming: Naming) -
     The payload is ``extra={"payload": {…}}`` if set, a ``metric`` for the metric lines of singer-python and the Meltano
     SDK and for ``extra={"metric": {…}}``, otherwise a ``log`` with the record's other attributes as ``fields``.
     """
+    made_of = record.__dict__.get(EVENT_ATTRIBUTE)
+    if isinstance(made_of, bytes):
+        with suppress(EventError):
+            return decode(made_of)
     args = record.args if isinstance(record.args, tuple) else () if record.args is None else (record.args,)
     fields: dict[str, Any] = {}
     if not record.__dict__.keys() <= _STANDARD:

@@ -11,11 +11,12 @@ import msgspec
 from balog.errors import ConfigError, split_refusal
 from balog.local_path import local_path
 from balog.outputs.base import LogOutput
+from balog.outputs.objects import ObjectName, open_object
 from balog.outputs.stdio import ConsoleOutput, SingerOutput, StderrOutput
 
 _STREAMS: dict[str, type[LogOutput]] = {"console": ConsoleOutput, "singer": SingerOutput, "stderr": StderrOutput}
 _FORMS = (
-    "console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
+    "console, singer, stderr, logging, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
     "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or "
     "a sink's config as an object"
 )
@@ -31,6 +32,8 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
         where: one of these:
 
             - ``singer``, ``stderr`` or ``console``
+            - ``logging``, the handlers of the standard library's logging
+            - an ``ObjectName``, for an object of the program
             - ``file:PATH`` with ``max_bytes`` and ``backups``
             - a topic backend, ``local:PATH``, ``sqs:REGION``, ``kafka:HOST:PORT`` or that of another package, with
               ``topic`` (``events`` by default) and the backend's own options, and ``%2C`` for a comma where commas
@@ -47,6 +50,12 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
     """
     if not isinstance(where, str):
         return _open_sink(where)
+    if isinstance(where, ObjectName):
+        return open_object(where.output)
+    if where == "logging":
+        from balog.outputs.stdlib import LoggingOutput
+
+        return LoggingOutput()
     if where in _STREAMS:
         return _STREAMS[where]()
     scheme, colon, rest = where.partition(":")

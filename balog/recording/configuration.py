@@ -68,10 +68,12 @@ def configure(
     Arguments that you omit come from ``config``, then from the environment, then from the defaults below.
 
     Args:
-        output: ``singer`` (LOG messages on stdout), ``stderr`` (JSON lines), ``console`` (lines for people), a URL
-            such as ``file:app.jsonl?max_bytes=10000000&backups=3`` or ``local:topics?topic=events``, a sink's config;
-            or a list of these, each also as ``{"to": …, "level": …, "where": …}``. Default: ``BALOG_OUTPUT`` (separated
-            by commas), else ``console`` if stderr is a terminal and ``stderr`` if it is not.
+        output: ``singer`` (LOG messages on stdout), ``stderr`` (JSON lines), ``console`` (lines for people),
+            ``logging`` (the standard library's handlers), a callable (called with each ``Event``), a text or binary
+            stream (JSON lines), a URL such as ``file:app.jsonl?max_bytes=10000000&backups=3`` or
+            ``local:topics?topic=events``, a sink's config; or a list of these, each also as
+            ``{"to": …, "level": …, "where": …}``. Default: ``BALOG_OUTPUT`` (separated by commas), else ``console`` if
+            stderr is a terminal and ``stderr`` if it is not.
         config: a JSON file with these names as keys, or a ``.env`` file with lines ``BALOG_OUTPUT=…``. Default:
             ``BALOG_CONFIG``.
         level: the lowest level that is written. Default: ``BALOG_LEVEL``, else ``INFO``. An output's own level

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Meta, Struct
 
 from balog import config as configs
 from balog.errors import ConfigError, split_refusal
+from balog.event import Event
+from balog.outputs import LogOutput
+from balog.outputs.objects import ObjectName, is_object
 from balog.recording.levels import Pattern
 from balog.redaction_options import REDACTION_SCHEMA
 
-Where = str | Mapping[str, Any]
+
+class Writable(Protocol):
+    """A text or binary stream."""
+
+    def write(self, data: Any, /) -> object:
+        """Write a line."""
+
+
+Where = str | Mapping[str, Any] | Callable[[Event], object] | Writable | LogOutput
 
 
 _VARIABLES = ("BALOG_CONFIG", "BALOG_OUTPUT", "BALOG_LEVEL")
@@ -48,9 +59,19 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def list_outputs(output: Where | Sequence[Where]) -> list[Any]:
-    """Return the outputs as a list, with a sink's config as the ``to`` of an output."""
-    entries = [output] if isinstance(output, (str, Mapping)) or not isinstance(output, Iterable) else output
-    return [{"to": entry} if isinstance(entry, Mapping) and "to" not in entry else entry for entry in entries]
+    """Return the outputs as a list, with a sink's config as the ``to`` of an output, and objects by their names."""
+    is_one = isinstance(output, (str, Mapping)) or is_object(output) or not isinstance(output, Iterable)
+    return [_entry(one) for one in ([output] if is_one else output)]  # type: ignore[union-attr]
+
+
+def _entry(output: Any) -> Any:
+    if isinstance(output, Mapping):
+        return {**output, "to": _named(output["to"])} if "to" in output else {"to": output}
+    return _named(output)
+
+
+def _named(output: Any) -> Any:
+    return output if isinstance(output, (str, Mapping)) or not is_object(output) else ObjectName.of(output)
 
 
 def merge_settings(
