@@ -377,7 +377,7 @@ class TestConfigure:
         [
             (
                 {"output": "paper"},
-                "configure(output=…): no output 'paper'; there are console, singer, stderr, "
+                "configure(output=…): no output 'paper'; there are console, singer, stderr, logging, "
                 "file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
                 "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, "
                 "https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or a sink's config as an object",
@@ -435,7 +435,7 @@ class TestEnvironment:
         complaint, *events = done.stderr.splitlines()
 
         assert complaint == (
-            r"balog: BALOG_OUTPUT: no output 'pa\nper'; there are console, singer, stderr, "
+            r"balog: BALOG_OUTPUT: no output 'pa\nper'; there are console, singer, stderr, logging, "
             "file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
             "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, "
             "https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or a sink's config as an object;"

@@ -18,7 +18,7 @@ current = _Call()
 
 @contextmanager
 def with_exception(error: BaseException | None) -> Iterator[None]:
-    """Let outputs see the exception of the event that the block writes."""
+    """Show outputs the exception of the event that the block writes."""
     before, current.exception = current.exception, error
     try:
         yield

@@ -9,8 +9,9 @@ from balog.outputs.file import FileOutput
 from balog.outputs.queued import QueuedOutput
 
 FORMS = (
-    "there are console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
-    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or "
+    "there are console, singer, stderr, logging, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, "
+    "sqs:REGION?topic=NAME, kafka:HOST:PORT?topic=NAME, "
+    "store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or "
     "a sink's config as an object"
 )
 
