@@ -11,7 +11,8 @@ PACKAGING = setup.cfg pyproject.toml .ci/install
 DEMO_PARTS = .demo/tap-jsonl/installed .demo/tap-weather/installed .demo/target-csv/installed .demo/vega-datasets/installed
 TAPS = tap-gitlab tap-postgres tap-postgres-pipelinewise tap-rest-api-msdk tap-s3-csv
 TARGETS = target-jsonl target-postgres target-postgres-pipelinewise
-TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano $(TAPS) $(TARGETS))
+HOSTS = airflow dagster
+TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano $(TAPS) $(TARGETS) $(HOSTS))
 
 .PHONY: help demo demo-parts test-parts java test soak lint package bench clean
 
@@ -23,7 +24,7 @@ demo: .venv/installed-demo java demo-parts ## two taps, a broker, a target, hand
 
 demo-parts: $(DEMO_PARTS) ## install the demo's taps, target and data, each in its own environment
 
-test-parts: $(TEST_PARTS) ## the same, Meltano, and the taps and targets that tests run beside balog's
+test-parts: $(TEST_PARTS) ## the same, Meltano, Airflow, Dagster, and the taps and targets that tests run beside balog's
 
 # A test waits for half of its time, so there is one more worker than cores. Modules are dealt out by tests/conftest.py.
 test: .venv/installed-test java ## run the tests (ARGS="-k words" picks some; WORKERS=0 in one process; BALOG_SERVICES=required|off)
@@ -88,5 +89,8 @@ PIN_tap-s3-csv = pipelinewise-tap-s3-csv==3.0.1
 PIN_tap-gitlab = tap-gitlab==0.5.1 pytz
 PIN_tap-rest-api-msdk = tap-rest-api-msdk==1.4.2 'setuptools<81'
 PIN_meltano = meltano==4.4.1
+BASE = msgspec 'semantic-version>=2.10' 'sqlglot>=28' structlog 'urllib3>=1.26' 'venusian>=3.1'
+PIN_airflow = apache-airflow==3.3.2 $(BASE)
+PIN_dagster = dagster==1.13.29 $(BASE)
 PIN_singer-sdk = singer-sdk[msgspec]==0.54.9
 PIN_vega-datasets = --no-deps vega-datasets==0.9.0
