@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from balog import config as configs
@@ -16,8 +17,9 @@ from balog.recording import exit_hooks
 from balog.recording.assembly import build_recorder
 from balog.recording.context import run_id
 from balog.recording.levels import parse_threshold
-from balog.recording.logger_config import Where, list_outputs, merge_settings
+from balog.recording.logger_config import Where, config_path, list_outputs, merge_settings
 from balog.recording.recorder import Recorder
+from balog.recording.reload import Reloader
 
 if TYPE_CHECKING:
     from balog.redaction import Redactor
@@ -60,6 +62,7 @@ def configure(
     validate: Literal["off", "tag", "raise"] | None = None,
     locals: bool | None = None,
     strict: bool | None = None,
+    reload: bool | float | None = None,
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
     encoders: Mapping[type, Callable[[Any], Any]] | None = None,
 ) -> None:
@@ -91,6 +94,9 @@ def configure(
         validate: check payloads of declared types: ``off``, ``tag`` (report in ``payload.problem``) or ``raise``.
         locals: whether exceptions carry the local variables of their frames, redacted.
         strict: raise errors of logging instead of writing the event as well as possible. For tests.
+        reload: True reads the config file again at SIGHUP; a number of seconds also looks that often whether the file
+            has changed. Arguments go before the file, as at first. A wrong file is one line on stderr, and the
+            earlier configuration stays.
         processors: structlog's processors, run before a logger's call becomes an event.
         encoders: functions that convert values of your types to data, by class (``docs/values.md``).
 
@@ -110,16 +116,31 @@ def configure(
         "validate": validate,
         "locals": locals,
         "strict": strict,
+        "reload": reload,
     }
     for processor in processors:
         if not callable(processor):
             raise ConfigError(f"{str(processor)[:80]!r} cannot be called", "configure(processors=…)")
-    settings, sources = merge_settings({name: value for name, value in given.items() if value is not None}, config)
+    given = {name: value for name, value in given.items() if value is not None}
+    _apply(given, config, processors, encoders)
+
+
+def _apply(
+    given: dict[str, Any],
+    config: str | os.PathLike[str] | None,
+    processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
+    encoders: Mapping[type, Callable[[Any], Any]] | None = None,
+    ignored: Collection[str] = (),
+) -> None:
+    settings, sources = merge_settings(given, config, ignored)
     declared = settings.levels.keys() | ({""} if sources["level"] != "BALOG_LEVEL" and settings.level else set())
     recorder = build_recorder(settings, sources, processors, encoders, program=_program, knowing=_knowing)
     with _lock:
         _drop_overrides(declared)
         _install(recorder)
+    if "BALOG_CONFIG" not in ignored:
+        path = config_path(config)
+        _reloader.use(partial(_apply, given, path, processors, encoders), path, settings.reload)
 
 
 def set_level(name: str | None, level: int | str | None) -> None:
@@ -188,6 +209,7 @@ def on_levels(listener: Callable[[Recorder], object]) -> None:
             listener(_current)
 
 
+_reloader = Reloader()
 _overrides: Mapping[str, int] = {}
 """What ``set_level`` has set: thresholds by pattern, that of all other channels at an empty one. Never changed."""
 
@@ -240,8 +262,7 @@ def _configure_from_environment() -> Recorder:
         kept: dict[str, Any] = {}
         while _current is None:
             try:
-                settings, sources = merge_settings(kept, ignored=ignored)
-                _install(build_recorder(settings, sources, program=_program, knowing=_knowing))
+                _apply(kept, None, ignored=ignored)
             except BalogError as error:
                 source = error.source if isinstance(error, ConfigError) else "BALOG_OUTPUT"
                 wrong = source if source in _INSTEAD else "BALOG_CONFIG"

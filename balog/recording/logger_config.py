@@ -56,6 +56,7 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     validate: Literal["off", "tag", "raise"] = "off"
     locals: bool = False
     strict: bool = False
+    reload: bool | Annotated[float, Meta(gt=0, le=86400)] = False
 
 
 def list_outputs(output: Where | Sequence[Where]) -> list[Any]:
@@ -72,6 +73,12 @@ def _entry(output: Any) -> Any:
 
 def _named(output: Any) -> Any:
     return output if isinstance(output, (str, Mapping)) or not is_object(output) else ObjectName.of(output)
+
+
+def config_path(config: str | os.PathLike[str] | None) -> str | None:
+    """Return the absolute path of the config file: the argument's, else that of ``BALOG_CONFIG``."""
+    path = config or os.environ.get("BALOG_CONFIG")
+    return os.path.abspath(path) if path else None
 
 
 def merge_settings(
