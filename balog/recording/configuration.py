@@ -19,7 +19,7 @@ from balog.recording.context import run_id
 from balog.recording.levels import parse_threshold
 from balog.recording.logger_config import Where, config_path, list_outputs, merge_settings
 from balog.recording.recorder import Recorder
-from balog.recording.reload import Reloader
+from balog.recording.reload import ConfigReload
 
 if TYPE_CHECKING:
     from balog.redaction import Redactor
@@ -209,7 +209,7 @@ def on_levels(listener: Callable[[Recorder], object]) -> None:
             listener(_current)
 
 
-_reloader = Reloader()
+_reloader = ConfigReload()
 _overrides: Mapping[str, int] = {}
 """What ``set_level`` has set: thresholds by pattern, that of all other channels at an empty one. Never changed."""
 

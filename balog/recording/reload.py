@@ -14,7 +14,7 @@ from balog.errors import BalogError, complain
 _NAME = "balog reload"
 
 
-class Reloader:
+class ConfigReload:
     """Calls a function in a thread of its own, because a signal may interrupt code that holds a lock."""
 
     def __init__(self) -> None:
