@@ -2,6 +2,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import threading
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from balog.errors import ConfigError
 from balog.event import Event, encode
 from balog.outputs import LogOutput, console_line, default_output, open_output
-from balog.outputs.stdio import ConsoleOutput, SingerOutput, StderrOutput, message_of
+from balog.outputs.console import ConsoleOutput, message_of
+from balog.outputs.stdio import SingerOutput, StderrOutput
 from balog.singer import LogMessage, parse_log
 
 EVENT = encode(Event.new("tap.done", {"cls_type": "log", "message": "hi"}))
@@ -231,8 +234,9 @@ class TestConsoleLine:
         monkeypatch.setenv("TZ", "UTC")
         line = self.line({"cls_type": "log", "message": "m", "fields": {"rows": 3}})
 
-        assert line[2] == line[5] == ":"
-        assert line[8:] == " ERROR    tap.log  m  rows=3\n"
+        assert line[:11] in ("2026-11-19 ", "2026-11-20 ", "2026-11-21 ")
+        assert line[13] == line[16] == ":"
+        assert line[19:] == ".500 ERROR    tap.log  m  rows=3\n"
 
     def test_what_is_bound_is_shown_and_what_every_event_has_is_not(self) -> None:
         context = {"fqdn": "h", "application": "a", "process": 1, "run_id": "r", "thread": "t", "invoice": 17}
@@ -243,7 +247,45 @@ class TestConsoleLine:
     def test_the_traceback_follows_on_its_own_lines(self) -> None:
         line = self.line({"cls_type": "log", "message": "m", "exc_text": "Traceback:\n  x\nE: y\n"})
 
-        assert line.endswith("tap.log  m\nTraceback:\n  x\nE: y\n")
+        assert line.endswith("tap.log  m\n  | Traceback:\n  |   x\n  | E: y\n")
+
+    def test_an_event_is_one_line_and_its_values_are_quoted(self) -> None:
+        """Whatever a value holds, it can be told from the next key."""
+        fields = {
+            "a": "b c=d",
+            "e": 'x"y',
+            "k y": "",
+            "n": None,
+            "t": True,
+            "l": [1, "2 3"],
+            "p": "a/b:c.d-1",
+            "w": "1\n2",
+        }
+        line = self.line({"cls_type": "log", "message": "one\ntwo", "fields": fields}, context={"q": "r s"})
+
+        assert line.count("\n") == 1
+        assert line.endswith(
+            r'one\ntwo  a="b c=d" e="x\"y" "k y"="" n=null t=true l=[1,"2 3"] p=a/b:c.d-1 w="1\n2"  q="r s"' + "\n"
+        )
+
+    def test_rich_tracebacks_have_the_same_text(self) -> None:
+        """On request; it is the redacted text in colour."""
+        pytest.importorskip("rich")
+        trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    f()\nValueError: no\n'
+        head = {"channel": "a", "timestamp": "2026-11-20T07:46:12.5Z", "level": "ERROR"}
+        event = {"header": head, "payload": {"cls_type": "log", "message": "m", "exc_text": trace}}
+        plain = console_line(event, in_colour=False)
+        rich = console_line(event, in_colour=False, has_rich_tracebacks=True)
+
+        assert "\x1b[" in rich
+        assert re.sub(r"\x1b\[[\d;]*m", "", rich) == plain
+        assert isinstance(open_output("console?tracebacks=rich"), ConsoleOutput)
+
+    def test_without_rich_the_request_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One line names the package."""
+        monkeypatch.setitem(sys.modules, "rich.syntax", None)
+        with pytest.raises(ConfigError, match="needs rich"):
+            open_output("console?tracebacks=rich")
 
     def test_nothing_in_an_event_steers_the_terminal(self) -> None:
         evil = "\x1b]0;title\x07\x1b[2J\r\x9b31m\u202eabc\x00"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from balog.event import LEVELS, Level
 from balog.logger import emit
-from balog.outputs.stdio import ConsoleOutput, SingerOutput, StderrOutput
+from balog.outputs.console import ConsoleOutput
+from balog.outputs.stdio import SingerOutput, StderrOutput
 from balog.payload import log_payload
 from balog.recording import configuration, exceptions
 from balog.recording.json_values import safe_str

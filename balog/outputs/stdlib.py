@@ -10,7 +10,7 @@ from typing import Any
 from balog.event import LEVELS, Event, decode
 from balog.outputs.base import LogOutput
 from balog.outputs.calls import current
-from balog.outputs.stdio import message_of
+from balog.outputs.console import message_of
 
 EVENT_ATTRIBUTE = "_balog_event"
 """The attribute of a record that holds the event which it was made of, encoded."""

@@ -11,8 +11,9 @@ import msgspec
 from balog.errors import ConfigError, split_refusal
 from balog.local_path import local_path
 from balog.outputs.base import LogOutput
+from balog.outputs.console import ConsoleOutput
 from balog.outputs.objects import ObjectName, open_object
-from balog.outputs.stdio import ConsoleOutput, SingerOutput, StderrOutput
+from balog.outputs.stdio import SingerOutput, StderrOutput
 
 _STREAMS: dict[str, type[LogOutput]] = {"console": ConsoleOutput, "singer": SingerOutput, "stderr": StderrOutput}
 _FORMS = (
@@ -31,7 +32,7 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
     Args:
         where: one of these:
 
-            - ``singer``, ``stderr`` or ``console``
+            - ``singer``, ``stderr`` or ``console``; ``console?tracebacks=rich`` highlights tracebacks
             - ``logging``, the handlers of the standard library's logging
             - an ``ObjectName``, for an object of the program
             - ``file:PATH`` with ``max_bytes`` and ``backups``
@@ -56,6 +57,8 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
         from balog.outputs.stdlib import LoggingOutput
 
         return LoggingOutput()
+    if where == "console?tracebacks=rich":
+        return ConsoleOutput(has_rich_tracebacks=True)
     if where in _STREAMS:
         return _STREAMS[where]()
     scheme, colon, rest = where.partition(":")
