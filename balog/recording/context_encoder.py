@@ -1,0 +1,106 @@
+"""Join and encode the parts of a context: of the process, of ``structlog.contextvars``, of ``bound`` and of a logger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from structlog import contextvars
+
+from balog.redaction.structure import VALUE_NAMES
+
+structlog_variables: dict[str, ContextVar[Any]] = getattr(contextvars, "_CONTEXT_VARS", {})
+"""The variables of ``structlog.contextvars`` that any context of this process has bound; they stay."""
+
+_PREFIX = getattr(contextvars, "STRUCTLOG_KEY_PREFIX", "structlog_")
+_MAX_VARIABLES = 64  # beyond, most of them are bound in other contexts only
+_MAX_KNOWN = 256
+_MAX_KNOWN_VALUE = 256
+_UNCHANGING = frozenset({str, int, float, bool, type(None)})
+_KNOWN_TYPES = frozenset({str, int, bool, type(None)})
+
+Joined = tuple[dict[str, Any], bytes, object]
+"""A context as data, encoded as the members of a JSON object, and what must stay in use while this is cached."""
+
+
+class ContextEncoder:
+    """Joins an inner part of a context with an outer one, which it hides. Caches the results and each encoded key.
+
+    Args:
+        encode: encodes values as the members of a JSON object, redacted.
+    """
+
+    def __init__(self, encode: Callable[[Mapping[str, Any]], bytes]) -> None:
+        self._encode = encode
+        self._variables: tuple[tuple[str, ...], tuple[ContextVar[Any], ...]] = (), ()
+        self._known: dict[tuple[int, ...], Joined] = {}
+        self._members: dict[tuple[str, type, Any], bytes] = {}
+
+    def join(self, outer: dict[str, Any], encoded: bytes, inner: Mapping[str, Any], identity: object) -> Joined:
+        """Join two parts of a context.
+
+        Args:
+            outer: never changed in place.
+            encoded: the same as the members of a JSON object.
+            inner: equal whenever ``identity`` is the same object.
+        """
+        key = id(outer), id(identity)
+        found = self._known.get(key)
+        return found if found is not None else self._keep(key, self._make(outer, encoded, inner, (outer, identity)))
+
+    def join_structlog(self, outer: dict[str, Any], encoded: bytes) -> Joined:
+        """Join the current keys of ``structlog.contextvars`` with an outer part.
+
+        Results are found again by the identity of the values, if all of them are of types that never change.
+        """
+        names, variables = self._variables
+        if len(names) != len(structlog_variables):
+            names, variables = self._variables = _find_variables()
+        if len(names) > _MAX_VARIABLES:
+            values = contextvars.get_contextvars()
+            return self._make(outer, encoded, values, None) if values else (outer, encoded, None)
+        current = [variable.get(...) for variable in variables]
+        key = (id(outer), *map(id, current))
+        found = self._known.get(key)
+        if found is not None:
+            return found
+        values = {name: value for name, value in zip(names, current) if value is not ...}
+        made = self._make(outer, encoded, values, (outer, current)) if values else (outer, encoded, (outer, current))
+        return self._keep(key, made) if all(type(value) in _UNCHANGING for value in values.values()) else made
+
+    def _keep(self, key: tuple[int, ...], made: Joined) -> Joined:
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+        self._known[key] = made
+        return made
+
+    def _make(self, outer: dict[str, Any], encoded: bytes, inner: Mapping[str, Any], kept: object) -> Joined:
+        joined = {**outer, **inner}
+        if len(joined) == len(outer) + len(inner) and VALUE_NAMES.isdisjoint(inner):  # a name may redact its neighbor
+            members = [member for name, value in inner.items() if (member := self._member(name, value))]
+            if len(members) == len(inner):
+                return joined, b",".join((encoded, *members)), kept
+        return joined, self._encode(joined), kept
+
+    def _member(self, name: str, value: Any) -> bytes:
+        """Encode one key. Return nothing if that takes the whole context, whose ``problem`` reports replaced values."""
+        kind = type(value)
+        if kind not in _UNCHANGING:
+            return b""
+        key = name, kind, value
+        member = self._members.get(key) if kind in _KNOWN_TYPES else None
+        if member is None:
+            member = self._encode({name: value})
+            if b'"problem' in member:
+                return b""
+            if kind in _KNOWN_TYPES and len(member) <= _MAX_KNOWN_VALUE:
+                if len(self._members) >= _MAX_KNOWN:
+                    self._members.clear()
+                self._members[key] = member
+        return member
+
+
+def _find_variables() -> tuple[tuple[str, ...], tuple[ContextVar[Any], ...]]:
+    known = structlog_variables.copy()
+    return tuple(name[len(_PREFIX) :] for name in known), tuple(known.values())
