@@ -7,29 +7,41 @@ from typing import Any
 
 import structlog
 
-from balog.event import LEVELS, Level, parse_level
+from balog.event import LEVELS, Level
 from balog.outputs.calls import with_exception
 from balog.payload import log_payload
-from balog.recording import configuration, exceptions
+from balog.recording import callsites, configuration, exceptions
+from balog.recording.call_options import OPTION_NAMES, CallOptions
 from balog.recording.channels import LoggerChannel, channel_of_caller
 from balog.recording.context import bound
 from balog.recording.encoding import message_text, payload_of
 from balog.recording.json_values import safe_str
+from balog.recording.levels import level_of
+from balog.recording.logger_methods import AsyncMethods, StdlibMethods, level_of_call
+from balog.recording.processing import ProcessedCall
 from balog.recording.raw_events import NO_EVENT, parse_raw_event
 from balog.recording.recorder import Recorder
 from balog.recording.validation import PayloadError
 
-__all__ = ["EventLogger", "bound", "emit", "get_logger"]
+__all__ = ["EventLogger", "bound", "emit", "get_logger", "level_of"]
 
 
-class EventLogger(structlog.BoundLoggerBase):
+class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
     """A structlog logger that writes events.
 
     Each method takes ``event`` (with a payload: the suffix of the channel; without one: the message of a ``log``
     payload), arguments for its ``%`` or ``{}``, ``payload`` (a dict, dataclass, msgspec Struct, pydantic model …),
-    ``channel`` (instead of the logger's own), ``exc_info``, ``raw_event`` (an ``Event``, its dict or its JSON, written
-    as it is instead of a new event) and any further fields. ``bind``, ``unbind`` and ``new`` are structlog's; bound
-    values go to the header's context.
+    ``channel`` (instead of the logger's own) and any further fields. These keywords are not fields:
+
+    - ``exc_info``: an exception, or True for the one that is being handled.
+    - ``lazy``: a dict of callables, or a callable that returns a dict, for fields that only a written event needs.
+    - ``stack_info``: True adds the caller's stack.
+    - ``stacklevel``: whose callsite and stack to use, 1 for the caller's, as in the standard library.
+    - ``extra``: a dict of fields, as in the standard library.
+    - ``raw_event``: an ``Event``, its dict or its JSON, written as it is instead of a new event.
+
+    ``bind``, ``unbind``, ``try_unbind`` and ``new`` are structlog's; bound values go to the header's context. Each
+    method has an ``async`` form, such as ``ainfo``.
     """
 
     _logger: LoggerChannel
@@ -73,17 +85,37 @@ class EventLogger(structlog.BoundLoggerBase):
         self.error(event, *args, payload=payload, channel=channel, **fields)
 
     def log(
-        self, level: int | str, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
+        self,
+        level: int | str = "",
+        event: Any = "",
+        /,
+        *args: Any,
+        payload: Any = None,
+        channel: Any = None,
+        **fields: Any,
     ) -> None:
         """Log at a level given by name or by the standard library's number, rounded down."""
         recorder = configuration._current or configuration.current()
-        name = level_of(level)
+        name = level_of_call(level, fields)
         if recorder.threshold <= LEVELS[name]:
             self._log(recorder, name, event, args, payload, channel, fields)
 
-    def is_enabled_for(self, level: int | str) -> bool:
-        """Return whether the logger's channel has events of a level, to skip costly preparations."""
-        return LEVELS[level_of(level)] >= configuration.current().threshold_of(self._logger.name)
+    msg = info
+    warn = warning
+    err = failure = error
+    fatal = critical
+
+    def getChild(self, suffix: str) -> EventLogger:
+        """Return a logger of a channel below this one, with the same values bound."""
+        return EventLogger(LoggerChannel(self._logger.under(suffix)), self._processors, self._context)
+
+    def findCaller(self, stack_info: bool = False, stacklevel: int = 1) -> tuple[str, int, str, str | None]:
+        """Return file, line, function and, if wanted, the stack of the caller."""
+        frame = callsites.DEFAULT.find(stacklevel)
+        if frame is None:
+            return "(unknown file)", 0, "(unknown function)", None
+        site = callsites.describe(frame)
+        return site["file"], site["line"], site["func"], callsites.format_stack(frame) if stack_info else None
 
     def _log(
         self,
@@ -98,51 +130,77 @@ class EventLogger(structlog.BoundLoggerBase):
         try:
             if type(event) is not str or args:
                 event = message_text(event, args)
-            exc_info = None
-            if fields:
-                exc_info = fields.pop("exc_info", None)
-                if "raw_event" in fields:
-                    raw = fields.pop("raw_event")
-                    if raw is not None and self._write_raw(recorder, level, raw):
+            options = None
+            if fields and not OPTION_NAMES.isdisjoint(fields):
+                options = CallOptions(fields)
+                event = options.message(event, fields)
+                event, payload = options.take_extra(event, fields, payload)
+                if options.raw_event is not None:
+                    if self._write_raw(recorder, level, options.raw_event):
                         return
-                    if raw is not None:
-                        payload = raw if payload is None else payload
-                        fields.setdefault("problem", NO_EVENT)
-                if not event and "event" in fields:  # as a keyword, as structlog allows
-                    event = message_text(fields.pop("event"), ())
+                    payload = options.raw_event if payload is None else payload
+                    fields.setdefault("problem", NO_EVENT)
             name = self._logger.under("" if payload is None else event) if channel is None else safe_str(channel)
             if recorder.levels is not None and recorder.threshold_of(name) > LEVELS[level]:
                 return
             share = 1.0 if recorder.volume is None else recorder.share_of(name, level)
             if not share:
                 return
-            context, problem = self._context, ""
-            if recorder.processors:
-                call = _Call(event, name, level, payload, fields, context)
-                if not call.process(recorder, self._logger):
-                    return
-                event, payload, fields, context = call.event, call.payload, call.fields, dict(call.context)
-                name, problem = call.channel, call.problem
-                encoded_context = recorder.encode_context(context)
-            else:
-                encoded_context = self._encode_bound(recorder) if context else b""
-            if share < 1:
-                context = {**context, "sample_rate": share}
-                encoded_context = recorder.encode_context(context)
-            if payload is None or fields or exc_info is not None or problem:
-                payload = self._payload(recorder, level, event, payload, exc_info, fields, problem)
-            rendered = recorder.render(level, name, payload, context, encoded_context)
-            if exc_info is None:
-                recorder.write(level, rendered, name)
-            else:
-                with with_exception(exceptions.find(exc_info)):
-                    recorder.write(level, rendered, name)
+            if options is not None or recorder.processors or recorder.callsites is not None or share < 1:
+                self._log_call(recorder, level, event, name, payload, fields, options, share)
+                return
+            if payload is None or fields:
+                payload = self._payload(recorder, level, event, payload, None, fields, "")
+            context = self._context
+            encoded_context = self._encode_bound(recorder) if context else b""
+            recorder.write(level, recorder.render(level, name, payload, context, encoded_context), name)
         except PayloadError:
             raise
         except Exception:
             recorder.failed()
             if recorder.strict:
                 raise
+
+    def _log_call(
+        self,
+        recorder: Recorder,
+        level: Level,
+        event: str,
+        name: str,
+        payload: Any,
+        fields: dict[str, Any],
+        options: CallOptions | None,
+        share: float,
+    ) -> None:
+        """Write the event of a call that has options, or whose configuration has more to do than to write it."""
+        exc_info, problem, frame, context = None, "", None, self._context
+        if options is not None:
+            exc_info, problem = options.exc_info, options.evaluate(fields, strict=recorder.strict)
+        if recorder.processors or recorder.callsites is not None or (options is not None and options.has_stack):
+            finder = recorder.callsites or callsites.DEFAULT
+            frame = finder.find(1 if options is None else options.stacklevel)
+            if frame is not None and options is not None and options.has_stack:
+                fields["stack_info"] = callsites.format_stack(frame)
+        if recorder.processors:
+            call = ProcessedCall(event, name, level, payload, fields, context)
+            if not call.process(recorder, self._logger, frame):
+                return
+            event, payload, fields, context = call.event, call.payload, call.fields, call.context
+            name, level, problem = call.channel, call.level, "; ".join(filter(None, (problem, call.problem)))
+            encoded_context, frame = recorder.encode_context(context), None  # the context has the callsite
+        else:
+            encoded_context = self._encode_bound(recorder) if context else b""
+        if share < 1:
+            context = {**context, "sample_rate": share}
+            encoded_context = recorder.encode_context(context)
+        if payload is None or fields or exc_info is not None or problem:
+            payload = self._payload(recorder, level, event, payload, exc_info, fields, problem)
+        rendered = recorder.render(level, name, payload, context, encoded_context, frame=frame)
+        if exc_info is None:
+            recorder.write(level, rendered, name)
+        else:
+            with with_exception(exceptions.find(exc_info)):
+                recorder.write(level, rendered, name)
 
     @staticmethod
     def _write_raw(recorder: Recorder, level: Level, raw: Any) -> bool:
@@ -194,75 +252,15 @@ class EventLogger(structlog.BoundLoggerBase):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_encoded"}
 
+    def _channel_name(self) -> str:
+        return self._logger.name
+
     def _encode_bound(self, recorder: Recorder) -> bytes:
         """Encode bound values once for each logger and configuration; a logger's context never changes in place."""
         encoded, key = self._encoded, recorder.encoding
         if encoded is None or encoded[0] is not key:
             encoded = self._encoded = key, recorder.encode_context(self._context)
         return encoded[1]
-
-
-class _Call:
-    """A call in the form of structlog's processors: one dict."""
-
-    def __init__(
-        self, event: str, channel: str, level: Level, payload: Any, fields: dict[str, Any], context: Mapping[str, Any]
-    ) -> None:
-        self.event = event
-        self.channel = channel
-        self.level = level
-        self.payload = payload
-        self.fields = fields
-        self.context: Mapping[str, Any] = context
-        self.problem = ""
-
-    def process(self, recorder: Recorder, logger: LoggerChannel) -> bool:
-        """Run the processors. Return False if one drops the event.
-
-        Their dict has ``event``, ``channel``, ``level``, ``payload`` (None without one), ``context`` and the call's
-        fields. A processor that raises is skipped, and reported in the event's ``problem``.
-        """
-        data: dict[str, Any] = {
-            **self.fields,
-            "event": self.event,
-            "channel": self.channel,
-            "level": self.level,
-            "payload": self.payload,
-            "context": dict(self.context),
-        }
-        problems = []
-        for processor in recorder.processors:
-            try:
-                changed = processor(logger, self.level.lower(), dict(data))
-                if not isinstance(changed, dict):
-                    raise TypeError(f"gave {type(changed).__name__}, no dict")
-                data = changed
-            except structlog.DropEvent:
-                return False
-            except Exception as error:
-                if recorder.strict:
-                    raise
-                problems.append(f"a processor raised {type(error).__name__}: {safe_str(error)[:200]}")
-        self.event, self.channel = safe_str(data.pop("event", "")), safe_str(data.pop("channel", self.channel))
-        self.payload, context = data.pop("payload", None), data.pop("context", {})
-        self.context = context if isinstance(context, dict) else {}
-        data.pop("level", None)
-        self.fields = data
-        self.problem = "; ".join(problems)
-        return True
-
-
-def level_of(level: int | str) -> Level:
-    """Return the level of a name or of the standard library's number; INFO for other values."""
-    try:
-        if isinstance(level, str):
-            return parse_level(level) or "INFO"
-        return next((name for name, number in _FROM_THE_TOP if level >= number), "DEBUG")
-    except Exception:  # never lose an event because of its level
-        return "INFO"
-
-
-_FROM_THE_TOP: tuple[tuple[Level, int], ...] = (("CRITICAL", 50), ("ERROR", 40), ("WARNING", 30), ("INFO", 20))
 
 
 def emit(

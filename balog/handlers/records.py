@@ -19,7 +19,8 @@ from balog.logger import level_of
 from balog.metrics.points import capped, json_tags
 from balog.outputs.stdlib import EVENT_ATTRIBUTE
 from balog.payload import log_payload
-from balog.recording import exceptions
+from balog.recording import callsites, exceptions
+from balog.recording.call_options import NO_PAYLOAD
 from balog.recording.encoding import message_text, payload_of
 from balog.recording.recorder import Recorder
 from balog.singer.messages import metric_payload, parse_log, to_event
@@ -29,7 +30,6 @@ __all__ = ["EventParts", "Naming", "read_record"]
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _METRIC_NAMES = frozenset({"metric", "metric_info"})
 _EVENT_KEYS = frozenset({"schema", "header", "payload"})
-_NO_OBJECT = (str, bytes, bytearray, int, float, list, tuple, set, type(None))
 _LAST_SECOND = 253_402_300_799  # of the year 9999
 
 
@@ -96,7 +96,10 @@ def read_record(record: logging.LogRecord, recorder: Recorder, naming: Naming) -
     if record.stack_info:
         fields["stack_info"] = record.stack_info
     payload = _payload(record, recorder, message, args, fields)
-    return EventParts(level, channel, payload, _origin(record), _nanoseconds(record.created))
+    context = _origin(record)
+    if recorder.callsites is not None:
+        context[callsites.KEY] = {"file": record.pathname, "line": record.lineno, "func": record.funcName}
+    return EventParts(level, channel, payload, context, _nanoseconds(record.created))
 
 
 def _read_data(data: Event | dict[Any, Any], fields: dict[str, Any]) -> tuple[Event | None, str]:
@@ -138,7 +141,7 @@ def _payload(
             del fields[name]
             fields.setdefault("message", message)
             return payload_of("", metric, record.exc_info, fields, strict=recorder.strict)
-    if "payload" in extra and not isinstance(given := extra["payload"], _NO_OBJECT):
+    if "payload" in extra and not isinstance(given := extra["payload"], NO_PAYLOAD):
         del fields["payload"]
         fields.setdefault("message", message)
         return payload_of("", given, record.exc_info, fields, strict=recorder.strict, with_locals=recorder.with_locals)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from balog.errors import ConfigError
 from balog.outputs import default_output, open_output
+from balog.recording.callsites import CallsiteFinder
 from balog.recording.context import ProcessContext
 from balog.recording.conversions import check_encoders
 from balog.recording.levels import parse_threshold
@@ -77,6 +78,7 @@ def build_recorder(
         volume=volume,
         validator=validator,
         processors=processors,
+        callsites=_finder(settings.callsite),
         max_tag_sets=settings.max_tag_sets,
         with_locals=settings.locals,
         strict=settings.strict,
@@ -105,3 +107,9 @@ def _open_route(entry: str | OutputConfig, threshold: int) -> OutputRoute:
     name = entry.to if isinstance(entry.to, str) else str(entry.to.get("type"))
     own = threshold if entry.level is None else parse_threshold(entry.level)
     return OutputRoute(name.partition("?")[0], open_output(entry.to), own, where, has_own_level=entry.level is not None)
+
+
+def _finder(callsite: bool | list[str]) -> CallsiteFinder | None:
+    if isinstance(callsite, list):
+        return CallsiteFinder(callsite)
+    return CallsiteFinder() if callsite else None

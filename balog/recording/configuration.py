@@ -61,6 +61,7 @@ def configure(
     max_tag_sets: int | None = None,
     validate: Literal["off", "tag", "raise"] | None = None,
     locals: bool | None = None,
+    callsite: bool | Sequence[str] | None = None,
     strict: bool | None = None,
     reload: bool | float | None = None,
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
@@ -93,6 +94,8 @@ def configure(
             ``balog.cardinality.Cardinality``. Default: 1000.
         validate: check payloads of declared types: ``off``, ``tag`` (report in ``payload.problem``) or ``raise``.
         locals: whether exceptions carry the local variables of their frames, redacted.
+        callsite: whether events of loggers have ``callsite`` in their context: ``file``, ``line`` and ``func`` of the
+            caller. A list of modules, such as ``["shop.log"]``, names wrappers of the logger, whose callers count.
         strict: raise errors of logging instead of writing the event as well as possible. For tests.
         reload: True reads the config file again at SIGHUP; a number of seconds also looks that often whether the file
             has changed. Arguments go before the file, as at first. A wrong file is one line on stderr, and the
@@ -115,6 +118,7 @@ def configure(
         "max_tag_sets": max_tag_sets,
         "validate": validate,
         "locals": locals,
+        "callsite": callsite,
         "strict": strict,
         "reload": reload,
     }

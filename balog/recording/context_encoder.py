@@ -1,4 +1,4 @@
-"""Join and encode the parts of a context: of the process, of ``structlog.contextvars``, of ``bound`` and of a logger."""
+"""Join and encode the parts of a context: of the process, ``structlog.contextvars``, ``bound`` and a logger."""
 
 from __future__ import annotations
 

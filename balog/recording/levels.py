@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from balog.errors import ConfigError
-from balog.event import LEVELS, parse_level
+from balog.event import LEVELS, Level, parse_level
 
 OFF = 100
 """The threshold that no level reaches."""
@@ -82,3 +82,16 @@ def parse_threshold(level: int | str) -> int:
     elif isinstance(level, int) and not isinstance(level, bool) and level > 0:
         return min(level, OFF)
     raise ConfigError(f"no level {str(level)[:40]!r}; there are {', '.join(LEVELS)}, OFF")
+
+
+def level_of(level: int | str) -> Level:
+    """Return the level of a name or of the standard library's number; INFO for other values."""
+    try:
+        if isinstance(level, str):
+            return parse_level(level) or "INFO"
+        return next((name for name, number in _FROM_THE_TOP if level >= number), "DEBUG")
+    except Exception:  # never lose an event because of its level
+        return "INFO"
+
+
+_FROM_THE_TOP: tuple[tuple[Level, int], ...] = (("CRITICAL", 50), ("ERROR", 40), ("WARNING", 30), ("INFO", 20))

@@ -55,6 +55,7 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     max_tag_sets: Annotated[int, Meta(ge=0)] = 1000
     validate: Literal["off", "tag", "raise"] = "off"
     locals: bool = False
+    callsite: bool | list[str] = False
     strict: bool = False
     reload: bool | Annotated[float, Meta(gt=0, le=86400)] = False
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,7 +19,9 @@ from balog.errors import complain
 from balog.event import FACILITY_VERSION, LEVELS, MAX_CHANNEL_LENGTH, Event, Level, decode, encode, format_timestamp
 from balog.ids import new_id
 from balog.outputs import LogOutput
+from balog.recording.callsites import KEY, CallsiteEncoder, CallsiteFinder
 from balog.recording.context import ProcessContext, bound_values, trace_context
+from balog.recording.context_encoder import ContextEncoder, structlog_variables
 from balog.recording.encoding import encode_channel
 from balog.recording.levels import OFF, ChannelLevels
 from balog.recording.value_encoder import ValueEncoder
@@ -81,6 +84,7 @@ class Recorder:
         validator: checks payloads of declared types.
         processors: callables of structlog's form ``(logger, level, event_dict) -> event_dict``, run before a logger's
             call becomes an event.
+        callsites: finds the caller of a logger, whose place goes to the context.
         max_tag_sets: the number of sets of tags that a metric may have before further ones are folded; 0 for no limit.
         with_locals: whether frames of exceptions have their locals.
         strict: whether errors are raised.
@@ -103,6 +107,7 @@ class Recorder:
         volume: Volume | None = None,
         validator: DeclaredTypeValidator | None = None,
         processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
+        callsites: CallsiteFinder | None = None,
         max_tag_sets: int = 0,
         with_locals: bool = False,
         strict: bool = False,
@@ -114,6 +119,7 @@ class Recorder:
         self.volume = volume
         self.validator = validator
         self.processors = tuple(processors)
+        self.callsites = callsites
         self.max_tag_sets = max_tag_sets
         self.with_locals = with_locals
         self.strict = strict
@@ -129,7 +135,8 @@ class Recorder:
         self._forget_encoded()
 
     def _forget_encoded(self) -> None:
-        self._known: dict[tuple[int, int], tuple[dict[str, Any], bytes, object]] = {}
+        self._contexts = ContextEncoder(self.encode_context)
+        self._sites = CallsiteEncoder(self.encode_context)
         self._channels: dict[str, bytes] = {}
         self.encoding = object()
 
@@ -179,6 +186,7 @@ class Recorder:
             redactor=self.redactor,
             validator=self.validator,
             processors=self.processors,
+            callsites=self.callsites,
             max_tag_sets=self.max_tag_sets,
             with_locals=self.with_locals,
             strict=strict,
@@ -251,8 +259,13 @@ class Recorder:
         bound: Mapping[str, Any],
         encoded_bound: bytes,
         nanoseconds: int | None = None,
+        frame: FrameType | None = None,
     ) -> bytes:
-        """Make the event that ``record`` writes, encoded as one line without a newline."""
+        """Make the event that ``record`` writes, encoded as one line without a newline.
+
+        Args:
+            frame: the caller's, if its place goes to the context.
+        """
         encoded = self._encode(payload, self.validator)
         return b"".join(
             (
@@ -263,7 +276,7 @@ class Recorder:
                 b',"timestamp":"',
                 format_timestamp(time.time_ns() if nanoseconds is None else nanoseconds).encode(),
                 _AFTER_TIMESTAMP[level],
-                self._context(bound, encoded_bound),
+                self._context(bound, encoded_bound, frame if self.callsites is not None else None),
                 b'}},"payload":',
                 encoded,
                 b"}",
@@ -300,39 +313,25 @@ class Recorder:
             encoded = validator.check(encoded)
         return encoded if redactor is None else redactor.redact_value(data, encoded)
 
-    def _context(self, bound: Mapping[str, Any], encoded_bound: bytes) -> bytes:
+    def _context(self, bound: Mapping[str, Any], encoded_bound: bytes, frame: FrameType | None) -> bytes:
         """Join the members of the context. Of two with the same name, the one nearer to the call wins."""
         known, encoded = self.process_context.get()
         passing = bound_values()
+        if structlog_variables:
+            known, encoded, _ = self._contexts.join_structlog(known, encoded)
         if passing:
-            known, encoded = self._joined(known, passing, passing)
+            known, encoded, _ = self._contexts.join(known, encoded, passing, passing)
         trace = trace_context() if "opentelemetry.trace" in sys.modules else None
-        if trace and passing.keys().isdisjoint(trace):
+        if trace and known.keys().isdisjoint(trace):
             known = {**known, **trace}
             encoded = b"%b,%b" % (encoded, self.encode_context(trace))
-        if not bound:
-            return encoded
-        if known.keys().isdisjoint(bound):
-            return b"%b,%b" % (encoded, encoded_bound)
-        return self._joined(known, bound, encoded_bound)[1]
-
-    def _joined(
-        self, outer: dict[str, Any], inner: Mapping[str, Any], identity: object
-    ) -> tuple[dict[str, Any], bytes]:
-        """Encode two parts of a context as one; cached while neither changes.
-
-        Args:
-            outer: never changed in place.
-            inner: hides the outer values; equal whenever ``identity`` is the same object.
-        """
-        key, known = (id(outer), id(identity)), self._known
-        found = known.get(key)
-        if found is None:
-            joined = {**outer, **inner}
-            if len(known) >= _MAX_KNOWN:
-                known.clear()
-            found = known[key] = joined, self.encode_context(joined), (outer, identity)  # keeps the ids in use
-        return found[0], found[1]
+        if bound and known.keys().isdisjoint(bound):
+            encoded = b"%b,%b" % (encoded, encoded_bound)
+        elif bound:
+            encoded = self._contexts.join(known, encoded, bound, encoded_bound)[1]
+        if frame is not None and KEY not in known and KEY not in bound:
+            encoded = b"%b,%b" % (encoded, self._sites.encode(frame))
+        return encoded
 
     def write(self, level: str, event: bytes, channel: str = "") -> None:
         """Write an encoded event, whose level passes, to every matching output.

@@ -1,0 +1,96 @@
+"""Find the place in the program that logs: file, line and function of the caller, and its stack."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from types import FrameType
+from typing import Any
+
+KEY = "callsite"
+"""The key of a callsite in the context."""
+
+MAX_STACK = 100
+"""Number of frames of a stack that are kept: the innermost ones."""
+
+_OWN = ("balog.logger", "balog.recording", "structlog", "logging")
+_MAX_KNOWN = 2048
+
+
+class CallsiteFinder:
+    """Finds the caller of a logger.
+
+    Args:
+        wrappers: modules, with those below them, that wrap the logger: their caller is the callsite.
+    """
+
+    def __init__(self, wrappers: Iterable[str] = ()) -> None:
+        self._inner = (*_OWN, *wrappers)
+        self._is_inner: dict[str, bool] = {}
+
+    def find(self, stacklevel: int = 1) -> FrameType | None:
+        """Return the frame that logs: the innermost one outside of loggers and wrappers; None without one.
+
+        Args:
+            stacklevel: 2 for the caller of that frame, and so on, as in the standard library.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        known = self._is_inner
+        while frame is not None:
+            is_inner = known.get(frame.f_code.co_filename)
+            if is_inner is None:
+                is_inner = self._belongs(frame)
+            if not is_inner:
+                break
+            frame = frame.f_back
+        while stacklevel > 1 and frame is not None and frame.f_back is not None:
+            frame, stacklevel = frame.f_back, stacklevel - 1
+        return frame
+
+    def _belongs(self, frame: FrameType) -> bool:
+        """Return whether a frame is of a logger or a wrapper; cached by file, unless several modules share its name."""
+        module, file = frame.f_globals.get("__name__"), frame.f_code.co_filename
+        is_inner = isinstance(module, str) and any(
+            module == name or module.startswith(f"{name}.") for name in self._inner
+        )
+        if not file.startswith("<") and len(self._is_inner) < _MAX_KNOWN:
+            self._is_inner[file] = is_inner
+        return is_inner
+
+
+class CallsiteEncoder:
+    """Encodes callsites as members of a context, and caches them.
+
+    Args:
+        encode: encodes values as the members of a JSON object, redacted.
+    """
+
+    def __init__(self, encode: Callable[[Mapping[str, Any]], bytes]) -> None:
+        self._encode = encode
+        self._known: dict[tuple[str, int, str], bytes] = {}
+
+    def encode(self, frame: FrameType) -> bytes:
+        """Encode the callsite of a frame."""
+        code = frame.f_code
+        key = code.co_filename, frame.f_lineno, code.co_name
+        encoded = self._known.get(key)
+        if encoded is None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            encoded = self._known[key] = self._encode({KEY: describe(frame)})
+        return encoded
+
+
+def describe(frame: FrameType) -> dict[str, Any]:
+    """Return ``file``, ``line`` and ``func`` of a frame."""
+    return {"file": frame.f_code.co_filename, "line": frame.f_lineno, "func": frame.f_code.co_name}
+
+
+def format_stack(frame: FrameType) -> str:
+    """Return the stack of a frame in the standard library's form."""
+    return "Stack (most recent call last):\n" + "".join(traceback.format_stack(frame, MAX_STACK)).rstrip("\n")
+
+
+DEFAULT = CallsiteFinder()
+"""Finds callers without wrappers."""
