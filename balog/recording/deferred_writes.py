@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextvars import Context, copy_context
 from typing import Any, cast
 
+from balog.outputs.calls import current, with_exception
 from balog.recording.recorder import Recorder
 
 
@@ -18,7 +18,7 @@ class DeferredWrites:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._writes: list[tuple[Context, tuple[Any, ...]]] = []
+        self._writes: list[tuple[BaseException | None, tuple[Any, ...]]] = []
 
     def as_recorder(self) -> Recorder:
         """Return this under the type of what it stands for."""
@@ -28,8 +28,8 @@ class DeferredWrites:
         return getattr(self._recorder, name)
 
     def write(self, *event: Any) -> None:
-        """Keep an event, by the arguments of ``Recorder.write``, and the context that outputs may look at."""
-        self._writes.append((copy_context(), event))
+        """Keep an event, by the arguments of ``Recorder.write``, and its exception, which outputs may look at."""
+        self._writes.append((current.exception, event))
 
     async def finish(self) -> None:
         """Write the events in asyncio's default executor; without one (trio, the end of a loop), here."""
@@ -42,5 +42,6 @@ class DeferredWrites:
             await written
 
     def _write_all(self) -> None:
-        for context, event in self._writes:
-            context.run(self._recorder.write, *event)
+        for error, event in self._writes:
+            with with_exception(error):
+                self._recorder.write(*event)
