@@ -24,14 +24,14 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_page_files("where-it-runs.md", folder, "orders.py")
     environment(folder)
     config = json.loads((folder / "logger.json").read_text())
-    (folder / "with-stderr.json").write_text(json.dumps({"output": [*config["output"], "stderr"]}))
+    (folder / "with-logging.json").write_text(json.dumps({"output": [*config["output"], "logging", "stderr"]}))
     run_in(
         folder,
         python,
         str(Path(__file__).with_name("airflow_task.py")),
         "load_good",
         "load_bad",
-        BALOG_CONFIG=str(folder / "with-stderr.json"),
+        BALOG_CONFIG=str(folder / "with-logging.json"),
         AIRFLOW_HOME=str(folder / "home"),
         AIRFLOW__CORE__DAGS_FOLDER=str(folder),
         AIRFLOW__CORE__LOAD_EXAMPLES="False",
@@ -57,6 +57,13 @@ class TestAirflow:
             lines = [json.loads(line) for line in path.read_text().splitlines()]
             (line,) = [json.loads(line["event"]) for line in lines if line["logger"] == "task.stderr"]
             assert line["header"]["id"] == event.header.id
+
+    def test_the_tasks_log_has_the_records_of_logging_at_their_level(self, airflow: Path) -> None:
+        for event in file_events(airflow):
+            path = airflow / "logs" / f"{event.header.context['task_id']}.log"
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            (line,) = [line for line in lines if line["logger"] == "orders.loaded"]
+            assert line["level"] == "info"
 
 
 class TestDagster:

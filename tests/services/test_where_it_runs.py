@@ -1,6 +1,7 @@
 """The programs of ``docs/where-it-runs.md`` in their real hosts: no event is lost or doubled; contexts are right."""
 
 import json
+import re
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from balog.event import Event, decode
 from tests.services.hosts import (
+    ROOT,
     contexts,
     environment,
     file_events,
@@ -38,6 +40,12 @@ await asyncio.gather(later(2), later(3))
 
 def numbers(events: list[Event]) -> list[int]:
     return sorted(event.payload["number"] for event in events)
+
+
+def test_the_block_on_flushing_delivers(tmp_path: Path) -> None:
+    ((block,),) = [re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / PAGE).read_text("utf-8"), re.M | re.S)]
+    run_in(tmp_path, PYTHON, "-c", block + "\nimport os; os._exit(0)")
+    assert contexts(logged(tmp_path), "task") == ["nightly"]
 
 
 @pytest.fixture(scope="module", params=["fork", "spawn", "forkserver"])
