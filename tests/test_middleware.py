@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+import structlog
 from fastapi import BackgroundTasks, FastAPI, HTTPException, WebSocket
 from fastapi.responses import StreamingResponse
 from flask import Flask, Response
@@ -297,6 +298,23 @@ class TestWsgi:
             thread.join()
         assert {e.payload["n"]: e.header.context["request_id"] for e in events if "n" in e.payload} == ids
         assert len(requests_of(events)) == 20
+
+    def test_keys_of_structlog_contextvars_stay_in_their_request(self, events: Events) -> None:
+        flask = Flask(__name__)
+
+        @flask.get("/bind/<int:n>")
+        def bind(n: int) -> str:
+            if n == 1:
+                structlog.contextvars.bind_contextvars(customer=n)
+            log.info("bound", payload={"n": n})
+            return "ok"
+
+        app = WsgiMiddleware(flask)
+        for n in (1, 2):
+            list(call(app, f"/bind/{n}")[2])
+        found = [event.header.context.get("customer") for event in events if event.header.channel == "app.bound"]
+        assert found == [1, None]
+        assert structlog.contextvars.get_contextvars() == {}
 
     def test_an_exception_is_logged_once(self, events: Events) -> None:
         flask = wsgi_app()
