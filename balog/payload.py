@@ -47,12 +47,20 @@ class Frame(Struct, omit_defaults=True, kw_only=True):
 
 
 class ExceptionInfo(Struct, omit_defaults=True, kw_only=True):
-    """An exception as data: ``type`` is the class's dotted name, ``frames`` begin with the outermost."""
+    """An exception as data.
+
+    ``type`` is the class's dotted name, and ``frames`` begin with the outermost. ``cause`` is of ``raise … from``,
+    ``context`` was being handled, ``exceptions`` are a group's, ``omitted`` the number of those that are not here.
+    """
 
     type: str
     message: str = ""
+    notes: list[str] = []
     frames: list[Frame] = []
     cause: ExceptionInfo | None = None
+    context: ExceptionInfo | None = None
+    exceptions: list[ExceptionInfo] = []
+    omitted: int = 0
 
 
 class LogPayload(Struct, tag_field="cls_type", tag="log", omit_defaults=True, kw_only=True):

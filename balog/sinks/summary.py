@@ -22,15 +22,22 @@ def cut(text: str, longest: int) -> str:
 
 def stack_trace(log: payloads.LogPayload) -> str:
     """Return a log payload's traceback in Python's format; empty if it has none."""
-    found: list[str] = []
+    text = ""
     exception = None if log.exc_text else log.exception
     while exception is not None:
         lines = [f'  File "{frame.file}", line {frame.line}, in {frame.function}' for frame in exception.frames]
         last = f"{exception.type}: {exception.message}" if exception.message else exception.type
-        found.append("\n".join(["Traceback (most recent call last):", *lines, last]))
-        exception = exception.cause
-    joint = "\n\nThe above exception was the direct cause of the following exception:\n\n"
-    return log.exc_text or joint.join(reversed(found))
+        text = "\n".join(["Traceback (most recent call last):", *lines, last, *exception.notes]) + text
+        if exception.cause is not None:
+            text = _CAUSE + text
+        elif exception.context is not None:
+            text = _CONTEXT + text
+        exception = exception.cause or exception.context
+    return log.exc_text or text
+
+
+_CAUSE = "\n\nThe above exception was the direct cause of the following exception:\n\n"
+_CONTEXT = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
 
 
 def _text(event: Event) -> str:
