@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from balog.lazy_exports import deferred
 
 if TYPE_CHECKING:
+    from balog import consumers as consumers
+    from balog import engines as engines
+    from balog.consumers.consumer import consumer_config
     from balog.event import Event
     from balog.logger import emit, get_logger
     from balog.recording.configuration import configure, flush, set_level
@@ -21,6 +25,7 @@ __all__ = [
     "__version__",
     "bound",
     "configure",
+    "consumer_config",
     "declare",
     "emit",
     "flush",
@@ -34,6 +39,7 @@ _MODULES = {
     "Event": "balog.event",
     "bound": "balog.recording.context",
     "configure": "balog.recording.configuration",
+    "consumer_config": "balog.consumers.consumer",
     "declare": "balog.recording.validation",
     "emit": "balog.logger",
     "flush": "balog.recording.configuration",
@@ -51,6 +57,8 @@ def __getattr__(name: str) -> Any:
         from balog.distribution import installed_version
 
         return installed_version()
+    if name in ("consumers", "engines"):
+        return import_module(f"balog.{name}")
     return _import(name)
 
 

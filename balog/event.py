@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 from balog.duplicate_keys import DuplicateKeyError, decode_once
 from balog.errors import EventError, split_refusal
 from balog.ids import new_id
+from balog.key_access import KeyAccess
 
 __all__ = [
     "FACILITY_VERSION",
@@ -70,8 +71,8 @@ def parse_level(text: str) -> Level | None:
     return _LEVEL_ALIASES.get(text.upper())
 
 
-class Header(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The facility layer: id, time, origin and route.
+class Header(KeyAccess, Struct, kw_only=True, forbid_unknown_fields=True):
+    """The facility layer: id, time, origin and route. A key works as an attribute does: ``header["channel"]``.
 
     ``level`` is unset in facility 0.0.1, which has no levels. ``context`` holds ``fqdn``, ``application``,
     ``application_version``, ``process``, ``run_id``, ``trace_id``, ``span_id`` and any other key that was bound.
@@ -96,8 +97,11 @@ _members = msgspec.json.Decoder(dict[str, Raw])
 _encoder = msgspec.json.Encoder()
 
 
-class Event(Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """One event. The payload stays undecoded until its first use."""
+class Event(KeyAccess, Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """One event. The payload stays undecoded until its first use.
+
+    A key works as an attribute does: ``event["payload"]["values"]``, ``event["header"]["channel"]``.
+    """
 
     schema: str
     header: Header

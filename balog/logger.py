@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from balog.event import LEVELS, Level
+from balog.event import LEVELS, Event, Level
 from balog.outputs.calls import with_exception
 from balog.payload import log_payload
 from balog.recording import callsites, configuration, exceptions
@@ -38,7 +38,8 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
     - ``stack_info``: True adds the caller's stack.
     - ``stacklevel``: whose callsite and stack to use, 1 for the caller's, as in the standard library.
     - ``extra``: a dict of fields, as in the standard library.
-    - ``raw_event``: an ``Event``, its dict or its JSON, written as it is instead of a new event.
+    - ``raw_event``: an ``Event``, its dict or its JSON, written as it is instead of a new event. An ``Event`` as
+      ``payload`` is likewise.
 
     ``bind``, ``unbind``, ``try_unbind`` and ``new`` are structlog's; bound values go to the header's context. Each
     method has an ``async`` form, such as ``ainfo``.
@@ -130,6 +131,8 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         try:
             if type(event) is not str or args:
                 event = message_text(event, args)
+            if payload.__class__ is Event and self._write_raw(recorder, level, payload):
+                return
             options = None
             if fields and not OPTION_NAMES.isdisjoint(fields):
                 options = CallOptions(fields)
@@ -274,6 +277,7 @@ def emit(
     """Write one event without a logger, for handlers and metrics. Never raises, unless ``strict``.
 
     Args:
+        payload: as for a logger; an ``Event`` is written as it is.
         context: keys in addition to those of the process.
         nanoseconds: the time since the epoch; None for now.
     """
@@ -282,6 +286,8 @@ def emit(
     if recorder.threshold > LEVELS[level]:
         return
     try:
+        if payload.__class__ is Event and EventLogger._write_raw(recorder, level, payload):
+            return
         channel = safe_str(channel)
         share = recorder.share_of(channel, level) if recorder.threshold_of(channel) <= LEVELS[level] else 0.0
         if not share:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from balog.errors import ConfigError
@@ -18,6 +18,8 @@ Texts = str | Iterable[str] | None
 """One string or several; None for no condition."""
 
 _MAX_GLOBS = 100
+_TWO_PARTS = re.compile(r"[<>=]\s*\d+\.\d+(?![\w.+*-])", re.ASCII)
+"""A version without a third part, after an operator of the first balog: it was one version, not a series."""
 
 
 class Facts(NamedTuple):
@@ -75,7 +77,8 @@ class Conditions:
     def __init__(
         self, consumer: str, cls_type: Texts, version: Texts, payload_version: Texts, channel: Texts, level: str | None
     ) -> None:
-        self.cls_type = None if cls_type is None else frozenset(read_texts(consumer, "cls_type", cls_type))
+        self.types = None if cls_type is None else read_texts(consumer, "cls_type", cls_type)
+        self.cls_type = None if self.types is None else frozenset(self.types)
         self.version = None if version is None else read_texts(consumer, "version", version)
         self.payload_version = (
             None if payload_version is None else read_texts(consumer, "payload_version", payload_version)
@@ -84,7 +87,7 @@ class Conditions:
         self.level = None if level is None else _read_level(consumer, level)
         self.reads_head = self.cls_type is not None or self.payload_version is not None
         """Whether a condition reads the payload's type or version."""
-        self._schema = _versions(consumer, "version", self.version)
+        self._schema = _versions(consumer, "version", [_TWO_PARTS.sub(r"\g<0>.0", one) for one in self.version or ()])
         self._payload = _versions(consumer, "payload_version", self.payload_version)
         self._channel = None if self.channel is None else _compile_globs(consumer, self.channel)
         self._levels = None if self.level is None else _at_least(self.level)
@@ -143,7 +146,7 @@ def _compile_globs(consumer: str, globs: tuple[str, ...]) -> Any:
     return re.compile("|".join(map(fnmatch.translate, globs))).match
 
 
-def _versions(consumer: str, argument: str, texts: tuple[str, ...] | None) -> tuple[semantic_version.SimpleSpec, ...]:
+def _versions(consumer: str, argument: str, texts: Sequence[str] | None) -> tuple[semantic_version.SimpleSpec, ...]:
     if not texts:
         return ()
     try:

@@ -53,7 +53,8 @@ class Consumer:
         topic: the topic's name, possibly with ``{placeholders}`` that the operator fills in.
         cls_type: one payload type or several; None for all, also a payload without a type.
         version: one condition on the event's ``schema`` or several that must all hold, as semantic-version's
-            ``SimpleSpec`` writes them (``'<1.0'``, ``'>=1.0.1,<2'``, ``'==1.2.3'``); None for all.
+            ``SimpleSpec`` writes them (``'<1.0'``, ``'>=1.0.1,<2'``, ``'==1.2.3'``), except that a third part that is
+            missing after an operator is 0, so that ``'==1.0'`` is 1.0.0 alone; None for all.
         name: its name in logs, dead letters and the ledger, unique in a hub; ``module.function`` when omitted. A
             renamed consumer is a new one, without a record of what the old one handled.
         payload_version: the same as ``version`` for the payload's ``version``; a payload without one does not meet it.
@@ -74,6 +75,8 @@ class Consumer:
     Attributes:
         is_async: whether a call of the handler returns an awaitable.
         takes_messages: whether it is a :class:`MessageConsumer`.
+        takes_settings: whether the handler can be called with two arguments. :class:`ConsumerOperator` calls one that
+            takes a single argument with the event alone.
 
     Raises:
         ConfigError: an invalid argument; the error names the function.
@@ -108,6 +111,7 @@ class Consumer:
         if inspect.isgeneratorfunction(kernel) or inspect.isasyncgenfunction(kernel):
             raise ConfigError(f"consumer {self.name}: it has a yield, so that calling it would run nothing of it")
         self.is_async = inspect.iscoroutinefunction(kernel)
+        self.takes_settings = _takes_two(func)
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"consumer {self.name}: topic {topic!r} is not a name")
         self.topic = topic
@@ -124,9 +128,9 @@ class Consumer:
         return f"<Consumer {self.name} of {self.topic}>"
 
     @property
-    def cls_type(self) -> frozenset[str] | None:
-        """The payload types that it wants; None for all."""
-        return self.conditions.cls_type
+    def cls_type(self) -> tuple[str, ...] | None:
+        """The payload types that it wants, in the order of their declaration; None for all."""
+        return self.conditions.types
 
     @property
     def version(self) -> tuple[str, ...] | None:
@@ -298,6 +302,20 @@ def _read_name(func: Callable[..., Any], name: object) -> str:
 def _dotted_name(func: Callable[..., Any]) -> str:
     name = getattr(func, "__qualname__", None) or type(func).__qualname__
     return f"{getattr(func, '__module__', None) or '?'}.{name}"
+
+
+def _takes_two(func: Callable[..., Any]) -> bool:
+    """Return whether a function accepts settings and event; True if its signature is unknown, or fits neither way."""
+    try:
+        signature = inspect.signature(func)
+        signature.bind(None)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        return False
+    return True
 
 
 def _kernel(func: Any) -> Any:

@@ -129,6 +129,11 @@ class Engine:
         return self._settings.group
 
     @property
+    def running(self) -> bool:
+        """Whether a run is going on."""
+        return self._is_running
+
+    @property
     def counts(self) -> EngineStats:
         """The counters of the current run, or of the last one."""
         return self._run.counts() if self._run is not None else EngineStats()

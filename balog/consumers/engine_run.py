@@ -20,6 +20,7 @@ from balog.consumers.failure_log import FailureLog
 from balog.consumers.hooks import HookCalls, ObservedEngine
 from balog.consumers.leases import LeaseKeeper
 from balog.consumers.ledger import Ledger, memory_of
+from balog.consumers.listing import unmet_today
 from balog.consumers.poller import Poller
 from balog.consumers.routing import ConsumerRouter
 from balog.consumers.run_context import RunContext
@@ -29,7 +30,6 @@ from balog.consumers.settler import Settler
 from balog.consumers.stats import EngineState, EngineStats
 from balog.consumers.worker_pool import HandlerWorkerPool
 from balog.errors import BalogError, TopicError
-from balog.event import FACILITY_VERSION
 from balog.topics import Topic
 
 ASYNC_SHARE = 8
@@ -229,13 +229,9 @@ class EngineRun:
     def _warn_of_versions(self) -> None:
         """Warn of consumers that never get events of this release: the first balog's events had a version below 1."""
         for _, consumer in self._consumers:
-            conditions = consumer.conditions
-            if not (consumer.matches_its_own_way or conditions.meet_version(FACILITY_VERSION)):
-                log.warning(
-                    "consumer %s gets no event that this release writes: its version %s is a condition on the facility"
-                    " layer, which is at %s; leave it out, or use payload_version for the version of the payload",
-                    *(consumer.name, " and ".join(conditions.version or ()), FACILITY_VERSION),
-                )
+            warning = unmet_today(consumer)
+            if warning is not None:
+                log.warning("%s", warning)
 
     def _check_topics(self) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +13,7 @@ import venusian
 
 from balog.consumers.consumer import CATEGORY, Consumer
 from balog.errors import BalogError, ConfigError
+from balog.event import Event
 
 __all__ = ["ConsumerHub"]
 
@@ -29,6 +30,17 @@ class ConsumerHub:
     def consumers(self) -> list[Consumer]:
         """All consumers, sorted by name."""
         return [self._consumers[name] for name in sorted(self._consumers)]
+
+    def __iter__(self) -> Iterator[Consumer]:
+        return iter(self.consumers)
+
+    def route(self, event: Event | dict[str, Any]) -> Iterator[Consumer]:
+        """Return the consumers that want an event, of whichever topic, sorted by name."""
+        return (consumer for consumer in self.consumers if consumer.match_event(event))
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        """Do what :meth:`add` does, by the name that subclasses and programs of the first balog use."""
+        self.add(consumer)
 
     def add(self, consumer: Consumer) -> None:
         """Add a consumer that no scan finds; adding it again changes nothing.

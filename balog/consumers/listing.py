@@ -10,6 +10,7 @@ from msgspec import Struct
 from balog.consumers.consumer import Consumer
 from balog.consumers.operator import Operator
 from balog.errors import ConfigError
+from balog.event import FACILITY_VERSION
 
 
 class Versions(Struct, frozen=True):
@@ -102,8 +103,23 @@ def describe(consumer: Consumer, operator: Operator) -> Listed:
     )
 
 
+def unmet_today(consumer: Consumer) -> str | None:
+    """Return a warning if the consumer wants no event that this release writes; None if it wants some.
+
+    The first balog's events had a version below 1, and its consumers say ``version='<1.0'``.
+    """
+    conditions = consumer.conditions
+    if consumer.matches_its_own_way or conditions.meet_version(FACILITY_VERSION):
+        return None
+    return (
+        f"consumer {consumer.name} gets no event that this release writes: its version "
+        f"{_all_of(conditions.version or ())} is a condition on the facility layer, which is at {FACILITY_VERSION}; "
+        "leave it out, or use payload_version for the version of the payload"
+    )
+
+
 def unmeetable(consumer: Consumer, versions: Versions) -> list[str]:
-    """Return the conditions on versions that no registered schema meets, as a line each.
+    """Return the conditions on versions that no registered schema, or no event of this release, meets, as a line each.
 
     Types without a registered schema are skipped.
     """
@@ -114,6 +130,8 @@ def unmeetable(consumer: Consumer, versions: Versions) -> list[str]:
             f"{consumer.name}: no version of the facility layer meets {_all_of(conditions.version)}; "
             f"there are {', '.join(versions.facility)}"
         )
+    elif (unwritten := unmet_today(consumer)) is not None:
+        lines.append(unwritten)
     if conditions.payload_version is not None:
         for name in sorted(conditions.cls_type if conditions.cls_type is not None else ()):
             known = versions.payload.get(name, ())

@@ -23,7 +23,7 @@ class Operator(Protocol):
 
 
 class ConsumerOperator:
-    """The default operator: settings fill in topic names, and handlers get them with the event."""
+    """The default operator: settings fill in topic names, and handlers with two arguments get them with the event."""
 
     def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
         self.settings = dict(settings or {})
@@ -46,5 +46,5 @@ class ConsumerOperator:
             ) from None
 
     def process_event(self, consumer: Consumer, event: Event) -> object:
-        """Call the handler with settings and event."""
-        return consumer.func(self.settings, event)
+        """Call the handler with settings and event; one that takes a single argument with the event alone."""
+        return consumer.func(self.settings, event) if consumer.takes_settings else consumer.func(event)

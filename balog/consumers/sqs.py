@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from balog.consumers.engine import Engine
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import Operator
+from balog.event import Event
 from balog.topics.sqs import SqsTopics
 
 __all__ = ["SQSEngine"]
@@ -21,6 +23,8 @@ class SQSEngine(Engine):
         region: ``eu-central-1``.
         aws_access_key_id: and all else up to ``s3_client``: as :class:`balog.topics.sqs.SqsTopics` takes them. Without
             a key boto3 looks for credentials as it always does.
+        polling_period: seconds that a receive waits for messages, 0 to 20; a stop may take as long. 5 when omitted.
+        num_messages: messages per receive, as ``batch``; SQS returns at most 10.
         options: arguments of :class:`balog.consumers.Engine`.
 
     Raises:
@@ -35,7 +39,10 @@ class SQSEngine(Engine):
         region: str,
         aws_access_key_id: str | None = None,
         aws_secret_access_key: str | None = None,
+        polling_period: float | None = None,
+        num_messages: int | None = None,
         consumer_operator: Operator | None = None,
+        default_event_handler: Callable[[Event], object] | None = None,
         group: str = "balog",
         *,
         aws_session_token: str | None = None,
@@ -60,5 +67,8 @@ class SQSEngine(Engine):
             session=session,
             client=client,
             s3_client=s3_client,
+            polling_period=polling_period,
         )
-        super().__init__(hub, topics, consumer_operator, group, **options)
+        if num_messages is not None:
+            options.setdefault("batch", num_messages)
+        super().__init__(hub, topics, consumer_operator, group, default_event_handler=default_event_handler, **options)

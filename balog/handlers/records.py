@@ -37,11 +37,12 @@ class Naming(NamedTuple):
     """The rule for the channel of a record.
 
     It is ``channel`` if that is set. Otherwise it is the logger's name, below ``prefix`` unless the name already is.
-    For the root logger it is ``prefix`` or the application's name.
+    For the root logger it is ``root``, ``prefix`` or the application's name.
     """
 
     channel: str | None = None
     prefix: str | None = None
+    root: str | None = None
 
     def of(self, name: str, recorder: Recorder) -> str:
         """Return the channel of a logger's records."""
@@ -49,7 +50,7 @@ class Naming(NamedTuple):
             return self.channel
         prefix = self.prefix
         if not name or name == "root":
-            return prefix or str(recorder.process_context.get()[0]["application"])
+            return self.root or prefix or str(recorder.process_context.get()[0]["application"])
         if not prefix or name == prefix or name.startswith(prefix + "."):
             return name
         return f"{prefix}.{name}"

@@ -167,7 +167,7 @@ class Topic(_Closing):
     one_receiver: ClassVar[bool] = True
     keeps_ids: ClassVar[bool] = True
     counts_attempts: ClassVar[bool] = True
-    poll_timeout: ClassVar[float] = 0.5
+    poll_timeout: float = 0.5
 
     @abstractmethod
     def exists(self) -> bool:

@@ -6,7 +6,7 @@ import heapq
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -86,7 +86,7 @@ class _Group(Struct):
 class MemoryTopic(Topic):
     """See ``MemoryTopics``. The same calls in the same order return the same results, including receipts."""
 
-    poll_timeout: ClassVar[float] = 0.02  # a test waits for it at its end
+    poll_timeout: float = 0.02  # a test waits for it at its end
 
     def __init__(self, name: str, clock: Callable[[], float], sleep: Callable[[float], object] | None) -> None:
         self.name = name

@@ -282,7 +282,7 @@ class TestConsumerCls:
         hub.scan("team")
         (consumer,) = hub.consumers
         assert (type(consumer).__name__, consumer.loudness, consumer.name) == ("Own", 3, "team.a.handle")
-        assert consumer.cls_type == {"log"}
+        assert consumer.cls_type == ("log",)
 
     @pytest.mark.parametrize("other", [dict, "Consumer", None])
     def test_anything_else_is_refused(self, other: object) -> None:

@@ -16,6 +16,11 @@ from balog.event import FACILITY_VERSION
 
 VERSIONS = Versions(("0.0.1", "1.0.0"), {"order": ("1.0.0", "2.1.0"), "log": ("1.0.0",)})
 
+ADVICE = (
+    f"is a condition on the facility layer, which is at {FACILITY_VERSION}; leave it out, "
+    "or use payload_version for the version of the payload"
+)
+
 HANDLERS = """
 from balog.consumers import consumer_config
 
@@ -94,7 +99,8 @@ class TestUnmeetable:
         ("conditions", "warnings"),
         [
             ({}, []),
-            ({"version": "<1"}, []),
+            ({"version": "<1"}, [f"consumer n gets no event that this release writes: its version <1 {ADVICE}"]),
+            ({"version": ">=0.0.1"}, []),
             ({"version": ">=2"}, ["n: no version of the facility layer meets >=2; there are 0.0.1, 1.0.0"]),
             (
                 {"version": (">=0.1", "<1")},

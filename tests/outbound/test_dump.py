@@ -28,7 +28,7 @@ class Queue(MemoryTopic):
 @pytest.fixture
 def topic() -> Topic:
     topic = MemoryTopics().topic("orders")
-    topic.poll_timeout = 0.01  # type: ignore[misc]
+    topic.poll_timeout = 0.01
     return topic
 
 

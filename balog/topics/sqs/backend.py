@@ -14,7 +14,7 @@ from balog.topics.sqs.account import Account
 from balog.topics.sqs.claim_check import ClaimCheck
 from balog.topics.sqs.dead_letters import DeadQueue, dead_name
 from balog.topics.sqs.packing import Packing
-from balog.topics.sqs.queue import Queue
+from balog.topics.sqs.queue import LONGEST_POLL, Queue
 from balog.topics.sqs.topic import SqsFifoTopic, SqsTopic
 from balog.topics.url import split_url
 
@@ -36,6 +36,7 @@ class SqsTopics(Topics):
         claim_check: ``s3://BUCKET/PREFIX`` for bodies that are too large for a queue.
         s3_endpoint: the URL of an S3 server other than AWS's.
         create: create missing queues when they are needed.
+        polling_period: seconds that a receive waits for messages when its caller leaves the wait to the topic.
         session: a ``boto3.session.Session`` to create clients with, instead of the credentials.
         client: a ready SQS client, and ``s3_client`` one of S3; they are closed with the backend.
 
@@ -54,6 +55,7 @@ class SqsTopics(Topics):
         claim_check: str | None = None,
         s3_endpoint: str | None = None,
         create: bool = True,
+        polling_period: float | None = None,
         session: Any = None,
         client: Any = None,
         s3_client: Any = None,
@@ -75,6 +77,7 @@ class SqsTopics(Topics):
         )
         self._claims = ClaimCheck(self._account, claim_check) if claim_check else None
         self._create = create
+        self._poll_timeout = SqsTopic.poll_timeout if polling_period is None else _checked_wait(polling_period)
         self._topics: dict[str, SqsTopic] = {}
         self._lock = threading.Lock()
 
@@ -105,7 +108,16 @@ class SqsTopics(Topics):
         queue = Queue(self._account, name, f"topic {name} ({self._where})")
         packing = Packing(name, queue.label, self._claims)
         kind = SqsFifoTopic if queue.is_fifo else SqsTopic
-        return kind(queue, DeadQueue(self._account, queue, packing, self._create), packing, self._create)
+        topic = kind(queue, DeadQueue(self._account, queue, packing, self._create), packing, self._create)
+        topic.poll_timeout = self._poll_timeout
+        return topic
+
+
+def _checked_wait(seconds: float) -> float:
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not is_number or not 0 <= seconds <= LONGEST_POLL:
+        raise ConfigError(f"polling_period {seconds!r:.60} can't be; want seconds from 0 to {LONGEST_POLL}")
+    return float(seconds)
 
 
 def open_sqs(url: str) -> SqsTopics:

@@ -64,7 +64,7 @@ class SqsTopic(Topic):
     one_receiver: ClassVar[bool] = False  # a FIFO queue holds a key back while earlier messages of it are in flight
     keeps_ids: ClassVar[bool] = False
     counts_attempts: ClassVar[bool] = False
-    poll_timeout: ClassVar[float] = 5.0
+    poll_timeout: float = 5.0
 
     def __init__(self, queue: Queue, dead: DeadQueue, packing: Packing, create: bool) -> None:
         self.name = queue.name
