@@ -1,5 +1,6 @@
 """Programs that log with the first balog, version 1.2.3: each documented behaviour, as it is now."""
 
+import io
 import json
 import logging
 from typing import Any
@@ -63,6 +64,28 @@ class TestLogger:
         balog.get_logger("a").info("b", payload=payload)
 
         assert events.one().payload == payload
+
+
+class TestThroughTheStandardLibrary:
+    def test_a_handler_with_the_formatter_writes_the_event(self) -> None:
+        """``configure(output="logging")`` is what ``configure()`` was."""
+        stream = io.StringIO()
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(SchemaFormatter())
+        logger = logging.getLogger("first.program")
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        balog.configure(output="logging")
+        try:
+            balog.get_logger("first.program").info("done", payload=METRICS)
+            balog.flush()
+        finally:
+            balog.configure()
+            logger.removeHandler(handler)
+
+        written = json.loads(stream.getvalue())
+        assert written["payload"] == METRICS
+        assert written["header"]["channel"] == "first.program.done"
 
 
 class TestEventAsPayload:

@@ -1,0 +1,62 @@
+"""The page for programs of the first balog: its blocks run as they are written, in order, in one folder."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parents[2] / "docs" / "coming-from-balog-1.2.md").read_text(encoding="utf-8")
+FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, subprocess.CompletedProcess[str]]:
+    """What each line of the last ``sh`` block printed; blocks of Python are files."""
+    folder = tmp_path_factory.mktemp("page")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+    found = {}
+    for block in FENCE.finditer(PAGE):
+        if block["name"]:
+            (folder / block["name"]).write_text(block["text"], encoding="utf-8")
+            continue
+        if block["text"].startswith("pip install"):
+            continue
+        for line in block["text"].splitlines():
+            found[line] = subprocess.run(
+                ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+            )
+            assert found[line].returncode == 0, found[line].stderr
+    return found
+
+
+def test_the_example_of_the_logger_writes_its_channels(done: dict[str, subprocess.CompletedProcess[str]]) -> None:
+    events = [json.loads(line) for line in done["python produce.py"].stderr.splitlines()]
+
+    assert [event["header"]["channel"] for event in events] == ["justitia.scripts.process_results.done", "elsewhere"]
+    assert events[0]["payload"]["values"][0] == {"name": "total", "value": 123}
+
+
+def test_records_of_the_root_logger_are_events(done: dict[str, subprocess.CompletedProcess[str]]) -> None:
+    event = json.loads(done["python records.py"].stderr)
+
+    assert (event["header"]["channel"], event["payload"]["message"]) == ("root", "Hello world")
+    assert event["payload"]["severity"] == "WARNING"
+
+
+def test_the_handler_reads_the_event_by_its_keys(done: dict[str, subprocess.CompletedProcess[str]]) -> None:
+    run = done["python process.py"]
+
+    assert run.stdout == "develop shop.done 3.0\n"
+    assert "gets no event" not in run.stderr
+
+
+def test_the_changed_condition_has_no_warning(done: dict[str, subprocess.CompletedProcess[str]]) -> None:
+    listed = done["balog consumers list yourpackage --set env=develop --strict"]
+
+    assert "facility <2.0" in re.sub(r"\s+", " ", listed.stdout)
+    assert listed.stderr == ""
