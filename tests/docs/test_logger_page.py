@@ -1,0 +1,60 @@
+"""The page on the logger: its blocks run in order in one folder, and its tables name every option and method."""
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import balog
+from balog.logger import EventLogger
+from balog.recording.logger_config import LoggerConfig
+
+PAGE = (Path(__file__).parents[2] / "docs" / "logger.md").read_text(encoding="utf-8")
+FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_blocks_run_and_write_events(tmp_path: Path) -> None:
+    """Each Python block is a program; each named block is a file."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
+    channels = []
+    for block in FENCE.finditer(PAGE):
+        if block["name"]:
+            (tmp_path / block["name"]).write_text(block["text"], encoding="utf-8")
+            continue
+        assert block["language"] == "python"
+        done = subprocess.run(
+            [sys.executable, "-c", block["text"]],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        channels.append([json.loads(line)["header"]["channel"] for line in done.stderr.splitlines()])
+    assert channels == [["billing", "billing.paid", "billing"], ["singer.http"], ["billing.erp"], ["billing"]]
+
+
+def test_each_option_of_configure_is_in_the_table() -> None:
+    """And the table names no option that does not exist."""
+    table = PAGE.partition("## Options of `configure`")[2].partition("## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == set(inspect.signature(balog.configure).parameters)
+
+
+def test_each_key_of_the_config_file_is_an_option() -> None:
+    """The file has the names of the arguments."""
+    not_in_file = {"config", "processors", "encoders"}
+    assert set(LoggerConfig.__struct_fields__) == set(inspect.signature(balog.configure).parameters) - not_in_file
+
+
+def test_the_methods_exist() -> None:
+    """Each name in the table is a method of the logger."""
+    table = PAGE.partition("## Methods")[2].partition("Each of the methods")[0]
+    names = re.findall(r"`(\w+)[`(]", table)
+    assert len(names) >= 11
+    for name in names:
+        assert callable(getattr(EventLogger, name)), name
