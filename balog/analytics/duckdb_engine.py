@@ -7,7 +7,8 @@ not any statement.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
-from balog.analytics.engine import Parameters, Row
+from balog.analytics.engine import Frames, Parameters, Row
 from balog.analytics.sketches import merge_sketches, quantile_of
 
 if TYPE_CHECKING:
@@ -59,6 +60,11 @@ class DuckDBEngine:
                 if kind == "HUGEINT":
                     self.connection.execute(f'ALTER TABLE {name} ALTER "{column}" TYPE BIGINT')
         return DuckDBResult(self, name)
+
+    @contextmanager
+    def tuned(self, rollups: Frames, rows: int) -> Iterator[Frames]:
+        """Return the frames unchanged."""
+        yield rollups
 
     def schema(self, table: str) -> list[tuple[str, str]]:
         """Return the names and the types of a table's columns, as DuckDB names them."""
@@ -128,7 +134,13 @@ def _translate(text: str, tables: Iterable[tuple[str, str]]) -> tuple[str, froze
     """Return a question in DuckDB's SQL, and the names of its parameters."""
     parsed = sqlglot.parse_one(text.format(**dict(tables)), read="spark")
     used = frozenset(str(node.this) for node in parsed.find_all(exp.Placeholder))
-    return parsed.transform(_rewrite).sql("duckdb", identify=True), used
+    parsed = parsed.transform(_rewrite)
+    for lists in list(parsed.find_all(exp.ArrayAgg, exp.ArrayUniqueAgg)):  # Spark's list of no values is not null
+        lists.replace(exp.Coalesce(this=lists.copy(), expressions=[exp.Array()]))
+    for sets in parsed.find_all(exp.Group):  # DuckDB's names no keys beside the sets
+        if sets.args.get("grouping_sets"):
+            sets.set("expressions", [])
+    return parsed.sql("duckdb", identify=True), used
 
 
 def _rewrite(node: Any) -> Any:

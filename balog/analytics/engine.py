@@ -11,13 +11,15 @@ Two functions are each engine's own: ``kll_merge_agg_double(sketch, k)`` and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta, timezone
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 Parameters: TypeAlias = "Mapping[str, str | int | float | bool | None]"
 Row: TypeAlias = "dict[str, Any]"
+Frames = TypeVar("Frames", bound="tuple[Any, ...]")
 
 
 class QueryResult(Protocol):
@@ -57,6 +59,14 @@ class QueryEngine(Protocol):
             text: a SELECT in Spark's dialect.
             parameters: the values of ``:name`` in the text.
             frames: frames of this engine, by their names in braces.
+        """
+
+    def tuned(self, rollups: Frames, rows: int) -> AbstractContextManager[Frames]:
+        """Return a context for several questions about the same frames, and the frames to ask about.
+
+        Args:
+            rollups: a named tuple of frames.
+            rows: about how many they have.
         """
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +11,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from balog.analytics.engine import EPOCH, Parameters, QueryEngine, Row
+from balog.analytics.engine import EPOCH, Frames, Parameters, QueryEngine, Row
+
+_FEW = 50_000  # rows of a rollup
+_SMALL = {
+    # Spark compiles each query to Java classes; for few rows, interpreting it is faster
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
 
 
 class SparkEngine:
@@ -21,6 +32,15 @@ class SparkEngine:
     def sql(self, text: str, parameters: Parameters | None = None, **frames: DataFrame) -> SparkResult:
         """Return the answer to a question; Spark computes it when its rows are read."""
         return SparkResult(self.spark.sql(text, dict(parameters or {}), **frames))
+
+    @contextmanager
+    def tuned(self, rollups: Frames, rows: int) -> Iterator[Frames]:
+        """Return frames for several questions: for few rows, one task without a shuffle is faster than several."""
+        if rows > _FEW:
+            yield rollups
+            return
+        with _settings(self.spark, _SMALL):
+            yield type(rollups)(*(frame.coalesce(1) for frame in rollups))
 
 
 class SparkResult:
@@ -44,6 +64,21 @@ class SparkResult:
         schema = self.frame.schema
         fetched = self.frame.select(*(_in_micros(f.col(f"`{one.name}`"), one) for one in schema))
         return [_with_times(row.asDict(recursive=True), schema) for row in fetched.collect()]
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
 
 
 def engine_of(frame: Any) -> QueryEngine:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -17,21 +16,13 @@ from balog.analytics import rollups as rolling
 from balog.analytics.reading.schemas import TEXT_EVENT, literal
 from balog.analytics.reporting.assembly import assemble, slowed
 from balog.analytics.reporting.model import Report
-from balog.analytics.reporting.queries import Bounds, ask, axes, bounds, hourly
+from balog.analytics.reporting.queries import Bounds, ReportQueries
 from balog.analytics.reporting.query import Period, ReportQuery, channel_pattern, compare
 from balog.analytics.reporting.time_ranges import TimeRanges
 from balog.analytics.rollups import Rollups
 from balog.analytics.rollups.schemas import COPIES
+from balog.analytics.spark_engine import engine_of
 from balog.analytics.tables import Tables, is_tables, open_tables
-
-_FEW = 50_000  # rows of a rollup
-_SMALL = {
-    # Spark compiles each query to Java classes; for few rows, interpreting it is faster
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
 
 
 def make_report(
@@ -126,21 +117,6 @@ def _of_rows(
         kept.unpersist(blocking=True)  # otherwise stopping right after this would print traces
 
 
-@contextmanager
-def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
-
-
 def report_of(
     rollups: Rollups, query: ReportQuery, sources: Sequence[str], source: str, files: int | None = None
 ) -> Report:
@@ -151,16 +127,17 @@ def report_of(
         query: its channel and condition have been applied already.
         sources, source, files: see ``Report``.
     """
-    data, rows = bounds(rollups)
+    engine = engine_of(rollups.events)
+    queries = ReportQueries(engine, rollups)
+    data, rows = queries.bounds()
     ranges = _time_ranges(data, query)
     if data is not None:
-        ranges = ranges._replace(shown=axes(rollups, ranges.period, data.usual))
-    with _settings(rollups.events.sparkSession, _SMALL if rows <= _FEW else {}):
-        if rows <= _FEW:  # one task without a shuffle is faster than several
-            rollups = rolling.Rollups(*(frame.coalesce(1) for frame in rollups))
-        found = ask(rollups, ranges)
+        ranges = ranges._replace(shown=queries.axes(ranges.period, data.usual))
+    with engine.tuned(rollups, rows) as tuned:
+        queries = ReportQueries(engine, tuned)
+        found = queries.ask(ranges)
         keys = [(slow.metric, slow.stream, slow.endpoint) for slow in slowed(found)]
-        lists = assemble(found, ranges, hourly(rollups, ranges, keys))
+        lists = assemble(found, ranges, queries.hourly(ranges, keys))
     return Report(
         made=query.made,
         sources=list(sources),

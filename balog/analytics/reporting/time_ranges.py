@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pyspark.sql import Column
-from pyspark.sql import functions as f
+from balog.analytics.reporting.query import DAY, Comparison, Period
 
-from balog.analytics.reading.schemas import literal
-from balog.analytics.reporting.query import DAY, HOUR, Comparison, Period
-
-_STEPS = ((timedelta(days=8), "hour", HOUR), (timedelta(days=200), "day", 24 * HOUR),
-          (timedelta(days=1400), "week", 168 * HOUR))  # fmt: skip
-_MOST = 1e300
-_SECOND_HOUR = datetime.min.replace(tzinfo=timezone.utc) + HOUR
+_STEPS = ((timedelta(days=8), "hour", timedelta(hours=1)), (timedelta(days=200), "day", DAY),
+          (timedelta(days=1400), "week", 7 * DAY))  # fmt: skip
 SHORT = timedelta(days=8)
 """Periods up to this length are shown completely: bars of an hour, the shortest step, are wide enough."""
 _TAIL = 0.005
@@ -70,41 +64,3 @@ def step_of(period: Period) -> tuple[str, timedelta]:
         if period.length <= longest:
             return name, step
     return "month", timedelta(days=30)
-
-
-def within(period: Period | None) -> Column:
-    """Return whether a row's hour overlaps a period."""
-    if period is None:
-        return f.lit(False)
-    # an hour in which the period begins has only events of the period, see report._aggregate
-    return _begins_in(period) & (f.col("hour") < literal(period.until))
-
-
-def _begins_in(period: Period) -> Column:
-    return f.lit(True) if period.since < _SECOND_HOUR else f.col("hour") > literal(period.since - HOUR)
-
-
-def read(ranges: TimeRanges) -> Column:
-    """Return whether a row's hour is read."""
-    return within(Period(ranges.earliest, ranges.period.until))
-
-
-def spans_of(ranges: TimeRanges) -> dict[str, Column]:
-    """Return the conditions of the period, of now and of before, by the suffix of their columns' names."""
-    return {"": within(ranges.period), "_now": within(ranges.compared.now), "_before": within(ranges.compared.before)}
-
-
-def finite(total: Column) -> Column:
-    """Return a sum of doubles that JSON can represent."""
-    return f.greatest(f.least(f.nanvl(total, f.lit(0.0)), f.lit(_MOST)), f.lit(-_MOST)) + f.when(total.isNotNull(), 0.0)
-
-
-def by_step(ranges: TimeRanges) -> list[Column]:
-    """Return the step of a row's hour, as ``at``, or for hours outside of the axes ``side`` instead.
-
-    ``side`` is ``before`` or ``after``; ``at`` is null then.
-    """
-    name, _ = step_of(ranges.shown)
-    side = f.when(~_begins_in(ranges.shown), "before").when(f.col("hour") >= literal(ranges.shown.until), "after")
-    step = f.col("hour") if name == "hour" else f.date_trunc(name, "hour")
-    return [f.when(side.isNull(), step).alias("at"), side.alias("side")]

@@ -1,8 +1,8 @@
-"""Rollup rows as five frames, merged rows (one for each key), and the aggregates of queries on them."""
+"""Rollup rows as five frames, and merged rows (one for each key)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
@@ -11,9 +11,8 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from balog.analytics.reading.schemas import literal
-from balog.analytics.rollups.fingerprints import ERROR_LEVELS
 from balog.analytics.rollups.schemas import ERRORS, EVENTS, FRAMES, METRICS, RUNS
-from balog.analytics.sketches import PERCENTILES, K
+from balog.analytics.sketches import K
 from balog.errors import ConfigError
 
 
@@ -36,42 +35,10 @@ def merged(*names: str) -> list[Column]:
     return [_MERGES[name](name).alias(name) for name in names]
 
 
-def each(aggregate: Callable[[str], Column], *names: str) -> list[Column]:
-    """Return an aggregate of each column or field, under its name."""
-    return [aggregate(name).alias(name.rpartition(".")[2]) for name in names]
-
-
-def quantiles(sketch: Column, shares: Sequence[float] = PERCENTILES) -> list[Column]:
-    """Return the quantiles of a column of sketches, null without a sketch; ``shares`` are from 0 to 1."""
-    return [f.kll_sketch_get_quantile_double(sketch, f.lit(share)) for share in shares]
-
-
 def hours_between(frame: DataFrame, since: datetime | None, until: datetime | None) -> DataFrame:
     """Return the rows of the hours that begin at or after ``since`` and before ``until``."""
     frame = frame if since is None else frame.where(f.col("hour") >= literal(since))
     return frame if until is None else frame.where(f.col("hour") < literal(until))
-
-
-def error_events() -> Column:
-    """Return the events of a row of ``schemas.EVENTS`` if its level is ERROR or CRITICAL, otherwise 0."""
-    return f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0).cast("bigint")
-
-
-def merge_runs(runs: DataFrame) -> DataFrame:
-    """Merge rows of ``schemas.RUNS`` to one for each ``run_id`` and ``application``; ``hour`` is the last one."""
-    rows = runs.groupBy("run_id", "application")
-    return rows.agg(*merged("first", "last", "events", "errors", "run"), f.max("hour").alias("hour"))
-
-
-def run_outcome() -> Column:
-    """Return the aggregate for the outcome of a run over ``merge_runs``: failed if any application failed."""
-    failed = f.max(f.when(f.col("run.outcome") == "failed", True)).isNotNull()
-    return f.when(failed, "failed").when(f.max("run.outcome").isNotNull(), f.max("run.outcome")).otherwise("unknown")
-
-
-def run_seconds() -> Column:
-    """Return the aggregate for the time from a run's first to its last event, over ``merge_runs``."""
-    return f.max("last").cast("double") - f.min("first").cast("double")
 
 
 def merge_quarantine(frame: DataFrame) -> DataFrame:

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,8 @@ MIDNIGHT = datetime(2026, 11, 21, tzinfo=timezone.utc)
 NAMES = ["users", "orders", "", "it's", "é\u2028", '"q" {events} :since', "%", "a" * 2000]
 METRICS = ["record_count", "http_request_duration", "http_request_count", "sync_duration", "batch_processing_time",
            "pipe_bytes", "pipe_lines", "pipe_read_wait_seconds", "pipe_write_wait_seconds", "own"]  # fmt: skip
-NUMBERS = [0, -1, 0.5, 3.7, -2.5, 1e300, -1e300, 2**53, 2**62, "7", "nan", "inf", None, {"a": 1}]
+# not both 1e300 and -1e300: what is left of small numbers beside them depends on the order of the sum
+NUMBERS = [0, -1, 0.5, 3.7, -2.5, 1e300, -1e9, 2**53, 2**62, "7", "nan", "inf", None, {"a": 1}]
 
 
 class BothEngines(NamedTuple):
@@ -71,17 +73,22 @@ def line(dice: random.Random, number: int) -> str:
     return json.dumps({"schema": "1.0.0", "header": header, "payload": payload(dice)})
 
 
-@pytest.fixture(scope="session", params=[1, 2, 3])
-def both(spark: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> BothEngines:
-    """Rollups of 900 random events in two files."""
+@pytest.fixture(scope="session", params=[1, 2])
+def both(spark: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[BothEngines]:
+    """Rollups of random events in two files."""
     from balog.analytics.duckdb_engine import DuckDBEngine
     from balog.analytics.rollups import Rollups, from_files, split
 
     dice = random.Random(request.param)
     root: Path = tmp_path_factory.mktemp("questions")
     lines = [line(dice, number) for number in range(900)]
+    for number in (900, 901):  # a run whose application is unknown: lists of no values
+        whole = json.loads(line(random.Random(4), number))
+        whole["header"]["context"] = {"run_id": "alone"}
+        lines.append(json.dumps(whole))
     for name, part in (("a.jsonl", lines[:500]), ("b.jsonl", lines[500:])):
         (root / name).write_text("\n".join(part) + "\n")
     found = split(from_files(spark, [str(root)]).coalesce(2))
     engine = DuckDBEngine()
-    return BothEngines(found, Rollups(*(engine.table(frame.toArrow()) for frame in found)))
+    yield BothEngines(found, Rollups(*(engine.table(frame.toArrow()) for frame in found)))
+    engine.connection.close()

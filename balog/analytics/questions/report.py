@@ -1,0 +1,221 @@
+"""The questions of the report. Their time ranges are parameters, see ``within``; their lists end at ``:most``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from balog.analytics.questions.fragments import (
+    EXAMPLE_KEY,
+    IS_ERROR,
+    MERGED_RUNS,
+    RUN_OUTCOME,
+    RUN_SECONDS,
+    merged_sketch,
+    percentiles,
+    quantile,
+)
+
+
+def within(name: str) -> str:
+    """Return whether an hour overlaps a time range: the parameters ``<name>after`` and ``<name>until``, exclusive.
+
+    An hour in which the range begins has only events of the range, so ``after`` is an hour before it.
+    """
+    return f"(hour > TIMESTAMP_MICROS(:{name}_after) AND hour < TIMESTAMP_MICROS(:{name}_until))"
+
+
+INSIDE, READ = within("period"), within("read")
+SPANS = {"": INSIDE, "_now": within("now"), "_before": within("before")}
+"""The conditions of the period, of now and of before, by the suffix of their columns' names."""
+
+_DURATION = "CASE WHEN run.duration BETWEEN 0 AND 1e8 THEN run.duration END"
+"""The duration in a run's report, or null if it is longer than three years: one event must not break the report."""
+
+
+def _finite(total: str) -> str:
+    """Return a sum of doubles that JSON can represent."""
+    number = f"CASE WHEN ISNAN({total}) THEN 0D ELSE {total} END"
+    return f"CASE WHEN {total} IS NOT NULL THEN GREATEST(LEAST({number}, 1e300D), -1e300D) END"
+
+
+def _spans(form: str) -> str:
+    """Return columns for each span; ``form`` has ``%(inside)s`` and ``%(suffix)s``."""
+    return ", ".join(form % {"inside": inside, "suffix": suffix} for suffix, inside in SPANS.items())
+
+
+def _some(values: str, most: int) -> str:
+    return f"SLICE(SORT_ARRAY(COLLECT_SET({values})), 1, {most})"
+
+
+BOUNDS = """
+SELECT MIN(CASE WHEN hour < TIMESTAMP_MICROS(:ahead) THEN hour END) AS first_usual,
+  MAX(CASE WHEN hour < TIMESTAMP_MICROS(:ahead) THEN hour END) AS last_usual,
+  MIN(hour) AS first, MAX(hour) AS last, COUNT(*) AS number
+FROM (SELECT hour FROM {events} UNION ALL SELECT CAST(NULL AS TIMESTAMP) FROM {metrics})"""
+
+TOTAL = f"SELECT SUM(events) AS events FROM {{events}} WHERE {INSIDE}"
+
+MIDDLE = f"""
+SELECT MIN(CASE WHEN seen > :first THEN hour END) AS first, MIN(CASE WHEN seen > :last THEN hour END) AS last
+FROM (
+  SELECT hour, SUM(events) OVER (PARTITION BY one ORDER BY hour) AS seen
+  FROM (SELECT hour, SUM(events) AS events, MIN(1) AS one FROM {{events}} WHERE {INSIDE} GROUP BY hour))"""
+
+_COUNTS = f"""
+    {_spans("COALESCE(SUM(CASE WHEN %(inside)s THEN events END), 0L) AS events%(suffix)s")},
+    {_spans("COALESCE(SUM(CASE WHEN %(inside)s THEN errors END), 0L) AS errors%(suffix)s")},
+    MIN(CASE WHEN {INSIDE} THEN first END) AS first, MAX(CASE WHEN {INSIDE} THEN last END) AS last"""
+_EVENTS = f"SELECT *, CASE WHEN {IS_ERROR} THEN events ELSE 0L END AS errors FROM {{events}} WHERE {READ}"
+
+EVENTS = f"""
+SELECT channel, level, application, {_COUNTS} FROM ({_EVENTS}) GROUP BY channel, level, application
+ORDER BY events DESC, channel, level, application LIMIT :most"""
+
+
+def _by_step(rows: str) -> str:
+    """Return rows with their step ``at``; for hours outside of the axes, ``side`` (``before``, ``after``) instead."""
+    return f"""
+  SELECT *, CASE WHEN side IS NULL THEN CASE :step WHEN 'hour' THEN hour WHEN 'day' THEN DATE_TRUNC('DAY', hour)
+    WHEN 'week' THEN DATE_TRUNC('WEEK', hour) ELSE DATE_TRUNC('MONTH', hour) END END AS at
+  FROM (
+    SELECT *, CASE WHEN NOT hour > TIMESTAMP_MICROS(:shown_after) THEN 'before'
+      WHEN hour >= TIMESTAMP_MICROS(:shown_until) THEN 'after' END AS side
+    FROM ({rows}))"""
+
+
+THROUGHPUT = f"SELECT at, side, {_COUNTS} FROM ({_by_step(_EVENTS)}) GROUP BY at, side ORDER BY side, at"
+
+_NUMBERS = f"""
+  SELECT hour, application, 'counted' AS kind, sum AS number FROM {{metrics}}
+  WHERE {READ} AND metric = 'record_count' AND type = 'counter'
+  UNION ALL
+  SELECT hour, application, 'reported', CAST(run.records AS DOUBLE) FROM {{runs}}
+  WHERE {READ} AND run.records IS NOT NULL"""
+
+RECORDS = f"""
+SELECT at, side, application, kind,
+  {_spans(_finite("SUM(CASE WHEN %(inside)s THEN number END)") + " AS records%(suffix)s")}
+FROM ({_by_step(_NUMBERS)}) GROUP BY at, side, application, kind ORDER BY at, side, application, kind"""
+"""Records by step and application, from counters (``counted``) and from runs' reports (``reported``)."""
+
+
+def _each_span(*names: str) -> str:
+    return ", ".join(_spans(f"CASE WHEN %(inside)s THEN {name} END AS {name}%(suffix)s") for name in names)
+
+
+METRICS = f"""
+WITH rows AS (
+  SELECT metric, type, stream, stage, application,
+    CASE WHEN metric = 'http_request_duration' THEN endpoint END AS endpoint,
+    CASE WHEN metric = 'http_request_duration' THEN status END AS status,
+    {_each_span("count", "sum", "low", "high", "sketch")}
+  FROM {{metrics}} WHERE {READ}),
+sets AS (
+  SELECT metric, type, stream, endpoint, status, stage,
+    CASE GROUPING_ID() WHEN 15 THEN 'metric' WHEN 7 THEN 'stream' WHEN 9 THEN 'request' WHEN 11 THEN 'endpoint'
+      WHEN 14 THEN 'stage' END AS kind,
+    {_some("application", 10)} AS applications,
+    {
+    ", ".join(
+        f'''SUM(count{suffix}) AS count{suffix}, {_finite(f"SUM(sum{suffix})")} AS sum{suffix},
+    MIN(low{suffix}) AS low{suffix}, MAX(high{suffix}) AS high{suffix},
+    {merged_sketch(f"sketch{suffix}")} AS sketch{suffix}'''
+        for suffix in SPANS
+    )
+}
+  FROM rows
+  GROUP BY metric, type, stream, endpoint, status, stage GROUPING SETS ((metric, type), (metric, type, stream),
+    (metric, type, endpoint, status), (metric, type, endpoint), (metric, type, stage)))
+SELECT metric, type, stream, endpoint, status, stage, kind AS grouping, applications,
+  {", ".join(f"{name}{suffix}" for suffix in SPANS for name in ("count", "sum", "low", "high"))},
+  {", ".join(percentiles(f"sketch{suffix}", suffix) for suffix in SPANS)}
+FROM sets
+WHERE kind = 'metric' OR kind = 'stream' AND stream IS NOT NULL OR kind = 'stage' AND stage IS NOT NULL
+  OR kind IN ('request', 'endpoint') AND metric = 'http_request_duration'
+ORDER BY count DESC NULLS LAST, kind, metric, type, stream, endpoint, status, stage LIMIT :most"""
+"""Metrics alone, by stream, by endpoint and status, and by stage, as ``grouping`` says."""
+
+_ALL_FAILURES = f"""
+  SELECT fingerprint, MAX(error_type) AS error_type, MAX(message) AS message,
+    MAX_BY(level, STRUCT(CASE level WHEN 'CRITICAL' THEN 2 WHEN 'ERROR' THEN 1 ELSE 0 END, COALESCE(level, '')))
+      AS level,
+    {_spans("COALESCE(SUM(CASE WHEN %(inside)s THEN events END), 0L) AS events%(suffix)s")},
+    MIN(first) AS first, MAX(CASE WHEN {INSIDE} THEN last END) AS last,
+    MIN_BY(example, CASE WHEN {INSIDE} THEN {EXAMPLE_KEY} END) AS example,
+    {_some(f"CASE WHEN {INSIDE} THEN channel END", 20)} AS channels,
+    {_some(f"CASE WHEN {INSIDE} THEN application END", 20)} AS applications,
+    {_some(f"CASE WHEN {INSIDE} THEN example.run_id END", 20)} AS runs
+  FROM {{errors}} WHERE hour < TIMESTAMP_MICROS(:period_until) GROUP BY fingerprint"""
+
+FAILURES = f"SELECT * FROM ({_ALL_FAILURES}) WHERE events > 0 ORDER BY events DESC, fingerprint LIMIT :most"
+ALL_FAILURES = f"SELECT COUNT(*) AS count FROM ({_ALL_FAILURES}) WHERE events > 0"
+
+_STREAM = "CASE WHEN run.streams IS NOT NULL THEN STRUCT(COALESCE(application, '') AS name, run.streams AS streams) END"
+_RUNS = f"""
+  SELECT run_id, applications,
+    -- its own clock, if that is clearly earlier than its first event
+    CASE WHEN begun < UNIX_MICROS(first) - 1000000L THEN TIMESTAMP_MICROS(begun) ELSE first END AS started,
+    duration, outcome, exit_code, problem, records, bytes, events, errors, streams, hour
+  FROM (
+    SELECT run_id, {_some("application", 20)} AS applications, MIN(first) AS first,
+      MIN(UNIX_MICROS(run.at) - CAST(ROUND(({_DURATION}) * 1e6) AS BIGINT)) AS begun,
+      COALESCE(MAX({_DURATION}), {RUN_SECONDS}) AS duration, {RUN_OUTCOME} AS outcome,
+      MAX(run.exit_code) AS exit_code, MAX(run.problem) AS problem, TRY_SUM(run.records) AS records,
+      TRY_SUM(run.bytes) AS bytes, SUM(events) AS events, COALESCE(SUM(errors), 0L) AS errors,
+      FLATTEN(TRANSFORM(SORT_ARRAY(COLLECT_LIST({_STREAM})), one -> one.streams)) AS streams, MAX(hour) AS hour
+    FROM ({MERGED_RUNS.replace("GROUP BY", f"WHERE {READ} GROUP BY")}) GROUP BY run_id)"""
+
+RUNS = f"""
+SELECT run_id, applications, started, duration, outcome, exit_code, problem, records, bytes, events, errors,
+  SLICE(streams, 1, 100) AS streams
+FROM ({_RUNS}) WHERE {INSIDE} ORDER BY started DESC, run_id LIMIT :most"""
+"""The runs that ended in the period, latest first."""
+
+OUTCOMES = f"""
+WITH runs AS (
+  SELECT applications, outcome, duration, hour, ARRAY_REMOVE(applications, 'balog') AS others FROM ({_RUNS})),
+named AS (  -- brokers take part in every run; the run belongs to the tap and its target
+  SELECT outcome, ARRAY_JOIN(CASE WHEN SIZE(others) > 0 THEN others ELSE applications END, ', ') AS names,
+    {_spans("CASE WHEN %(inside)s THEN 1L END AS in%(suffix)s")},
+    {_spans("CASE WHEN %(inside)s THEN duration END AS duration%(suffix)s")}
+  FROM runs)
+SELECT names, outcome, GROUPING_ID() AS grouping, {", ".join(f"SUM(in{one}) AS runs{one}" for one in SPANS)},
+  {", ".join(f"PERCENTILE(duration{one}, 0.95) AS p95{one}" for one in SPANS)}
+FROM named GROUP BY names, outcome GROUPING SETS ((names, outcome), (names), (outcome), ())
+ORDER BY grouping DESC, runs DESC NULLS LAST, names, outcome LIMIT :most"""
+"""Runs by application and outcome, and over all of them (``names`` null) the p95 of their durations."""
+
+RUN_STREAMS = f"""
+SELECT one.stream AS stream, TRY_SUM(one.records) AS records, TRY_SUM(one.bytes) AS bytes,
+  {_some("application", 10)} AS applications
+FROM (SELECT application, EXPLODE(run.streams) AS one FROM {{runs}} WHERE {INSIDE} AND run IS NOT NULL)
+GROUP BY one.stream ORDER BY records DESC NULLS LAST, stream LIMIT :most"""
+"""The streams in the reports of runs, in the period."""
+
+
+def hourly(keys: Sequence[tuple[str, str | None, str | None]]) -> str:
+    """Return the question for ``metric, stream, endpoint, hour, count, p95`` of a few metrics.
+
+    A stream is aggregated over all endpoints, an endpoint over all streams.
+
+    Args:
+        keys: metric, stream and endpoint of each; the parameters are ``metric0``, ``stream0``, ``endpoint0`` and on.
+    """
+    numbers = range(len(keys))
+    streams, endpoints = (
+        ", ".join(f":metric{number}" for number in numbers if keys[number][place] is not None) or "NULL"
+        for place in (1, 2)
+    )
+    wanted = " OR ".join(
+        f"metric = :metric{number} AND stream <=> CAST(:stream{number} AS STRING) "
+        f"AND endpoint <=> CAST(:endpoint{number} AS STRING)"
+        for number in numbers
+    )
+    return f"""
+SELECT metric, stream, endpoint, hour, count, {quantile("sketch", 0.95)} AS p95 FROM (
+  SELECT metric, stream, endpoint, hour, SUM(count) AS count, {merged_sketch("sketch")} AS sketch FROM (
+    SELECT metric, hour, count, sketch, CASE WHEN metric IN ({streams}) THEN stream END AS stream,
+      CASE WHEN metric IN ({endpoints}) THEN endpoint END AS endpoint
+    FROM {{metrics}} WHERE {SPANS["_before"]} OR {SPANS["_now"]})
+  WHERE {wanted} GROUP BY metric, stream, endpoint, hour)
+ORDER BY metric, stream, endpoint, hour"""
