@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, MappingView, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum
 from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -130,8 +129,6 @@ def _named(encoder: Convert) -> Convert:
 def _built_in(kind: type) -> Convert | None:
     if kind in _CONTAINERS:
         return None
-    if issubclass(kind, Enum):
-        return _value_of_enum
     for base in kind.__mro__:
         found = _BY_NAME.get((base.__module__.partition(".")[0], base.__name__))
         if found is not None:
@@ -146,10 +143,6 @@ def _built_in(kind: type) -> Convert | None:
         if hasattr(kind, member):
             return convert
     return next((convert for base, convert in _ABSTRACT.items() if issubclass(kind, base)), None)
-
-
-def _value_of_enum(value: Any) -> Any:
-    return value.value
 
 
 def _members_of_named_tuple(value: Any) -> Any:
@@ -249,6 +242,7 @@ _BY_NAME: dict[tuple[str, str], Convert] = {
     **dict.fromkeys([("pydantic", "SecretStr"), ("pydantic", "SecretBytes"), ("pydantic", "Secret")], str),
     **dict.fromkeys([("pydantic", "AnyUrl"), ("pydantic", "_BaseUrl"), ("pydantic_core", "Url")], str),
     **dict.fromkeys([("pandas", "Period"), ("pandas", "Interval")], str),
+    ("enum", "Enum"): lambda value: value.value,
     ("re", "Pattern"): _text_of_pattern,
     ("collections", "deque"): list,
     ("collections", "UserList"): list,

@@ -132,22 +132,30 @@ def _data_of_raw(value: msgspec.Raw) -> Any:
     return data
 
 
-def are_finite(items: Any) -> bool:
-    """Return whether no float among the items is nan or infinite."""
-    return all(math.isfinite(item) for item in items if type(item) is float)
+def has_numbers_only(data: Any) -> bool:
+    """Return whether no float in dicts, lists and tuples is nan or infinite."""
+    waiting: list[Any] = [data]
+    for part in waiting:  # grows meanwhile
+        for item in part.values() if type(part) is dict else part:
+            kind = type(item)
+            if kind is float:
+                if not math.isfinite(item):
+                    return False
+            elif kind is dict or kind is list or kind is tuple:
+                waiting.append(item)
+    return True
+
+
+def is_within_limits(encoded: bytes) -> bool:
+    """Return whether a document is at most 3 MiB large and 200 levels deep, as readers accept it."""
+    return len(encoded) <= MAX_BYTES and not is_deeper_than(encoded, MAX_LEVELS)
 
 
 def encode_checked(data: dict[str, Any]) -> bytes:
     """Encode data; raise ValueError if it is larger or deeper than readers accept, or a number is nan."""
     encoded = _encode(data)
-    size = len(encoded)
-    if size > MAX_BYTES or (size > 2 * MAX_LEVELS and is_deeper_than(encoded, MAX_LEVELS)):
+    if not is_within_limits(encoded):
         raise ValueError(f"more than {MAX_BYTES} bytes or {MAX_LEVELS} levels")
-    if b"null" in encoded:
-        waiting: list[Any] = [data]
-        for part in waiting:  # grows meanwhile
-            items = part.values() if type(part) is dict else part
-            if not are_finite(items):
-                raise ValueError(NO_NUMBER)
-            waiting += [item for item in items if type(item) is dict or type(item) is list]
+    if b"null" in encoded and not has_numbers_only(data):
+        raise ValueError(NO_NUMBER)
     return encoded

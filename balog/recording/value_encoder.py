@@ -11,12 +11,13 @@ import msgspec
 from balog.duplicate_keys import unused_key
 from balog.recording.conversions import Conversions, Convert
 from balog.recording.fallback_encoding import make_encodable
-from balog.recording.json_values import MAX_BYTES, MAX_LEVELS, is_deeper_than
-from balog.recording.plain_values import Conversion, Made, are_finite, encode_checked
+from balog.recording.json_values import MAX_LEVELS
+from balog.recording.plain_values import Conversion, Made, encode_checked, has_numbers_only, is_within_limits
 
 NO_OBJECT = "a payload is an object; this one was not"
 
 _encode = msgspec.json.Encoder().encode
+_join = "".join
 _TEXT = frozenset({str})
 
 
@@ -29,7 +30,8 @@ class ValueEncoder:
 
     def __init__(self, encoders: Mapping[type, Convert] | None = None) -> None:
         self.conversions = Conversions(encoders)
-        self._is_leaf = self.conversions.json_leaves.issuperset
+        self._leaves = self.conversions.json_leaves
+        self._accepts_any_text = not self.conversions.encoders  # as keys; msgspec writes an Enum's value
 
     def encode_plain(self, value: Any) -> bytes | None:
         """Encode a dict of JSON's own types, dates, UUIDs and decimals; return None for any other value.
@@ -41,35 +43,40 @@ class ValueEncoder:
             return None
         try:
             encoded = _encode(value)
-        except Exception:
+            if len(encoded) > 2 * MAX_LEVELS and not is_within_limits(encoded):  # each level has two bytes
+                return None
+            if self._is_plain(value) and (b"null" not in encoded or has_numbers_only(value)):
+                return encoded
+        except Exception:  # of a value that is not plain, or that another thread changes
             return None
-        size = len(encoded)
-        if size > MAX_BYTES or not self._is_plain(value, b"null" in encoded):
-            return None
-        if size > 2 * MAX_LEVELS and is_deeper_than(encoded, MAX_LEVELS):  # each level has two bytes
-            return None
-        return encoded
+        return None
 
-    def _is_plain(self, value: dict[Any, Any], has_null: bool) -> bool:
-        """Return whether all parts have types of JSON, all keys are texts, and no number is nan."""
-        is_leaf = self._is_leaf
-        waiting: list[Any] = [value]
-        for part in waiting:  # grows meanwhile
-            if type(part) is dict:
-                if not _TEXT.issuperset(map(type, part)):
-                    return False
-                items: Any = part.values()
-            else:
-                items = part
-            if has_null and not are_finite(items):
-                return False
-            if not is_leaf(map(type, items)):
-                for item in items:
-                    kind = type(item)
-                    if kind is dict or kind is list or kind is tuple:
-                        waiting.append(item)
-                    elif not is_leaf((kind,)):
+    def _is_plain(self, members: dict[Any, Any]) -> bool:
+        """Return whether all parts have types of JSON, and all keys are texts."""
+        _join(members)  # the quickest way to learn that all keys are texts
+        if not self._accepts_any_text and not _TEXT.issuperset(map(type, members)):
+            return False
+        leaves = self._leaves
+        for item in members.values():
+            kind = type(item)
+            if kind not in leaves:
+                if kind is dict:
+                    if not self._is_plain(item):
                         return False
+                elif (kind is not list and kind is not tuple) or not self._are_plain(item):
+                    return False
+        return True
+
+    def _are_plain(self, items: Any) -> bool:
+        if self._leaves.issuperset(map(type, items)):
+            return True
+        for item in items:
+            kind = type(item)
+            if kind is dict:
+                if not self._is_plain(item):
+                    return False
+            elif kind not in self._leaves and ((kind is not list and kind is not tuple) or not self._are_plain(item)):
+                return False
         return True
 
     def encode(self, value: Any, redact: Callable[[str], str] | None = None) -> tuple[bytes, Any, bool]:

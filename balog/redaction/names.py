@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 from balog.errors import ConfigError
 
 _SEPARATORS = re.compile(r"[\s_.\-\"'()\[\]<>]+")
+_NO_SEPARATORS = {char: None for char in range(128) if chr(char) != "\n" and _SEPARATORS.fullmatch(chr(char))}
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\s_.\-A-Z]+")
 _LAST_PART = re.compile(r"[\"'()\[\]<>\s]+")
 _LONGEST_NAME = 100
@@ -77,6 +79,9 @@ class SecretNames:
                 raise ConfigError(f"{rule.text!r} is not the name of a key; it needs a letter")
             (self._exact if rule.kind == "name" else self._suffixes)[folded] = rule
         self._folded = sorted(self._suffixes, key=len, reverse=True)
+        ends = [*self._exact, *self._suffixes]
+        self._end_length = min((3, *map(len, ends)))
+        self._ends = frozenset(end[-self._end_length :] for end in ends)
         self._by_suffix = self._words(self._suffixes)
         by_name = self._words(self._exact)
         self.expressions = list(self._by_suffix)
@@ -118,7 +123,23 @@ class SecretNames:
             (self._suffixes[end] for end in self._folded if folded.endswith(end) or with_digits.endswith(end)), None
         )
 
-    @property
+    def plainly_harmless(self, names: list[str]) -> list[str]:
+        """Return those of many names that a quick check of their ends finds to match no rule; others may not either."""
+        text = "\n".join(names)
+        if self.tell_digits_apart or not text.isascii() or text.count("\n") != len(names) - 1:
+            return []
+        length, ends = self._end_length, self._ends
+        folded = text.lower().translate(_NO_SEPARATORS).split("\n")
+        found = [
+            name
+            for name, form in zip(names, folded, strict=True)
+            if form[-length:] not in ends and form.rstrip("0123456789")[-length:] not in ends
+        ]
+        for expression, _ in self._expressions:
+            found = [name for name in found if not expression.search(name)]
+        return found
+
+    @cached_property
     def tell_digits_apart(self) -> bool:
         """Whether a rule depends on a digit."""
         texts = (*self._exact, *self._suffixes, *(rule.text for _, rule in self._expressions))

@@ -51,6 +51,7 @@ _DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else byte for byt
 _MAX_KNOWN = 2048
 _MAX_KNOWN_BYTES = 1024
 _MAX_NAMES = 4096
+_MANY_NAMES = 16
 
 _decoder = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder()
@@ -242,6 +243,18 @@ class Redactor:
                     self._plain_names.add(name)
         return seen
 
+    def _learn(self, members: dict[Any, Any]) -> None:
+        """Add the unknown names of many members to the plain names at once, if a quick check finds nothing in them."""
+        plain_names = self._plain_names
+        unknown = [name for name in members if name not in plain_names and type(name) is str and len(name) <= 100]
+        if len(unknown) > _MANY_NAMES:
+            plain = self._names.plainly_harmless(unknown)
+            if plain and not self._text.has_hint("\n".join(plain)):
+                if len(plain_names) + len(plain) > _MAX_NAMES:
+                    self._seen_names.clear()
+                    plain_names.clear()
+                plain_names.update(plain)
+
     def _is_plainly_clean(self, value: Any) -> bool:
         """Return whether a quick check finds no secret's name and no hint of a secret, as in most data."""
         if not self._text.is_hinted:
@@ -259,6 +272,8 @@ class Redactor:
                 if id(node) in seen:
                     continue
                 seen.add(id(node))
+                if len(node) > _MANY_NAMES:
+                    self._learn(node)
                 for name, item in node.items():
                     if name not in plain_names and not (type(name) is str and self._name(name) == (None, name)):
                         return False
