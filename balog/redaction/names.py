@@ -39,11 +39,14 @@ class NameRule(NamedTuple):
             which the regular expression is found.
         text: the name, the suffix or the expression.
         is_secret: False keeps values that another rule would replace.
+        ends: with one of these, in lower case and before digits, ends every name that the expression matches; empty if
+            unknown.
     """
 
     kind: str
     text: str
     is_secret: bool = True
+    ends: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         form = {"name": "names", "suffix": "suffixes", "expression": "expressions"}[self.kind]
@@ -79,7 +82,7 @@ class SecretNames:
                 raise ConfigError(f"{rule.text!r} is not the name of a key; it needs a letter")
             (self._exact if rule.kind == "name" else self._suffixes)[folded] = rule
         self._folded = sorted(self._suffixes, key=len, reverse=True)
-        ends = [*self._exact, *self._suffixes]
+        ends = [*self._exact, *self._suffixes, *(end for _, rule in self._expressions for end in rule.ends)]
         self._end_length = min((3, *map(len, ends)))
         self._ends = frozenset(end[-self._end_length :] for end in ends)
         self._by_suffix = self._words(self._suffixes)
@@ -135,8 +138,9 @@ class SecretNames:
             for name, form in zip(names, folded, strict=True)
             if form[-length:] not in ends and form.rstrip("0123456789")[-length:] not in ends
         ]
-        for expression, _ in self._expressions:
-            found = [name for name in found if not expression.search(name)]
+        for expression, rule in self._expressions:
+            if not rule.ends:
+                found = [name for name in found if not expression.search(name)]
         return found
 
     @cached_property

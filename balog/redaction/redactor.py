@@ -33,6 +33,8 @@ DEFAULT_NAMES: tuple[str, ...] = ("auth", "pass", "session", "otp", "ssn", "pat"
 DEFAULT_EXPRESSIONS: tuple[str, ...] = (r"[\W_](?i:pass|otp|ssn|totp)\d*$|[a-z](?:Pass|PASS|Otp|OTP|Ssn|SSN|Totp)\d*$",)
 """Regular expressions for such names as a separate last word: ``db_pass`` and ``userSsn``, but not ``compass``."""
 
+_ENDS = ("pass", "otp", "ssn", "totp")
+
 DEFAULT_KEPT: tuple[str, ...] = (
     *("page_token", "next_token", "continuation_token", "sync_token", "delta_token", "skip_token", "cursor_token"),
     *("resume_token", "change_token", "cancellation_token"),
@@ -123,7 +125,10 @@ class Redactor:
                 *(NameRule("suffix", name, False) for name in DEFAULT_KEPT),
                 *(NameRule("suffix", name) for name in (*options["keys"], *(_CARD_KEYS if cards else ()))),
                 *(NameRule("name", name) for name in options["names"]),
-                *(NameRule("expression", text) for text in (*options["expressions"], *options["extra_expressions"])),
+                *(
+                    NameRule("expression", text, ends=_ENDS if text in DEFAULT_EXPRESSIONS else ())
+                    for text in (*options["expressions"], *options["extra_expressions"])
+                ),
                 *(NameRule("suffix", name) for name in options["extra_suffixes"]),
                 *(NameRule("name", name) for name in options["extra_keys"]),
                 *(NameRule("suffix", name, False) for name in options["keep_suffixes"]),
