@@ -154,6 +154,9 @@ def _place(before: bytes) -> str:
 def write_schema(type: type[msgspec.Struct], id: str, title: str) -> bytes:
     """Return the JSON Schema of a config struct, as stored in ``schemas/config``."""
     schema = _schema(type)
+    extend = getattr(type, "extend_schema", None)  # for the parts of a config that other structs decode
+    if extend is not None:
+        extend(schema["$defs"])
     tag = type.__struct_config__.tag_field
     top = schema["$defs"][type.__name__]
     if type.__struct_config__.forbid_unknown_fields:

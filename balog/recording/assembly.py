@@ -61,7 +61,7 @@ def build_recorder(
         with _blaming(sources["volume"]):
             volume = Volume(settings.volume, interval=settings.volume_interval)
     with _blaming(sources["level"]):
-        threshold = parse_threshold(settings.level or "INFO")
+        threshold = parse_threshold("INFO" if settings.level is None else settings.level)
     with _blaming(sources["levels"]):
         levels = {pattern: parse_threshold(level) for pattern, level in settings.levels.items()}
     outputs = default_output() if settings.output is None else settings.output

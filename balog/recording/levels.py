@@ -76,7 +76,7 @@ def parse_threshold(level: int | str) -> int:
     if isinstance(level, str):
         if level.upper() == "OFF":
             return OFF
-        name = parse_level(level)
+        name = parse_level(level) if level.isascii() else None
         if name is not None:
             return LEVELS[name]
     elif isinstance(level, int) and not isinstance(level, bool) and level > 0:

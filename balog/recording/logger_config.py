@@ -59,6 +59,13 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     strict: bool = False
     reload: bool | Annotated[float, Meta(gt=0, le=86400)] = False
 
+    @staticmethod
+    def extend_schema(definitions: dict[str, Any]) -> None:
+        """Add the parts that other structs decode: sinks, rules of volume, levels and outputs."""
+        from balog.recording.logger_schema import extend
+
+        extend(definitions)
+
 
 def list_outputs(output: Where | Sequence[Where]) -> list[Any]:
     """Return the outputs as a list, with a sink's config as the ``to`` of an output, and objects by their names."""

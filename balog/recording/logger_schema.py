@@ -1,0 +1,52 @@
+"""The parts of the JSON Schema of a logger's config that other structs decode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from balog.recording.volume import VolumeRule
+
+_NAMES = ("DEBUG", "INFO", "WARNING", "WARN", "ERROR", "EXCEPTION", "CRITICAL", "FATAL", "OFF")
+
+LEVEL: dict[str, Any] = {
+    "description": "DEBUG, INFO, WARNING, ERROR, CRITICAL or OFF, in any case.",
+    "type": "string",
+    "pattern": "^({})$".format("|".join("".join(f"[{one}{one.lower()}]" for one in name) for name in _NAMES)),
+}
+
+OUTPUT: dict[str, Any] = {
+    "description": "The name of an output, or its URL.",
+    "type": "string",
+    "pattern": r"^(singer|stderr|logging|console(\?tracebacks=rich)?|[A-Za-z][A-Za-z0-9+._-]*:[^?][\s\S]*)$",
+}
+
+_HOLDS_BACK = {
+    "anyOf": [
+        {"required": ["sample"], "properties": {"sample": {"exclusiveMaximum": 1}}},
+        {"required": ["per_second"], "properties": {"per_second": {"type": "number"}}},
+    ],
+    "if": {"required": ["burst"], "properties": {"burst": {"type": "number"}}},
+    "then": {"required": ["per_second"], "properties": {"per_second": {"type": "number"}}},
+}
+
+
+def extend(definitions: dict[str, Any]) -> None:
+    """Complete the definitions of ``LoggerConfig`` and ``OutputConfig`` in place."""
+    from balog.sinks import AnySinkConfig
+    from balog.tagged_config import union_of
+
+    (sink, rule), further = msgspec.json.schema_components([union_of(AnySinkConfig), VolumeRule])
+    definitions.update(further)
+    definitions["VolumeRule"] |= _HOLDS_BACK
+    whole, output = definitions["LoggerConfig"]["properties"], definitions["OutputConfig"]["properties"]
+    whole["volume"]["items"] = rule
+    whole["levels"]["additionalProperties"] = LEVEL
+    whole["levels"]["propertyNames"] = {"minLength": 1, "maxLength": 1000}
+    for properties in (whole, output):
+        properties["level"]["anyOf"] = [LEVEL, {"type": "null"}]
+    output["to"] = {"anyOf": [OUTPUT, sink]}
+    outputs = whole["output"]["anyOf"]
+    outputs[0] = OUTPUT
+    outputs[1]["items"]["anyOf"][0] = OUTPUT
