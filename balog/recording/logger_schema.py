@@ -34,7 +34,7 @@ _HOLDS_BACK = {
 
 def extend(definitions: dict[str, Any]) -> None:
     """Complete the definitions of ``LoggerConfig`` and ``OutputConfig`` in place."""
-    from balog.sinks import AnySinkConfig
+    from balog.sinks.base import AnySinkConfig
     from balog.tagged_config import union_of
 
     (sink, rule), further = msgspec.json.schema_components([union_of(AnySinkConfig), VolumeRule])
