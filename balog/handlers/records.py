@@ -22,10 +22,11 @@ from balog.payload import log_payload
 from balog.recording import callsites, exceptions
 from balog.recording.call_options import NO_PAYLOAD
 from balog.recording.encoding import message_text, payload_of
+from balog.recording.json_values import safe_str
 from balog.recording.recorder import Recorder
 from balog.singer.messages import metric_payload, parse_log, to_event
 
-__all__ = ["EventParts", "Naming", "read_record"]
+__all__ = ["EventParts", "Naming", "fallback_payload", "read_record"]
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _METRIC_NAMES = frozenset({"metric", "metric_info"})
@@ -101,6 +102,11 @@ def read_record(record: logging.LogRecord, recorder: Recorder, naming: Naming) -
     if recorder.callsites is not None:
         context[callsites.KEY] = {"file": record.pathname, "line": record.lineno, "func": record.funcName}
     return EventParts(level, channel, payload, context, _nanoseconds(record.created))
+
+
+def fallback_payload(record: logging.LogRecord, level: Level, error: Exception) -> dict[str, Any]:
+    """Return the payload of a record that could not be read."""
+    return log_payload(safe_str(record.msg), level, problem=f"its record raised {type(error).__name__}")
 
 
 def _read_data(data: Event | dict[Any, Any], fields: dict[str, Any]) -> tuple[Event | None, str]:
