@@ -6,25 +6,18 @@ in base64, variants and nested values as JSON. At most one partition's rows are 
 
 from __future__ import annotations
 
-import csv
 import shutil
-from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-import msgspec
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from balog.analytics.reporting.formats import printable
+from balog.analytics.querying.rows import need_unique, shown_rows, write_rows
 from balog.errors import ConfigError
-
-TABLE_ROWS = 200
-"""Rows of a table that are shown without a limit."""
 
 _FEW = 10_000
 _WITHOUT_JSON = (t.NullType, t.DayTimeIntervalType, t.YearMonthIntervalType, t.CalendarIntervalType)
@@ -39,14 +32,9 @@ def write_text(frame: DataFrame, form: str, out: IO[str], limit: int | None) -> 
         PySparkException: Spark could not compute a row.
     """
     if form in ("json", "jsonl"):
-        _need_unique(frame)
-    if form == "table" and limit is None:
-        limit = TABLE_ROWS
-    rows = _documents(frame, limit)
-    writers = {"table": _table, "csv": _csv, "json": _json, "jsonl": _jsonl}
-    written = writers[form](frame.columns, islice(rows, limit), out)
-    more = limit is not None and written == limit and next(rows, None) is not None
-    return written, more
+        need_unique(frame.columns)
+    limit = shown_rows(form, limit)
+    return write_rows(frame.columns, _documents(frame, limit), form, out, limit)
 
 
 def write_parquet(frame: DataFrame, path: Path, limit: int | None) -> int:
@@ -55,7 +43,7 @@ def write_parquet(frame: DataFrame, path: Path, limit: int | None) -> int:
     Raises:
         ConfigError: two columns have the same name, or the file can't be written.
     """
-    _need_unique(frame)
+    need_unique(frame.columns)
     folder = path.with_name(f".{path.name}.part")
     shutil.rmtree(folder, ignore_errors=True)
     try:
@@ -81,69 +69,3 @@ def _documents(frame: DataFrame, limit: int | None) -> Iterator[str]:
     # Small results come from one job over all partitions, large ones from one partition after the other.
     found = texts.collect() if limit is not None and limit <= _FEW else texts.toLocalIterator(prefetchPartitions=True)
     return (row[0] for row in found)
-
-
-def _values(row: str) -> list[Any]:
-    return list(msgspec.json.decode(row).values())
-
-
-def _text(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    return msgspec.json.encode(value).decode()
-
-
-def _table(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    kept = [_values(row) for row in rows]
-    for number, name in enumerate(columns):
-        measured = [row[number] for row in kept if row[number] is not None]
-        numeric = measured and all(isinstance(value, (int, float)) for value in measured)
-        table.add_column(Text(printable(name)), justify="right" if numeric else "left", overflow="fold")
-    for row in kept:
-        table.add_row(*(Text(printable(_text(value))) if value is not None else Text("–", "dim") for value in row))
-    console = Console(file=out)
-    if not console.is_terminal:
-        console = Console(file=out, width=1_000, no_color=True, highlight=False)
-    console.print(table)
-    return len(kept)
-
-
-def _csv(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    count = 0
-    for count, row in enumerate(rows, 1):  # noqa: B007
-        writer.writerow(map(_text, _values(row)))
-    return count
-
-
-def _jsonl(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
-    count = 0
-    for count, row in enumerate(rows, 1):  # noqa: B007
-        out.write(_with_names(columns, row) + "\n")
-    return count
-
-
-def _json(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
-    count = 0
-    out.write("[")
-    for count, row in enumerate(rows, 1):
-        out.write(("\n" if count == 1 else ",\n") + _with_names(columns, row))
-    out.write("\n]\n" if count else "]\n")
-    return count
-
-
-def _with_names(columns: list[str], row: str) -> str:
-    raw = msgspec.json.decode(row, type=dict[str, msgspec.Raw])
-    return msgspec.json.encode(dict(zip(columns, raw.values()))).decode()
-
-
-def _need_unique(frame: DataFrame) -> None:
-    twice = [name for name, count in Counter(frame.columns).items() if count > 1]
-    if twice:
-        raise ConfigError(f"two columns are called {twice[0]!r}; give one another name with AS", "SQL")

@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
-from balog.analytics.querying.statement import check
+from balog.analytics.querying.policy import check
 from balog.errors import ConfigError
 
 TABLES = ["events", "metric", "rollup_events"]
@@ -28,6 +28,7 @@ TABLES = ["events", "metric", "rollup_events"]
         "DESCRIBE QUERY SELECT * FROM events",
         "EXPLAIN FORMATTED SELECT * FROM events",
         "SELECT 'DROP TABLE events; --'",
+        "SELECT 10L, 0.5D + 2.50BD",
     ],
 )
 def test_what_only_reads_the_tables_passes_as_it_is(sql: str) -> None:

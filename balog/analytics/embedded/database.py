@@ -1,0 +1,121 @@
+"""A closed DuckDB in memory: it reads the files of some tables, and nothing else on this machine or outside."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from balog.analytics.embedded.stored_tables import StoredTables
+from balog.analytics.embedded.values import FAILURE, REFUSAL, SparkNeeded, duckdb_type, quoted, text
+from balog.errors import BalogError, MissingExtraError
+
+if TYPE_CHECKING:
+    import duckdb
+
+MEMORY = "1GB"
+"""The most memory that a query takes; what is beyond goes to a temporary folder."""
+
+SPILL = "20GB"
+"""The most disk that a query takes in the temporary folder."""
+
+SECONDS = 600.0
+"""The longest time of a query."""
+
+
+@contextmanager
+def open_database(
+    tables: StoredTables, names: list[str], seconds: float = SECONDS
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database with a view for each of some tables; no statement can open another file, or change a setting.
+
+    Args:
+        tables: the tables.
+        names: those that the query reads.
+        seconds: the time limit.
+
+    Raises:
+        MissingExtraError: DuckDB is not installed.
+        BalogError: the query failed, or reached a limit.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtraError("asking tables on this machine", "embedded") from None
+    with tempfile.TemporaryDirectory(prefix="balog-query-") as folder:
+        connection = duckdb.connect(":memory:", config={"memory_limit": MEMORY, "threads": os.cpu_count() or 1})
+        timer = threading.Timer(seconds, connection.interrupt)
+        timer.daemon = True
+        try:
+            with _explained(seconds):
+                _close_off(connection, folder, [file for name in names for file in tables.files(name)])
+                for name in names:
+                    _create_view(connection, tables, name)
+                connection.execute("SET lock_configuration = true")
+                timer.start()
+                yield connection
+        finally:
+            timer.cancel()
+            connection.close()
+
+
+def _close_off(connection: duckdb.DuckDBPyConnection, folder: str, files: list[str]) -> None:
+    settings = {
+        "TimeZone": "'UTC'",
+        "temp_directory": text(folder),
+        "max_temp_directory_size": text(SPILL),
+        "python_enable_replacements": "false",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
+        "allowed_paths": f"[{', '.join(map(text, files))}]",
+        "enable_external_access": "false",
+    }
+    for name, value in settings.items():
+        connection.execute(f"SET {name} = {value}")
+
+
+def _create_view(connection: duckdb.DuckDBPyConnection, tables: StoredTables, name: str) -> None:
+    columns, files = tables.columns(name), tables.files(name)
+    if files:
+        rows = f"read_parquet([{', '.join(map(text, files))}], union_by_name = true, hive_partitioning = true, hive_types_autocast = false)"  # noqa: E501
+        have = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()}
+    else:
+        rows, have = "(SELECT 1) WHERE false", set()
+    shown = ", ".join(
+        f"CAST({quoted(column) if column in have else 'NULL'} AS {duckdb_type(kind)}) AS {quoted(column)}"
+        for column, kind in columns.items()
+    )
+    connection.execute(f"CREATE VIEW {quoted(name)} AS SELECT {shown} FROM {rows}")
+
+
+@contextmanager
+def _explained(seconds: float) -> Iterator[None]:
+    """Turn errors of DuckDB in the block into one line."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise BalogError(f"SQL: the query took longer than {seconds:,.0f} s; run it with --engine spark") from None
+    except duckdb.OutOfMemoryException:
+        raise BalogError(
+            f"SQL: the query needs more memory than {MEMORY} and more disk than {SPILL}; run it with --engine spark"
+        ) from None
+    except duckdb.Error as error:
+        raise _explanation(error) from None
+
+
+def _explanation(error: Any) -> BalogError:
+    line = str(error).split("\n")[0]
+    for mark in (REFUSAL, FAILURE):
+        if mark in line:
+            reason = line.partition(mark)[2].strip()
+            return SparkNeeded(reason) if mark == REFUSAL else BalogError(f"SQL: {reason}")
+    reason = line.partition(": ")[2] or line
+    if type(error).__name__ in ("BinderException", "ParserException", "CatalogException", "NotImplementedException"):
+        return SparkNeeded(f"the embedded engine can't run it ({reason:.150})")
+    return BalogError(f"SQL: {reason:.300}; if Spark has to look at it: --engine spark")

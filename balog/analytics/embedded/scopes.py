@@ -1,0 +1,120 @@
+"""Resolves columns of a query as Spark does: by name in any case, through aliases, structs and outer queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from balog.analytics.embedded.values import Kind, SparkNeeded, Value, quoted
+from balog.errors import ConfigError
+from balog.suggestions import suggest
+
+
+class NamedRows(NamedTuple):
+    """A table, subquery or view in FROM: its alias, and its columns by name."""
+
+    alias: str
+    columns: dict[str, Kind]
+
+    def value(self, name: str) -> Value | None:
+        """Return a column, or None."""
+        for column, kind in self.columns.items():
+            if column.lower() == name.lower():
+                return Value(f"{quoted(self.alias)}.{quoted(column)}", kind)
+        return None
+
+
+@dataclass
+class Scope:
+    """The names that an expression can use.
+
+    Attributes:
+        sources: what FROM lists.
+        parent: the scope around a subquery.
+        merged: columns of USING, by name in lower case.
+        aliases: columns of the SELECT, by name in lower case.
+        aliases_first: whether an alias hides a column, as in ORDER BY.
+    """
+
+    sources: list[NamedRows] = field(default_factory=list)
+    parent: Scope | None = None
+    merged: dict[str, tuple[str, Value]] = field(default_factory=dict)
+    aliases: dict[str, Value] = field(default_factory=dict)
+    aliases_first: bool = False
+
+    def resolve(self, node: Any) -> Value:
+        """Return the value of a column's name of one or more parts.
+
+        Raises:
+            ConfigError: there is no such column, or several.
+        """
+        parts = [part.name for part in node.parts]
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope._find(parts)
+            if found is not None:
+                return found
+            scope = scope.parent
+        where = next(iter(_positions(node)), "")
+        known = sorted({name for source in self.sources for name in source.columns})
+        raise ConfigError(f"no column {parts[-1]!r}{where}{suggest(parts[-1], known, limit=20)}", "SQL")
+
+    def _find(self, parts: list[str]) -> Value | None:
+        if len(parts) == 1 and self.aliases_first and parts[0].lower() in self.aliases:
+            return self.aliases[parts[0].lower()]
+        if len(parts) > 1:
+            for source in self.sources:
+                if source.alias.lower() == parts[0].lower() and (found := source.value(parts[1])) is not None:
+                    return fields_of(found, parts[2:])
+        if parts[0].lower() in self.merged:
+            return fields_of(self.merged[parts[0].lower()][1], parts[1:])
+        found_in = [value for source in self.sources if (value := source.value(parts[0])) is not None]
+        if len(found_in) > 1:
+            raise ConfigError(f"the column {parts[0]!r} is in several tables; put the table's name before it", "SQL")
+        if found_in:
+            return fields_of(found_in[0], parts[1:])
+        return self.aliases.get(parts[0].lower()) if len(parts) == 1 else None
+
+    def star(self, alias: str = "") -> Iterator[tuple[str, Value]]:
+        """Yield the columns of ``*`` or ``alias.*``, with their names."""
+        if not alias:
+            yield from self.merged.values()
+        for source in self.sources:
+            if alias and source.alias.lower() != alias.lower():
+                continue
+            for name in source.columns:
+                value = source.value(name)
+                if value is not None and (alias or name.lower() not in self.merged):
+                    yield name, value
+
+
+def fields_of(value: Value, names: list[str]) -> Value:
+    """Return a field of a struct, or a key of a map, by a path.
+
+    Raises:
+        ConfigError: there is no such field.
+    """
+    for name in names:
+        kind = value.kind
+        if isinstance(kind, dict) and kind["type"] == "map" and kind["keyType"] == "string":
+            value = Value(f"{value.sql}[{_text(name)}]", kind["valueType"])
+            continue
+        if not isinstance(kind, dict) or kind["type"] != "struct":
+            raise SparkNeeded(f"{name!r} is taken from a value that is not an object")
+        fields = {field["name"]: field["type"] for field in kind["fields"]}
+        exact = next((field for field in fields if field.lower() == name.lower()), None)
+        if exact is None:
+            raise ConfigError(f"no field {name!r}{suggest(name, sorted(fields), limit=20)}", "SQL")
+        value = Value(f"struct_extract({value.sql}, {_text(exact)})", fields[exact])
+    return value
+
+
+def _text(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
+
+
+def _positions(node: Any) -> Iterator[str]:
+    for part in node.walk():
+        if "line" in part.meta:
+            yield f", line {part.meta['line']}, column {part.meta['col'] - len(part.name) + 1}"

@@ -1,0 +1,167 @@
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("duckdb")
+
+import duckdb
+
+from balog.analytics.embedded.database import open_database
+from balog.analytics.embedded.statement import ask
+from balog.analytics.embedded.stored_tables import StoredTables
+from balog.analytics.querying.policy import check
+from balog.errors import BalogError, ConfigError
+
+
+def write_tables(folder: Path, rows: int = 3, staged: bool = False) -> StoredTables:
+    """Write a folder as ``balog load`` does, without Spark."""
+    path = "date=2026-11-20/part-0.parquet"
+    home = folder / "_balog" / "staging" / "batch-1" / "log" if staged else folder / "log"
+    (home / path).parent.mkdir(parents=True)
+    with duckdb.connect() as connection:
+        moment = "TIMESTAMPTZ '2026-11-20 08:00:00+02'"
+        sql = f"SELECT range AS n, 'line ' || range AS message, {moment} AS timestamp FROM range({rows})"
+        connection.execute(f"COPY ({sql}) TO '{home / path}' (FORMAT parquet)")
+    kinds = {"n": "long", "message": "string", "timestamp": "timestamp", "later": "double"}
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]
+    added = [{"path": path, "rows": rows, "size": 1000}]
+    commit = {
+        "batch": "batch-1",
+        "at": "2026-11-20T09:00:00Z",
+        "tables": {"log": {"columns": json.dumps({"fields": fields}), "added": added}},
+    }
+    (folder / "_balog" / "log").mkdir(parents=True)
+    (folder / "_balog" / "log" / "0000000001.json").write_text(json.dumps(commit))
+    return StoredTables(str(folder))
+
+
+def rows(tables: StoredTables, sql: str, **limits: Any) -> list[Any]:
+    question = ask(tables, check(sql, tables.names()))
+    with question.rows(**limits) as found:
+        return [list(json.loads(row).values()) for row in found]
+
+
+def test_a_table_has_its_columns_in_utc_and_null_where_an_older_file_lacks_one(tmp_path: Path) -> None:
+    tables = write_tables(tmp_path)
+    found = rows(tables, "SELECT * FROM log WHERE n = 1")
+    assert found == [[1, "line 1", "2026-11-20T06:00:00.000000Z", None, "2026-11-20"]]
+
+
+def test_files_of_a_commit_that_were_not_moved_yet_are_read(tmp_path: Path) -> None:
+    assert rows(write_tables(tmp_path, staged=True), "SELECT count(*) FROM log") == [[3]]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('{secret}')",
+        "SELECT * FROM read_text('{secret}')",
+        "SELECT * FROM read_blob('{secret}')",
+        "SELECT * FROM '{secret}'",
+        "SELECT * FROM glob('/etc/*')",
+        "SELECT * FROM read_parquet('{other}')",
+        "SELECT * FROM read_parquet('https://example.com/a.parquet')",
+        "SELECT * FROM 's3://bucket/a.parquet'",
+        "COPY (SELECT 1) TO '{secret}.copy'",
+        "COPY log TO '{secret}.copy'",
+        "EXPORT DATABASE '{secret}.folder'",
+        "ATTACH '{secret}.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "LOAD '{secret}'",
+        "SET enable_external_access = true",
+        "SET allowed_paths = ['{secret}']",
+        "SET memory_limit = '100GB'",
+        "RESET lock_configuration",
+        "PRAGMA temp_directory='/'",
+        "SET temp_directory = '/'",
+        "CREATE SECRET s (TYPE s3, KEY_ID 'a', SECRET 'b')",
+        "SELECT getenv('HOME')",
+        "IMPORT DATABASE '{secret}'",
+        "SELECT * FROM sniff_csv('{secret}')",
+        "CREATE VIEW v AS SELECT * FROM read_text('{secret}'); SELECT * FROM v",
+    ],
+)
+def test_the_database_itself_opens_nothing_else_and_keeps_its_settings(tmp_path: Path, sql: str) -> None:
+    """Statements that no policy has looked at: the database is closed on its own."""
+    secret, other = tmp_path / "secret.csv", tmp_path / "other" / "log" / "date=2026-11-20" / "part-0.parquet"
+    secret.write_text("password\nhunter2\n")
+    write_tables(tmp_path / "other")
+    tables = write_tables(tmp_path / "tables")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(BalogError), open_database(tables, ["log"]) as database:
+        database.execute(sql.format(secret=secret, other=other)).fetchall()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM `/etc/passwd`",
+        "SELECT * FROM csv.`/etc/passwd`",
+        "SELECT * FROM parquet.`/tmp/a.parquet`",
+        "SELECT * FROM duckdb_settings()",
+        "SELECT * FROM information_schema.tables",
+        "SELECT * FROM duckdb_secrets",
+        "SELECT getenv('HOME') AS home",
+        "SELECT current_setting('memory_limit') AS m",
+        "SELECT read_text('/etc/passwd') AS t",
+        "SELECT error('x') AS e",
+        "SELECT message FROM log WHERE \"read_text('/etc/passwd')\" = 1 OR getenv('A') = '1'",
+        "SELECT nextval('s') AS n",
+        "COPY log TO '/tmp/x'",
+        "ATTACH '/tmp/x'",
+        "INSTALL httpfs",
+        "SET threads = 100",
+        "SELECT 1; SELECT 2",
+        "CREATE TABLE x AS SELECT 1",
+    ],
+)
+def test_statements_that_reach_beyond_the_tables_are_refused_before_the_database_opens(
+    tmp_path: Path, sql: str
+) -> None:
+    tables = write_tables(tmp_path)
+    with pytest.raises(ConfigError) as refused:
+        rows(tables, sql)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ['a"b', "a`b", "x; DROP", "c0", "\x00"])
+def test_hostile_names_and_texts_stay_names_and_texts(tmp_path: Path, name: str) -> None:
+    tables = write_tables(tmp_path)
+    literal = name.replace("'", "''").replace("\x00", "")
+    quoted = name.replace("`", "``")
+    assert rows(tables, f"SELECT '{literal}' AS `{quoted}` FROM log LIMIT 1") == [[name.replace("\x00", "")]]
+
+
+def test_a_query_that_takes_too_long_ends_with_one_line(tmp_path: Path) -> None:
+    tables = write_tables(tmp_path, rows=100_000)
+    with pytest.raises(BalogError, match=r"longer than 0 s; run it with --engine spark$"):
+        rows(
+            tables, "SELECT count(*) FROM log a JOIN log b ON a.n < b.n + b.n WHERE a.message < b.message", seconds=0.4
+        )
+    assert not [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer) and thread.is_alive()]
+
+
+def test_unknown_names_are_reported_with_the_likely_one(tmp_path: Path) -> None:
+    tables = write_tables(tmp_path)
+    with pytest.raises(ConfigError, match=r"^SQL: no column 'mesage', line 1, column 8; did you mean 'message'\?$"):
+        rows(tables, "SELECT mesage FROM log")
+    with pytest.raises(ConfigError, match=r"^SQL: no table 'logg', line 1, column 15; did you mean 'log'\?$"):
+        rows(tables, "SELECT * FROM logg")
+
+
+def test_show_tables_like(tmp_path: Path) -> None:
+    tables = write_tables(tmp_path)
+    assert rows(tables, "SHOW TABLES LIKE 'l*'") == [["", "log", True]]
+    assert rows(tables, "SHOW TABLES LIKE 'x*|y'") == []
+
+
+def test_overflow_fails_and_is_not_another_number(tmp_path: Path) -> None:
+    with pytest.raises(BalogError, match=r"(?i)overflow"):
+        rows(write_tables(tmp_path), "SELECT 9223372036854775807 + n AS x FROM log")
