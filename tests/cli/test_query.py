@@ -79,3 +79,68 @@ def test_wrong_use_is_refused_before_spark_starts(tmp_path: Path, words: list[st
     done = CliRunner().invoke(command, ["--tables", str(tmp_path), *words])
     assert isinstance(done.exception, ConfigError)
     assert said in str(done.exception)
+
+
+def answer(place: Path, *words: str) -> str:
+    done = CliRunner().invoke(command, ["--tables", str(place), "--format", "csv", *words])
+    assert done.exception is None, done.exception
+    return done.stdout
+
+
+def test_a_small_table_is_answered_without_spark(place: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys; from balog.cli import main\n"
+        "try: main(prog_name='balog')\n"
+        "finally: print(sorted(name for name in sys.modules if name in ('pyspark', 'py4j', 'pandas')))"
+    )
+    asked = [sys.executable, "-c", program, "query", "SELECT count(*) AS n FROM log", "--tables", str(place)]
+    done = subprocess.run([*asked, "--format", "csv"], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "n\n3\n[]\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["SELECT hash(id) AS h FROM log", "--engine", "duckdb"], "run it with --engine spark"),
+        (["SELECT upper('é' || id) AS u FROM log", "--engine", "duckdb"], "beyond ASCII; run it with --engine spark"),
+        (["SELECT 1", "--engine", "duckdb", "--master", "local[1]"], "--master needs Spark"),
+        (["SELECT mesage FROM log"], "did you mean 'message'?"),
+        (["SELECT id FROM lgo"], "did you mean 'log'?"),
+    ],
+)
+def test_what_the_embedded_engine_does_not_answer_is_one_line(place: Path, words: list[str], said: str) -> None:
+    done = CliRunner().invoke(command, ["--tables", str(place), *words])
+    assert isinstance(done.exception, ConfigError)
+    assert said in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
+def test_formats_files_and_limits_are_those_of_spark(place: Path, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    sql = "SELECT id, timestamp, date FROM log ORDER BY id"
+    lines = answer(place, sql, "--format", "jsonl", "--limit", "1").splitlines()
+    assert [list(json.loads(line)) for line in lines if line.startswith("{")] == [["id", "timestamp", "date"]]
+    answer(place, sql, "--format", "parquet", "--output", str(tmp_path / "a.parquet"))
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert [str(kind) for kind in table.schema.types] == ["string", "timestamp[us, tz=UTC]", "date32[day]"]
+    assert table.num_rows == 3
+    answer(place, sql, "--output", str(tmp_path / "a.csv"))
+    assert (tmp_path / "a.csv").read_text().count("\n") == 4
+
+
+def test_large_tables_and_what_is_spark_s_alone_go_to_spark(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(
+        "balog.cli.query._answer_on_spark",
+        lambda location, where, text, *rest: (asked.append(text), 0)[1] or (0, False),
+    )
+    CliRunner().invoke(command, ["--tables", str(place), "SELECT hash(id) AS h FROM log"], catch_exceptions=False)
+    monkeypatch.setattr("balog.cli.query.LARGEST", 10)
+    CliRunner().invoke(command, ["--tables", str(place), "SELECT id FROM log"], catch_exceptions=False)
+    monkeypatch.setattr("balog.cli.query.LARGEST", 1 << 40)
+    CliRunner().invoke(
+        command, ["--tables", str(place), "SELECT id FROM log", "--engine", "spark"], catch_exceptions=False
+    )
+    assert asked == ["SELECT hash(id) AS h FROM log", "SELECT id FROM log", "SELECT id FROM log"]
