@@ -36,6 +36,15 @@ _COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: 
 _TYPES = {"INT": "integer", "BIGINT": "long", "DOUBLE": "double", "TEXT": "string", "VARCHAR": "string", "DATE": "date",
           "TIMESTAMP": "timestamp", "TIMESTAMPTZ": "timestamp", "BOOLEAN": "boolean"}  # fmt: skip
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,6}))?)?(Z|[+-]\d\d:\d\d)?")
+_PARTS = {"this", "expression", "expressions", "negate"}
+_FURTHER = {
+    exp.Column: {"table", "db", "catalog"}, exp.Alias: {"alias"}, exp.Literal: {"is_string"}, exp.Case: {"ifs", "default"},
+    exp.If: {"true", "false"}, exp.Cast: {"to"}, exp.TryCast: {"to", "safe"}, exp.Between: {"low", "high"},
+    exp.In: {"query"}, exp.Div: {"typed", "safe"}, exp.DPipe: {"safe"}, exp.Trim: {"position"},
+    exp.Substring: {"start", "length"}, exp.StrPosition: {"substr"}, exp.Window: {"partition_by", "order", "over"},
+}  # fmt: skip
+"""What else the translation of a node reads; a node with more is left to Spark."""
+
 _UNITS = {"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR"}
 _DAY_UNITS = _UNITS - {"SECOND", "MINUTE", "HOUR"}
 
@@ -101,7 +110,12 @@ class Expressions:
         maker = self._makers.get(type(node))
         if maker is None:
             raise SparkNeeded(f"{node.sql('spark'):.60} is answered by Spark only")
+        rest = {name for name, part in node.args.items() if part} - _PARTS - _FURTHER.get(type(node), set())
+        if rest:
+            raise SparkNeeded(f"{node.sql('spark'):.60} has a form that only Spark reads")
         made = maker(node, scope)
+        if node.args.get("negate"):
+            made = Value(f"(NOT {made.sql})", "boolean")
         if "\0" in made.sql and not isinstance(node.parent, (exp.Filter, exp.Window)):
             made = made._replace(sql=made.sql.replace("\0", ""))
         return made
@@ -430,6 +444,8 @@ def _cast_value(value: Value, kind: str, tries: bool) -> Value:
         if tries:
             raise SparkNeeded("a try_cast of text to a whole number")
         made = refusing(f"NOT {matched}", "a cast of text that is not a plain number", made)
+    elif isinstance(value.literal, str) and want == "decimal" and re.fullmatch(r"\d+\.?\d*", value.literal):
+        pass  # a number with the suffix BD
     elif (have, want) == ("string", "double"):
         matched = f"regexp_full_match({value.sql}, '[+-]?[0-9]{{1,15}}([.][0-9]{{1,15}})?')"
         made = refusing(f"NOT {matched}", "a cast of text that is not a plain number", made)

@@ -156,3 +156,11 @@ part.inner.b
 element_at(items, 1)
 array(n, 2)
 size(array(1, 2))
+text NOT RLIKE 'a'
+word NOT ILIKE 'a%'
+NOT text LIKE 'a%'
+n IS NOT DISTINCT FROM 3
+n IS DISTINCT FROM 3
+flag IS NOT TRUE
+-n IS NULL
+CAST(NULL AS INT)
