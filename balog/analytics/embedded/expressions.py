@@ -38,7 +38,8 @@ _TYPES = {"INT": "integer", "BIGINT": "long", "DOUBLE": "double", "TEXT": "strin
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,6}))?)?(Z|[+-]\d\d:\d\d)?")
 _PARTS = {"this", "expression", "expressions", "negate"}
 _FURTHER = {
-    exp.Column: {"table", "db", "catalog"}, exp.Alias: {"alias"}, exp.Literal: {"is_string"}, exp.Case: {"ifs", "default"},
+    exp.Column: {"table", "db", "catalog"}, exp.Alias: {"alias"}, exp.Literal: {"is_string"},
+    exp.Case: {"ifs", "default"},
     exp.If: {"true", "false"}, exp.Cast: {"to"}, exp.TryCast: {"to", "safe"}, exp.Between: {"low", "high"},
     exp.In: {"query"}, exp.Div: {"typed", "safe"}, exp.DPipe: {"safe"}, exp.Trim: {"position"},
     exp.Substring: {"start", "length"}, exp.StrPosition: {"substr"}, exp.Window: {"partition_by", "order", "over"},

@@ -253,8 +253,9 @@ class _Queries:
 
     def _join(self, join: Any, scope: Scope) -> str:
         side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
-        if join.args.get("method"):
-            raise SparkNeeded("NATURAL JOIN")
+        rest = {name for name, part in join.args.items() if part} - {"this", "side", "kind", "on", "using"}
+        if rest:
+            raise SparkNeeded(f"a join with {min(rest).upper()}")
         if kind in ("SEMI", "ANTI"):
             return self._filtering_join(join, scope, kind)
         words = "CROSS JOIN" if kind == "CROSS" else _JOINS.get(side or ("" if kind == "OUTER" else kind))
