@@ -112,7 +112,7 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
 
     def findCaller(self, stack_info: bool = False, stacklevel: int = 1) -> tuple[str, int, str, str | None]:
         """Return file, line, function and, if wanted, the stack of the caller."""
-        frame = callsites.DEFAULT.find(stacklevel)
+        frame = callsites.DEFAULT.find(stacklevel, depth=2)
         if frame is None:
             return "(unknown file)", 0, "(unknown function)", None
         site = callsites.describe(frame)
@@ -149,14 +149,16 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
             share = 1.0 if recorder.volume is None else recorder.share_of(name, level)
             if not share:
                 return
-            if options is not None or recorder.processors or recorder.callsites is not None or share < 1:
+            if options is not None or recorder.processors or share < 1:
                 self._log_call(recorder, level, event, name, payload, fields, options, share)
                 return
             if payload is None or fields:
                 payload = self._payload(recorder, level, event, payload, None, fields, "")
             context = self._context
             encoded_context = self._encode_bound(recorder) if context else b""
-            recorder.write(level, recorder.render(level, name, payload, context, encoded_context), name)
+            frame = None if recorder.callsites is None else recorder.callsites.find()
+            rendered = recorder.render(level, name, payload, context, encoded_context, None, frame)
+            recorder.write(level, rendered, name)
         except PayloadError:
             raise
         except Exception:

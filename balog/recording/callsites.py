@@ -29,13 +29,14 @@ class CallsiteFinder:
         self._inner = (*_OWN, *wrappers)
         self._is_inner: dict[str, bool] = {}
 
-    def find(self, stacklevel: int = 1) -> FrameType | None:
+    def find(self, stacklevel: int = 1, depth: int = 3) -> FrameType | None:
         """Return the frame that logs: the innermost one outside of loggers and wrappers; None without one.
 
         Args:
             stacklevel: 2 for the caller of that frame, and so on, as in the standard library.
+            depth: the number of frames to skip at least: this one's, and those of the logger that are always there.
         """
-        frame: FrameType | None = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(depth)
         known = self._is_inner
         while frame is not None:
             is_inner = known.get(frame.f_code.co_filename)
