@@ -7,7 +7,7 @@ not any statement.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -47,6 +47,22 @@ class DuckDBEngine:
         with self._lock:
             name = self._new_name()
             self.connection.register(name, rows)
+        return DuckDBResult(self, name)
+
+    def parquet(self, paths: Sequence[str], columns: str) -> DuckDBResult:
+        """Return Parquet files as a frame of this engine.
+
+        Args:
+            paths: the files; there may be none.
+            columns: names and DuckDB's types, ``hour TIMESTAMPTZ, channel VARCHAR``; those that files lack are null.
+        """
+        with self._lock:
+            name = self._new_name()
+            self.connection.execute(f"CREATE TABLE {name} ({columns})")
+            if paths:
+                kept = ", ".join(f'"{column}"' for column, _ in self.schema(name))
+                files = self.connection.read_parquet(list(paths), union_by_name=True, hive_partitioning=False)
+                files.select(kept).insert_into(name)
         return DuckDBResult(self, name)
 
     def sql(self, text: str, parameters: Parameters | None = None, **frames: DuckDBResult) -> DuckDBResult:

@@ -45,10 +45,17 @@ if TYPE_CHECKING:
 )
 @click.option("--no-html", is_flag=True, help="Write no page.")
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as one JSON document instead of tables.")
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "duckdb", "spark"]),
+    default="auto",
+    show_default=True,
+    help="duckdb reads stored rollups without Java; auto chooses it where it can, up to 5 GB of them.",
+)
 @spark_options
 def command(
     sources: tuple[str, ...], since: str, until: str, compare: str, channel: str, where: str, form: str, html: Path,
-    no_html: bool, as_json: bool, spark_place: SparkPlace,
+    no_html: bool, as_json: bool, engine: str, spark_place: SparkPlace,
 ) -> None:  # fmt: skip
     """Report what ran, what failed, what slowed down, and since when, with Spark.
 
@@ -67,7 +74,7 @@ def command(
         from balog.analytics.progress import progress
         from balog.analytics.reading.inputs import absolute
         from balog.analytics.reporting.query import parse_query
-        from balog.analytics.reporting.report import empty_report, make_report
+        from balog.analytics.reporting.report import empty_report, make_local_report, make_report
         from balog.analytics.tables.location import session_settings
     query = parse_query(since, until, compare, channel, where)
     page = None if no_html else html
@@ -77,8 +84,15 @@ def command(
     paths = list(sources) if of_tables else [absolute(source) for source in sources]
     options = {"form": form} if form else {}
     files, topics = (None, 0) if of_tables else _count_inputs(paths, options, query)
-    with progress("Starting Spark") as display:
-        if files == 0 and not topics:
+    report = None
+    if engine != "spark" and of_tables and not (spark_place.master or spark_place.remote):
+        report = make_local_report(paths[0], query)
+    if engine == "duckdb" and report is None:
+        raise ConfigError("duckdb reads whole hours of tables with rollups on this machine; give spark", "--engine")
+    with progress("Drawing the page" if report else "Starting Spark") as display:
+        if report is not None:
+            pass
+        elif files == 0 and not topics:
             report = empty_report(paths, query)
         else:
             with spark_place.session("balog report", session_settings(sources[0])) as spark:

@@ -23,6 +23,10 @@ from balog.analytics.rollups import Rollups
 from balog.analytics.rollups.schemas import COPIES
 from balog.analytics.spark_engine import engine_of
 from balog.analytics.tables import Tables, is_tables, open_tables
+from balog.analytics.tables.log import has_log
+
+MOST_LOCAL = 5 * 10**9
+"""Up to this many bytes of stored rollups, the embedded engine makes the report."""
 
 
 def make_report(
@@ -50,6 +54,28 @@ def make_report(
         events = spark.read.format("balog").options(**options).schema(TEXT_EVENT)
         rows = _aggregate(_select(events.load(list(paths)), query), query)
     return _of_rows(rows, query, paths, "files", files)
+
+
+def make_local_report(location: str, query: ReportQuery) -> Report | None:
+    """Make the report from the stored rollups of a folder, by DuckDB; None if only Spark can.
+
+    Spark makes it if the query is not of whole hours of all events, without stored rollups, or beyond ``MOST_LOCAL``.
+    """
+    from balog.analytics.duckdb_engine import DuckDBEngine
+    from balog.analytics.tables.local import LocalRollups
+
+    if not query.of_rollups or not has_log(location):
+        return None
+    local = LocalRollups(location)
+    size = local.size()
+    if size is None or size > MOST_LOCAL:
+        return None
+    engine = DuckDBEngine()
+    try:
+        rollups = local.open(engine, query.earliest, query.until)
+        return report_of(rollups, query, [location], "rollups")
+    finally:
+        engine.connection.close()
 
 
 def _of_tables(spark: SparkSession, paths: Sequence[str], query: ReportQuery) -> Report:

@@ -70,7 +70,7 @@ class ParquetStore:
             raise TableError(f"no table {table}; there are: {', '.join(self.names()) or 'none'}", self._location)
         columns = t.StructType([*read_columns(found.columns), t.StructField("date", t.DateType())])
         folder = self._root / table
-        paths = [str(folder / file.path) for file in found.files.values() if _is_within(file, since, until)]
+        paths = [str(folder / file.path) for file in found.files.values() if is_within(file, since, until)]
         if not paths:
             return self._spark.createDataFrame([], columns)
         return read_files(self._spark, columns, paths, str(folder))
@@ -262,7 +262,8 @@ def _move(source: Path, target: Path) -> None:
             raise
 
 
-def _is_within(file: TableFile, since: datetime | None, until: datetime | None) -> bool:
+def is_within(file: TableFile, since: datetime | None, until: datetime | None) -> bool:
+    """Return whether a file may have rows of a time range."""
     if since is not None and file.day < since.astimezone(timezone.utc).date().isoformat():
         return False
     if until is not None and file.day > until.astimezone(timezone.utc).date().isoformat():
