@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from structlog import contextvars
-
 from balog.redaction.structure import VALUE_NAMES
 
-structlog_variables: dict[str, ContextVar[Any]] = getattr(contextvars, "_CONTEXT_VARS", {})
-"""The variables of ``structlog.contextvars`` that any context of this process has bound; they stay."""
-
-_PREFIX = getattr(contextvars, "STRUCTLOG_KEY_PREFIX", "structlog_")
 _MAX_VARIABLES = 64  # beyond, most of them are bound in other contexts only
 _MAX_KNOWN = 256
 _MAX_KNOWN_VALUE = 256
@@ -33,6 +28,7 @@ class ContextEncoder:
 
     def __init__(self, encode: Callable[[Mapping[str, Any]], bytes]) -> None:
         self._encode = encode
+        self._structlog: dict[str, ContextVar[Any]] | None = None
         self._variables: tuple[tuple[str, ...], tuple[ContextVar[Any], ...]] = (), ()
         self._known: dict[tuple[int, ...], Joined] = {}
         self._members: dict[tuple[str, type, Any], bytes] = {}
@@ -49,16 +45,26 @@ class ContextEncoder:
         found = self._known.get(key)
         return found if found is not None else self._keep(key, self._make(outer, encoded, inner, (outer, identity)))
 
+    def structlog_variables(self) -> dict[str, ContextVar[Any]] | None:
+        """Return the variables that any context of this process has bound. They stay. None until structlog is imported.
+
+        structlog is not imported for this: a program that only uses the standard library's loggers does not need it.
+        """
+        if self._structlog is None and "structlog.contextvars" in sys.modules:
+            self._structlog = getattr(sys.modules["structlog.contextvars"], "_CONTEXT_VARS", None)
+        return self._structlog
+
     def join_structlog(self, outer: dict[str, Any], encoded: bytes) -> Joined:
         """Join the current keys of ``structlog.contextvars`` with an outer part.
 
         Results are found again by the identity of the values, if all of them are of types that never change.
         """
         names, variables = self._variables
-        if len(names) != len(structlog_variables):
-            names, variables = self._variables = _find_variables()
+        bound = self.structlog_variables() or {}
+        if len(names) != len(bound):
+            names, variables = self._variables = _without_prefix(bound.copy())
         if len(names) > _MAX_VARIABLES:
-            values = contextvars.get_contextvars()
+            values = sys.modules["structlog.contextvars"].get_contextvars()
             return self._make(outer, encoded, values, None) if values else (outer, encoded, None)
         current = [variable.get(...) for variable in variables]
         key = (id(outer), *map(id, current))
@@ -101,6 +107,6 @@ class ContextEncoder:
         return member
 
 
-def _find_variables() -> tuple[tuple[str, ...], tuple[ContextVar[Any], ...]]:
-    known = structlog_variables.copy()
-    return tuple(name[len(_PREFIX) :] for name in known), tuple(known.values())
+def _without_prefix(known: dict[str, ContextVar[Any]]) -> tuple[tuple[str, ...], tuple[ContextVar[Any], ...]]:
+    prefix = getattr(sys.modules["structlog.contextvars"], "STRUCTLOG_KEY_PREFIX", "structlog_")
+    return tuple(name[len(prefix) :] for name in known), tuple(known.values())

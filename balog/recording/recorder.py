@@ -21,7 +21,7 @@ from balog.ids import new_id
 from balog.outputs import LogOutput
 from balog.recording.callsites import KEY, CallsiteEncoder, CallsiteFinder
 from balog.recording.context import ProcessContext, bound_values, trace_context
-from balog.recording.context_encoder import ContextEncoder, structlog_variables
+from balog.recording.context_encoder import ContextEncoder
 from balog.recording.encoding import encode_channel
 from balog.recording.levels import OFF, ChannelLevels
 from balog.recording.value_encoder import ValueEncoder
@@ -317,7 +317,7 @@ class Recorder:
         """Join the members of the context. Of two with the same name, the one nearer to the call wins."""
         known, encoded = self.process_context.get()
         passing = bound_values()
-        if structlog_variables:
+        if self._contexts.structlog_variables():
             known, encoded, _ = self._contexts.join_structlog(known, encoded)
         if passing:
             known, encoded, _ = self._contexts.join(known, encoded, passing, passing)

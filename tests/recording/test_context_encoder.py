@@ -3,6 +3,8 @@
 import asyncio
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -145,3 +147,19 @@ def test_caches_stay_small() -> None:
 
     assert len(encoder._known) <= 256
     assert len(encoder._members) <= 256
+
+
+def test_structlog_may_be_imported_after_the_first_event() -> None:
+    """Given an encoder that began without structlog, then its keys count from its import on."""
+    program = """
+import json, sys
+from balog.recording.context_encoder import ContextEncoder
+encoder = ContextEncoder(lambda values: json.dumps(values).encode()[1:-1])
+assert encoder.structlog_variables() is None and "structlog" not in sys.modules
+import structlog.contextvars
+structlog.contextvars.bind_contextvars(request_id="r1")
+assert encoder.structlog_variables()
+print(encoder.join_structlog({}, b"")[0])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "{'request_id': 'r1'}\n"
