@@ -43,7 +43,7 @@ def build_recorder(
         ConfigError: a setting is invalid.
     """
     validator = redactor = volume = None
-    check_encoders(encoders or {})
+    check_encoders({} if encoders is None else encoders)
     if settings.validate != "off":
         from balog.recording.validation import DeclaredTypeValidator
 
@@ -51,21 +51,21 @@ def build_recorder(
     if settings.redact is not False:
         from balog.redaction import from_config
 
-        with _blaming(sources["redact"]):
+        with _blaming("redact", sources):
             redactor = from_config(settings.redact)
         if redactor is not None:
             redactor = knowing(redactor)
     if settings.volume:
         from balog.recording.volume import Volume
 
-        with _blaming(sources["volume"]):
+        with _blaming("volume", sources):
             volume = Volume(settings.volume, interval=settings.volume_interval)
-    with _blaming(sources["level"]):
+    with _blaming("level", sources):
         threshold = parse_threshold("INFO" if settings.level is None else settings.level)
-    with _blaming(sources["levels"]):
+    with _blaming("levels", sources):
         levels = {pattern: parse_threshold(level) for pattern, level in settings.levels.items()}
     outputs = default_output() if settings.output is None else settings.output
-    with _blaming(sources["output"]):
+    with _blaming("output", sources):
         routes = [_open_route(entry, threshold) for entry in (outputs if isinstance(outputs, list) else [outputs])]
     application, version = settings.application, settings.application_version
     if application is None:
@@ -87,12 +87,15 @@ def build_recorder(
 
 
 @contextmanager
-def _blaming(source: str) -> Iterator[None]:
-    """Add the source of a setting to the errors that the block raises."""
+def _blaming(name: str, sources: Mapping[str, str]) -> Iterator[None]:
+    """Add the source of a setting, and its name in a file, to the errors that the block raises."""
     try:
         yield
     except ConfigError as error:
-        raise ConfigError(error.reason, error.source or source, error.path) from None
+        source, path = sources[name], error.path
+        if source.endswith(".json"):
+            path = f"$.{name}{path.removeprefix('$')}"
+        raise ConfigError(error.reason, error.source or source, path) from None
 
 
 def _open_route(entry: str | OutputConfig, threshold: int) -> OutputRoute:

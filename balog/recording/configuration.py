@@ -122,6 +122,11 @@ def configure(
         "strict": strict,
         "reload": reload,
     }
+    if config is not None and not isinstance(config, (str, os.PathLike)):  # open() would take over a file descriptor
+        raise ConfigError(f"want the path of a file, not {type(config).__name__}", "configure(config=…)")
+    if not isinstance(processors, Iterable):
+        raise ConfigError(f"want a list of functions, not {type(processors).__name__}", "configure(processors=…)")
+    processors = list(processors)
     for processor in processors:
         if not callable(processor):
             raise ConfigError(f"{str(processor)[:80]!r} cannot be called", "configure(processors=…)")

@@ -54,9 +54,11 @@ def check_encoders(encoders: Mapping[Any, Any]) -> None:
     """Check the encoders of a program.
 
     Raises:
-        ConfigError: a key is not a class, is a type of JSON, or its encoder cannot be called.
+        ConfigError: it is not a mapping, or a key is not a class, is a type of JSON, or its encoder cannot be called.
     """
     where = "configure(encoders=…)"
+    if not isinstance(encoders, Mapping):
+        raise ConfigError(f"want {{MyType: function}}, not {type(encoders).__name__}", where)
     for kind, encoder in encoders.items():
         if not isinstance(kind, type):
             raise ConfigError(f"{str(kind)[:80]!r} is not a class; want {{MyType: function}}", where)

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from balog.errors import BalogError, complain
@@ -23,7 +24,7 @@ class ConfigReload:
         self._seconds: float | None = None
         self._seen: object = None
         self._before: Any = None
-        self._is_handling = False
+        self._handler: Callable[[int, Any], None] | None = None
         self._start()
         os.register_at_fork(after_in_child=self._after_fork)
 
@@ -55,26 +56,31 @@ class ConfigReload:
             self._watch()
 
     def _catch(self) -> None:
-        if self._is_handling:
+        """Handle SIGHUP, also if the application has set a handler of its own since."""
+        before = signal.getsignal(signal.SIGHUP)
+        if self._handler is not None and before is self._handler:
             return
+        handler = partial(self._on_signal, before)  # of its own: the application's may call an earlier one
         try:
-            self._before = signal.signal(signal.SIGHUP, self._on_signal)
-            self._is_handling = True
+            signal.signal(signal.SIGHUP, handler)
+            self._before, self._handler = before, handler
         except ValueError:
-            complain("reload: only the main thread can handle SIGHUP; call configure(reload=…) there")
+            if self._handler is None:
+                complain("reload: only the main thread can handle SIGHUP; call configure(reload=…) there")
 
     def _release(self) -> None:
         """Restore the earlier handler of SIGHUP, unless the application has replaced this one."""
-        if self._is_handling and signal.getsignal(signal.SIGHUP) == self._on_signal:
+        if self._handler is not None and signal.getsignal(signal.SIGHUP) is self._handler:
             with suppress(ValueError):  # not in the main thread: the handler does nothing from now on
                 signal.signal(signal.SIGHUP, self._before)
-                self._is_handling = False
+                self._handler = None
 
-    def _on_signal(self, number: int, frame: Any) -> None:
-        with suppress(RuntimeError):  # too late for a thread
-            threading.Thread(target=self._reload, name=_NAME, daemon=True).start()
-        if callable(self._before):
-            self._before(number, frame)
+    def _on_signal(self, before: Any, number: int, frame: Any) -> None:
+        if before is self._before:  # not in an earlier handler that the application's calls
+            with suppress(RuntimeError):  # too late for a thread
+                threading.Thread(target=self._reload, name=_NAME, daemon=True).start()
+        if callable(before):
+            before(number, frame)
 
     def _reload(self) -> None:
         with self._turn:

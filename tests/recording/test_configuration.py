@@ -181,8 +181,8 @@ class TestFile:
         [
             ('{"outputs": "stderr"}', "there is no field 'outputs'; did you mean 'output'?"),
             ('{"output": 5}', "$.output: expected"),
-            ('{"output": "paper"}', "no output 'paper'; there are"),
-            ('{"level": "loud"}', "no level 'loud'; there are"),
+            ('{"output": "paper"}', "$.output: no output 'paper'; there are"),
+            ('{"level": "loud"}', "$.level: no level 'loud'; there are"),
             ('{"level": ', "not JSON: "),
             ('{"volume_interval": 0}', "$.volume_interval: "),
         ],
@@ -231,7 +231,7 @@ class TestEnvironment:
         done = run(BALOG_CONFIG=str(tmp_path / "log.json"), BALOG_LEVEL="ERROR")
         complaint, event = done.stderr.splitlines()
 
-        assert complaint.startswith(f"balog: {tmp_path}/log.json: no output 'paper'; there are")
+        assert complaint.startswith(f"balog: {tmp_path}/log.json: $.output: no output 'paper'; there are")
         assert complaint.endswith("; going on without it")
         assert decode(event).payload["message"] == "three"
 
@@ -363,3 +363,42 @@ def test_redaction_rules_of_a_config_file_hold_although_one_of_its_outputs_is_wr
     complaint, event = done.stderr.splitlines()
     assert complaint.endswith("; going on with its valid redaction rules alone")
     assert json.loads(event)["payload"]["fields"] == {"shoe_size": "[redacted]", "password": "[redacted]"}
+
+
+class TestWrongArguments:
+    """Each is refused by one line that names the argument, and the earlier configuration stays."""
+
+    @pytest.mark.parametrize("wrong", [0, 1, True, 1.5, b"x", ["x"], {"level": "INFO"}, object()])
+    def test_config_is_a_path(self, wrong: object) -> None:
+        """A number is no file descriptor, which would be closed."""
+        with pytest.raises(ConfigError, match=r"^configure\(config=…\): want the path of a file, not \w+$"):
+            configure(config=wrong)  # type: ignore[arg-type]
+        os.fstat(1)
+
+    @pytest.mark.parametrize("wrong", [None, 5, print])
+    def test_processors_are_a_list(self, wrong: object) -> None:
+        """One function is a frequent mistake."""
+        with pytest.raises(ConfigError, match=r"^configure\(processors=…\): want a list of functions, not \w+$"):
+            configure(processors=wrong)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("wrong", [0, 5, "x", [1], print])
+    def test_encoders_are_a_mapping(self, wrong: object) -> None:
+        """Also where the value is falsy."""
+        with pytest.raises(ConfigError, match=r"^configure\(encoders=…\): want \{MyType: function\}, not \w+$"):
+            configure(encoders=wrong)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("name", "value", "path"),
+        [
+            ("redact", {"nope": 1}, r"\$\.redact"),
+            ("volume", [{}], r"\$\.volume\[0\]"),
+            ("levels", {"a": "loud"}, r"\$\.levels"),
+            ("output", {"to": "stderr", "where": "channel ="}, r"\$\.output"),
+        ],
+    )
+    def test_the_line_names_the_option_of_a_file(self, tmp_path: Path, name: str, value: object, path: str) -> None:
+        """Not only the file."""
+        file = tmp_path / "logger.json"
+        file.write_text(json.dumps({name: value}))
+        with pytest.raises(ConfigError, match=rf"logger\.json: {path}: "):
+            configure(config=file)

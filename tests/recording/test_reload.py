@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -104,6 +105,32 @@ class TestSignal:
             received.append(number)
 
         before = signal.signal(signal.SIGHUP, own)
+        try:
+            configure("stderr", config=path, reload=True)
+            write(path, levels={"app": "DEBUG"})
+            hang_up()
+            wait(lambda: lowest() == "DEBUG")
+            assert received == [signal.SIGHUP]
+            configure("stderr")
+            assert signal.getsignal(signal.SIGHUP) is own
+        finally:
+            signal.signal(signal.SIGHUP, before)
+
+    @pytest.mark.parametrize("calls_ours", [False, True])
+    def test_a_handler_that_the_application_sets_later_is_called_too(self, path: Path, calls_ours: bool) -> None:
+        """The next ``configure`` handles the signal again, without a loop where the handler calls the earlier one."""
+        received: list[int] = []
+        before = signal.getsignal(signal.SIGHUP)
+        configure("stderr", config=path, reload=True)
+        ours = signal.getsignal(signal.SIGHUP)
+        assert callable(ours)
+
+        def own(number: int, frame: FrameType | None) -> None:
+            received.append(number)
+            if calls_ours:
+                ours(number, frame)
+
+        signal.signal(signal.SIGHUP, own)
         try:
             configure("stderr", config=path, reload=True)
             write(path, levels={"app": "DEBUG"})
