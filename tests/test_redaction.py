@@ -1,5 +1,6 @@
 import base64
 import gc
+import itertools
 import json
 import random
 import re
@@ -512,6 +513,15 @@ def test_a_document_is_clean_when_redact_would_change_nothing(one: Redactor, enc
     assert json.loads(one.redact_encoded(encode(value))) == one.redact(decoded)
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3), 2)))
+def test_two_tokens_without_a_separator_are_both_redacted(order: tuple[int, int]) -> None:
+    tokens = ["AKIAIOSFODNN7EXAMPLE", "ghp_" + "a1B2" * 9, "xoxb-123456789012-abcdefghijkl"]
+    text = redactor.redact_text("the keys " + "".join(tokens[n] for n in order))
+    assert not any(token in text for token in tokens)
+    assert redactor.redact_text(text) == text
+
+
+@example(value="AKIAIOSFODNN7EXAMPLEghp_" + "a1B2" * 9)
 @given(value=documents)
 def test_redacting_twice_is_redacting_once(value: Any) -> None:
     once = redactor.redact(value)

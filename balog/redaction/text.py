@@ -38,6 +38,10 @@ _LONGEST_ELEMENT = 8192
 _FLAG = re.compile(r"(?:\A|[\s\"'=\[(,])--[\w.-]{0,64}\Z")
 
 
+_MOST_ADJOINING = 8
+"""The number of secrets without a separator that are replaced after the first one."""
+
+
 class SecretText:
     """Replaces secrets in text, in time that grows linearly with it.
 
@@ -75,6 +79,15 @@ class SecretText:
         Args:
             rules: the rule of each secret is appended here.
         """
+        new = self._redact_once(text, rules)
+        for _ in range(_MOST_ADJOINING):
+            before, new = new, new if new is text else self._redact_once(new, rules)
+            if new == before:
+                break
+        return new
+
+    def _redact_once(self, text: str, rules: list[str] | None) -> str:
+        """Replace the secrets that begin a word. One that adjoined another begins a word from then on."""
         new = text
         if self._cards:
             new = self._without(new, _card_numbers(new), "cards: a card number", rules)
