@@ -21,6 +21,7 @@ _SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
+_BOUND_LATE = {"spark.sql.legacy.parameterSubstitution.constantsOnly": "true"}
 
 
 class SparkEngine:
@@ -28,10 +29,14 @@ class SparkEngine:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+        # In Spark 4.1 and later, a parser of an extension (Delta's) loses parameters, unless they are bound after it:
+        # https://github.com/delta-io/delta/issues/7640
+        self._binding = _BOUND_LATE if spark.conf.get("spark.sql.extensions", "") else {}
 
     def sql(self, text: str, parameters: Parameters | None = None, **frames: DataFrame) -> SparkResult:
         """Return the answer to a question; Spark computes it when its rows are read."""
-        return SparkResult(self.spark.sql(text, dict(parameters or {}), **frames))
+        with _settings(self.spark, self._binding if parameters else {}):
+            return SparkResult(self.spark.sql(text, dict(parameters or {}), **frames))
 
     @contextmanager
     def tuned(self, rollups: Frames, rows: int) -> Iterator[Frames]:
