@@ -18,6 +18,7 @@ from balog.recording.encoding import message_text, payload_of
 from balog.recording.json_values import safe_str
 from balog.recording.levels import level_of
 from balog.recording.logger_methods import AsyncMethods, StdlibMethods, level_of_call
+from balog.recording.method_switch import MethodSwitch
 from balog.recording.processing import ProcessedCall
 from balog.recording.raw_events import NO_EVENT, parse_raw_event
 from balog.recording.recorder import Recorder
@@ -266,6 +267,9 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         if encoded is None or encoded[0] is not key:
             encoded = self._encoded = key, recorder.encode_context(self._context)
         return encoded[1]
+
+
+configuration.on_levels(MethodSwitch(EventLogger).use_levels)
 
 
 def emit(

@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from balog import config as configs
-from balog.errors import BalogError, ConfigError, complain
-from balog.outputs import default_output
+from balog.errors import ConfigError, complain
 from balog.outputs.queued import QueuedOutput, flush_all
 from balog.recording import exit_hooks
 from balog.recording.assembly import build_recorder
 from balog.recording.context import run_id
+from balog.recording.environment import apply_environment
 from balog.recording.levels import parse_threshold
 from balog.recording.logger_config import Where, config_path, list_outputs, merge_settings
 from balog.recording.recorder import Recorder
@@ -206,23 +205,25 @@ def announce_levels() -> None:
         recorder = _current
         if recorder is not None:
             recorder.use_levels(_overrides)
-            for listener in _level_listeners:
-                listener(recorder)
+        for listener in _level_listeners:
+            listener(recorder)
 
 
-def on_levels(listener: Callable[[Recorder], object]) -> None:
-    """Call a function whenever levels may have changed, with the current recorder. For caches of thresholds."""
+def on_levels(listener: Callable[[Recorder | None], object]) -> None:
+    """Call a function now and whenever levels may have changed, with the current recorder. For caches of thresholds.
+
+    None instead of a recorder means that the next event configures the process.
+    """
     with _lock:
         _level_listeners.append(listener)
-        if _current is not None:
-            listener(_current)
+        listener(_current)
 
 
 _reloader = ConfigReload()
 _overrides: Mapping[str, int] = {}
 """What ``set_level`` has set: thresholds by pattern, that of all other channels at an empty one. Never changed."""
 
-_level_listeners: list[Callable[[Recorder], object]] = []
+_level_listeners: list[Callable[[Recorder | None], object]] = []
 
 
 @contextmanager
@@ -265,56 +266,10 @@ _SHORTEST_SECRET = 4
 
 
 def _configure_from_environment() -> Recorder:
-    """Configure at the first event. A wrong variable leads to one line on stderr, and never stops the application."""
     with _lock:
-        ignored: list[str] = []
-        kept: dict[str, Any] = {}
         while _current is None:
-            try:
-                _apply(kept, None, ignored=ignored)
-            except BalogError as error:
-                source = error.source if isinstance(error, ConfigError) else "BALOG_OUTPUT"
-                wrong = source if source in _INSTEAD else "BALOG_CONFIG"
-                if wrong in ignored:
-                    raise
-                ignored.append(wrong)
-                instead = _INSTEAD[wrong]()
-                if wrong == "BALOG_CONFIG" and (rules := _redaction_rules(os.environ["BALOG_CONFIG"])):
-                    kept = {"redact": rules}
-                    instead = "with its valid redaction rules alone"
-                complain(f"{error}; going on {instead}")
+            apply_environment(_apply)
         return _current
-
-
-_INSTEAD: dict[str, Callable[[], str]] = {
-    "BALOG_OUTPUT": lambda: f"with {default_output()}",
-    "BALOG_LEVEL": lambda: "from INFO on",
-    "BALOG_CONFIG": lambda: "without it",
-}
-
-
-def _redaction_rules(path: str) -> dict[str, Any] | None:
-    """Return the valid redaction rules of a config file even if all else in it is invalid; None without one."""
-    try:
-        declared = configs.load(path, dict[str, Any]).get("redact")
-    except BalogError:
-        return None
-    rules: dict[str, Any] = {}
-    for option, value in declared.items() if isinstance(declared, dict) else ():
-        if _is_redaction({option: value}):
-            rules[option] = value
-        elif isinstance(value, list) and (option == "rules" or option.startswith("extra_")):
-            rules[option] = [item for item in value if _is_redaction({option: [item]})]
-    return rules or None
-
-
-def _is_redaction(rules: dict[str, Any]) -> bool:
-    from balog.redaction import from_config
-
-    try:
-        return from_config(rules) is not None
-    except BalogError:
-        return False
 
 
 def _install(recorder: Recorder) -> None:

@@ -266,10 +266,10 @@ class TestSetLevel:
 class TestAnnouncements:
     def test_each_change_reaches_the_listeners_with_the_recorder(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Caches of thresholds hear of ``configure``, ``set_level`` and ``swap``."""
-        heard: list[int] = []
+        heard: list[int | None] = []
 
-        def listen(recorder: Recorder) -> None:
-            heard.append(recorder.threshold)
+        def listen(recorder: Recorder | None) -> None:
+            heard.append(None if recorder is None else recorder.threshold)
 
         monkeypatch.setattr(configuration, "_level_listeners", [])
         configuration.on_levels(listen)
@@ -277,5 +277,6 @@ class TestAnnouncements:
         set_level("a", "DEBUG")
         set_level("a", None)
         configuration.swap(configuration.peek())
+        configuration.swap(None)
 
-        assert heard == [40, 10, 40, 40]
+        assert heard == [None, 40, 10, 40, 40, None]
