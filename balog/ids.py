@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 import time
+from collections.abc import Iterator
 
-__all__ = ["IdSeries", "new_id"]
+__all__ = ["IdSeries", "id_batch", "new_id"]
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _PAIRS = tuple(a + b for a in _DIGITS for b in _DIGITS)
+_ENDS = tuple(pair.encode() for pair in _PAIRS)
 _COUNTER_LIMIT = 62**4
 
 
@@ -32,35 +33,50 @@ class _IdSource:
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a signal handler may log while its thread is in here
         self._millisecond = 0
-        self._prefix_and_counter: tuple[str, itertools.count[int]] = ("", itertools.count(_COUNTER_LIMIT))
+        self._stem = b""
+        self._high = len(_ENDS)  # all ids of this millisecond are in use
+        self._batch: tuple[bytes, Iterator[bytes]] = b"", iter(())
 
     def next(self) -> str:
-        if time.time_ns() // 1_000_000 > self._millisecond:
-            self._renew()
-        prefix, counter = self._prefix_and_counter
-        number = next(counter)
-        while number >= _COUNTER_LIMIT:  # 14 million ids in one millisecond: use the next one
-            self._renew(exhausted=counter)
-            prefix, counter = self._prefix_and_counter
-            number = next(counter)
-        high, low = divmod(number, 3844)
-        return prefix + _PAIRS[high] + _PAIRS[low]
+        millisecond = time.time_ns() // 1_000_000
+        prefix, ends = self.batch(millisecond)
+        while (end := next(ends, None)) is None:
+            prefix, ends = self.batch(millisecond, ends)
+        return (prefix + end).decode()
 
-    def _renew(self, exhausted: itertools.count[int] | None = None) -> None:
-        random = int.from_bytes(os.urandom(8), "big") % 62**10
-        with self._lock:
-            now = time.time_ns() // 1_000_000
-            if exhausted is not None:
-                if self._prefix_and_counter[1] is not exhausted:
-                    return
-                now = max(now, self._millisecond + 1)
-            elif now <= self._millisecond:
-                return
-            self._prefix_and_counter = (f"LG{_base62(now, 8)}{_base62(random, 10)}", itertools.count())
-            self._millisecond = now
+    def batch(self, millisecond: int, exhausted: Iterator[bytes] | None = None) -> tuple[bytes, Iterator[bytes]]:
+        """Return the current ids of the process, of a millisecond or of a later one.
+
+        Args:
+            millisecond: since the epoch.
+            exhausted: ends of an earlier batch that are all in use.
+
+        Returns:
+            The first 22 characters, and their ends of two characters. Each end is an id of its own, whichever thread
+            takes it.
+        """
+        if millisecond > self._millisecond or exhausted is not None:
+            random = int.from_bytes(os.urandom(8), "big") % 62**10
+            with self._lock:
+                if millisecond > self._millisecond:
+                    self._begin(millisecond, random)
+                elif exhausted is self._batch[1]:
+                    if self._high + 1 < len(_ENDS):
+                        self._high += 1
+                    else:  # 14 million ids in one millisecond: use the next one
+                        self._begin(self._millisecond + 1, random)
+                    self._batch = self._stem + _ENDS[self._high], iter(_ENDS)
+        return self._batch
+
+    def _begin(self, millisecond: int, random: int) -> None:
+        self._stem = f"LG{_base62(millisecond, 8)}{_base62(random, 10)}".encode()
+        self._high = 0
+        self._batch = self._stem + _ENDS[0], iter(_ENDS)
+        self._millisecond = millisecond
 
 
 _ids = _IdSource()
+id_batch = _ids.batch
 new_id = _ids.next
 """Return a new event id: 24 letters and digits, ordered by time, unique across threads and forks."""
 

@@ -130,35 +130,27 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         fields: dict[str, Any],
     ) -> None:
         try:
-            if type(event) is not str or args:
-                event = message_text(event, args)
-            if payload.__class__ is Event and self._write_raw(recorder, level, payload):
+            if (
+                payload.__class__ is not dict
+                or fields
+                or channel is not None
+                or args
+                or event.__class__ is not str
+                or not recorder.is_direct
+            ):
+                self._log_any(recorder, level, event, args, payload, channel, fields)
                 return
-            options = None
-            if fields and not OPTION_NAMES.isdisjoint(fields):
-                options = CallOptions(fields)
-                event = options.message(event, fields)
-                event, payload = options.take_extra(event, fields, payload)
-                if options.raw_event is not None:
-                    if self._write_raw(recorder, level, options.raw_event):
-                        return
-                    payload = options.raw_event if payload is None else payload
-                    fields.setdefault("problem", NO_EVENT)
-            name = self._logger.under("" if payload is None else event) if channel is None else safe_str(channel)
-            if recorder.levels is not None and recorder.threshold_of(name) > LEVELS[level]:
-                return
-            share = 1.0 if recorder.volume is None else recorder.share_of(name, level)
-            if not share:
-                return
-            if options is not None or recorder.processors or share < 1:
-                self._log_call(recorder, level, event, name, payload, fields, options, share)
-                return
-            if payload is None or fields:
-                payload = self._payload(recorder, level, event, payload, None, fields, "")
+            name = self._logger.known.get(event) or self._logger.under(event)
             context = self._context
-            encoded_context = self._encode_bound(recorder) if context else b""
-            frame = None if recorder.callsites is None else recorder.callsites.find()
-            rendered = recorder.render(level, name, payload, context, encoded_context, None, frame)
+            rendered = recorder.render(
+                level,
+                name,
+                payload,
+                context,
+                self._encode_bound(recorder) if context else b"",
+                None,
+                None if recorder.callsites is None else recorder.callsites.find(),
+            )
             recorder.write(level, rendered, name)
         except PayloadError:
             raise
@@ -166,6 +158,48 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
             recorder.failed()
             if recorder.strict:
                 raise
+
+    def _log_any(
+        self,
+        recorder: Recorder,
+        level: Level,
+        event: Any,
+        args: tuple[Any, ...],
+        payload: Any,
+        channel: Any,
+        fields: dict[str, Any],
+    ) -> None:
+        """Write the event of any call. ``_log`` writes that of the usual call in the same way."""
+        if type(event) is not str or args:
+            event = message_text(event, args)
+        if payload.__class__ is Event and self._write_raw(recorder, level, payload):
+            return
+        options = None
+        if fields and not OPTION_NAMES.isdisjoint(fields):
+            options = CallOptions(fields)
+            event = options.message(event, fields)
+            event, payload = options.take_extra(event, fields, payload)
+            if options.raw_event is not None:
+                if self._write_raw(recorder, level, options.raw_event):
+                    return
+                payload = options.raw_event if payload is None else payload
+                fields.setdefault("problem", NO_EVENT)
+        name = self._logger.under("" if payload is None else event) if channel is None else safe_str(channel)
+        if recorder.levels is not None and recorder.threshold_of(name) > LEVELS[level]:
+            return
+        share = 1.0 if recorder.volume is None else recorder.share_of(name, level)
+        if not share:
+            return
+        if options is not None or recorder.processors or share < 1:
+            self._log_call(recorder, level, event, name, payload, fields, options, share)
+            return
+        if payload is None or fields:
+            payload = self._payload(recorder, level, event, payload, None, fields, "")
+        context = self._context
+        encoded_context = self._encode_bound(recorder) if context else b""
+        frame = None if recorder.callsites is None else recorder.callsites.find()
+        rendered = recorder.render(level, name, payload, context, encoded_context, None, frame)
+        recorder.write(level, rendered, name)
 
     def _log_call(
         self,

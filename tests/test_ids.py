@@ -135,8 +135,8 @@ def test_more_than_14_million_in_one_millisecond_borrow_from_the_next(
 ) -> None:
     stop_the_clock(monkeypatch, 1_000_000)
     first = source.next()
-    prefix, _ = source._prefix_and_counter
-    source._prefix_and_counter = (prefix, count(62**4 - 3))  # as if all but three were given out
+    source._high = len(ids._ENDS) - 1
+    source._batch = source._stem + ids._ENDS[-1], iter(ids._ENDS[-3:])  # as if all but three were given out
 
     last_three = [source.next() for _ in range(3)]
     borrowed = [source.next() for _ in range(3)]
@@ -153,7 +153,7 @@ def test_several_threads_that_run_out_together_borrow_once_each_without_a_repeat
     source: ids._IdSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop_the_clock(monkeypatch, 1_000_000)
-    monkeypatch.setattr(ids, "_COUNTER_LIMIT", 50)
+    monkeypatch.setattr(ids, "_ENDS", ids._ENDS[:7])  # 49 ids in a millisecond
     made: list[str] = []
     threads = [threading.Thread(target=lambda: made.extend([source.next() for _ in range(2000)])) for _ in range(6)]
     for thread in threads:
@@ -168,14 +168,15 @@ def test_a_signal_handler_may_make_an_id_while_its_thread_makes_one(
     source: ids._IdSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inner: list[str] = []
-    calls = count()
+    stop_the_clock(monkeypatch, 1_000_000)
+    base62, calls = ids._base62, count()
 
-    def time_ns() -> int:
-        if next(calls) == 1:  # the second look at the clock is taken inside the lock
+    def interrupted(number: int, width: int) -> str:
+        if next(calls) == 0:  # inside the lock
             inner.append(source.next())
-        return 1_000_000 * 1_000_000
+        return base62(number, width)
 
-    monkeypatch.setattr(time, "time_ns", time_ns)
+    monkeypatch.setattr(ids, "_base62", interrupted)
     outer = source.next()
 
     assert len({outer, *inner}) == 2

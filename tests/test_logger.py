@@ -142,7 +142,7 @@ class TestChannel:
         for number in range(1000):
             log.info(f"message {number}", payload={})
 
-        assert len(log._logger._known) <= 256
+        assert len(log._logger.known) <= 256
         assert lines.events[-1].header.channel == "a.message 999"
 
 

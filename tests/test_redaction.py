@@ -567,9 +567,9 @@ def test_documents_that_differ_by_numbers_are_remembered_as_one() -> None:
     one = Redactor()
 
     assert is_clean(one, b'{"a":1,"b":"took 25 ms"}')
-    assert len(one._known_clean) == 1
+    assert len(one.known_clean) == 1
     assert is_clean(one, b'{"a":7,"b":"took 31 ms"}')
-    assert len(one._known_clean) == 1
+    assert len(one.known_clean) == 1
     assert one.redact_encoded(document := b'{"a":8,"b":"took 31 ms"}') is document
 
 
@@ -580,9 +580,9 @@ def test_what_is_remembered_is_bounded() -> None:
         assert is_clean(one, b'{"%b":1}' % name.encode())
     is_clean(one, b'"%b"' % (b"x" * 5000))
 
-    assert len(one._known_clean) <= 2048
+    assert len(one.known_clean) <= 2048
     assert len(one._seen_names) <= 4096
-    assert max(map(len, one._known_clean)) <= 1024
+    assert max(map(len, one.known_clean)) <= 1024
 
 
 @pytest.mark.parametrize("junk", [b"", b"{", b'{"a":', b"\xff", b"[" * 100_000])

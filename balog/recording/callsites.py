@@ -69,18 +69,18 @@ class CallsiteEncoder:
 
     def __init__(self, encode: Callable[[Mapping[str, Any]], bytes]) -> None:
         self._encode = encode
-        self._known: dict[tuple[str, int, str], bytes] = {}
+        self._known: dict[tuple[int, int], tuple[bytes, object]] = {}
 
     def encode(self, frame: FrameType) -> bytes:
         """Encode the callsite of a frame."""
         code = frame.f_code
-        key = code.co_filename, frame.f_lineno, code.co_name
-        encoded = self._known.get(key)
-        if encoded is None:
+        key = id(code), frame.f_lasti  # the line number takes longer
+        known = self._known.get(key)
+        if known is None:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
-            encoded = self._known[key] = self._encode({KEY: describe(frame)})
-        return encoded
+            known = self._known[key] = self._encode({KEY: describe(frame)}), code  # its id stays in use
+        return known[0]
 
 
 def describe(frame: FrameType) -> dict[str, Any]:

@@ -13,23 +13,27 @@ _MAX_KNOWN_LENGTH = 256
 
 
 class LoggerChannel:
-    """The wrapped logger in structlog's terms: a name, and its channels by suffix."""
+    """The wrapped logger in structlog's terms: a name, and its channels by suffix.
 
-    __slots__ = ("_known", "name")
+    Attributes:
+        known: channels by suffix, without limits of what ``under`` returns: for a lookup before it.
+    """
+
+    __slots__ = ("known", "name")
 
     name: str
 
     def __init__(self, name: object) -> None:
         self.name = safe_str(name)
-        self._known: dict[str, str] = {}
+        self.known: dict[str, str] = {}
 
     def under(self, suffix: str) -> str:
         """Return the channel under a suffix; the name itself without one."""
-        known = self._known.get(suffix)
+        known = self.known.get(suffix)
         if known is None:
             known = f"{self.name}.{suffix}" if self.name and suffix else self.name or suffix
-            if len(self._known) < _MAX_KNOWN and len(suffix) <= _MAX_KNOWN_LENGTH:  # suffixes are few; messages many
-                self._known[suffix] = known
+            if len(self.known) < _MAX_KNOWN and len(suffix) <= _MAX_KNOWN_LENGTH:  # suffixes are few; messages many
+                self.known[suffix] = known
         return known
 
 
@@ -39,7 +43,7 @@ class ApplicationChannel(LoggerChannel):
     __slots__ = ()
 
     def __init__(self) -> None:
-        self._known = {}
+        self.known = {}
 
     @property
     def name(self) -> str:  # type: ignore[override]

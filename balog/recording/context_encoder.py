@@ -12,7 +12,9 @@ from balog.redaction.structure import VALUE_NAMES
 _MAX_VARIABLES = 64  # beyond, most of them are bound in other contexts only
 _MAX_KNOWN = 256
 _MAX_KNOWN_VALUE = 256
+_LARGE = 1 << 63
 _UNCHANGING = frozenset({str, int, float, bool, type(None)})
+_UNCHANGING_OR_UNBOUND = _UNCHANGING | {type(...)}
 _KNOWN_TYPES = frozenset({str, int, bool, type(None)})
 
 Joined = tuple[dict[str, Any], bytes, object]
@@ -24,14 +26,23 @@ class ContextEncoder:
 
     Args:
         encode: encodes values as the members of a JSON object, redacted.
+        keeps_numbers_of: returns whether no integer under a name is a secret.
+
+    Attributes:
+        variables: the result of ``structlog_variables``.
     """
 
-    def __init__(self, encode: Callable[[Mapping[str, Any]], bytes]) -> None:
+    def __init__(
+        self, encode: Callable[[Mapping[str, Any]], bytes], keeps_numbers_of: Callable[[str], bool] = lambda _: False
+    ) -> None:
         self._encode = encode
-        self._structlog: dict[str, ContextVar[Any]] | None = None
-        self._variables: tuple[tuple[str, ...], tuple[ContextVar[Any], ...]] = (), ()
+        self._keeps_numbers_of = keeps_numbers_of
+        self.variables: dict[str, ContextVar[Any]] | None = None
+        self._current: tuple[tuple[str, ...], tuple[Callable[..., Any], ...]] = (), ()
         self._known: dict[tuple[int, ...], Joined] = {}
         self._members: dict[tuple[str, type, Any], bytes] = {}
+        self._number_names: dict[str, bytes] = {}
+        self.structlog_variables()
 
     def join(self, outer: dict[str, Any], encoded: bytes, inner: Mapping[str, Any], identity: object) -> Joined:
         """Join two parts of a context.
@@ -50,30 +61,32 @@ class ContextEncoder:
 
         structlog is not imported for this: a program that only uses the standard library's loggers does not need it.
         """
-        if self._structlog is None and "structlog.contextvars" in sys.modules:
-            self._structlog = getattr(sys.modules["structlog.contextvars"], "_CONTEXT_VARS", None)
-        return self._structlog
+        if self.variables is None and "structlog.contextvars" in sys.modules:
+            self.variables = getattr(sys.modules["structlog.contextvars"], "_CONTEXT_VARS", None)
+        return self.variables
 
     def join_structlog(self, outer: dict[str, Any], encoded: bytes) -> Joined:
         """Join the current keys of ``structlog.contextvars`` with an outer part.
 
         Results are found again by the identity of the values, if all of them are of types that never change.
         """
-        names, variables = self._variables
-        bound = self.structlog_variables() or {}
+        names, getters = self._current
+        bound = self.variables or {}
         if len(names) != len(bound):
-            names, variables = self._variables = _without_prefix(bound.copy())
+            names, getters = self._current = _without_prefix(bound.copy())
         if len(names) > _MAX_VARIABLES:
             values = sys.modules["structlog.contextvars"].get_contextvars()
             return self._make(outer, encoded, values, None) if values else (outer, encoded, None)
-        current = [variable.get(...) for variable in variables]
+        current = [get(...) for get in getters]
         key = (id(outer), *map(id, current))
         found = self._known.get(key)
         if found is not None:
             return found
         values = {name: value for name, value in zip(names, current) if value is not ...}
-        made = self._make(outer, encoded, values, (outer, current)) if values else (outer, encoded, (outer, current))
-        return self._keep(key, made) if all(type(value) in _UNCHANGING for value in values.values()) else made
+        if not values:
+            return self._keep(key, (outer, encoded, (outer, current)))
+        made = self._make(outer, encoded, values, (outer, current))
+        return self._keep(key, made) if _UNCHANGING_OR_UNBOUND.issuperset(map(type, current)) else made
 
     def _keep(self, key: tuple[int, ...], made: Joined) -> Joined:
         if len(self._known) >= _MAX_KNOWN:
@@ -84,29 +97,44 @@ class ContextEncoder:
     def _make(self, outer: dict[str, Any], encoded: bytes, inner: Mapping[str, Any], kept: object) -> Joined:
         joined = {**outer, **inner}
         if len(joined) == len(outer) + len(inner) and VALUE_NAMES.isdisjoint(inner):  # a name may redact its neighbor
-            members = [member for name, value in inner.items() if (member := self._member(name, value))]
-            if len(members) == len(inner):
-                return joined, b",".join((encoded, *members)), kept
+            members = [encoded]
+            number_names, known = self._number_names, self._members
+            for name, value in inner.items():
+                kind = type(value)
+                if kind is int and name in number_names and -_LARGE < value < _LARGE:
+                    member = number_names[name] % value
+                else:
+                    member = known.get((name, kind, value), b"") if kind in _KNOWN_TYPES else b""
+                    member = member or self._member(name, kind, value)
+                    if not member:
+                        break
+                members.append(member)
+            else:
+                return joined, b",".join(members), kept
         return joined, self._encode(joined), kept
 
-    def _member(self, name: str, value: Any) -> bytes:
+    def _member(self, name: str, kind: type, value: Any) -> bytes:
         """Encode one key. Return nothing if that takes the whole context, whose ``problem`` reports replaced values."""
-        kind = type(value)
         if kind not in _UNCHANGING:
             return b""
-        key = name, kind, value
-        member = self._members.get(key) if kind in _KNOWN_TYPES else None
-        if member is None:
-            member = self._encode({name: value})
-            if b'"problem' in member:
-                return b""
-            if kind in _KNOWN_TYPES and len(member) <= _MAX_KNOWN_VALUE:
-                if len(self._members) >= _MAX_KNOWN:
-                    self._members.clear()
-                self._members[key] = member
+        member = self._encode({name: value})
+        if b'"problem' in member:
+            return b""
+        if kind in _KNOWN_TYPES and len(member) <= _MAX_KNOWN_VALUE:
+            if kind is int and type(name) is str and self._keeps_numbers_of(name):
+                number = member[: member.rindex(b":") + 1].replace(b"%", b"%%") + b"%d"
+                _add(self._number_names, name, number)
+            else:
+                _add(self._members, (name, kind, value), member)
         return member
 
 
-def _without_prefix(known: dict[str, ContextVar[Any]]) -> tuple[tuple[str, ...], tuple[ContextVar[Any], ...]]:
+def _add(known: dict[Any, bytes], key: object, encoded: bytes) -> None:
+    if len(known) >= _MAX_KNOWN:
+        known.clear()
+    known[key] = encoded
+
+
+def _without_prefix(known: dict[str, ContextVar[Any]]) -> tuple[tuple[str, ...], tuple[Callable[..., Any], ...]]:
     prefix = getattr(sys.modules["structlog.contextvars"], "STRUCTLOG_KEY_PREFIX", "structlog_")
-    return tuple(name[len(prefix) :] for name in known), tuple(known.values())
+    return tuple(name[len(prefix) :] for name in known), tuple(variable.get for variable in known.values())

@@ -19,6 +19,8 @@ NO_OBJECT = "a payload is an object; this one was not"
 _encode = msgspec.json.Encoder().encode
 _join = "".join
 _TEXT = frozenset({str})
+_MAX_NAMES = 4096
+_MAX_NAMES_LENGTH = 8192
 
 
 class ValueEncoder:
@@ -31,6 +33,8 @@ class ValueEncoder:
     def __init__(self, encoders: Mapping[type, Convert] | None = None) -> None:
         self.conversions = Conversions(encoders)
         self._leaves = self.conversions.json_leaves
+        self._finite_leaves = self._leaves - {float}
+        self._names: set[str] = set()
         self._accepts_any_text = not self.conversions.encoders  # as keys; msgspec writes an Enum's value
 
     def encode_plain(self, value: Any) -> bytes | None:
@@ -45,37 +49,58 @@ class ValueEncoder:
             encoded = _encode(value)
             if len(encoded) > 2 * MAX_LEVELS and not is_within_limits(encoded):  # each level has two bytes
                 return None
-            if self._is_plain(value) and (b"null" not in encoded or has_numbers_only(value)):
+            if b"null" not in encoded:
+                return encoded if self._is_plain(value, self._leaves) else None
+            if self._is_plain(value, self._finite_leaves) or (
+                self._is_plain(value, self._leaves) and has_numbers_only(value)
+            ):
                 return encoded
         except Exception:  # of a value that is not plain, or that another thread changes
             return None
         return None
 
-    def _is_plain(self, members: dict[Any, Any]) -> bool:
-        """Return whether all parts have types of JSON, and all keys are texts."""
-        _join(members)  # the quickest way to learn that all keys are texts
-        if not self._accepts_any_text and not _TEXT.issuperset(map(type, members)):
-            return False
-        leaves = self._leaves
+    def _is_plain(self, members: dict[Any, Any], leaves: frozenset[type]) -> bool:
+        """Return whether all parts have types of JSON, and all keys are texts.
+
+        Args:
+            leaves: the types of values without parts.
+        """
+        if not self._names.issuperset(members):
+            self._learn(members)
         for item in members.values():
             kind = type(item)
             if kind not in leaves:
                 if kind is dict:
-                    if not self._is_plain(item):
+                    if not self._is_plain(item, leaves):
                         return False
-                elif (kind is not list and kind is not tuple) or not self._are_plain(item):
+                elif (kind is not list and kind is not tuple) or not self._are_plain(item, leaves):
                     return False
         return True
 
-    def _are_plain(self, items: Any) -> bool:
-        if self._leaves.issuperset(map(type, items)):
+    def _learn(self, names: dict[Any, Any]) -> None:
+        """Check that all keys are texts. The known ones are found again in less time.
+
+        Raises:
+            TypeError: a key is not a text.
+        """
+        if not self._accepts_any_text:
+            if not _TEXT.issuperset(map(type, names)):
+                raise TypeError("a key that an encoder converts")
+            return
+        if len(_join(names)) <= _MAX_NAMES_LENGTH and len(names) <= _MAX_NAMES // 8:
+            if len(self._names) > _MAX_NAMES:
+                self._names = set()
+            self._names.update(map(str.__str__, names))
+
+    def _are_plain(self, items: Any, leaves: frozenset[type]) -> bool:
+        if leaves.issuperset(map(type, items)):
             return True
         for item in items:
             kind = type(item)
             if kind is dict:
-                if not self._is_plain(item):
+                if not self._is_plain(item, leaves):
                     return False
-            elif kind not in self._leaves and ((kind is not list and kind is not tuple) or not self._are_plain(item)):
+            elif kind not in leaves and ((kind is not list and kind is not tuple) or not self._are_plain(item, leaves)):
                 return False
         return True
 

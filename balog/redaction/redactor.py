@@ -85,6 +85,10 @@ class Redactor:
         keep_suffixes: suffixes whose values are kept, in addition to ``DEFAULT_KEPT``.
         replacement: the text that replaces a secret.
 
+    Attributes:
+        known_clean: documents without secrets, by what ``bytes.translate(fold)`` returns for them. For quick checks.
+        fold: a table that makes all digits equal; None if a rule depends on a digit.
+
     Raises:
         ConfigError: a name has no letter, or a pattern is not a regular expression.
     """
@@ -145,8 +149,8 @@ class Redactor:
         # If no rule depends on a digit, the cache of clean documents can ignore digits.
         own = known or any(expression not in SECRET_PATTERNS and expression != EMAIL for expression in expressions)
         exact = own or cards or self._names.tell_digits_apart or any(char.isdigit() for char in replacement)
-        self._fold = None if exact else _DIGITS
-        self._known_clean: set[bytes] = set()
+        self.fold = None if exact else _DIGITS
+        self.known_clean: set[bytes] = set()
 
     def knowing(self, secrets: Iterable[str]) -> Redactor:
         """Return a redactor with the same rules that also replaces exactly these texts everywhere.
@@ -196,7 +200,7 @@ class Redactor:
         Raises:
             EventError: as ``redact_encoded``.
         """
-        if b"[" not in encoded and encoded.translate(self._fold) in self._known_clean:
+        if b"[" not in encoded and encoded.translate(self.fold) in self.known_clean:
             return encoded
         try:
             is_hidden = hides_text(value)
@@ -217,8 +221,8 @@ class Redactor:
         Raises:
             EventError: the document is not JSON, or is nested too deep.
         """
-        shape = encoded.translate(self._fold)
-        if shape in self._known_clean:
+        shape = encoded.translate(self.fold)
+        if shape in self.known_clean:
             return encoded
         try:
             data = _decoder.decode(encoded)
@@ -228,10 +232,14 @@ class Redactor:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             raise EventError("not valid JSON, so secrets in it can't be found") from None
         if len(shape) <= _MAX_KNOWN_BYTES and b"\\u" not in shape:  # the digits of \u0041 matter
-            if len(self._known_clean) >= _MAX_KNOWN:
-                self._known_clean.clear()
-            self._known_clean.add(shape)
+            if len(self.known_clean) >= _MAX_KNOWN:
+                self.known_clean.clear()
+            self.known_clean.add(shape)
         return encoded
+
+    def keeps_numbers_of(self, name: str) -> bool:
+        """Return whether no integer under a key with this name is a secret."""
+        return self.fold is not None and self._name(name) == (None, name)
 
     def _name(self, name: str) -> tuple[NameRule | None, str]:
         """Return the rule that makes a key's value secret, and the redacted key."""
