@@ -111,14 +111,6 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         """Return a logger of a channel below this one, with the same values bound."""
         return EventLogger(LoggerChannel(self._logger.under(suffix)), self._processors, self._context)
 
-    def findCaller(self, stack_info: bool = False, stacklevel: int = 1) -> tuple[str, int, str, str | None]:
-        """Return file, line, function and, if wanted, the stack of the caller."""
-        frame = callsites.DEFAULT.find(stacklevel, depth=2)
-        if frame is None:
-            return "(unknown file)", 0, "(unknown function)", None
-        site = callsites.describe(frame)
-        return site["file"], site["line"], site["func"], callsites.format_stack(frame) if stack_info else None
-
     def _log(
         self,
         recorder: Recorder,

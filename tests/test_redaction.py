@@ -693,3 +693,26 @@ def test_time_grows_linearly_with_hostile_text(part: str) -> None:
 
     # Sixteen times the text; a quadratic rule takes 256 times as long, however often it is tried.
     assert any(seconds_for(careful, large) < 32 * seconds_for(careful, small) + 0.1 for _ in range(3))
+
+
+def test_a_token_as_a_name_is_found_among_many_names_that_differ_by_digits() -> None:
+    """Names are checked many at once, and once for all digits."""
+    token = "ghp_" + "a1B2" * 9
+    for many in (
+        {f"column_{number}": number for number in range(100)},
+        {f"long_column_of_a_table_{n}": n for n in range(99)},
+    ):
+        one = Redactor()
+        assert one.redact(many) is many
+        assert token not in str(one.redact({**many, token: 1}))
+        assert token not in str(Redactor().redact({**many, token: 1}))
+        assert token not in str(Redactor(extra_patterns=["x9"]).redact({**many, token: 1}))
+
+
+def test_a_pattern_with_a_digit_tells_names_apart_that_differ_by_digits() -> None:
+    """One of many names has the digit."""
+    names = {f"column_{number}": 1 for number in range(100)}
+
+    assert [name for name in Redactor(extra_patterns=["n_77"]).redact(names) if "redacted" in name] == [
+        "colum[redacted]"
+    ]

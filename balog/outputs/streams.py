@@ -31,7 +31,7 @@ def lock(stream: TextIO) -> threading.RLock:
 def write_line(stream: TextIO, line: bytes) -> None:
     """Write one whole line, after the text that was written to the stream before."""
     global _is_in_use
-    with lock(stream):
+    with _stdout_lock if stream is sys.stdout or stream is _held_stream else _other_lock:
         _is_in_use = True
         if _has_forked or len(line) > _PIPE_BUF:
             with _exclusive_pipe(stream):
@@ -41,10 +41,10 @@ def write_line(stream: TextIO, line: bytes) -> None:
 
 
 def _write_line(stream: TextIO, line: bytes) -> None:
-    if _line_stream is None:
-        stream.flush()  # text that print() has buffered comes first
+    if stream is _line_stream is not None:
+        io.TextIOWrapper.flush(stream)  # type: ignore[arg-type]  # incomplete lines stay in the buffer of their thread
     else:
-        _flush(stream)
+        stream.flush()  # text that print() has buffered comes first
     try:
         buffer = stream.buffer
     except AttributeError:  # the stream was replaced by a text-only one

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -30,14 +29,13 @@ from balog.recording.plain_values import (
     encode_checked,
     key_text,
 )
+from balog.recording.value_path import ValuePath
 
 _MAX_REPR = 64 * 1024
 _MAX_SHORT_TEXT = 256
 _MAX_PROBLEMS = 50
-_MAX_PATH = 200
 _MAX_LEVELS_AS_A_WHOLE = 20
 _CUT = "…"
-_NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.decode
 
@@ -73,43 +71,6 @@ def make_encodable(
 _BUILT_IN = Conversions()
 
 
-class _Path:
-    """The path of a value; ``identity`` is the id of the container at this path."""
-
-    __slots__ = ("identity", "levels", "outer", "step")
-
-    def __init__(self, step: str | int, outer: _Path | None, levels: int) -> None:
-        self.step = step
-        self.outer = outer
-        self.levels = levels
-        self.identity = 0
-
-    def to(self, step: str | int) -> _Path:
-        return _Path(step, self, self.levels + 1)
-
-    def is_inside(self, identity: int) -> bool:
-        """Return whether a container around this path has this id."""
-        place = self.outer
-        while place is not None:
-            if place.identity == identity:
-                return True
-            place = place.outer
-        return False
-
-    def __str__(self) -> str:
-        steps: list[str] = []
-        place: _Path | None = self
-        while place is not None and place.outer is not None:
-            step = place.step
-            if isinstance(step, int):
-                steps.append(f"[{step}]")
-            else:
-                steps.append(f".{step}" if _NAME.fullmatch(step) else f"[{_encode(step[:100]).decode()}]")
-            place = place.outer
-        text = "$" + "".join(reversed(steps))
-        return text if len(text) <= _MAX_PATH else text[:_MAX_PATH] + _CUT
-
-
 class _Waiting(NamedTuple):
     """A container or a long text that is not converted yet; ``holder[slot]`` takes its data."""
 
@@ -118,7 +79,7 @@ class _Waiting(NamedTuple):
     value: Any
     holder: Any
     slot: Any
-    path: _Path
+    path: ValuePath
 
 
 class _Fallback:
@@ -137,7 +98,7 @@ class _Fallback:
     def convert(self, value: Any) -> Any:
         result: list[Any] = [None]
         # A value that is not an object is written into one.
-        self._put(value, result, 0, _Path("$", None, 1 if isinstance(value, dict) else 2))
+        self._put(value, result, 0, ValuePath("$", None, 1 if isinstance(value, dict) else 2))
         while self._waiting:
             _, _, part, holder, slot, path = heapq.heappop(self._waiting)
             if type(part) is str:
@@ -155,14 +116,14 @@ class _Fallback:
             texts.append(f"and {self._unnamed} more changes")
         return "; ".join(texts)
 
-    def _note(self, reason: str, path: _Path) -> None:
+    def _note(self, reason: str, path: ValuePath) -> None:
         first, count = self._problems.get(reason, ("", 0))
         if not count and len(self._problems) >= _MAX_PROBLEMS:
             self._unnamed += 1
         else:
             self._problems[reason] = first or str(path), count + 1
 
-    def _put(self, value: Any, holder: Any, slot: Any, path: _Path) -> None:
+    def _put(self, value: Any, holder: Any, slot: Any, path: ValuePath) -> None:
         """Write a scalar, or queue a container or a long text."""
         try:
             value = self._converted(value, path)
@@ -192,7 +153,7 @@ class _Fallback:
             self._room -= 3
             self._wait(8 * length_of(value), value, holder, slot, path)
 
-    def _converted(self, value: Any, path: _Path) -> Any:
+    def _converted(self, value: Any, path: ValuePath) -> Any:
         """Return the result of the conversions of a value, or its repr if one of the program's encoders raises."""
         try:
             for _ in range(MAX_CONVERSIONS_OF_ONE):
@@ -211,11 +172,11 @@ class _Fallback:
         self._note(f"{reason}, its repr is written", path)
         return self._representation(value, path)
 
-    def _wait(self, weight: int, value: Any, holder: Any, slot: Any, path: _Path) -> None:
+    def _wait(self, weight: int, value: Any, holder: Any, slot: Any, path: ValuePath) -> None:
         self._number += 1
         heapq.heappush(self._waiting, _Waiting(weight, self._number, value, holder, slot, path))
 
-    def _open(self, value: Any, holder: Any, slot: Any, path: _Path) -> None:
+    def _open(self, value: Any, holder: Any, slot: Any, path: ValuePath) -> None:
         """Convert a container as a whole if possible, else part by part."""
         if path.levels <= _MAX_LEVELS_AS_A_WHOLE and self._convert_as_a_whole(value, holder, slot, path):
             return
@@ -225,13 +186,13 @@ class _Fallback:
             holder[slot] = self._cut(self._unreadable(value, error, path), path)
             return
         if type(value) is msgspec.Raw:
-            self._put(parts, holder, slot, _Path(path.step, path.outer, path.levels))
+            self._put(parts, holder, slot, ValuePath(path.step, path.outer, path.levels))
         elif isinstance(parts, list):
             holder[slot] = self._items(parts, path)
         else:
             holder[slot] = self._members(parts, path)
 
-    def _convert_as_a_whole(self, value: Any, holder: Any, slot: Any, path: _Path) -> bool:
+    def _convert_as_a_whole(self, value: Any, holder: Any, slot: Any, path: ValuePath) -> bool:
         try:
             data = Conversion(self._conversions, self._made).convert(value, 0)
             encoded = encode_checked(data)
@@ -243,7 +204,7 @@ class _Fallback:
         self._room -= len(encoded)
         return True
 
-    def _raw(self, value: msgspec.Raw, path: _Path) -> Any:
+    def _raw(self, value: msgspec.Raw, path: ValuePath) -> Any:
         try:
             data = _decode(value)
             if has_duplicate_key(value):
@@ -253,7 +214,7 @@ class _Fallback:
             self._note("Raw that is not JSON", path)
             return bytes(value).decode("utf-8", "replace")
 
-    def _items(self, items: list[Any], path: _Path) -> list[Any]:
+    def _items(self, items: list[Any], path: ValuePath) -> list[Any]:
         data: list[Any] = []
         for number, item in enumerate(items):
             if self._room <= 0:
@@ -263,7 +224,7 @@ class _Fallback:
             self._put(item, data, number, path.to(number))
         return data
 
-    def _members(self, members: dict[Any, Any], path: _Path) -> dict[str, Any]:
+    def _members(self, members: dict[Any, Any], path: ValuePath) -> dict[str, Any]:
         data: dict[str, Any] = {}
         left_out = 0
         for number, (key, item) in enumerate(members.items()):
@@ -285,14 +246,14 @@ class _Fallback:
             self._note(f"{left_out} of {len(members)} members left out", path)
         return data
 
-    def _key(self, key: Any, path: _Path) -> str:
+    def _key(self, key: Any, path: ValuePath) -> str:
         try:
             return self._clean(key_text(key, self._conversions), path)
         except Exception:
             self._note("a key without a JSON form, its repr is written", path)
             return self._clean(safe_str(key, repr)[:_MAX_REPR], path)
 
-    def _scalar(self, value: Any, path: _Path) -> Any:
+    def _scalar(self, value: Any, path: ValuePath) -> Any:
         """Return data for a value that is not a container."""
         kind = type(value)
         if kind is str:
@@ -311,13 +272,13 @@ class _Fallback:
             return _CUT
         return value
 
-    def _finite(self, value: float, path: _Path) -> float | None:
+    def _finite(self, value: float, path: ValuePath) -> float | None:
         if math.isfinite(value):
             return value
         self._note(NO_NUMBER, path)
         return None
 
-    def _integer(self, value: int, path: _Path) -> Any:
+    def _integer(self, value: int, path: ValuePath) -> Any:
         try:
             _encode(value)
         except Exception:
@@ -325,7 +286,7 @@ class _Fallback:
             return self._representation(value, path)
         return value
 
-    def _representation(self, value: Any, path: _Path) -> str:
+    def _representation(self, value: Any, path: ValuePath) -> str:
         text = clean_text(safe_str(value, repr))
         if len(text) > _MAX_REPR:
             text = self._redact(text)
@@ -333,17 +294,17 @@ class _Fallback:
             return text[:_MAX_REPR] + _CUT
         return text
 
-    def _unreadable(self, value: Any, error: Exception, path: _Path) -> str:
+    def _unreadable(self, value: Any, error: Exception, path: ValuePath) -> str:
         self._note(f"{type(value).__name__} cannot be read: {type(error).__name__}", path)
         return f"<{type(value).__name__}>"
 
-    def _clean(self, text: str, path: _Path) -> str:
+    def _clean(self, text: str, path: ValuePath) -> str:
         cleaned = clean_text(text)
         if cleaned != str.__str__(text):
             self._note("text with lone surrogates, a question mark is written for each", path)
         return cleaned
 
-    def _cut(self, text: str, path: _Path) -> str:
+    def _cut(self, text: str, path: ValuePath) -> str:
         """Return the text, or as much of it as there is room for."""
         room = max(0, self._room)
         if len(text) > room // 6:  # a character takes at most six bytes

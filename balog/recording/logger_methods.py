@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from balog.event import LEVELS, Level
-from balog.recording import configuration
+from balog.recording import callsites, configuration
 from balog.recording.deferred_writes import DeferredWrites
 from balog.recording.levels import level_of
 
@@ -192,6 +192,14 @@ class StdlibMethods:
     def makeRecord(self, *args: Any, **options: Any) -> logging.LogRecord:
         """Return a record as ``logging.Logger.makeRecord`` does."""
         return self._stdlib.makeRecord(*args, **options)
+
+    def findCaller(self, stack_info: bool = False, stacklevel: int = 1) -> tuple[str, int, str, str | None]:
+        """Return file, line, function and, if wanted, the stack of the caller."""
+        frame = callsites.DEFAULT.find(stacklevel, depth=2)
+        if frame is None:
+            return "(unknown file)", 0, "(unknown function)", None
+        site = callsites.describe(frame)
+        return site["file"], site["line"], site["func"], callsites.format_stack(frame) if stack_info else None
 
     def _channel_name(self) -> str:
         raise NotImplementedError

@@ -94,17 +94,16 @@ class EventRenderer:
         redactor = self.redactor
         return redactor is None or redactor.keeps_numbers_of(name)
 
-    def encode_channel(self, name: str) -> bytes:
-        """Encode a channel's name as a JSON string, redacted; cached by name."""
+    def _channel(self, name: str) -> bytes:
+        """Encode a channel's name, redacted, with the keys around it; cached by name."""
         channels, redactor = self._channels, self.redactor
-        encoded = channels.get(name)
-        if encoded is None:
-            text = name[: 2 * MAX_CHANNEL_LENGTH]
-            encoded = encode_channel(text if redactor is None else redactor.redact_text(text))
-            if len(name) <= _MAX_KNOWN_NAME:
-                if len(channels) >= _MAX_KNOWN:
-                    channels.clear()
-                channels[name] = encoded
+        text = name[: 2 * MAX_CHANNEL_LENGTH]
+        encoded = encode_channel(text if redactor is None else redactor.redact_text(text))
+        encoded = b'","channel":%b,"timestamp":"' % encoded
+        if len(name) <= _MAX_KNOWN_NAME:
+            if len(channels) >= _MAX_KNOWN:
+                channels.clear()
+            channels[name] = encoded
         return encoded
 
     def render(
@@ -147,15 +146,17 @@ class EventRenderer:
             or _TRACE in _modules
         ):
             context = self._context(bound, encoded_bound, frame if self.callsites is not None else None)
-        id, timestamp = next_stamp()
+        id, end_of_id, time, microseconds = next_stamp()
+        if nanoseconds is not None:
+            time, microseconds = format_timestamp(nanoseconds).encode(), b""
         return b"".join(
             (
                 _HEAD,
                 id,
-                b'","channel":',
-                self._channels.get(channel) or self.encode_channel(channel),
-                b',"timestamp":"',
-                timestamp if nanoseconds is None else format_timestamp(nanoseconds).encode(),
+                end_of_id,
+                self._channels.get(channel) or self._channel(channel),
+                time,
+                microseconds,
                 _AFTER_TIMESTAMP[level],
                 context,
                 b'}},"payload":',
@@ -202,6 +203,10 @@ class EventRenderer:
         known, encoded = self.process_context.get()
         passing = bound_values()
         if self._contexts.structlog_variables():
+            if not (passing or bound or frame is not None or _TRACE in _modules):
+                joined = self._contexts.encode_structlog(known, encoded)
+                if joined is not None:
+                    return joined
             known, encoded, _ = self._contexts.join_structlog(known, encoded)
         if passing:
             known, encoded, _ = self._contexts.join(known, encoded, passing, passing)

@@ -15,8 +15,12 @@ _current = _NOTHING_KNOWN
 """The last millisecond, its timestamp without microseconds, and its ids as in ``id_batch``. Replaced, never changed."""
 
 
-def next_stamp() -> tuple[bytes, bytes]:
-    """Return a new id and the current time as RFC 3339 in UTC with microseconds, from one reading of the clock."""
+def next_stamp() -> tuple[bytes, bytes, bytes, bytes]:
+    """Return a new id and the current time as RFC 3339 in UTC with microseconds, from one reading of the clock.
+
+    Returns:
+        The id in two parts, then the time in two parts: whoever joins them with others saves two joins.
+    """
     microsecond = time_ns() // 1000
     millisecond = microsecond // 1000
     known, time, prefix, ends = _current
@@ -26,7 +30,7 @@ def next_stamp() -> tuple[bytes, bytes]:
     while end is None:
         time, prefix, ends = _renew(millisecond, ends)
         end = next(ends, None)
-    return prefix + end, time + _MICROSECONDS[microsecond - millisecond * 1000]
+    return prefix, end, time, _MICROSECONDS[microsecond - millisecond * 1000]
 
 
 def _renew(millisecond: int, exhausted: Iterator[bytes] | None = None) -> tuple[bytes, bytes, Iterator[bytes]]:

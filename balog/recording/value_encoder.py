@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -12,7 +13,7 @@ from balog.duplicate_keys import unused_key
 from balog.recording.conversions import Conversions, Convert
 from balog.recording.fallback_encoding import make_encodable
 from balog.recording.json_values import MAX_LEVELS
-from balog.recording.plain_values import Conversion, Made, encode_checked, has_numbers_only, is_within_limits
+from balog.recording.plain_values import Conversion, Made, encode_checked, is_within_limits
 
 NO_OBJECT = "a payload is an object; this one was not"
 
@@ -32,8 +33,7 @@ class ValueEncoder:
 
     def __init__(self, encoders: Mapping[type, Convert] | None = None) -> None:
         self.conversions = Conversions(encoders)
-        self._leaves = self.conversions.json_leaves
-        self._finite_leaves = self._leaves - {float}
+        self._leaves = self.conversions.json_leaves - {float}  # which may be nan
         self._names: set[str] = set()
         self._accepts_any_text = not self.conversions.encoders  # as keys; msgspec writes an Enum's value
 
@@ -49,32 +49,34 @@ class ValueEncoder:
             encoded = _encode(value)
             if len(encoded) > 2 * MAX_LEVELS and not is_within_limits(encoded):  # each level has two bytes
                 return None
-            if b"null" not in encoded:
-                return encoded if self._is_plain(value, self._leaves) else None
-            if self._is_plain(value, self._finite_leaves) or (
-                self._is_plain(value, self._leaves) and has_numbers_only(value)
-            ):
-                return encoded
+            leaves = self._leaves
+            if not self._names.issuperset(value):
+                self._learn(value)
+            for item in value.values():
+                kind = type(item)
+                if kind not in leaves and not self._is_plain(kind, item):
+                    return None
+            return encoded
         except Exception:  # of a value that is not plain, or that another thread changes
             return None
-        return None
 
-    def _is_plain(self, members: dict[Any, Any], leaves: frozenset[type]) -> bool:
-        """Return whether all parts have types of JSON, and all keys are texts.
-
-        Args:
-            leaves: the types of values without parts.
-        """
-        if not self._names.issuperset(members):
-            self._learn(members)
-        for item in members.values():
+    def _is_plain(self, kind: type, value: Any) -> bool:
+        """Return whether all parts of a value, whose type is no leaf, have types of JSON, and all keys are texts."""
+        leaves = self._leaves
+        if kind is dict:
+            if not self._names.issuperset(value):
+                self._learn(value)
+            value = value.values()
+        elif kind is float:
+            return math.isfinite(value)
+        elif kind is not list and kind is not tuple:
+            return False
+        elif leaves.issuperset(map(type, value)):
+            return True
+        for item in value:
             kind = type(item)
-            if kind not in leaves:
-                if kind is dict:
-                    if not self._is_plain(item, leaves):
-                        return False
-                elif (kind is not list and kind is not tuple) or not self._are_plain(item, leaves):
-                    return False
+            if kind not in leaves and not self._is_plain(kind, item):
+                return False
         return True
 
     def _learn(self, names: dict[Any, Any]) -> None:
@@ -91,18 +93,6 @@ class ValueEncoder:
             if len(self._names) > _MAX_NAMES:
                 self._names = set()
             self._names.update(map(str.__str__, names))
-
-    def _are_plain(self, items: Any, leaves: frozenset[type]) -> bool:
-        if leaves.issuperset(map(type, items)):
-            return True
-        for item in items:
-            kind = type(item)
-            if kind is dict:
-                if not self._is_plain(item, leaves):
-                    return False
-            elif kind not in leaves and ((kind is not list and kind is not tuple) or not self._are_plain(item, leaves)):
-                return False
-        return True
 
     def encode(self, value: Any, redact: Callable[[str], str] | None = None) -> tuple[bytes, Any, bool]:
         """Encode any value as one JSON object in one line. Never raises.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from balog.redaction.config import from_config
 from balog.redaction.redactor import (
     DEFAULT_EXPRESSIONS,
     DEFAULT_KEPT,
@@ -10,7 +11,6 @@ from balog.redaction.redactor import (
     DEFAULT_PATTERNS,
     Redactor,
     default_names,
-    from_config,
 )
 from balog.redaction.structure import SecretFinding
 

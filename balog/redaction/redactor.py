@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from balog.errors import BalogError, ConfigError, EventError, split_refusal
-from balog.plugins import load_named
+from balog.errors import ConfigError, EventError
 from balog.redaction.names import NameRule, SecretNames
 from balog.redaction.patterns import EMAIL, SECRET_PATTERNS
 from balog.redaction.structure import HARMLESS, VALUE_NAMES, SecretFinding, StructureRedactor, hides_text
 from balog.redaction.text import SecretText
-from balog.redaction_options import RedactionOptions
 
 DEFAULT_KEYS: tuple[str, ...] = (
     *("password", "passwords", "passwd", "pwd", "passphrase", "passcode", "password_hash"),
@@ -57,8 +55,6 @@ _MANY_NAMES = 16
 
 _decoder = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder()
-
-_Addition = Literal["extra_keys", "extra_suffixes", "extra_expressions", "extra_patterns", "keep_keys", "keep_suffixes"]
 
 
 class Redactor:
@@ -262,11 +258,19 @@ class Redactor:
         unknown = [name for name in members if name not in plain_names and type(name) is str and len(name) <= 100]
         if len(unknown) > _MANY_NAMES:
             plain = self._names.plainly_harmless(unknown)
-            if plain and not self._text.has_hint("\n".join(plain)):
+            if plain and not self._text.has_hint(self._distinct(plain)):
                 if len(plain_names) + len(plain) > _MAX_NAMES:
                     self._seen_names.clear()
                     plain_names.clear()
                 plain_names.update(plain)
+
+    def _distinct(self, names: list[str]) -> str:
+        """Join names, of those that differ only by digits one, unless a rule depends on a digit."""
+        joined = "\n".join(names)
+        if self.fold is None:
+            return joined
+        folded = joined.encode("utf-8", "surrogatepass").translate(self.fold)
+        return b"\n".join(set(folded.split(b"\n"))).decode("utf-8", "surrogatepass")
 
     def _is_plainly_clean(self, value: Any) -> bool:
         """Return whether a quick check finds no secret's name and no hint of a secret, as in most data."""
@@ -312,38 +316,3 @@ class Redactor:
 def default_names() -> SecretNames:
     """Return the built-in rules for names of keys."""
     return Redactor()._names
-
-
-def from_config(config: dict[str, Any] | bool) -> Redactor | None:
-    """Return a redactor with the options of a config; True for the default one, False for None.
-
-    Raises:
-        ConfigError: an option is unknown, of another type or rejected by ``Redactor``, or a rule of an installed
-            package cannot be used.
-    """
-    if isinstance(config, bool):
-        return Redactor() if config else None
-    try:
-        options = msgspec.structs.asdict(msgspec.convert(config, RedactionOptions))
-    except msgspec.ValidationError as error:
-        reason, where = split_refusal(error)
-        raise ConfigError(reason, path=where) from None
-    for number, name in enumerate(options.pop("rules")):
-        for option, texts in _rules_of(name, f"$.rules[{number}]").items():
-            options[option] = [*options[option], *texts]
-    return Redactor(**{name: item for name, item in options.items() if item is not None})
-
-
-def _rules_of(name: str, path: str) -> dict[str, list[str]]:
-    """Return the options that the redaction rule of an installed package adds."""
-    try:
-        make = load_named("balog.redaction", name, path)
-    except ConfigError:
-        raise
-    except BalogError as error:  # the rest of the rules can do without it
-        raise ConfigError(str(error), path=path) from error
-    try:
-        added: dict[str, list[str]] = msgspec.convert(make(), dict[_Addition, list[str]])
-    except Exception as error:  # a plug-in may raise anything
-        raise ConfigError(f"the redaction rule {name!r} cannot be used: {error}", path=path) from error
-    return added

@@ -9,10 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from structlog import contextvars
 
 import balog
+from balog.recording.context import ProcessContext
 from balog.recording.context_encoder import ContextEncoder
+from balog.recording.recorder import Recorder
+from balog.redaction import Redactor
 from balog.testing import Events, capture_events
 
 
@@ -163,3 +168,46 @@ print(encoder.join_structlog({}, b"")[0])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "{'request_id': 'r1'}\n"
+
+
+OUTER = {"process": 1, "thread": "T"}
+REDACTOR = Redactor()
+WARM = Recorder([], ProcessContext("a"), redactor=REDACTOR)._contexts
+values = (
+    st.integers()
+    | st.integers(-(2**80), 2**80)
+    | st.booleans()
+    | st.none()
+    | st.floats()
+    | st.sampled_from(["x", "1", "%d", "token=abcdefgh", "\ud800", "é", ["l"], {"password": "hunter2"}, b"ab"])
+)
+names = st.sampled_from(["a", "b%d", "password", "name", "value", "process", "problem", "pin", "card_number", 'q":"'])
+
+
+@given(st.dictionaries(names, values, max_size=4))
+def test_the_quick_way_writes_what_the_general_one_writes(bound: dict[str, Any]) -> None:
+    """A recorder that has learned names and numbers agrees with a new one that joins part by part."""
+    cold = ContextEncoder(Recorder([], ProcessContext("a"), redactor=REDACTOR).encode_context)
+    with contextvars.bound_contextvars(**bound):
+        quick = WARM.encode_structlog(OUTER, b'"process":1,"thread":"T"')
+        general = cold.join_structlog(OUTER, b'"process":1,"thread":"T"')[1]
+    joined = WARM.join(OUTER, b'"process":1,"thread":"T"', bound, bound)[1]
+
+    assert quick in (None, general)
+    assert joined == cold.join(OUTER, b'"process":1,"thread":"T"', bound, bound)[1]
+
+
+@pytest.mark.parametrize("name", ["password", "api_key", "session_id"])
+def test_numbers_of_secret_names_are_redacted_every_time(events: Events, name: str) -> None:
+    """Names whose numbers are safe are remembered; these are not among them."""
+    for number in (0, 1234567, 7654321, 2**70):
+        with balog.bound(**{name: number}):
+            assert str(number or "none") not in str(logged(events)[name])
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64, 10**400])
+def test_numbers_of_any_size_are_written_in_full(events: Events, number: int) -> None:
+    """Before and after the name is known."""
+    for value in (1, number, 2, number):
+        with balog.bound(request=value):
+            assert logged(events)["request"] == value

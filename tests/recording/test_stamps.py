@@ -8,7 +8,12 @@ import pytest
 from balog import ids
 from balog.ids import new_id
 from balog.recording import stamps
-from balog.recording.stamps import next_stamp
+
+
+def next_stamp() -> tuple[bytes, bytes]:
+    """Return the id and the time as a whole."""
+    prefix, end, moment, microseconds = stamps.next_stamp()
+    return prefix + end, moment + microseconds
 
 
 @pytest.fixture(autouse=True)
