@@ -59,7 +59,7 @@ def read(
         float_hook: converts the text of each number with a fraction or an exponent; None for floats.
 
     Returns:
-        The data, and a problem for each duplicate key.
+        The data, and a problem for each duplicate key and for a ``$schema`` that is not a string.
 
     Raises:
         ConfigError: the file cannot be read, is too large, or is not JSON (with line and column).
@@ -73,13 +73,14 @@ def read(
         raise ConfigError(_syntax(data.removeprefix(_BOM), str(error)), source) from None
     except RecursionError:
         raise ConfigError("nested too deep to be a config", source) from None
-    twice = [
+    found = [
         ConfigError("this key is there twice; want it once", source, place)
         for place in islice(find_duplicate_keys(data.removeprefix(_BOM)), _MAX_TWICE)
     ]
-    if isinstance(document, dict) and isinstance(document.get("$schema"), str):
-        del document["$schema"]
-    return document, twice
+    schema = document.pop("$schema", "") if isinstance(document, dict) else ""
+    if not isinstance(schema, str):
+        found.append(ConfigError(f"want the address of a schema, not {type(schema).__name__}", source, "$.$schema"))
+    return document, found
 
 
 def rename_deprecated_keys(document: Any, type: Any, source: str) -> None:

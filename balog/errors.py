@@ -52,7 +52,8 @@ class ConfigError(BalogError):
     """
 
     def __init__(self, reason: str, source: str = "", path: str = "") -> None:
-        super().__init__(": ".join(part for part in (source, path, reason) if part))
+        shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in source)  # a path has any character
+        super().__init__(": ".join(part for part in (shown, path, reason) if part))
         self.reason = reason
         self.source = source
         self.path = path

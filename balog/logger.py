@@ -98,7 +98,7 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
     ) -> None:
         """Log at a level given by name or by the standard library's number, rounded down."""
         recorder = configuration._current or configuration.current()
-        name = level_of_call(level, fields)
+        name = level_of_call(level, fields, strict=recorder.strict)
         if recorder.threshold <= LEVELS[name]:
             self._log(recorder, name, event, args, payload, channel, fields)
 

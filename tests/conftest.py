@@ -11,6 +11,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +29,10 @@ for number, handler in (
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, handler)
 
+
+# A busy machine is no failure of an example.
+hypothesis.settings.register_profile("balog", deadline=None)
+hypothesis.settings.load_profile("balog")
 
 FIRST = ("tests/analytics/", "tests/benchmarks/", "tests/readme/", "tests/services/")
 """What takes long, so that no worker begins with it when the others are almost done."""

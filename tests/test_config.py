@@ -164,3 +164,18 @@ def test_a_written_schema_is_json_schema_with_its_id_and_title() -> None:
     assert written["title"] == "A title"
     assert written["$defs"]["Inner"]["additionalProperties"] is False
     assert write_schema(Plain, "urn:x", "A title").endswith(b"}\n")
+
+
+@pytest.mark.parametrize("wrong", [1, None, ["x"], {}])
+def test_the_address_of_a_schema_is_a_string(tmp_path: Path, wrong: object) -> None:
+    path = tmp_path / "plain.json"
+    path.write_text(json.dumps({"$schema": wrong, "name": "x"}))
+    with pytest.raises(ConfigError, match=r"\$\.\$schema: want the address of a schema, not "):
+        load(path, Plain)
+
+
+def test_an_error_is_one_line_also_for_a_path_with_newlines(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "a\nb\x1b[2J.json", Plain)
+    assert "a\\nb\\x1b[2J.json" in str(caught.value)
+    assert str(caught.value).isprintable()

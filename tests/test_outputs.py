@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -286,6 +287,15 @@ class TestConsoleLine:
         monkeypatch.setitem(sys.modules, "rich.syntax", None)
         with pytest.raises(ConfigError, match="needs rich"):
             open_output("console?tracebacks=rich")
+
+    def test_invisible_characters_are_escaped(self) -> None:
+        """Except the joiners of words and emoji. Unicode also counts visible signs of some scripts as invisible."""
+        joiners, visible = {0x200C, 0x200D}, {0x6DD, 0x70F, 0x8E2, 0x110BD, 0x110CD}
+        visible |= {*range(0x600, 0x606), 0x890, 0x891, *range(0x13430, 0x13440)}
+        codes = {code for code in range(0x110000) if unicodedata.category(chr(code)) in ("Cc", "Cf", "Zl", "Zp")}
+        for code in codes - joiners - visible - {ord("\t")}:
+            shown = self.line({"cls_type": "log", "message": f"a{chr(code)}b"})
+            assert chr(code) not in shown[:-1], hex(code)
 
     def test_nothing_in_an_event_steers_the_terminal(self) -> None:
         evil = "\x1b]0;title\x07\x1b[2J\r\x9b31m\u202eabc\x00"

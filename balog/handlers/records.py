@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -138,20 +139,21 @@ def _read_text(message: str, channel: str) -> Event | None:
 def _payload(
     record: logging.LogRecord, recorder: Recorder, message: str, args: tuple[Any, ...], fields: dict[str, Any]
 ) -> Any:
+    make = partial(payload_of, strict=recorder.strict, with_locals=recorder.with_locals, encoder=recorder.encoder)
     extra = record.__dict__
     metric = _metric_of(record.msg, args, recorder.max_tag_sets)
     if metric is not None:
-        return payload_of("", metric, record.exc_info, fields, strict=recorder.strict)
+        return make("", metric, record.exc_info, fields)
     for name in extra.keys() & _METRIC_NAMES:
         metric = _metric(extra[name], recorder.max_tag_sets)
         if metric is not None:
             del fields[name]
             fields.setdefault("message", message)
-            return payload_of("", metric, record.exc_info, fields, strict=recorder.strict)
+            return make("", metric, record.exc_info, fields)
     if "payload" in extra and not isinstance(given := extra["payload"], NO_PAYLOAD):
         del fields["payload"]
         fields.setdefault("message", message)
-        return payload_of("", given, record.exc_info, fields, strict=recorder.strict, with_locals=recorder.with_locals)
+        return make("", given, record.exc_info, fields)
     error = exceptions.find(record.exc_info)
     if error is not None:
         exception = exceptions.describe(error, with_locals=recorder.with_locals)

@@ -83,7 +83,11 @@ def _highlighted(lines: list[str]) -> list[str]:
 _FILLED_IN = frozenset(
     {"fqdn", "application", "application_version", "process", "run_id", "thread", "trace_id", "span_id"}
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
+)
+"""Control characters, and invisible ones except the joiners that Persian, Hindi and emoji need."""
 
 
 def _escape(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import threading
 from collections.abc import Callable
@@ -41,17 +42,29 @@ def open_object(output: Any) -> LogOutput:
     """Return the output for an object.
 
     Raises:
-        ConfigError: it is a class, or a stream that is closed or only for reading.
+        ConfigError: it is a class, a function whose call only makes a coroutine or a generator, or a stream that is
+            closed or only for reading.
     """
     if isinstance(output, type):
         raise ConfigError(f"output {output.__qualname__} is a class; pass an object of it")
     if isinstance(output, LogOutput):
         return output
     if not callable(getattr(output, "write", None)):
+        if _is_deferred(output) or _is_deferred(getattr(output, "__call__", None)):  # noqa: B004
+            raise ConfigError(f"output {ObjectName.of(output)} is async or a generator; pass a plain function")
         return CallableOutput(output)
     if isinstance(output, io.IOBase) and (output.closed or not output.writable()):
         raise ConfigError(f"output {type(output).__qualname__} is closed, or only for reading")
     return StreamOutput(output)
+
+
+def _is_deferred(function: Any) -> bool:
+    """Return whether a call of a function does not run its body."""
+    return (
+        inspect.iscoroutinefunction(function)
+        or inspect.isgeneratorfunction(function)
+        or inspect.isasyncgenfunction(function)
+    )
 
 
 class CallableOutput(LogOutput):

@@ -55,7 +55,8 @@ def make_record(level: str, event: bytes) -> logging.LogRecord:
     message = payload.get("message") if is_log else None
     exc_info = None if error is None else (type(error), error, error.__traceback__)
     text = message if isinstance(message, str) else message_of(payload)
-    record = logging.LogRecord(whole.header.channel, LEVELS[level], *_origin(payload), text, (), exc_info)
+    file, line, function = _origin(whole)
+    record = logging.LogRecord(whole.header.channel, LEVELS[level], file, line, text, (), exc_info, function)
     record.levelname = level
     _set_time(record, whole)
     trace = payload.get("exc_text")
@@ -74,14 +75,15 @@ def made_here(record: logging.LogRecord) -> bool:
     return EVENT_ATTRIBUTE in record.__dict__ and record.process == os.getpid()
 
 
-def _origin(payload: dict[str, Any]) -> tuple[str, int]:
-    """Return the file and the line of an exception's innermost frame, which is the nearest known place."""
-    exception = payload.get("exception")
+def _origin(event: Event) -> tuple[str, int, str | None]:
+    """Return file, line and function of the callsite; without one, the exception's innermost frame."""
+    site, exception = event.header.context.get("callsite"), event.payload.get("exception")
     frames = exception.get("frames") if isinstance(exception, dict) else None
-    frame = frames[-1] if isinstance(frames, list) and frames else None
-    if isinstance(frame, dict) and isinstance(frame.get("file"), str) and isinstance(frame.get("line"), int):
-        return frame["file"], frame["line"]
-    return "", 0
+    for place in (site, frames[-1] if isinstance(frames, list) and frames else None):
+        if isinstance(place, dict) and isinstance(place.get("file"), str) and isinstance(place.get("line"), int):
+            function = place.get("func")
+            return place["file"], place["line"], function if isinstance(function, str) else None
+    return "", 0, None
 
 
 def _set_time(record: logging.LogRecord, event: Event) -> None:

@@ -139,16 +139,34 @@ def _apply(
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
     encoders: Mapping[type, Callable[[Any], Any]] | None = None,
     ignored: Collection[str] = (),
+    replaces: int | None = None,
 ) -> None:
+    """Configure from arguments, the config file and the environment.
+
+    Args:
+        given: the arguments that are not omitted.
+        ignored: environment variables to skip.
+        replaces: the number of the configuration that a reload replaces. If there is another one by the time that the
+            file is read, nothing changes. None replaces any.
+    """
+    global _number
     settings, sources = merge_settings(given, config, ignored)
     declared = settings.levels.keys() | ({""} if sources["level"] != "BALOG_LEVEL" and settings.level else set())
     recorder = build_recorder(settings, sources, processors, encoders, program=_program, knowing=_knowing)
     with _lock:
+        if replaces is not None and replaces != _number:
+            return
+        _number += 1
         _drop_overrides(declared)
         _install(recorder)
-    if "BALOG_CONFIG" not in ignored:
-        path = config_path(config)
-        _reloader.use(partial(_apply, given, path, processors, encoders), path, settings.reload)
+        if "BALOG_CONFIG" not in ignored:
+            path = config_path(config)
+            again = partial(_apply, given, path, processors, encoders, replaces=_number)
+            _reloader.use(again, path, settings.reload)
+
+
+_number = 0
+"""Number of configurations so far."""
 
 
 def set_level(name: str | None, level: int | str | None) -> None:

@@ -84,14 +84,19 @@ def parse_threshold(level: int | str) -> int:
     raise ConfigError(f"no level {str(level)[:40]!r}; there are {', '.join(LEVELS)}, OFF")
 
 
-def level_of(level: int | str) -> Level:
-    """Return the level of a name or of the standard library's number; INFO for other values."""
+def find_level(level: object) -> Level | None:
+    """Return the level of a name, or of the standard library's number rounded down; None for other values."""
     try:
         if isinstance(level, str):
-            return parse_level(level) or "INFO"
-        return next((name for name, number in _FROM_THE_TOP if level >= number), "DEBUG")
+            return parse_level(level)
+        return next((name for name, number in _FROM_THE_TOP if level >= number), "DEBUG")  # type: ignore[operator]
     except Exception:  # never lose an event because of its level
-        return "INFO"
+        return None
+
+
+def level_of(level: object) -> Level:
+    """Return the level of a name or of the standard library's number; INFO for other values."""
+    return find_level(level) or "INFO"
 
 
 _FROM_THE_TOP: tuple[tuple[Level, int], ...] = (("CRITICAL", 50), ("ERROR", 40), ("WARNING", 30), ("INFO", 20))

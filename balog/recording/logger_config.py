@@ -55,7 +55,7 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     max_tag_sets: Annotated[int, Meta(ge=0)] = 1000
     validate: Literal["off", "tag", "raise"] = "off"
     locals: bool = False
-    callsite: bool | list[str] = False
+    callsite: bool | list[Annotated[str, Meta(min_length=1)]] = False
     strict: bool = False
     reload: bool | Annotated[float, Meta(gt=0, le=86400)] = False
 

@@ -6,10 +6,12 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
+from balog.errors import ConfigError
 from balog.event import LEVELS, Level
 from balog.recording import callsites, configuration
 from balog.recording.deferred_writes import DeferredWrites
-from balog.recording.levels import level_of
+from balog.recording.json_values import safe_str
+from balog.recording.levels import find_level, level_of
 
 if TYPE_CHECKING:
     from balog.recording.recorder import Recorder
@@ -70,7 +72,8 @@ class AsyncMethods:
         **fields: Any,
     ) -> None:
         """Log at a level given as for ``log``, and write in a thread."""
-        await self._defer(level_of_call(level, fields), event, args, payload, channel, fields)
+        name = level_of_call(level, fields, strict=configuration.current().strict)
+        await self._defer(name, event, args, payload, channel, fields)
 
     amsg = ainfo
     awarn = awarning
@@ -99,9 +102,24 @@ class AsyncMethods:
         raise NotImplementedError
 
 
-def level_of_call(level: int | str, fields: dict[str, Any]) -> Level:
-    """Return the level of a call of ``log``, which may also name it as a keyword; INFO without one."""
-    return level_of(fields.pop("level", "INFO") if level == "" else level)
+def level_of_call(level: object, fields: dict[str, Any], *, strict: bool) -> Level:
+    """Return the level of a call of ``log``, which may also name it as a keyword; INFO without one.
+
+    Args:
+        fields: the call's keywords; changed. They get a ``problem`` if there is no such level, and the level is INFO.
+
+    Raises:
+        ConfigError: there is no such level; only if ``strict``.
+    """
+    if isinstance(level, str) and not level:
+        level = fields.pop("level", "INFO")
+    found = find_level(level)
+    if found is None:
+        problem = f"no level {safe_str(level, repr)[:40]}; written at INFO"
+        if strict:
+            raise ConfigError(problem, "log(…)")
+        fields.setdefault("problem", problem)
+    return found or "INFO"
 
 
 class StdlibMethods:
@@ -122,7 +140,10 @@ class StdlibMethods:
         return self.get_effective_level()
 
     def is_enabled_for(self, level: int | str) -> bool:
-        """Return whether the logger's channel has events of a level, to skip costly preparations."""
+        """Return whether the logger's channel has events of a level, to skip costly preparations.
+
+        A level that does not exist counts as INFO, at which ``log`` writes it.
+        """
         return LEVELS[level_of(level)] >= self.get_effective_level()
 
     def get_effective_level(self) -> int:

@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import balog
-from balog import handlers
+from balog import configure, handlers
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode
 from balog.handlers import EventFormatter, EventHandler
@@ -937,3 +937,23 @@ def test_threads_hammering_one_stdout_through_the_standard_library_tear_no_line(
         value = json.loads(line)["value"]
         seen.setdefault(value["header"]["channel"], []).append(int(value["payload"]["message"].split()[0]))
     assert seen == {f"t{n}": list(range(200)) for n in range(8)}
+
+
+def test_a_record_s_payload_uses_the_encoders_of_the_configuration(tmp_path: Path) -> None:
+    """Also where it is joined with the fields of the record."""
+
+    class Money:
+        """A type of the program."""
+
+    path = tmp_path / "events.jsonl"
+    before = configuration.swap(None)
+    try:
+        configure(f"file:{path}", encoders={Money: lambda value: {"cls_type": "money", "amount": 3}})
+        logger = logging.Logger("shop")
+        logger.addHandler(EventHandler())
+        logger.warning("paid", extra={"payload": Money(), "order": 7})
+    finally:
+        configuration.swap(before)
+
+    (event,) = (json.loads(line) for line in path.read_text().splitlines())
+    assert event["payload"] == {"cls_type": "money", "amount": 3, "order": 7, "message": "paid"}

@@ -1,9 +1,11 @@
 import io
+import json
 import logging
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +52,43 @@ def records() -> Iterator[list[logging.LogRecord]]:
     root.removeHandler(handler)
 
 
+async def coroutine(event: Event) -> None:
+    """Never runs."""
+
+
+def generator(event: Event) -> Iterator[Event]:
+    yield event
+
+
+async def async_generator(event: Event) -> AsyncIterator[Event]:
+    yield event
+
+
+class AsyncCall:
+    async def __call__(self, event: Event) -> None:
+        """Never runs."""
+
+
 class TestCallable:
+    @pytest.mark.parametrize("output", [coroutine, partial(coroutine), generator, async_generator, AsyncCall()])
+    def test_a_function_whose_call_runs_nothing_is_refused(self, output: Any) -> None:
+        """Nothing would await it."""
+        with pytest.raises(ConfigError, match="pass a plain function"):
+            configure(output)
+        with pytest.raises(ConfigError, match="pass a plain function"):
+            configure(["stderr", {"to": output, "level": "ERROR"}])
+
+    @pytest.mark.parametrize("leaving", [KeyboardInterrupt, SystemExit])
+    def test_the_end_of_the_program_leaves_the_call(self, leaving: type[BaseException]) -> None:
+        """As in the standard library; other errors do not."""
+
+        def leave(event: Event) -> None:
+            raise leaving
+
+        configure(leave)
+        with pytest.raises(leaving):
+            get_logger("a").info("x")
+
     def test_it_receives_each_event(self) -> None:
         """It is the whole event, in the thread that logs it."""
         events: list[Event] = []
@@ -247,6 +285,20 @@ class TestLogging:
         assert caplog.record_tuples[0] == ("app", 10, "hello")
         assert caplog.record_tuples[1][0] == "app.done"
         assert "rows=3" in caplog.record_tuples[1][2]
+
+    def test_a_record_has_the_callsite_of_the_event(self, records: list[logging.LogRecord]) -> None:
+        """Where the program logs, also for an exception from elsewhere."""
+        configure("logging", callsite=True)
+        get_logger("a").info("x")
+        try:
+            json.loads("{")
+        except ValueError:
+            get_logger("a").exception("y")
+
+        for record in records:
+            assert (record.pathname, record.funcName) == (__file__, "test_a_record_has_the_callsite_of_the_event")
+        assert [record.lineno for record in records] == sorted(record.lineno for record in records)
+        assert records[0].lineno > 0
 
     def test_exc_info_is_the_exception_itself(self, records: list[logging.LogRecord]) -> None:
         """Sentry groups by the exception and its frames."""

@@ -3,10 +3,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -229,3 +231,34 @@ def capsys_grew(capsys: pytest.CaptureFixture[str], text: str) -> bool:
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) <= 1
     return bool(lines) and text in lines[0]
+
+
+class TestRace:
+    def test_a_configuration_wins_over_a_reload_under_way(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The reload has read the file before, and comes to its end after it."""
+        configure("stderr", config=path, reload=True)
+        build, has_read, may_go_on = configuration.build_recorder, threading.Event(), threading.Event()
+        ended: list[bool] = []
+
+        def build_late(*args: Any, **options: Any) -> Any:
+            recorder = build(*args, **options)
+            if threading.current_thread() is not threading.main_thread():
+                has_read.set()
+                ended.append(may_go_on.wait(30))
+            return recorder
+
+        monkeypatch.setattr(configuration, "build_recorder", build_late)
+        hang_up()
+        assert has_read.wait(30)
+        configure("stderr", levels={"app": "ERROR"}, reload=True)
+        reloads = [thread for thread in threading.enumerate() if thread.name == "balog reload"]
+        may_go_on.set()
+        for thread in reloads:
+            thread.join(30)
+
+        assert ended == [True]
+        assert lowest() == "ERROR"
+        write(path, levels={"app": "DEBUG"})
+        hang_up()
+        wait(lambda: len(ended) == 2)
+        assert lowest() == "ERROR"

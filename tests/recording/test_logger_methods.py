@@ -13,6 +13,9 @@ import pytest
 import structlog
 
 import balog
+from balog import configure, get_logger
+from balog.errors import ConfigError
+from balog.event import Event
 from balog.outputs import LogOutput
 from balog.recording import configuration
 from balog.testing import Events
@@ -230,3 +233,31 @@ def test_loggers_are_still_pickled(events: Events) -> None:
     pickle.loads(pickle.dumps(balog.get_logger("a").bind(one=1))).warn("hi")
 
     assert events.one(level="WARNING").header.context["one"] == 1
+
+
+class TestUnknownLevel:
+    @pytest.mark.parametrize("level", ["nope", "OFF", None, object(), [], "🤷"])
+    def test_its_event_is_written_at_info_with_a_problem(self, configured: None, level: Any) -> None:
+        """An event is never lost because of its level."""
+        events: list[Event] = []
+        configure(events.append)
+        log = get_logger("a")
+        log.log(level, "message", n=1)
+        log.log(level, "done", payload={"cls_type": "x"})
+        asyncio.run(log.alog(level, "later"))
+
+        assert [event.header.level for event in events] == ["INFO"] * 3
+        assert all("no level" in event.payload["problem"] for event in events)
+
+    def test_it_raises_if_strict(self, configured: None) -> None:
+        """Before anything is written."""
+        configure("stderr", strict=True)
+        with pytest.raises(ConfigError, match="no level 'nope'"):
+            get_logger("a").log("nope", "x")
+
+    def test_it_counts_as_info(self, configured: None) -> None:
+        """``is_enabled_for`` answers for the level at which the event is written."""
+        configure("stderr", level="INFO")
+        assert get_logger("a").is_enabled_for("nope")
+        configure("stderr", level="WARNING")
+        assert not get_logger("a").is_enabled_for("nope")

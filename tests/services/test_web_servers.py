@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,15 @@ class TestUvicorn:
         port = free_port()
         with running(tmp_path, *self.command(port, "--workers", "1", "--limit-max-requests", "20")) as server:
             wait_until(lambda: is_up(port))
-            ids = {number: get(port, f"/orders/{number}")[2] for number in range(10)}
+            ids: dict[int, str] = {}
+
+            def is_replaced() -> bool:
+                with suppress(OSError):  # between two workers
+                    number = len(ids)
+                    ids[number] = get(port, f"/orders/{number}")[2]
+                return len(set(contexts(file_events(tmp_path), "process"))) == 2
+
+            wait_until(is_replaced)
             server.terminate()
             server.wait(30)
         check(tmp_path, ids)
