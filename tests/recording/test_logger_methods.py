@@ -247,7 +247,7 @@ class TestUnknownLevel:
         asyncio.run(log.alog(level, "later"))
 
         assert [event.header.level for event in events] == ["INFO"] * 3
-        assert all("no level" in event.payload["problem"] for event in events)
+        assert all("no level" in event.payload.get("fields", event.payload)["problem"] for event in events)
 
     def test_it_raises_if_strict(self, configured: None) -> None:
         """Before anything is written."""
