@@ -122,9 +122,9 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         fields: dict[str, Any],
     ) -> None:
         try:
+            is_message = payload is None and OPTION_NAMES.isdisjoint(fields)
             if (
-                payload.__class__ is not dict
-                or fields
+                not (is_message or (payload.__class__ is dict and not fields))
                 or channel is not None
                 or args
                 or event.__class__ is not str
@@ -132,17 +132,14 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
             ):
                 self._log_any(recorder, level, event, args, payload, channel, fields)
                 return
-            name = self._logger.known.get(event) or self._logger.under(event)
+            suffix = "" if is_message else event
+            name = self._logger.known.get(suffix) or self._logger.under(suffix)
+            if is_message:
+                payload = log_payload(event, level, fields=fields)
             context = self._context
-            rendered = recorder.render(
-                level,
-                name,
-                payload,
-                context,
-                self._encode_bound(recorder) if context else b"",
-                None,
-                None if recorder.callsites is None else recorder.callsites.find(),
-            )
+            encoded_context = self._encode_bound(recorder) if context else b""
+            frame = None if recorder.callsites is None else recorder.callsites.find()
+            rendered = recorder.render(level, name, payload, context, encoded_context, None, frame)
             recorder.write(level, rendered, name)
         except PayloadError:
             raise

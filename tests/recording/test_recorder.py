@@ -144,7 +144,8 @@ class TestSecretsInChannels:
         assert "abcdef" not in kept.channels[0]
 
     def test_they_are_taken_out_where_a_processor_put_them(self, kept: Kept) -> None:
-        configuration._current.processors = (lambda logger, method, data: {**data, "channel": URL},)  # type: ignore[union-attr]
+        routes, processors = [OutputRoute("kept", kept)], [lambda logger, method, data: {**data, "channel": URL}]
+        configuration.swap(Recorder(routes, ProcessContext("test"), redactor=Redactor(), processors=processors))
         get_logger("a").info("x")
 
         assert kept.channels == ["https://[redacted]@host/path"]
