@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from balog.errors import ConfigError
 from balog.storage.local_files import replace_file
 
 if TYPE_CHECKING:
+    from balog.analytics.reporting.links import LinkTemplate
     from balog.analytics.reporting.model import Report
     from balog.analytics.reporting.query import ReportQuery
 
@@ -44,6 +46,19 @@ if TYPE_CHECKING:
     help="Where to write the page; it opens offline.",
 )
 @click.option("--no-html", is_flag=True, help="Write no page.")
+@click.option(
+    "--run",
+    "run_id",
+    metavar="ID",
+    help="Print this run instead: timeline, streams, errors; no page is written.",
+)
+@click.option(
+    "--link",
+    "links",
+    multiple=True,
+    metavar="[LABEL=]URL",
+    help="Link runs, failures or streams to logs and dashboards: 'https://…/{run_id}'; repeatable.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as one JSON document instead of tables.")
 @click.option(
     "--engine",
@@ -55,7 +70,7 @@ if TYPE_CHECKING:
 @spark_options
 def command(
     sources: tuple[str, ...], since: str, until: str, compare: str, channel: str, where: str, form: str, html: Path,
-    no_html: bool, as_json: bool, engine: str, spark_place: SparkPlace,
+    no_html: bool, run_id: str | None, links: tuple[str, ...], as_json: bool, engine: str, spark_place: SparkPlace,
 ) -> None:  # fmt: skip
     """Report what ran, what failed, what slowed down, and since when, with Spark.
 
@@ -66,6 +81,8 @@ def command(
     balog report archive
     balog report tables --since 24h              the last day against the day before
     balog report tables --since 24h --compare 7d   against the same day a week ago
+    balog report tables --run 01JD2…             one run: timeline, streams, errors
+    balog report archive --link 'logs=https://logs.example/?q={run_id}&from={since_ms}&to={until_ms}'
     balog report archive --where "context.environment = 'production'"
     """
     with spark_packages("balog report"):
@@ -73,11 +90,13 @@ def command(
 
         from balog.analytics.progress import progress
         from balog.analytics.reading.inputs import absolute
+        from balog.analytics.reporting.links import parse_link
         from balog.analytics.reporting.query import parse_query
         from balog.analytics.reporting.report import empty_report, make_local_report, make_report
         from balog.analytics.tables.location import session_settings
-    query = parse_query(since, until, compare, channel, where)
-    page = None if no_html else html
+    query = parse_query(since, until, compare, channel, where)._replace(run=run_id)
+    templates = [parse_link(link) for link in links]
+    page = None if no_html or run_id is not None else html
     if page is not None and not page.absolute().parent.is_dir():
         raise ConfigError("its folder does not exist; make it, or give another --html", str(page))
     of_tables = _is_of_tables(sources, form)
@@ -101,7 +120,10 @@ def command(
                     report = make_report(spark, paths, query, files, progress=display.folder, **options)
         if page is not None:
             display("Drawing the page")
-            write_page(report, page)
+            write_page(report, page, templates)
+    if run_id is not None:
+        _print_run(report, run_id, templates, as_json=as_json)
+        return
     _print(report, page, as_json=as_json, missing=", ".join(sources) if files == 0 and not topics else "")
 
 
@@ -119,6 +141,16 @@ def _print(report: Report, page: Path | None, *, as_json: bool, missing: str) ->
         click.echo(f"balog report: no events found{why}", err=True)
     if page is not None:
         click.echo(f"balog report: wrote {page}", err=True)
+
+
+def _print_run(report: Report, run_id: str, links: Sequence[LinkTemplate], *, as_json: bool) -> None:
+    from balog.analytics.reporting.single_run import encode_run, find_run, print_run
+
+    single = find_run(report, run_id, links)
+    if as_json:
+        sys.stdout.write(encode_run(single) + "\n")
+    else:
+        print_run(single)
 
 
 def _is_of_tables(sources: tuple[str, ...], form: str) -> bool:
@@ -145,11 +177,11 @@ def _count_inputs(paths: list[str], options: dict[str, str], query: ReportQuery)
     return len(inputs.files()), len(inputs.topics)
 
 
-def write_page(report: Report, path: Path) -> None:
-    """Write the report's page atomically."""
+def write_page(report: Report, path: Path, links: Sequence[LinkTemplate] = ()) -> None:
+    """Write the report's page atomically; ``links`` are templates of links to other systems."""
     from balog.analytics.reporting.page import make_page
 
-    page = make_page(report).encode()
+    page = make_page(report, links).encode()
     try:
         replace_file(path, page)
     except OSError as error:

@@ -54,6 +54,22 @@ def test_json_gives_all_numbers(page: Any, counted: Any) -> None:
     assert {row["run_id"] for row in numbers["runs"]} == set(counted["runs"])
 
 
+def test_one_run_is_printed_and_no_page_is_written(balog: Any, root: Path, page: Any, counted: Any) -> None:
+    """The document of a run has its events and errors; an unknown id is one line that names a similar one."""
+    name, expected = next((name, run) for name, run in counted["runs"].items() if run["errors"])
+    done = balog(root, "--run", name, "--json", "--html", "unwritten.html", "--link", "https://x.example/{run_id}")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert (found["run"]["events"], found["run"]["errors"]) == (expected["events"], expected["errors"])
+    assert sum(part["errors"] for part in found["run"]["parts"]) == expected["errors"]
+    assert found["links"]["x.example"].startswith("https://x.example/")
+    assert not (balog.folder / "unwritten.html").exists()
+    done = balog(root, "--run", f"{name}x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"no run '{name}x'; did you mean " in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_path_that_is_not_there_is_wrong_use_in_one_line(balog: Any) -> None:
     done = balog("missing")
     assert (done.returncode, done.stdout) == (2, "")
@@ -68,6 +84,7 @@ def test_a_path_that_is_not_there_is_wrong_use_in_one_line(balog: Any) -> None:
         (["--since", "2026-11-20", "--until", "2026-11-19"], "--until: 2026-11-19 is not after"),
         (["--where", "levl = 'ERROR'"], "--where: "),
         (["--compare", "so"], "--compare: 'so' is not a duration"),
+        (["--link", "https://x.example/{run}"], "--link: unknown field {run}; did you mean 'run_id'?"),
         (["--html", "no/page.html"], "no/page.html: its folder does not exist"),
     ],
 )
@@ -179,19 +196,20 @@ def test_links_inside_the_page_lead_to_what_they_name_and_back(browser: Any, pag
     opened.goto(page[0].as_uri())
     dead = "all => all.filter(link => !document.getElementById(link.hash.slice(1))).map(link => link.hash)"
     assert opened.eval_on_selector_all("a", dead) == []
-    opened.locator("#runs-table a").first.click()
+    opened.locator("#failures-table a").first.click()
     hash_ = opened.evaluate("location.hash")
     assert hash_.startswith("#f-")
     there = opened.locator(f'[id="{hash_[1:]}"]')
-    there.locator("summary").click()
     there.locator('a[href^="#run-"]').first.click()
-    assert opened.evaluate("document.querySelector(':target').closest('table').id") == "runs-table"
+    assert opened.evaluate("document.querySelector(':target').closest('section').id") == "runs"
+    opened.locator(":target").locator('a[href^="#f-"]').first.click()
+    assert opened.evaluate("document.querySelector(':target').closest('section').id") == "failures"
     context.close()
 
 
 @pytest.mark.service
 def test_runs_of_one_outcome_are_shown_on_choice(browser: Any, page: Any, counted: Any) -> None:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, java_script_enabled=False)
     opened = context.new_page()
     opened.goto(page[0].as_uri())
     opened.check("#only-unknown")

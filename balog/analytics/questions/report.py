@@ -151,29 +151,31 @@ FAILURES = f"SELECT * FROM ({_ALL_FAILURES}) WHERE events > 0 ORDER BY events DE
 ALL_FAILURES = f"SELECT COUNT(*) AS count FROM ({_ALL_FAILURES}) WHERE events > 0"
 
 _STREAM = "CASE WHEN run.streams IS NOT NULL THEN STRUCT(COALESCE(application, '') AS name, run.streams AS streams) END"
-_RUNS = f"""
+ALL_RUNS = f"""
   SELECT run_id, applications,
     -- its own clock, if that is clearly earlier than its first event
     CASE WHEN begun < UNIX_MICROS(first) - 1000000L THEN TIMESTAMP_MICROS(begun) ELSE first END AS started,
-    duration, outcome, exit_code, problem, records, bytes, events, errors, streams, hour
+    ended, duration, outcome, exit_code, problem, records, bytes, events, errors, streams, hour
   FROM (
     SELECT run_id, {_some("application", 20)} AS applications, MIN(first) AS first,
-      MIN(UNIX_MICROS(run.at) - CAST(ROUND(({_DURATION}) * 1e6) AS BIGINT)) AS begun,
+      MAX(last) AS ended, MIN(UNIX_MICROS(run.at) - CAST(ROUND(({_DURATION}) * 1e6) AS BIGINT)) AS begun,
       COALESCE(MAX({_DURATION}), {RUN_SECONDS}) AS duration, {RUN_OUTCOME} AS outcome,
       MAX(run.exit_code) AS exit_code, MAX(run.problem) AS problem, TRY_SUM(run.records) AS records,
       TRY_SUM(run.bytes) AS bytes, SUM(events) AS events, COALESCE(SUM(errors), 0L) AS errors,
       FLATTEN(TRANSFORM(SORT_ARRAY(COLLECT_LIST({_STREAM})), one -> one.streams)) AS streams, MAX(hour) AS hour
     FROM ({MERGED_RUNS.replace("GROUP BY", f"WHERE {READ} GROUP BY")}) GROUP BY run_id)"""
+"""One row for each run, of the hours that are read."""
 
 RUNS = f"""
-SELECT run_id, applications, started, duration, outcome, exit_code, problem, records, bytes, events, errors,
+SELECT run_id, applications, started, ended, duration, outcome, exit_code, problem, records, bytes, events, errors,
   SLICE(streams, 1, 100) AS streams
-FROM ({_RUNS}) WHERE {INSIDE} ORDER BY started DESC, run_id LIMIT :most"""
-"""The runs that ended in the period, latest first."""
+FROM ({ALL_RUNS}) WHERE {INSIDE}
+ORDER BY CASE WHEN run_id = :run THEN 0 ELSE 1 END, started DESC, run_id LIMIT :most"""
+"""The runs that ended in the period, latest first; before them the run ``:run``, which may be null."""
 
 OUTCOMES = f"""
 WITH runs AS (
-  SELECT applications, outcome, duration, hour, ARRAY_REMOVE(applications, 'balog') AS others FROM ({_RUNS})),
+  SELECT applications, outcome, duration, hour, ARRAY_REMOVE(applications, 'balog') AS others FROM ({ALL_RUNS})),
 named AS (  -- brokers take part in every run; the run belongs to the tap and its target
   SELECT outcome, ARRAY_JOIN(CASE WHEN SIZE(others) > 0 THEN others ELSE applications END, ', ') AS names,
     {_spans("CASE WHEN %(inside)s THEN 1L END AS in%(suffix)s")},

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import compress
 from typing import Any, NamedTuple
 
 from balog.analytics.reporting.formats import count, minute, printable
@@ -62,11 +63,13 @@ def outside_in_words(report: Report) -> list[str]:
     ]
 
 
-def runs_shown(report: Report) -> tuple[list[RunStats], int]:
-    """Return the latest runs in the time that charts show (all if there is none), and the number of other runs."""
+def runs_shown(report: Report) -> tuple[list[RunStats], list[RunStats]]:
+    """Return the latest runs in the time that charts show (all if there is none), and the other latest runs."""
     latest, time = report.runs[:_MOST_RUNS], report.shown
-    shown = [run for run in latest if time is None or time.since <= run.started < time.until] or latest
-    return shown, len(latest) - len(shown)
+    inside = [time is None or time.since <= run.started < time.until for run in latest]
+    if not any(inside):
+        return latest, []
+    return list(compress(latest, inside)), [run for run, is_inside in zip(latest, inside) if not is_inside]
 
 
 def _channels(report: Report) -> Chart | None:
@@ -108,8 +111,8 @@ def _throughput(report: Report) -> Chart | None:
     shown = {"events": "var(--info)", "errors": "var(--error)", "records": "var(--good)"}
     panels = [name for name in shown if any(getattr(one, name) for one in report.throughput)]
     domain = [first.isoformat(), later(last, step).isoformat()]
-    days = "%b %-d" if last - first > timedelta(days=4) else "%b %-d %H:%M"
-    ticks = {"labelOverlap": "greedy", "format": days, "grid": False}
+    end = later(last, step)
+    ticks = {"grid": False, **_times_axis(first, end)}
 
     def panel(name: str) -> dict[str, Any]:
         values = [
@@ -117,7 +120,8 @@ def _throughput(report: Report) -> Chart | None:
             for one in report.throughput
             if getattr(one, name)
         ]
-        x = _field("at", "temporal", title=None, scale={"type": "utc", "domain": domain}, axis=ticks)
+        title = _years(first, end) if name == panels[-1] else None
+        x = _field("at", "temporal", title=title, scale={"type": "utc", "domain": domain}, axis=ticks)
         axis = {"format": "~s", "tickMinStep": 1, "tickCount": 3, "grid": True, "domain": False, "minExtent": 34}
         return {
             "data": {"values": values},
@@ -187,15 +191,14 @@ def _runs(report: Report) -> Chart | None:
         for run in drawn
     ]
     scale, axis = _log_seconds([run.duration for run in drawn])
-    days = (drawn[0].started - drawn[-1].started).total_seconds() / 86400
-    form = "%b %-d" if days > 4 else "%b %-d %H:%M" if days > 0.5 else "%H:%M:%S"
-    started = {"title": "started, UTC", "scale": {"type": "utc", "nice": True}}
+    first, last = (choose(run.started for run in drawn) for choose in (min, max))
+    started = {"title": f"started, {_years(first, last)}", "scale": {"type": "utc", "nice": True}}
     spec = {
         "height": 210,
         "data": {"values": values},
         "mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.8},
         "encoding": {
-            "x": _field("started", "temporal", **started, axis={"labelOverlap": "greedy", "format": form}),
+            "x": _field("started", "temporal", **started, axis=_times_axis(first, last)),
             "y": _number("seconds", title="duration, on a log scale", scale=scale, axis=axis),
             "color": _scaled("outcome", _present(_OUTCOMES, "outcome", values), title=None),
             "shape": _scaled("outcome", _present(_SHAPES, "outcome", values)),
@@ -203,7 +206,24 @@ def _runs(report: Report) -> Chart | None:
     }
     which = f"the latest {len(latest)} of {len(report.runs)} runs" if len(report.runs) > len(latest) else "each run"
     words = f"Dots: when {which} started and how long it took, by outcome"
-    return _both(spec, f"{words}; {outside} started outside of the time that charts show" if outside else words)
+    return _both(spec, f"{words}; {len(outside)} started outside of the time that charts show" if outside else words)
+
+
+def _times_axis(first: datetime, last: datetime) -> dict[str, Any]:
+    """Return the labels of a time axis: the shortest that tell its ticks apart; the years are in its title."""
+    span = last - first
+    forms = ((timedelta(days=700), "%Y"), (timedelta(days=150), "%b %Y"), (timedelta(days=4), "%b %-d"),
+             (timedelta(hours=12), "%b %-d %H:%M"), (timedelta(minutes=10), "%H:%M"))  # fmt: skip
+    form = next((form for longest, form in forms if span > longest), "%H:%M:%S")
+    return {"labelOverlap": "greedy", "labelSeparation": 24, "labelFlush": False, "labelPadding": 10, "format": form}
+
+
+def _years(first: datetime, last: datetime) -> str:
+    """Return the years, and below a day the day, of a time axis: ``2025 to 2026, UTC``."""
+    if last - first <= timedelta(hours=12):
+        days = [f"{when:%b} {when.day}, {when.year:04}" for when in (first, last)]
+        return f"{' to '.join(dict.fromkeys(days))}, UTC"
+    return f"{' to '.join(dict.fromkeys(f'{when.year:04}' for when in (first, last)))}, UTC"
 
 
 def _log_seconds(values: list[float]) -> tuple[dict[str, Any], dict[str, Any]]:

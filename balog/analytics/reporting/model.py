@@ -16,6 +16,12 @@ VERSION = "1.0.0"
 MOST_ROWS = 10_000
 """The longest list, so that neither the driver's memory nor the document grows with the archive."""
 
+MOST_DETAILED = 200
+"""How many runs, and how many failures, the report has in detail."""
+MOST_LINES = 20
+MOST_DAYS = 31
+MOST_STREAM_RUNS = 10
+
 
 class HealthStat(Struct, kw_only=True):
     """A stat of the health, now and before.
@@ -54,11 +60,37 @@ class FailureExample(Struct, kw_only=True):
     message: str | None
 
 
+class ErrorLine(Struct, kw_only=True):
+    """The first error of a failure, channel, application and level in an hour; its message is not masked.
+
+    ``events`` counts all of them in that hour, of any run.
+    """
+
+    at: datetime
+    id: str | None
+    run_id: str | None
+    fingerprint: str
+    level: str | None
+    channel: str | None
+    application: str | None
+    message: str | None
+    events: int
+
+
+class FailureDay(Struct, kw_only=True):
+    """The events of a failure on one day, which begins at ``day``."""
+
+    day: datetime
+    events: int
+
+
 class Failure(Struct, kw_only=True):
     """Errors with the same fingerprint.
 
     ``events`` counts those in the report's period, ``now`` and ``before`` those in the two times compared. ``new`` is
-    true if none was before ``now`` in all data. ``runs`` has some run ids.
+    true if none was before ``now`` in all data. ``runs`` has some run ids. ``days`` are the latest ``MOST_DAYS`` of
+    ``all_days`` with events, and ``lines`` some of the latest errors, both latest first. Only the first
+    ``MOST_DETAILED`` failures have them.
     """
 
     fingerprint: str
@@ -75,6 +107,9 @@ class Failure(Struct, kw_only=True):
     new: bool
     example: FailureExample | None
     runs: list[str] = []
+    days: list[FailureDay] = []
+    all_days: int = 0
+    lines: list[ErrorLine] = []
 
 
 class RunStreamStats(Struct, kw_only=True):
@@ -85,11 +120,23 @@ class RunStreamStats(Struct, kw_only=True):
     bytes: int | None
 
 
+class RunPart(Struct, kw_only=True):
+    """The events of one application in a run."""
+
+    application: str | None
+    first: datetime
+    last: datetime
+    events: int
+    errors: int
+
+
 class RunStats(Struct, kw_only=True):
     """One run.
 
     Without a report, ``outcome`` is ``unknown``; records, bytes and exit code are null; and the duration is the time
-    between the first and the last event. ``failures`` are fingerprints.
+    between the first and the last event. ``ended`` is the time of the last event. ``failures`` are fingerprints.
+    ``parts`` are its applications in the order of their first events, and ``lines`` are errors in order of time. Only
+    the latest ``MOST_DETAILED`` runs have parts and lines.
     """
 
     run_id: str
@@ -105,13 +152,30 @@ class RunStats(Struct, kw_only=True):
     errors: int
     streams: list[RunStreamStats]
     failures: list[str] = []
+    ended: datetime | None = None
+    parts: list[RunPart] = []
+    lines: list[ErrorLine] = []
+
+
+class StreamRun(Struct, kw_only=True):
+    """One stream in one run. ``duration`` is the run's, and ``rate`` is records per second of it."""
+
+    run_id: str
+    started: datetime
+    duration: float
+    outcome: str
+    records: int | None
+    bytes: int | None
+    rate: float | None
 
 
 class StreamSummary(Struct, kw_only=True):
     """The metrics of one stream.
 
     ``seconds`` is the sum of its timers, ``p50`` and ``p95`` belong to the longest of them (``timer``), and ``rate`` is
-    records per second of that sum. ``slower`` is true only if there are enough values for a comparison.
+    records per second of that sum. ``slower`` is true only if there are enough values for a comparison. ``runs`` are
+    the latest ``MOST_STREAM_RUNS`` of ``all_runs`` that reported the stream. ``succeeded`` is the end of the last run
+    of all that succeeded, and ``age`` is the number of seconds from then until the report was made.
     """
 
     stream: str
@@ -126,6 +190,10 @@ class StreamSummary(Struct, kw_only=True):
     p95_before: float | None
     slower: bool
     rate: float | None
+    runs: list[StreamRun] = []
+    all_runs: int = 0
+    succeeded: datetime | None = None
+    age: float | None = None
 
 
 class RequestStats(Struct, kw_only=True):

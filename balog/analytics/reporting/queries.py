@@ -6,16 +6,17 @@ Lists end at ``MOST_ROWS``, so only the work grows with the archive.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
 from balog.analytics.engine import EPOCH, Parameters, QueryEngine, Row, micros
 from balog.analytics.questions import report as questions
+from balog.analytics.questions.details import STREAM_RUNS
 from balog.analytics.questions.fragments import QUARANTINE
 from balog.analytics.reporting import time_ranges
-from balog.analytics.reporting.model import MOST_ROWS
+from balog.analytics.reporting.model import MOST_ROWS, MOST_STREAM_RUNS
 from balog.analytics.reporting.query import HOUR, Period, later
 from balog.analytics.reporting.time_ranges import SHORT, TimeRanges, step_of
 from balog.analytics.rollups import Rollups
@@ -30,7 +31,7 @@ _QUESTIONS = {
     "events": questions.EVENTS, "throughput": questions.THROUGHPUT, "records": questions.RECORDS,
     "metrics": questions.METRICS, "failures": questions.FAILURES, "runs": questions.RUNS,
     "outcomes": questions.OUTCOMES, "run_streams": questions.RUN_STREAMS,
-    "quarantine": f"{QUARANTINE} LIMIT :most",
+    "stream_runs": STREAM_RUNS, "quarantine": f"{QUARANTINE} LIMIT :most",
 }  # fmt: skip
 
 
@@ -88,15 +89,30 @@ class ReportQueries:
         (middle,) = self.rows(questions.MIDDLE, {**ends, "first": first, "last": last})
         return time_ranges.axis_period(inside, Period(middle["first"], later(middle["last"], HOUR)))
 
-    def ask(self, ranges: TimeRanges) -> Rows:
-        """Return the rows of every list, by name; times are in UTC."""
+    def ask(self, ranges: TimeRanges, run: str | None = None) -> Rows:
+        """Return the rows of every list, by name; times are in UTC.
+
+        Args:
+            ranges: the time ranges of the report.
+            run: a run that is listed before all others.
+        """
+        own: Parameters = {"run": run, "longest": MOST_STREAM_RUNS}
+        rows = self.ask_each({name: (question, own) for name, question in _QUESTIONS.items()}, ranges)
+        number = len(rows["failures"])
+        count = [{"count": number}] if number < MOST_ROWS else self.rows(questions.ALL_FAILURES, _parameters(ranges))
+        return {**rows, "all_failures": count}
+
+    def ask_each(self, asked: Mapping[str, tuple[str, Parameters]], ranges: TimeRanges) -> Rows:
+        """Return the answers to several questions, which run concurrently, by name.
+
+        Args:
+            asked: questions, and their parameters beside the time ranges.
+            ranges: the time ranges.
+        """
         parameters = _parameters(ranges)
         with ThreadPoolExecutor(4) as threads:
-            found = threads.map(lambda question: self.rows(question, parameters), _QUESTIONS.values())
-            rows = dict(zip(_QUESTIONS, found))
-        number = len(rows["failures"])
-        count = [{"count": number}] if number < MOST_ROWS else self.rows(questions.ALL_FAILURES, parameters)
-        return {**rows, "all_failures": count}
+            found = threads.map(lambda one: self.rows(one[0], {**parameters, **one[1]}), asked.values())
+            return dict(zip(asked, found))
 
     def hourly(self, ranges: TimeRanges, keys: Sequence[tuple[str, str | None, str | None]]) -> list[Row]:
         """Return ``metric, stream, endpoint, hour, count, p95`` of a few metrics, over the times compared."""

@@ -143,6 +143,7 @@ class ReportQuery(NamedTuple):
         channel: a glob, see ``channel_pattern``.
         where: a condition on events.
         made: the time of the query.
+        run: the id of a run to report in detail, whenever it was; None for the latest runs.
     """
 
     since: datetime | None
@@ -152,6 +153,7 @@ class ReportQuery(NamedTuple):
     channel: str
     where: Expression | None
     made: datetime
+    run: str | None = None
 
     @property
     def of_rollups(self) -> bool:

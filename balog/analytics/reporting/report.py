@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 from balog.analytics import rollups as rolling
 from balog.analytics.reading.schemas import TEXT_EVENT, literal
 from balog.analytics.reporting.assembly import assemble, slowed
+from balog.analytics.reporting.details import add_details, add_stream_runs, ask_details
 from balog.analytics.reporting.model import Report
 from balog.analytics.reporting.queries import Bounds, ReportQueries
 from balog.analytics.reporting.query import Period, ReportQuery, channel_pattern, compare
@@ -161,9 +162,12 @@ def report_of(
         ranges = ranges._replace(shown=queries.axes(ranges.period, data.usual))
     with engine.tuned(rollups, rows) as tuned:
         queries = ReportQueries(engine, tuned)
-        found = queries.ask(ranges)
+        found = queries.ask(ranges, query.run)
         keys = [(slow.metric, slow.stream, slow.endpoint) for slow in slowed(found)]
         lists = assemble(found, ranges, queries.hourly(ranges, keys))
+        runs, failures = lists["runs"], lists["failures"]
+        add_details(runs, failures, ask_details(queries, ranges, runs, failures))
+    add_stream_runs(lists["streams"], found["stream_runs"], query.made)
     return Report(
         made=query.made,
         sources=list(sources),

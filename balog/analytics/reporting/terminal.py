@@ -30,11 +30,15 @@ _COLOURS = {
 }
 
 
+def open_console() -> Console:
+    """Return a console on stdout: a terminal has its width and colours, a pipe plain text of any width."""
+    console = Console(file=sys.stdout)
+    return console if console.is_terminal else Console(file=sys.stdout, width=200, no_color=True, highlight=False)
+
+
 def print_tables(report: Report) -> None:
     """Print the report to stdout: a terminal gets its width and colours, a pipe plain text of any width."""
-    console = Console(file=sys.stdout)
-    if not console.is_terminal:
-        console = Console(file=sys.stdout, width=200, no_color=True, highlight=False)
+    console = open_console()
     bad = count(report.quarantined)
     files = "" if report.files is None else f"; files read: {count(report.files)}"
     console.print(f"{count(report.events)} events, {count(report.errors)} errors, {bad} bad lines{files}")
@@ -60,7 +64,7 @@ def _health(console: Console, report: Report) -> None:
         console.print(Text(f"• {printable(finding.words)}{since}", "red" if finding.kind != "bad_lines" else "yellow"))
     if report.compared.before is None:
         return
-    table = _Table(console, "Health", "", "*now", "*before", "change")
+    table = ReportTable(console, "Health", "", "*now", "*before", "change")
     for stat in report.health:
         shown = seconds if stat.unit == "seconds" else amount
         change = change_in_words(stat) if stat.before is not None else ""
@@ -69,8 +73,8 @@ def _health(console: Console, report: Report) -> None:
     table.print()
 
 
-def _failures(console: Console, report: Report) -> _Table:
-    table = _Table(console, _title("Failures", report.totals.get("failures", 0)), "", "failure", "*events", "*now",
+def _failures(console: Console, report: Report) -> ReportTable:
+    table = ReportTable(console, _title("Failures", report.totals.get("failures", 0)), "", "failure", "*events", "*now",
                    "*before", "~=first seen", "=last seen", "~channels")  # fmt: skip
     for one in report.failures[:MOST_ROWS_PRINTED]:
         name = f"{one.error_type}: {one.message}" if one.error_type else one.message
@@ -81,8 +85,8 @@ def _failures(console: Console, report: Report) -> _Table:
     return table
 
 
-def _runs(console: Console, report: Report) -> _Table:
-    table = _Table(console, _title("Runs", report.totals.get("runs", 0), "the latest "), "run", "applications",
+def _runs(console: Console, report: Report) -> ReportTable:
+    table = ReportTable(console, _title("Runs", report.totals.get("runs", 0), "the latest "), "run", "applications",
                    "=started (UTC)", "*duration", "=outcome", "~*records", "~*events", "*errors")  # fmt: skip
     for run in report.runs[:MOST_ROWS_PRINTED]:
         names = _text(", ".join(run.applications))
@@ -91,9 +95,9 @@ def _runs(console: Console, report: Report) -> _Table:
     return table
 
 
-def _streams(console: Console, report: Report) -> _Table:
-    table = _Table(console, _title("Slowest streams", len(report.streams)), "stream", "~applications", "*time", "~in",
-                   "~*p95", "*p95 now", "*p95 before", "*records", "*rate", "~*bytes")  # fmt: skip
+def _streams(console: Console, report: Report) -> ReportTable:
+    table = ReportTable(console, _title("Slowest streams", len(report.streams)), "stream", "~applications", "*time",
+                   "~in", "~*p95", "*p95 now", "*p95 before", "*records", "*rate", "~*bytes")  # fmt: skip
     for one in report.streams[:MOST_ROWS_PRINTED]:
         table.add_row(
             _text(one.stream), _text(", ".join(one.applications)), "–" if one.seconds is None else span(one.seconds),
@@ -103,43 +107,43 @@ def _streams(console: Console, report: Report) -> _Table:
     return table
 
 
-def _requests(console: Console, report: Report) -> _Table:
-    table = _Table(console, _title("HTTP requests", len(report.requests)), "endpoint", "status", "*requests", "~*p50",
-                   "*p95", "~*p99", "*p95 now", "*p95 before")  # fmt: skip
+def _requests(console: Console, report: Report) -> ReportTable:
+    table = ReportTable(console, _title("HTTP requests", len(report.requests)), "endpoint", "status", "*requests",
+                   "~*p50", "*p95", "~*p99", "*p95 now", "*p95 before")  # fmt: skip
     for one in report.requests[:MOST_ROWS_PRINTED]:
         shares = map(seconds, (one.p50, one.p95, one.p99, one.p95_now, one.p95_before))
         table.add_row(_text(one.endpoint), _text(one.status), count(one.requests), *shares)
     return table
 
 
-def _metrics(console: Console, report: Report) -> _Table:
-    table = _Table(console, _title("Metrics", len(report.metrics)), "metric", "type", "*count", "*sum", "*p50", "*p95",
-                   "*p99")  # fmt: skip
+def _metrics(console: Console, report: Report) -> ReportTable:
+    table = ReportTable(console, _title("Metrics", len(report.metrics)), "metric", "type", "*count", "*sum", "*p50",
+                   "*p95", "*p99")  # fmt: skip
     for metric in report.metrics[:MOST_ROWS_PRINTED]:
         numbers = map(seconds if metric.type == "timer" else amount, (metric.sum, metric.p50, metric.p95, metric.p99))
         table.add_row(_text(metric.metric), _text(metric.type), count(metric.count), *numbers)
     return table
 
 
-def _waiting(console: Console, report: Report) -> _Table:
+def _waiting(console: Console, report: Report) -> ReportTable:
     title = _title("Waiting side", len(report.waiting))
-    table = _Table(console, title, "stage", "*waited for input", "*waited for output", "what is slow stands")
+    table = ReportTable(console, title, "stage", "*waited for input", "*waited for output", "what is slow stands")
     for one in report.waiting[:MOST_ROWS_PRINTED]:
         table.add_row(_text(one.stage), span(one.read), span(one.write), one.slow)
     return table
 
 
-def _channels(console: Console, report: Report) -> _Table:
+def _channels(console: Console, report: Report) -> ReportTable:
     title = _title("Channels", len(report.channels))
-    table = _Table(console, title, "channel", "level", "*events", "*errors", "=last (UTC)")
+    table = ReportTable(console, title, "channel", "level", "*events", "*errors", "=last (UTC)")
     for row in report.channels[:MOST_ROWS_PRINTED]:
         last = "–" if row.last is None else minute(row.last)
         table.add_row(_text(row.channel), _text(row.level), count(row.events), count(row.errors), last)
     return table
 
 
-def _quarantine(console: Console, report: Report) -> _Table:
-    table = _Table(console, _title("Bad lines", len(report.quarantine)), "reason", "*lines", "first at")
+def _quarantine(console: Console, report: Report) -> ReportTable:
+    table = ReportTable(console, _title("Bad lines", len(report.quarantine)), "reason", "*lines", "first at")
     for lines in report.quarantine[:MOST_ROWS_PRINTED]:
         table.add_row(_text(lines.reason), count(lines.lines), _text(f"{lines.file}:{lines.offset}"))
     return table
@@ -149,7 +153,7 @@ def _title(name: str, total: int, which: str = "") -> str:
     return f"{name}, {which}{MOST_ROWS_PRINTED} of {count(total)}" if total > MOST_ROWS_PRINTED else name
 
 
-class _Table(Table):
+class ReportTable(Table):
     """A table whose column names have marks: ``*`` numbers, ``=`` no line breaks, ``~`` wide terminals only."""
 
     def __init__(self, console: Console, title: str, *columns: str) -> None:

@@ -36,6 +36,7 @@ def test_both_engines_make_the_same_report(both: BothEngines, name: str) -> None
 
 
 def test_every_question_of_the_report_has_the_same_columns_and_types(both: BothEngines) -> None:
+    from balog.analytics.questions import details
     from balog.analytics.questions import report as questions
     from balog.analytics.spark_engine import SparkEngine
 
@@ -43,17 +44,27 @@ def test_every_question_of_the_report_has_the_same_columns_and_types(both: BothE
     values: dict[str, Any] = {
         f"{name}_{end}": moment for name in ("period", "now", "before", "read", "shown") for end, moment in ends.items()
     }
-    values |= {"step": "week", "most": 10_000, "ahead": 10**16, "first": 3, "last": 500}
+    values |= {"step": "week", "most": 10_000, "ahead": 10**16, "first": 3, "last": 500, "run": "R1", "longest": 3}
     values |= {"metric0": "sync_duration", "stream0": "users", "metric1": "http_request_duration"}
     values |= {"stream1": None, "endpoint0": None, "endpoint1": "orders"}
     names = ("BOUNDS", "TOTAL", "MIDDLE", "EVENTS", "THROUGHPUT", "RECORDS", "METRICS", "FAILURES", "ALL_FAILURES",
              "RUNS", "OUTCOMES", "RUN_STREAMS")  # fmt: skip
     texts = {name: getattr(questions, name) for name in names}
     texts["hourly"] = questions.hourly([("sync_duration", "users", None), ("http_request_duration", None, "orders")])
+    runs, failures = (
+        sorted({row[name] for row in frame.frame.rows()})
+        for name, frame in (("run_id", both.duckdb.runs), ("fingerprint", both.duckdb.errors))
+    )
+    texts["run_parts"], texts["run_lines"] = details.run_parts(len(runs)), details.run_lines(len(runs))
+    some = len(failures)
+    texts["failure_lines"], texts["failure_days"] = details.failure_lines(some), details.failure_days(some)
+    texts["STREAM_RUNS"] = details.STREAM_RUNS
     spark = SparkEngine(both.spark.events.sparkSession)
     for name, text in texts.items():
-        used = {key: value for key, value in values.items() if f":{key}" in text}
+        named = {f"name{place}": one for place, one in enumerate(runs if name.startswith("run_") else failures)}
+        used = {key: value for key, value in {**values, **named}.items() if f":{key}" in text}
         expected = spark.sql(text, used, **both.spark._asdict())
         found = both.duckdb.events.engine.sql(text, used, **both.duckdb._asdict())
         assert (found.columns, found.types) == (expected.columns, expected.types), name
         assert_equal(found.rows(), expected.rows(), name)
+        assert expected.rows(), name

@@ -1,0 +1,131 @@
+"""Links from runs, failures and streams of a report to logs and dashboards elsewhere: URLs with fields in braces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from string import Formatter
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+from balog.analytics.engine import micros
+from balog.analytics.reporting.model import Failure, Report, RunStats, StreamSummary
+from balog.errors import ConfigError
+from balog.suggestions import suggest
+
+_TIMES = ("since", "until", "since_ms", "until_ms")
+_FIELDS = {
+    "run_id": ("run_id", "application", *_TIMES),
+    "fingerprint": ("fingerprint", "application", "channel", *_TIMES),
+    "stream": ("stream", "application", *_TIMES),
+}
+"""The fields of a link, by the one that says whether it belongs to runs, failures or streams."""
+
+_LABELLED = re.compile(r"([^=:/?#{}]{1,60})=(https?://.*)", re.IGNORECASE | re.DOTALL)
+_OPTION = "--link"
+
+
+class Link(NamedTuple):
+    """A link, and the text that it shows."""
+
+    label: str
+    url: str
+
+
+class LinkTemplate(NamedTuple):
+    """A URL with fields in braces.
+
+    Attributes:
+        label: the text of the link.
+        subject: ``run_id``, ``fingerprint`` or ``stream``: whether it belongs to runs, failures or streams.
+        parts: the texts of the URL, each with the field that follows it, or None.
+    """
+
+    label: str
+    subject: str
+    parts: tuple[tuple[str, str | None], ...]
+
+    def url(self, values: Mapping[str, str | None]) -> str | None:
+        """Return the URL with percent-encoded values; None if a value is missing or would change the URL's path."""
+        made = []
+        for text, field in self.parts:
+            made.append(text)
+            if field is not None:
+                value = values.get(field)
+                if not value or value in (".", ".."):
+                    return None
+                made.append(quote(value, safe="", errors="replace"))
+        return "".join(made)
+
+
+def parse_link(text: str) -> LinkTemplate:
+    """Parse ``https://…/{run_id}``, or the same after a label: ``logs=https://…/{run_id}``.
+
+    Raises:
+        ConfigError: it is not a URL of http or https, or its fields are unknown or do not belong together.
+    """
+    labelled = _LABELLED.fullmatch(text.strip())
+    label, url = (labelled[1].strip(), labelled[2]) if labelled else ("", text.strip())
+    try:
+        parts = tuple(Formatter().parse(url))
+        split = urlsplit(url)
+        host = split.hostname
+    except ValueError as error:
+        raise ConfigError(f"{text!r:.200} is not a URL with fields in braces: {error}", _OPTION) from None
+    if split.scheme.lower() not in ("http", "https") or not host or not url.isprintable() or " " in url:
+        raise ConfigError(f"{text!r:.200} is not a URL of http or https; give 'https://…/{{run_id}}'", _OPTION)
+    if "{" in split.netloc or "@" in split.netloc:
+        raise ConfigError(f"{text!r:.200} has a field or a password before its path; leave it out", _OPTION)
+    fields = [name + (f":{form}" if form else "") + (f"!{kind}" if kind else "")
+              for _, name, form, kind in parts if name is not None]  # fmt: skip
+    known = sorted({name for names in _FIELDS.values() for name in names})
+    for name in fields:
+        if name not in known:
+            raise ConfigError(f"unknown field {{{name:.60}}}{suggest(name, known)}", _OPTION)
+    subjects = [name for name in _FIELDS if name in fields]
+    if len(subjects) != 1:
+        raise ConfigError(f"{text!r:.200} needs one of {{run_id}}, {{fingerprint}} and {{stream}}", _OPTION)
+    (subject,) = subjects
+    if strange := [name for name in fields if name not in _FIELDS[subject]]:
+        raise ConfigError(f"{{{strange[0]}}} is not a field of links with {{{subject}}}", _OPTION)
+    return LinkTemplate(label or host, subject, tuple((literal, name) for literal, name, _, _ in parts))
+
+
+def links_of_run(templates: Iterable[LinkTemplate], run: RunStats) -> list[Link]:
+    """Return the links of a run; its times are its own, from its start to its last event."""
+    others = [name for name in run.applications if name != "balog"] or run.applications
+    values = {"run_id": run.run_id, "application": _one(others)}
+    return _links(templates, "run_id", {**values, **_times(run.started, run.ended or run.started)})
+
+
+def links_of_failure(templates: Iterable[LinkTemplate], failure: Failure) -> list[Link]:
+    """Return the links of a failure; its times are those of its first and last event."""
+    values = {
+        "fingerprint": failure.fingerprint,
+        "application": _one(failure.applications),
+        "channel": _one(failure.channels),
+    }
+    return _links(templates, "fingerprint", {**values, **_times(failure.first, failure.last)})
+
+
+def links_of_stream(templates: Iterable[LinkTemplate], stream: StreamSummary, report: Report) -> list[Link]:
+    """Return the links of a stream; its times are those of the report."""
+    values = {"stream": stream.stream, "application": _one(stream.applications)}
+    period = report.period
+    return _links(templates, "stream", {**values, **(_times(period.since, period.until) if period else {})})
+
+
+def _one(names: list[str]) -> str | None:
+    return names[0] if names else None
+
+
+def _times(since: datetime, until: datetime) -> dict[str, str | None]:
+    texts = {name: when.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for name, when in (("since", since), ("until", until))}
+    return {**texts, **{f"{name}_ms": str((micros(when) or 0) // 1000)
+                        for name, when in (("since", since), ("until", until))}}  # fmt: skip
+
+
+def _links(templates: Iterable[LinkTemplate], subject: str, values: Mapping[str, str | None]) -> list[Link]:
+    made = [(one.label, one.url(values)) for one in templates if one.subject == subject]
+    return [Link(label, url) for label, url in made if url is not None]
