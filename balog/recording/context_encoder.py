@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from balog.recording.callsites import KEY
 from balog.redaction.structure import VALUE_NAMES
 
 _MAX_VARIABLES = 64  # beyond, most of them are bound in other contexts only
@@ -126,9 +127,9 @@ class ContextEncoder:
         return self._keep(key, made) if _UNCHANGING_OR_UNBOUND.issuperset(map(type, current)) else made
 
     def _is_apart(self, outer: dict[str, Any]) -> bool:
-        """Return whether the variables are few, of other names than an outer part, and no name may redact another."""
+        """Return whether the variables are few, of other names than the rest, and no name may redact another."""
         names = [name for name, _, _ in self._readers]
-        if len(names) > _MAX_VARIABLES or not VALUE_NAMES.isdisjoint(names) or not outer.keys().isdisjoint(names):
+        if len(names) > _MAX_VARIABLES or not VALUE_NAMES.isdisjoint(names) or not {KEY, *outer}.isdisjoint(names):
             return False
         if len(self._checked) >= _MAX_KNOWN:
             self._checked.clear()

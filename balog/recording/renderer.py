@@ -132,20 +132,19 @@ class EventRenderer:
             or (redactor is not None and encoded.translate(redactor.fold) not in redactor.known_clean)
         ):
             encoded = self._finish(payload, encoded, self.validator)
-        contexts = self._contexts
+        contexts, has_site = self._contexts, frame is not None and self.callsites is not None
         try:
-            context = self.process_context.threads.context[1]
+            known, context = self.process_context.threads.context
         except AttributeError:
-            context = self.process_context.get()[1]
-        if (
-            frame is not None
-            or bound
-            or bound_values()
-            or contexts.variables is None
-            or contexts.variables
-            or _TRACE in _modules
-        ):
-            context = self._context(bound, encoded_bound, frame if self.callsites is not None else None)
+            known, context = self.process_context.get()
+        if bound or bound_values() or contexts.variables is None or _TRACE in _modules:
+            context = self._context(bound, encoded_bound, frame if has_site else None)
+        elif contexts.variables or has_site:
+            quick = contexts.encode_structlog(known, context)
+            if quick is None:
+                context = self._context(bound, encoded_bound, frame if has_site else None)
+            else:
+                context = b"%b,%b" % (quick, self._sites.encode(frame)) if frame and has_site else quick
         id, end_of_id, time, microseconds = next_stamp()
         if nanoseconds is not None:
             time, microseconds = format_timestamp(nanoseconds).encode(), b""
@@ -203,10 +202,6 @@ class EventRenderer:
         known, encoded = self.process_context.get()
         passing = bound_values()
         if self._contexts.structlog_variables():
-            if not (passing or bound or frame is not None or _TRACE in _modules):
-                joined = self._contexts.encode_structlog(known, encoded)
-                if joined is not None:
-                    return joined
             known, encoded, _ = self._contexts.join_structlog(known, encoded)
         if passing:
             known, encoded, _ = self._contexts.join(known, encoded, passing, passing)

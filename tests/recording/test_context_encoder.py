@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from structlog import contextvars
 
 import balog
+from balog.recording import configuration
+from balog.recording.callsites import CallsiteFinder
 from balog.recording.context import ProcessContext
 from balog.recording.context_encoder import ContextEncoder
 from balog.recording.recorder import Recorder
@@ -211,3 +213,19 @@ def test_numbers_of_any_size_are_written_in_full(events: Events, number: int) ->
     for value in (1, number, 2, number):
         with balog.bound(request=value):
             assert logged(events)["request"] == value
+
+
+def test_a_key_of_structlog_hides_the_callsite_and_others_stand_beside_it() -> None:
+    """As without the quick way."""
+    with capture_events() as events:
+        recorder = configuration.current()
+        configuration.swap(recorder.redirected(recorder.routes, strict=True))
+        configuration.current().callsites = CallsiteFinder()
+        with contextvars.bound_contextvars(request="r1"):
+            beside = logged(events)
+        with contextvars.bound_contextvars(callsite="mine"):
+            hidden = logged(events)
+        configuration.swap(recorder)
+
+    assert (beside["request"], beside["callsite"]["func"]) == ("r1", "logged")
+    assert hidden["callsite"] == "mine"
