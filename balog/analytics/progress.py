@@ -87,13 +87,14 @@ def metered(batches: Iterable[pa.RecordBatch], folder: str) -> Iterator[pa.Recor
     meter = EventMeter(folder, task)
     try:
         for batch in batches:
-            meter.add(_events(batch))
+            meter.add(count_rows(batch))
             yield batch
     finally:
         meter.close()
 
 
-def _events(batch: pa.RecordBatch) -> int:
+def count_rows(batch: pa.RecordBatch) -> int:
+    """Return the number of events in a batch of events or of rollup rows."""
     import pyarrow.compute as pc
 
     if "kind" in batch.schema.names:  # rollup rows; each event is in one row of this kind
@@ -139,15 +140,28 @@ class ProgressDisplay:
         if self._bars is None:
             yield
             return
+        with _tallying(spark) as tally, self._updates(tally):
+            yield
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Show the events that child processes count in ``folder``."""
+        if self._bars is None:
+            yield
+            return
+        with self._updates(lambda: Tally(0, 0)):
+            yield
+
+    @contextmanager
+    def _updates(self, tally: Callable[[], Tally]) -> Iterator[None]:
         stop = threading.Event()
-        with _tallying(spark) as tally:
-            thread = threading.Thread(target=self._look, args=(tally, stop), daemon=True, name="balog-progress")
-            thread.start()
-            try:
-                yield
-            finally:
-                stop.set()
-                thread.join()
+        thread = threading.Thread(target=self._look, args=(tally, stop), daemon=True, name="balog-progress")
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
 
     def _look(self, tally: Callable[[], Tally], stop: threading.Event) -> None:
         began = time.monotonic()

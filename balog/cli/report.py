@@ -65,14 +65,23 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "duckdb", "spark"]),
     default="auto",
     show_default=True,
-    help="duckdb reads stored rollups without Java; auto chooses it where it can, up to 5 GB of them.",
+    help="duckdb needs no Java; auto chooses it where it can, up to --duckdb-limit.",
+)
+@click.option(
+    "--duckdb-limit",
+    type=click.FloatRange(min=0),
+    default=5.0,
+    show_default=True,
+    metavar="GB",
+    help="The size of files up to which auto chooses duckdb; a compressed byte counts as eight.",
 )
 @spark_options
 def command(
     sources: tuple[str, ...], since: str, until: str, compare: str, channel: str, where: str, form: str, html: Path,
-    no_html: bool, run_id: str | None, links: tuple[str, ...], as_json: bool, engine: str, spark_place: SparkPlace,
+    no_html: bool, run_id: str | None, links: tuple[str, ...], as_json: bool, engine: str, duckdb_limit: float,
+    spark_place: SparkPlace,
 ) -> None:  # fmt: skip
-    """Report what ran, what failed, what slowed down, and since when, with Spark.
+    """Report what ran, what failed, what slowed down, and since when, with DuckDB or Spark.
 
     SOURCE is a file of events, a folder such as an archive, a glob, a URL or a topic; several are combined. Or it is
     the location of tables from `balog load`, whose rollups make the report fast. Invalid lines never stop the report.
@@ -92,6 +101,7 @@ def command(
         from balog.analytics.reading.inputs import absolute
         from balog.analytics.reporting.links import parse_link
         from balog.analytics.reporting.query import parse_query
+        from balog.analytics.reporting.raw_report import make_raw_report
         from balog.analytics.reporting.report import empty_report, make_local_report, make_report
         from balog.analytics.tables.location import session_settings
     query = parse_query(since, until, compare, channel, where)._replace(run=run_id)
@@ -102,17 +112,26 @@ def command(
     of_tables = _is_of_tables(sources, form)
     paths = list(sources) if of_tables else [absolute(source) for source in sources]
     options = {"form": form} if form else {}
-    files, topics = (None, 0) if of_tables else _count_inputs(paths, options, query)
+    files, topics, size = (None, 0, 0) if of_tables else _count_inputs(paths, options, query)
     report = None
-    if engine != "spark" and of_tables and not (spark_place.master or spark_place.remote):
+    is_local = _is_local(engine, spark_place)
+    if is_local and of_tables:
         report = make_local_report(paths[0], query)
-    if engine == "duckdb" and report is None:
-        raise ConfigError("duckdb reads whole hours of tables with rollups on this machine; give spark", "--engine")
-    with progress("Drawing the page" if report else "Starting Spark") as display:
+        if engine == "duckdb" and report is None:
+            raise ConfigError("duckdb reads whole hours of tables with rollups on this machine; give spark", "--engine")
+    elif is_local:
+        is_local = _is_for_duckdb(engine, topics, size, duckdb_limit)
+    with progress(
+        "Reading files" if is_local and not report else "Drawing the page" if report else "Starting Spark"
+    ) as display:
         if report is not None:
             pass
         elif files == 0 and not topics:
             report = empty_report(paths, query)
+        elif is_local and not of_tables:
+            display(f"Reading {files:,} files")
+            with display.counting():
+                report = make_raw_report(paths, query, files, progress=display.folder, **options)
         else:
             with spark_place.session("balog report", session_settings(sources[0])) as spark:
                 display("Reading tables" if of_tables else f"Reading {files:,} files" if files else "Reading topics")
@@ -169,12 +188,40 @@ def _is_of_tables(sources: tuple[str, ...], form: str) -> bool:
     return bool(of_tables)
 
 
-def _count_inputs(paths: list[str], options: dict[str, str], query: ReportQuery) -> tuple[int, int]:
-    """Return how many files and topics are to be read."""
+def _count_inputs(paths: list[str], options: dict[str, str], query: ReportQuery) -> tuple[int, int, int]:
+    """Return how many files and topics are to be read, and the size of the files in bytes."""
     from balog.analytics.reading.inputs import read_inputs
+    from balog.analytics.rollups.raw_files import size_of
 
     inputs = read_inputs({**options, "paths": json.dumps(paths)}).narrow(query.earliest, query.until)
-    return len(inputs.files()), len(inputs.topics)
+    files = inputs.files()
+    return len(files), len(inputs.topics), size_of(files)
+
+
+def _is_local(engine: str, place: SparkPlace) -> bool:
+    """Return whether the embedded engine may answer.
+
+    Raises:
+        ConfigError: DuckDB is to answer on a cluster.
+    """
+    on_spark = bool(place.master or place.remote)
+    if engine == "duckdb" and on_spark:
+        raise ConfigError("duckdb runs on this machine; leave --master and --remote out", "--engine")
+    return engine != "spark" and not on_spark
+
+
+def _is_for_duckdb(engine: str, topics: int, size: int, limit: float) -> bool:
+    """Return whether DuckDB reads the files.
+
+    Raises:
+        ConfigError: DuckDB is to read topics.
+    """
+    if topics and engine == "duckdb":
+        raise ConfigError("topics are read by Spark; give spark", "--engine")
+    if engine == "auto" and not topics and size > limit * 10**9:
+        click.echo(f"balog report: Spark reads files of more than {limit:g} GB (--duckdb-limit)", err=True)
+        return False
+    return not topics
 
 
 def write_page(report: Report, path: Path, links: Sequence[LinkTemplate] = ()) -> None:

@@ -19,10 +19,19 @@ MERGED_RUNS = f"""
   FROM {{runs}} GROUP BY run_id, application"""
 """One row for each application of each run, with its latest report."""
 
-REPORTS = f"""
+
+def reports(where: str = "true") -> str:
+    """Return the query for the latest report of each application of each run, and its hour.
+
+    Args:
+        where: a condition on the rows of ``{runs}``.
+    """
+    return f"""
   SELECT run_id, application, MAX_BY(run, {_REPORT_KEY}) AS run, MAX_BY(hour, {_REPORT_KEY}) AS hour
-  FROM {{runs}} WHERE run IS NOT NULL GROUP BY run_id, application"""
-"""The latest report of each application of each run, and its hour."""
+  FROM {{runs}} WHERE run IS NOT NULL AND {where} GROUP BY run_id, application"""
+
+
+REPORTS = reports()
 
 RUN_OUTCOME = """
     CASE WHEN COUNT(CASE WHEN run.outcome = 'failed' THEN 1 END) > 0 THEN 'failed'

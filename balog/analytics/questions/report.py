@@ -13,6 +13,7 @@ from balog.analytics.questions.fragments import (
     merged_sketch,
     percentiles,
     quantile,
+    reports,
 )
 
 
@@ -89,8 +90,8 @@ _NUMBERS = f"""
   SELECT hour, application, 'counted' AS kind, sum AS number FROM {{metrics}}
   WHERE {READ} AND metric = 'record_count' AND type = 'counter'
   UNION ALL
-  SELECT hour, application, 'reported', CAST(run.records AS DOUBLE) FROM {{runs}}
-  WHERE {READ} AND run.records IS NOT NULL"""
+  SELECT hour, application, 'reported', CAST(run.records AS DOUBLE) FROM ({reports(READ)})
+  WHERE run.records IS NOT NULL"""
 
 RECORDS = f"""
 SELECT at, side, application, kind,
@@ -190,7 +191,7 @@ ORDER BY grouping DESC, runs DESC NULLS LAST, names, outcome LIMIT :most"""
 RUN_STREAMS = f"""
 SELECT one.stream AS stream, TRY_SUM(one.records) AS records, TRY_SUM(one.bytes) AS bytes,
   {_some("application", 10)} AS applications
-FROM (SELECT application, EXPLODE(run.streams) AS one FROM {{runs}} WHERE {INSIDE} AND run IS NOT NULL)
+FROM (SELECT application, EXPLODE(run.streams) AS one FROM ({reports(INSIDE)}))
 GROUP BY one.stream ORDER BY records DESC NULLS LAST, stream LIMIT :most"""
 """The streams in the reports of runs, in the period."""
 

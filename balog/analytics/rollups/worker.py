@@ -159,29 +159,43 @@ class RollupQuery:
         if not self._with_ids:
             return _finished(parser.ask(_ROLLED, given))
         rows = _finished(parser.ask(_ROLLED, given.drop_columns(["ids"])))
-        return pa.concat_tables([rows, _typed(_hashes(given.column("ids")))])
+        return pa.concat_tables([rows, _id_rows(given.column("ids").combine_chunks().flatten())])
 
 
-def _hashes(lists: pa.ChunkedArray) -> pa.Table:
+def _id_rows(found: pa.Array) -> pa.Table:
     """Return the 64-bit hashes of ids as rows of the kind ``ids``, in one row for each value of the highest bits."""
-    hashes = np.sort(lists.combine_chunks().flatten().to_numpy(zero_copy_only=False).astype(np.uint64))
+    hashes = np.sort(found.to_numpy(zero_copy_only=False).astype(np.uint64))
     first = np.arange(1, _BUCKETS, dtype=np.uint64) << np.uint64(64 - _BUCKET_BITS)
     ends = [0, *np.searchsorted(hashes, first).tolist(), len(hashes)]
-    found = [(number, hashes[start:end].tobytes()) for number, (start, end) in enumerate(pairwise(ends)) if end > start]
-    return pa.table(
-        {
-            "kind": pa.array([IDS] * len(found), pa.string()),
-            "count": pa.array([number for number, _ in found], pa.int64()),
-            "sketch": pa.array([data for _, data in found], pa.binary()),
-        }
+    parts = [(number, hashes[start:end].tobytes()) for number, (start, end) in enumerate(pairwise(ends)) if end > start]
+    return _typed(
+        pa.table(
+            {
+                "kind": pa.array([IDS] * len(parts), pa.string()),
+                "count": pa.array([number for number, _ in parts], pa.int64()),
+                "sketch": pa.array([data for _, data in parts], pa.binary()),
+            }
+        )
     )
+
+
+def hashes_of(events: pa.Table) -> pa.Array:
+    """Return the 64-bit hashes of events' ids."""
+    with borrow_parser() as parser:
+        return parser.ask("SELECT hash(id) AS ids FROM given", events.select(["id"])).column("ids").combine_chunks()
+
+
+def copied_hashes(rows: pa.Table) -> np.ndarray[Any, Any]:
+    """Return the hashes that rows of the kind ``ids`` have more than once, once for each further time, sorted."""
+    parts = [np.frombuffer(data, np.uint64) for data in rows.column("sketch").to_pylist()]
+    hashes = np.sort(np.concatenate([np.empty(0, np.uint64), *parts]))
+    copies: np.ndarray[Any, Any] = hashes[1:][hashes[1:] == hashes[:-1]]
+    return copies
 
 
 def count_copies(rows: pa.Table) -> int:
     """Return how many events of rows of the kind ``ids`` are duplicates."""
-    hashes = np.concatenate([np.frombuffer(data, np.uint64) for data in rows.column("sketch").to_pylist()])
-    hashes.sort()
-    return int(np.count_nonzero(hashes[1:] == hashes[:-1]))
+    return len(copied_hashes(rows))
 
 
 def _first_copies(table: pa.Table) -> tuple[pa.Table, int]:
@@ -192,13 +206,14 @@ def _first_copies(table: pa.Table) -> tuple[pa.Table, int]:
     return first, table.num_rows - first.num_rows
 
 
-def roll_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rollup of events from Spark, many at a time.
+def roll_batches(batches: Iterator[pa.RecordBatch], *, with_ids: bool = False) -> Iterator[pa.RecordBatch]:
+    """Yield the rollup of events, many at a time.
 
     Args:
         batches: with columns ``id``, ``channel``, ``level``, ``moment``, ``application``, ``run_id``, ``payload_json``
             and ``quarantine``; a payload that is not JSON counts as an event without a type. In a column ``copy``, 1
             marks the first row of an id; other rows are only counted, in a row of the kind ``copies``.
+        with_ids: whether to return rows of the kind ``ids``, too.
     """
     for given in gathered(batches):
         table, copies = _first_copies(given)
@@ -214,6 +229,8 @@ def roll_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             with borrow_parser() as parser:
                 digest = parser.ask(f"SELECT {_FRAME}", events)
                 yield from _finished(parser.ask(_ROLLED, digest)).to_batches()
+            if with_ids:
+                yield from _id_rows(hashes_of(events)).to_batches()
 
 
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

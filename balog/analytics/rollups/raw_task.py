@@ -1,0 +1,189 @@
+"""Reads slices of files in a process of the embedded engine: the reader and the rollup of Spark's workers, into files.
+
+``main`` serves one job: it reads frames from stdin and answers each on stdout (``raw_pool``).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from balog.analytics.progress import EventMeter, count_rows
+from balog.analytics.reading.inputs import read_inputs
+from balog.analytics.reading.projection import project
+from balog.analytics.reading.scan import EventQuery, Query, scan
+from balog.analytics.reading.schemas import QUARANTINE, struct
+from balog.analytics.reading.tasks import Slice
+from balog.analytics.rollups.schemas import IDS
+from balog.analytics.rollups.selection import Selection
+from balog.analytics.rollups.worker import RollupQuery, hashes_of, roll_batches
+from balog.errors import BalogError
+from balog.registry.worker_pool import read_frame, write_frame
+
+_COLUMNS = struct(
+    "id string, channel string, timestamp timestamp, level string, payload_json string",
+    context=struct("application string, run_id string"),
+    quarantine=QUARANTINE,
+)
+
+
+class RawJob(msgspec.Struct, frozen=True):
+    """What all tasks share.
+
+    Attributes:
+        options: of the data source.
+        selection: which events count; None for all.
+        copied: a file of sorted 64-bit hashes: events with one of these ids are written as they are. "" for none.
+        progress: see ``EventMeter``.
+    """
+
+    options: dict[str, str]
+    selection: Selection | None = None
+    copied: str = ""
+    progress: str = ""
+
+
+class RawTask(msgspec.Struct, frozen=True):
+    """Slices of files to read, and the path without suffix of the files to write.
+
+    These are ``.rows`` (rollup rows), ``.ids`` (rollup rows of the kind ``ids``), both Arrow IPC, and ``.parquet`` (the
+    events with copies).
+    """
+
+    slices: list[tuple[str, int, int | None]]
+    path: str
+
+
+def run(job: RawJob, task: RawTask) -> None:
+    """Read the slices of one task, and write its files."""
+    inputs = read_inputs(job.options)
+    selects = job.selection is not None or bool(job.copied)
+    columns = job.selection.columns if job.selection is not None else _COLUMNS
+    query: Query = EventQuery(project(columns)) if selects else RollupQuery(with_ids=True)
+    with ExitStack() as files:
+        batches = scan([Slice(*piece) for piece in task.slices], query, inputs.storages, inputs.forms)
+        batches = _metered(batches, job.progress, os.path.basename(task.path))
+        if selects:
+            events = _without_copies(_selected(batches, job.selection or Selection()), job.copied, task.path, files)
+            batches = roll(events, job.selection, with_ids=not job.copied)
+        rows = files.enter_context(pa.ipc.new_file(f"{task.path}.rows", RollupQuery().arrow))
+        ids = files.enter_context(pa.ipc.new_file(f"{task.path}.ids", RollupQuery().arrow))
+        for batch in batches:
+            is_ids = pc.fill_null(pc.equal(batch.column("kind"), IDS), False)
+            rows.write(_without_text(batch.filter(pc.invert(is_ids))))
+            ids.write(batch.filter(is_ids))
+
+
+def roll(
+    events: Iterator[pa.RecordBatch], selection: Selection | None, *, with_ids: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rollup rows of selected events, whose hours begin where the selection's do.
+
+    Args:
+        events, with_ids: see ``roll_batches``; the times are earlier by the selection's ``past_the_hour``.
+        selection: None for all events, of full hours.
+    """
+    shift = selection.past_the_hour if selection is not None else timedelta(0)
+    for batch in roll_batches(events, with_ids=with_ids):
+        yield _shifted(batch, shift) if shift else batch
+
+
+def _metered(batches: Iterator[pa.RecordBatch], folder: str, name: str) -> Iterator[pa.RecordBatch]:
+    meter = EventMeter(folder, name)
+    try:
+        for batch in batches:
+            meter.add(count_rows(batch))
+            yield batch
+    finally:
+        meter.close()
+
+
+def _selected(batches: Iterator[pa.RecordBatch], selection: Selection) -> Iterator[pa.RecordBatch]:
+    """Yield the events that count and invalid lines, in the columns of ``roll_batches``."""
+    for batch in batches:
+        kept = selection.keep(batch)
+        columns = {name: kept.column(name) for name in ("id", "channel", "level", "payload_json", "quarantine")}
+        moments = kept.column("timestamp")
+        columns["moment"] = pc.subtract(moments, selection.past_the_hour) if selection.past_the_hour else moments
+        context = kept.column("context")
+        for name in ("application", "run_id"):
+            is_struct = pa.types.is_struct(context.type)
+            columns[name] = pc.struct_field(context, name) if is_struct else pc.map_lookup(context, name, "first")
+        yield pa.RecordBatch.from_pydict(columns)
+
+
+def _without_copies(
+    batches: Iterator[pa.RecordBatch], copied: str, path: str, files: ExitStack
+) -> Iterator[pa.RecordBatch]:
+    """Yield events whose ids are unique; write the others to a Parquet file, which the first of them makes."""
+    if not copied:
+        yield from batches
+        return
+    hashes = np.memmap(copied, np.uint64, "r")
+    file: pq.ParquetWriter | None = None
+    for batch in batches:
+        found = hashes_of(pa.Table.from_batches([batch])).to_numpy(zero_copy_only=False)
+        place = np.minimum(np.searchsorted(hashes, found), len(hashes) - 1)
+        is_copy = pc.and_(pa.array(hashes[place] == found), pc.invert(batch.column("quarantine").is_valid()))
+        copies = batch.filter(is_copy)
+        if copies.num_rows:
+            if file is None:
+                file = files.enter_context(pq.ParquetWriter(f"{path}.parquet", copies.schema))
+            file.write_batch(copies)
+        yield batch.filter(pc.invert(is_copy))
+
+
+def _without_text(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows without the text of invalid lines, which no rollup has."""
+    place = batch.schema.get_field_index("quarantine")
+    bad = batch.column(place)
+    fields = list(bad.type)
+    parts = [pa.nulls(len(bad), one.type) if one.name == "raw" else bad.field(one.name) for one in fields]
+    return batch.set_column(place, batch.schema.field(place), _struct(parts, fields, bad))
+
+
+def _shifted(batch: pa.RecordBatch, shift: timedelta) -> pa.RecordBatch:
+    """Return rows whose times are later."""
+    for place, field in enumerate(batch.schema):
+        column = batch.column(place)
+        if field.name in ("hour", "first", "last"):
+            batch = batch.set_column(place, field, pc.add(column, shift))
+        elif field.name in ("example", "run"):
+            parts = [
+                pc.add(column.field(number), shift) if pa.types.is_timestamp(one.type) else column.field(number)
+                for number, one in enumerate(field.type)
+            ]
+            batch = batch.set_column(place, field, _struct(parts, list(field.type), column))
+    return batch
+
+
+def _struct(parts: list[pa.Array], fields: list[pa.Field], like: pa.StructArray) -> pa.StructArray:
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=like.is_null())
+
+
+def main() -> None:
+    """Serve one job: read it from stdin, then tasks until the end of stdin; answer each with an error, or ""."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its children
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # nothing else may write to the answers
+    requests = sys.stdin.buffer
+    job = msgspec.convert(read_frame(requests), RawJob)
+    while (request := read_frame(requests)) is not None:
+        try:
+            run(job, msgspec.convert(request, RawTask))
+        except BalogError as error:
+            write_frame(answers, str(error))
+        except Exception as error:
+            write_frame(answers, f"{type(error).__name__}: {str(error).splitlines()[:1]}")
+        else:
+            write_frame(answers, "")
