@@ -111,7 +111,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_report_ends_with_one_line_and_without_children_whenever_the_signal_comes(
     interrupted: Any, archive: str, moment: Any, number: int, group: bool
 ) -> None:
-    code, said = interrupted(["report", archive, "--no-html"], moment, number, group=group)
+    code, said = interrupted(["report", archive, "--no-html", "--engine", "spark"], moment, number, group=group)
     word = "interrupted" if number == signal.SIGINT else "terminated"
     assert (code, said) == (128 + number, [f"balog report: {word}"])
 
