@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Handler", "SignalHandlers", "StopSignals", "WakingSignalHandlers", "join", "signals_for_main_thread"]
+__all__ = [
+    "Handler",
+    "SignalHandlers",
+    "StopSignals",
+    "WakingSignalHandlers",
+    "blocking",
+    "join",
+    "signals_for_main_thread",
+]
 
 Handler = Callable[[int, FrameType | None], object]
 
@@ -131,14 +139,24 @@ def join(thread: threading.Thread) -> None:
 
 
 @contextmanager
+def blocking(*numbers: signal.Signals) -> Iterator[None]:
+    """Block signals in this thread, and for good in the threads and processes that the block starts.
+
+    A child that Ctrl-C reaches while it imports its modules would print a traceback.
+    """
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+@contextmanager
 def signals_for_main_thread() -> Iterator[None]:
     """Block signals in the threads that the block starts, and in theirs, so that only the main thread gets them.
 
     The kernel delivers a signal to any thread that accepts it, and Python runs the handler in the main thread. If
     another thread got the signal, a main thread that waits for a thread or for a full pipe would not be interrupted.
     """
-    old = signal.pthread_sigmask(signal.SIG_BLOCK, _FOR_MAIN)
-    try:
+    with blocking(*_FOR_MAIN):
         yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, old)

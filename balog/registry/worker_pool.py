@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ import msgspec
 
 from balog.errors import BalogError, EventError
 from balog.registry.schema import InvalidSchemaError, Schema, SchemaViolation
+from balog.signals import blocking
 
 CHECK_SECONDS = 1.0
 """Processor time to validate a payload."""
@@ -77,9 +79,10 @@ class _Child:
     def __init__(self) -> None:
         command = [sys.executable, "-I", "-c", _CHILD, *filter(None, sys.path)]
         try:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/"
-            )
+            with blocking(signal.SIGINT):
+                self.process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/"
+                )
         except OSError as error:
             raise WorkBusyError(f"no process can be started to validate in: {error.strerror or error}") from None
 

@@ -95,6 +95,17 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(root)
 
 
+@pytest.fixture(scope="module")
+def two_files(archive: str) -> str:
+    """A folder of files that two processes read for a while."""
+    first = Path(archive) / "a.jsonl"
+    root = Path(archive).with_name("events-two")
+    root.mkdir()
+    for name in "ab":
+        (root / f"{name}.jsonl").write_bytes(first.read_bytes() * 4)
+    return str(root)
+
+
 @linux
 @pytest.mark.spark
 @pytest.mark.parametrize(
@@ -112,6 +123,26 @@ def test_a_report_ends_with_one_line_and_without_children_whenever_the_signal_co
     interrupted: Any, archive: str, moment: Any, number: int, group: bool
 ) -> None:
     code, said = interrupted(["report", archive, "--no-html", "--engine", "spark"], moment, number, group=group)
+    word = "interrupted" if number == signal.SIGINT else "terminated"
+    assert (code, said) == (128 + number, [f"balog report: {word}"])
+
+
+@linux
+@pytest.mark.parametrize("delay", [0, 0.05, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_report_whose_processes_just_start_to_read_ends_with_one_line(
+    interrupted: Any, two_files: str, number: int, delay: float
+) -> None:
+    """Ctrl-C reaches the processes that read while Python starts in them, too."""
+
+    def reads(pid: int) -> bool:
+        found = has("raw_task")(pid)
+        if found:
+            time.sleep(delay)
+        return found
+
+    words = ["report", two_files, "--no-html", "--engine", "duckdb"]
+    code, said = interrupted(words, reads, number, group=number == signal.SIGINT)
     word = "interrupted" if number == signal.SIGINT else "terminated"
     assert (code, said) == (128 + number, [f"balog report: {word}"])
 

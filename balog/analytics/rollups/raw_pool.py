@@ -17,6 +17,7 @@ import msgspec
 from balog.analytics.rollups.raw_task import RawJob, RawTask, run
 from balog.errors import BalogError
 from balog.registry.worker_pool import read_frame, write_frame
+from balog.signals import blocking, signals_for_main_thread
 
 _CHILD = "import sys; sys.path[:] = sys.argv[1:]; from balog.analytics.rollups.raw_task import main; main()"
 
@@ -31,14 +32,17 @@ def run_tasks(job: RawJob, tasks: Sequence[RawTask], workers: int) -> None:
         for task in tasks:
             run(job, task)
         return
-    children = [_Child(job) for _ in range(min(len(tasks), workers))]
+    children: list[_Child] = []
     left: queue.SimpleQueue[RawTask] = queue.SimpleQueue()
     for task in tasks:
         left.put(task)
     answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     try:
-        for child in children:
-            threading.Thread(target=child.work, args=(left, answers), daemon=True, name="balog-read").start()
+        for _ in range(min(len(tasks), workers)):
+            children.append(_Child(job))
+        with signals_for_main_thread():
+            for child in children:
+                threading.Thread(target=child.work, args=(left, answers), daemon=True, name="balog-read").start()
         for _ in tasks:
             if problem := answers.get():
                 raise BalogError(problem)
@@ -51,7 +55,8 @@ class _Child:
     def __init__(self, job: RawJob) -> None:
         command = [sys.executable, "-I", "-c", _CHILD, *filter(None, sys.path)]
         try:
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
+            with blocking(signal.SIGINT):
+                self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
         except OSError as error:
             raise BalogError(f"no process can be started to read in: {error.strerror or error}") from None
         self._job = job
