@@ -6,41 +6,62 @@ not any statement.
 
 from __future__ import annotations
 
+import tempfile
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import sqlglot
 from sqlglot import exp
 
+from balog.analytics.closed_duckdb import open_closed
 from balog.analytics.engine import Frames, Parameters, Row
 from balog.analytics.sketches import merge_sketches, quantile_of
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
+
+MEMORY = "1GB"
+"""The most memory of a database of questions."""
 
 _MERGE, _QUANTILE = "kll_merge_agg_double", "kll_sketch_get_quantile_double"
 _TYPES = {"varchar": "string", "blob": "binary", "timestamp with time zone": "timestamp", "integer": "int"}
 
 
 class DuckDBEngine:
-    """Answers questions in a DuckDB of its own, in memory. Calls from several threads wait for each other.
+    """Answers questions in a closed DuckDB, see ``open_closed``. Calls from several threads wait for each other.
 
     Args:
-        connection: an open connection; its time zone is set to UTC.
+        files: the Parquet files that it may read.
+        memory: the most memory; what is beyond goes to a temporary folder.
+
+    Raises:
+        MissingExtraError: DuckDB is not installed.
     """
 
-    def __init__(self, connection: Any = None) -> None:
-        self.connection = connection or duckdb.connect()
+    def __init__(self, files: Sequence[str] = (), memory: str = MEMORY) -> None:
+        folder = tempfile.TemporaryDirectory(prefix="balog-query-")
+        self.connection = open_closed(files, folder=folder.name, memory=memory)
+        self._close = weakref.finalize(self, _close, self.connection, folder)
         self._lock = threading.Lock()
         self._tables = 0
-        self.connection.execute("SET TimeZone = 'UTC'")
         self.connection.create_function(_MERGE, merge_sketches, ["BLOB[]"], "BLOB")
         self.connection.create_function(_QUANTILE, quantile_of, ["BLOB", "DOUBLE"], "DOUBLE")
+
+    def __enter__(self) -> DuckDBEngine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release memory and the temporary folder; frames of this engine can't be read any more."""
+        self._close()
 
     def table(self, rows: pa.Table) -> DuckDBResult:
         """Return an Arrow table as a frame of this engine."""
@@ -124,6 +145,11 @@ class DuckDBResult:
     def rows(self) -> list[Row]:
         """Return the rows."""
         return self.engine.fetch(self.name)
+
+
+def _close(connection: duckdb.DuckDBPyConnection, folder: tempfile.TemporaryDirectory[str]) -> None:
+    connection.close()
+    folder.cleanup()
 
 
 def _spark_type(kind: Any) -> str:

@@ -1,26 +1,23 @@
-"""A closed DuckDB in memory: it reads the files of some tables, and nothing else on this machine or outside."""
+"""A closed DuckDB with views of some tables."""
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from balog.analytics.closed_duckdb import SPILL, open_closed, quoted, text
 from balog.analytics.embedded.stored_tables import StoredTables
-from balog.analytics.embedded.values import FAILURE, REFUSAL, SparkNeeded, duckdb_type, quoted, text
-from balog.errors import BalogError, MissingExtraError
+from balog.analytics.embedded.values import FAILURE, REFUSAL, SparkNeeded, duckdb_type
+from balog.errors import BalogError
 
 if TYPE_CHECKING:
     import duckdb
 
 MEMORY = "1GB"
 """The most memory that a query takes; what is beyond goes to a temporary folder."""
-
-SPILL = "20GB"
-"""The most disk that a query takes in the temporary folder."""
 
 SECONDS = 600.0
 """The longest time of a query."""
@@ -30,7 +27,7 @@ SECONDS = 600.0
 def open_database(
     tables: StoredTables, names: list[str], seconds: float = SECONDS
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database with a view for each of some tables; no statement can open another file, or change a setting.
+    """Open a closed database with a view for each of some tables.
 
     Args:
         tables: the tables.
@@ -41,41 +38,20 @@ def open_database(
         MissingExtraError: DuckDB is not installed.
         BalogError: the query failed, or reached a limit.
     """
-    try:
-        import duckdb
-    except ImportError:
-        raise MissingExtraError("asking tables on this machine", "embedded") from None
+    files = [file for name in names for file in tables.files(name)]
     with tempfile.TemporaryDirectory(prefix="balog-query-") as folder:
-        connection = duckdb.connect(":memory:", config={"memory_limit": MEMORY, "threads": os.cpu_count() or 1})
+        connection = open_closed(files, folder=folder, memory=MEMORY)
         timer = threading.Timer(seconds, connection.interrupt)
         timer.daemon = True
         try:
             with _explained(seconds):
-                _close_off(connection, folder, [file for name in names for file in tables.files(name)])
                 for name in names:
                     _create_view(connection, tables, name)
-                connection.execute("SET lock_configuration = true")
                 timer.start()
                 yield connection
         finally:
             timer.cancel()
             connection.close()
-
-
-def _close_off(connection: duckdb.DuckDBPyConnection, folder: str, files: list[str]) -> None:
-    settings = {
-        "TimeZone": "'UTC'",
-        "temp_directory": text(folder),
-        "max_temp_directory_size": text(SPILL),
-        "python_enable_replacements": "false",
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "allow_community_extensions": "false",
-        "allowed_paths": f"[{', '.join(map(text, files))}]",
-        "enable_external_access": "false",
-    }
-    for name, value in settings.items():
-        connection.execute(f"SET {name} = {value}")
 
 
 def _create_view(connection: duckdb.DuckDBPyConnection, tables: StoredTables, name: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from balog.analytics.closed_duckdb import text
 from balog.analytics.embedded.aggregates import AGGREGATES, WINDOWS
 from balog.analytics.embedded.functions import ORDERED, SCALARS, concat, constant, item, matches, need, substring
 from balog.analytics.embedded.scopes import Scope, fields_of
@@ -22,7 +23,6 @@ from balog.analytics.embedded.values import (
     failing,
     family,
     refusing,
-    text,
 )
 from balog.errors import ConfigError
 from balog.suggestions import suggest

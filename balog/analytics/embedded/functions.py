@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from balog.analytics.closed_duckdb import text
 from balog.analytics.embedded.patterns import to_re2
 from balog.analytics.embedded.values import (
     Kind,
@@ -19,7 +20,6 @@ from balog.analytics.embedded.values import (
     failing,
     family,
     refusing,
-    text,
 )
 
 Function = Callable[..., Value]

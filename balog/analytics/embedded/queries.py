@@ -10,10 +10,11 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
+from balog.analytics.closed_duckdb import quoted
 from balog.analytics.embedded.expressions import Expressions
 from balog.analytics.embedded.names import name_of
 from balog.analytics.embedded.scopes import NamedRows, Scope
-from balog.analytics.embedded.values import Kind, SparkNeeded, Value, common, duckdb_type, quoted
+from balog.analytics.embedded.values import Kind, SparkNeeded, Value, common, duckdb_type
 from balog.errors import ConfigError
 from balog.suggestions import suggest
 

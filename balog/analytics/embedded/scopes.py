@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from balog.analytics.embedded.values import Kind, SparkNeeded, Value, quoted
+from balog.analytics.closed_duckdb import quoted, text
+from balog.analytics.embedded.values import Kind, SparkNeeded, Value
 from balog.errors import ConfigError
 from balog.suggestions import suggest
 
@@ -98,7 +99,7 @@ def fields_of(value: Value, names: list[str]) -> Value:
     for name in names:
         kind = value.kind
         if isinstance(kind, dict) and kind["type"] == "map" and kind["keyType"] == "string":
-            value = Value(f"{value.sql}[{_text(name)}]", kind["valueType"])
+            value = Value(f"{value.sql}[{text(name)}]", kind["valueType"])
             continue
         if not isinstance(kind, dict) or kind["type"] != "struct":
             raise SparkNeeded(f"{name!r} is taken from a value that is not an object")
@@ -106,12 +107,8 @@ def fields_of(value: Value, names: list[str]) -> Value:
         exact = next((field for field in fields if field.lower() == name.lower()), None)
         if exact is None:
             raise ConfigError(f"no field {name!r}{suggest(name, sorted(fields), limit=20)}", "SQL")
-        value = Value(f"struct_extract({value.sql}, {_text(exact)})", fields[exact])
+        value = Value(f"struct_extract({value.sql}, {text(exact)})", fields[exact])
     return value
-
-
-def _text(name: str) -> str:
-    return "'" + name.replace("'", "''") + "'"
 
 
 def _positions(node: Any) -> Iterator[str]:

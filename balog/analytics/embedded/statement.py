@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import IO, Any
 
+from balog.analytics.closed_duckdb import quoted
 from balog.analytics.embedded.database import SECONDS, open_database
 from balog.analytics.embedded.documents import encoder_of
 from balog.analytics.embedded.queries import translate
 from balog.analytics.embedded.stored_tables import StoredTables
-from balog.analytics.embedded.values import Kind, SparkNeeded, duckdb_type, quoted, simple_type
+from balog.analytics.embedded.values import Kind, SparkNeeded, duckdb_type, simple_type
 from balog.errors import ConfigError
 
 _ROWS = 1_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from balog.analytics.closed_duckdb import quoted, text
 from balog.errors import ConfigError
 
 Kind = Any
@@ -132,16 +133,6 @@ def common(values: list[Value], where: str) -> Kind:
 def converted(value: Value, kind: Kind) -> str:
     """Return a value's SQL, converted within its family."""
     return value.sql if value.kind in (kind, "void") else f"CAST({value.sql} AS {duckdb_type(kind)})"
-
-
-def quoted(name: str) -> str:
-    """Return a quoted identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def text(value: str) -> str:
-    """Return a string literal."""
-    return "'" + value.replace("'", "''") + "'"
 
 
 REFUSAL = "balog needs spark: "

@@ -11,12 +11,13 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import duckdb
 import msgspec
 import pyarrow as pa
 
+from balog.analytics.closed_duckdb import open_closed
 from balog.analytics.reading.blocks import new_buffer
 from balog.analytics.reading.validation import LONGEST_LINE
 
@@ -102,13 +103,6 @@ class Parser:
     """
 
     def __init__(self) -> None:
-        self._connection = duckdb.connect(
-            config={"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
-        )
-        with suppress(
-            duckdb.Error
-        ):  # the file changes under its name; older versions of DuckDB have no such cache and no such setting
-            self._connection.execute("SET enable_external_file_cache = false")
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if hasattr(os, "memfd_create"):
             self._file = os.memfd_create("balog")
@@ -117,6 +111,7 @@ class Parser:
             self._folder = tempfile.TemporaryDirectory(prefix="balog-")
             self._path = os.path.join(self._folder.name, "block.jsonl")
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._connection = open_closed([self._path], threads=1)
         self.buffer = new_buffer()
         self.data = memoryview(b"")
         self._longest = 0

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeGuard
 import pyarrow as pa
 from pyspark.sql import types as t
 
+from balog.analytics.closed_duckdb import quoted, text
 from balog.analytics.reading.schemas import DEFAULT, arrow_schema
 from balog.errors import ConfigError
 
@@ -57,7 +58,7 @@ class Condition(NamedTuple):
 
 def is_of_type(cls_type: str) -> Condition:
     """Return the condition that holds for events of one payload type."""
-    return Condition("cls_type", f"= {_text(cls_type)}")
+    return Condition("cls_type", f"= {text(cls_type)}")
 
 
 @dataclass(frozen=True)
@@ -136,9 +137,9 @@ def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection
     known = {name: expression for name, expression in select.items() if name in _FILTERED}
     if where and payload.column:
         known.setdefault("cls_type", payload.select("cls_type", t.StringType()))
-    conditions = " AND ".join(f"({known[column]} {text})" for column, text in where)
+    conditions = " AND ".join(f"({known[column]} {condition})" for column, condition in where)
     return Projection(
-        columns="{" + ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in columns.items()) + "}",
+        columns="{" + ", ".join(f"{text(name)}: {text(kind)}" for name, kind in columns.items()) + "}",
         select=", ".join(f"{expression} AS {quoted(name)}" for name, expression in select.items()) or "1",
         arrow=arrow_schema(schema),
         variants=tuple(name for name, kind in want.items() if isinstance(kind, t.VariantType)),
@@ -195,7 +196,7 @@ class _Payload:
                 fields = {
                     field.name: "VARCHAR" if _is_scalar(field.dataType) else _spec(field.dataType) for field in kind
                 }
-                source = f"json_transform(payload, {_text(json.dumps(fields))})"
+                source = f"json_transform(payload, {text(json.dumps(fields))})"
             is_json = self._is_type_json and not self.as_text
             casts = [
                 f"{quoted(field.name)} := {_cast(source, field, is_json=is_json and field.name == 'cls_type')}"
@@ -254,14 +255,5 @@ def _spec(kind: t.DataType) -> Any:
     return _sql(kind)
 
 
-def quoted(name: str) -> str:
-    """Return a name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _struct(fields: dict[str, str]) -> str:
     return "STRUCT(" + ", ".join(f"{quoted(name)} {kind}" for name, kind in fields.items()) + ")"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

@@ -71,12 +71,9 @@ def make_local_report(location: str, query: ReportQuery) -> Report | None:
     size = local.size()
     if size is None or size > MOST_LOCAL:
         return None
-    engine = DuckDBEngine()
-    try:
+    with DuckDBEngine(local.files()) as engine:
         rollups = local.open(engine, query.earliest, query.until)
         return report_of(rollups, query, [location], "rollups")
-    finally:
-        engine.connection.close()
 
 
 def _of_tables(spark: SparkSession, paths: Sequence[str], query: ReportQuery) -> Report:

@@ -74,14 +74,10 @@ def open_rollups(
             np.unique(copied).tofile(folder / "copied")
             tasks = [RawTask(task, str(folder / f"again-{number}")) for number, task in enumerate(pieces)]
             run_tasks(RawJob(dict(options), selection, str(folder / "copied")), tasks, workers)
-        engine = DuckDBEngine()
-        try:
-            engine.connection.execute(f"SET memory_limit = '{MEMORY}'")
-            engine.connection.execute("SET temp_directory = ?", [str(folder / "spill")])
-            duplicates = _roll_copies(engine, folder, selection) if len(copied) else 0
+        copies = [str(path) for path in sorted(folder.glob("*.parquet"))]
+        with DuckDBEngine(copies, MEMORY) as engine:
+            duplicates = _roll_copies(engine, folder, copies, selection)
             yield RawRollups(_frames(engine, folder, "again-" if len(copied) else ""), duplicates)
-        finally:
-            engine.connection.close()
 
 
 def _copied_ids(tasks: Sequence[RawTask]) -> np.ndarray[Any, Any]:
@@ -95,9 +91,8 @@ def _copied_ids(tasks: Sequence[RawTask]) -> np.ndarray[Any, Any]:
     return np.concatenate([copied_hashes(rows.filter(pc.equal(counts, bucket))) for bucket in buckets])
 
 
-def _roll_copies(engine: DuckDBEngine, folder: Path, selection: Selection | None) -> int:
+def _roll_copies(engine: DuckDBEngine, folder: Path, files: list[str], selection: Selection | None) -> int:
     """Write the rollup rows of the earliest events of ids with copies; return how many events are dropped."""
-    files = [str(path) for path in sorted(folder.glob("*.parquet"))]
     if not files:
         return 0
     engine.connection.read_parquet(files).create_view("copies")

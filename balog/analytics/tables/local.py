@@ -36,6 +36,10 @@ class LocalRollups:
             return None
         return sum(file.size for _, file in files)
 
+    def files(self) -> list[str]:
+        """Return their paths."""
+        return [str(self._root / table / path) for table in ROLLUPS.values() for path in self._tables[table].files]
+
     def open(self, engine: DuckDBEngine, since: datetime | None, until: datetime | None) -> Rollups:
         """Return the rollups of the hours from ``since`` to before ``until``, and failures from all times before."""
         frames = {}

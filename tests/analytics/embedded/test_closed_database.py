@@ -1,4 +1,5 @@
 import json
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,44 @@ import pytest
 pytest.importorskip("duckdb")
 
 import duckdb
+import pyarrow as pa
 
+from balog.analytics.duckdb_engine import DuckDBEngine
 from balog.analytics.embedded.database import open_database
 from balog.analytics.embedded.statement import ask
 from balog.analytics.embedded.stored_tables import StoredTables
 from balog.analytics.querying.policy import check
 from balog.errors import BalogError, ConfigError
+
+HOSTILE = [
+    "SELECT * FROM read_csv('{secret}')",
+    "SELECT * FROM read_text('{secret}')",
+    "SELECT * FROM read_blob('{secret}')",
+    "SELECT * FROM '{secret}'",
+    "SELECT * FROM glob('/etc/*')",
+    "SELECT * FROM read_parquet('{other}')",
+    "SELECT * FROM read_parquet('https://example.com/a.parquet')",
+    "SELECT * FROM 's3://bucket/a.parquet'",
+    "COPY (SELECT 1) TO '{secret}.copy'",
+    "COPY log TO '{secret}.copy'",
+    "EXPORT DATABASE '{secret}.folder'",
+    "ATTACH '{secret}.db'",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "LOAD '{secret}'",
+    "SET enable_external_access = true",
+    "SET allowed_paths = ['{secret}']",
+    "SET memory_limit = '100GB'",
+    "RESET lock_configuration",
+    "PRAGMA temp_directory='/'",
+    "SET temp_directory = '/'",
+    "CREATE SECRET s (TYPE s3, KEY_ID 'a', SECRET 'b')",
+    "SELECT getenv('HOME')",
+    "IMPORT DATABASE '{secret}'",
+    "SELECT * FROM sniff_csv('{secret}')",
+    "CREATE VIEW v AS SELECT * FROM read_text('{secret}'); SELECT * FROM v",
+]
+"""Statements that reach for something outside; ``secret`` and ``other`` are files that exist."""
 
 
 def write_tables(folder: Path, rows: int = 3, staged: bool = False) -> StoredTables:
@@ -38,6 +71,14 @@ def write_tables(folder: Path, rows: int = 3, staged: bool = False) -> StoredTab
     return StoredTables(str(folder))
 
 
+def with_files(folder: Path, sql: str) -> str:
+    """Return a hostile statement about files that exist."""
+    secret, other = folder / "secret.csv", folder / "other" / "log" / "date=2026-11-20" / "part-0.parquet"
+    secret.write_text("password\nhunter2\n")
+    write_tables(folder / "other")
+    return sql.format(secret=secret, other=other)
+
+
 def rows(tables: StoredTables, sql: str, **limits: Any) -> list[Any]:
     question = ask(tables, check(sql, tables.names()))
     with question.rows(**limits) as found:
@@ -54,47 +95,49 @@ def test_files_of_a_commit_that_were_not_moved_yet_are_read(tmp_path: Path) -> N
     assert rows(write_tables(tmp_path, staged=True), "SELECT count(*) FROM log") == [[3]]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM read_csv('{secret}')",
-        "SELECT * FROM read_text('{secret}')",
-        "SELECT * FROM read_blob('{secret}')",
-        "SELECT * FROM '{secret}'",
-        "SELECT * FROM glob('/etc/*')",
-        "SELECT * FROM read_parquet('{other}')",
-        "SELECT * FROM read_parquet('https://example.com/a.parquet')",
-        "SELECT * FROM 's3://bucket/a.parquet'",
-        "COPY (SELECT 1) TO '{secret}.copy'",
-        "COPY log TO '{secret}.copy'",
-        "EXPORT DATABASE '{secret}.folder'",
-        "ATTACH '{secret}.db'",
-        "INSTALL httpfs",
-        "LOAD httpfs",
-        "LOAD '{secret}'",
-        "SET enable_external_access = true",
-        "SET allowed_paths = ['{secret}']",
-        "SET memory_limit = '100GB'",
-        "RESET lock_configuration",
-        "PRAGMA temp_directory='/'",
-        "SET temp_directory = '/'",
-        "CREATE SECRET s (TYPE s3, KEY_ID 'a', SECRET 'b')",
-        "SELECT getenv('HOME')",
-        "IMPORT DATABASE '{secret}'",
-        "SELECT * FROM sniff_csv('{secret}')",
-        "CREATE VIEW v AS SELECT * FROM read_text('{secret}'); SELECT * FROM v",
-    ],
-)
+@pytest.mark.parametrize("sql", HOSTILE)
 def test_the_database_itself_opens_nothing_else_and_keeps_its_settings(tmp_path: Path, sql: str) -> None:
     """Statements that no policy has looked at: the database is closed on its own."""
-    secret, other = tmp_path / "secret.csv", tmp_path / "other" / "log" / "date=2026-11-20" / "part-0.parquet"
-    secret.write_text("password\nhunter2\n")
-    write_tables(tmp_path / "other")
+    sql = with_files(tmp_path, sql)
     tables = write_tables(tmp_path / "tables")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(BalogError), open_database(tables, ["log"]) as database:
-        database.execute(sql.format(secret=secret, other=other)).fetchall()
+        database.execute(sql).fetchall()
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("sql", HOSTILE)
+def test_the_database_of_questions_is_closed_as_well(tmp_path: Path, sql: str) -> None:
+    """Its own questions are fixed texts; if one were not, it could still read nothing else."""
+    sql = with_files(tmp_path, sql)
+    files = write_tables(tmp_path / "tables").files("log")
+    before = sorted(tmp_path.rglob("*"))
+    with DuckDBEngine(files) as engine:
+        log = engine.parquet(files, "n BIGINT, message VARCHAR")
+        assert len(engine.sql("SELECT n, message FROM {log}", log=log).rows()) == 3
+        engine.connection.execute(f"CREATE VIEW log AS FROM {log.name}")
+        with pytest.raises(duckdb.Error):
+            engine.connection.execute(sql).fetchall()
+        with pytest.raises(duckdb.Error):
+            engine.parquet([str(tmp_path / "other" / "log" / "date=2026-11-20" / "part-0.parquet")], "n BIGINT")
+        assert engine.sql("SELECT count(*) AS n FROM {log}", log=log).rows() == [{"n": 3}]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_no_database_reads_variables_of_python(tmp_path: Path) -> None:
+    rows_of_python = pa.table({"password": ["hunter2"]})
+    with DuckDBEngine() as engine, pytest.raises(duckdb.Error, match="rows_of_python"):
+        engine.connection.execute("FROM rows_of_python").fetchall()
+    assert rows_of_python.num_rows == 1
+
+
+def test_a_database_of_questions_leaves_no_folder_behind() -> None:
+    before = set(Path(tempfile.gettempdir()).glob("balog-query-*"))
+    engine = DuckDBEngine()
+    (folder,) = set(Path(tempfile.gettempdir()).glob("balog-query-*")) - before
+    assert folder.stat().st_mode & 0o777 == 0o700
+    del engine
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize(

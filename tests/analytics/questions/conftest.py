@@ -89,6 +89,5 @@ def both(spark: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.F
     for name, part in (("a.jsonl", lines[:500]), ("b.jsonl", lines[500:])):
         (root / name).write_text("\n".join(part) + "\n")
     found = split(from_files(spark, [str(root)]).coalesce(2))
-    engine = DuckDBEngine()
-    yield BothEngines(found, Rollups(*(engine.table(frame.toArrow()) for frame in found)))
-    engine.connection.close()
+    with DuckDBEngine() as engine:
+        yield BothEngines(found, Rollups(*(engine.table(frame.toArrow()) for frame in found)))
