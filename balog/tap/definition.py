@@ -84,6 +84,29 @@ class TapDefinition:
         """
         return declare(self.streams, names, settings, place_of_caller())
 
+    def sync(self, name: str, **settings: Any) -> Callable[[_Any], _Any]:
+        """Declare the function that yields a stream's records, as ``stream`` does, but it stays a function.
+
+        The stream may be declared already, for example by ``add``; then its own settings count, and its function is
+        replaced. With ``for_each=accounts`` the function is called for each account, its parameter ``item``.
+
+        Raises:
+            TapError: see ``stream``; settings of a stream that has been declared before.
+        """
+        place = _place_of(name, "sync")
+
+        def declare_function(function: _Any) -> _Any:
+            known = self.streams.get(name)
+            if known is None:
+                declare(self.streams, (name,), settings, place)(function)
+            elif settings:
+                raise TapError(f"{known.title}: is declared already; set {', '.join(settings)} there, not in sync")
+            else:
+                known.use(function)
+            return function
+
+        return declare_function
+
     def add(self, stream: Stream) -> Stream:
         """Add a ``Stream`` object.
 
@@ -162,6 +185,9 @@ class TapDefinition:
                 if default_schema is None:
                     raise TapError(f"{stream.title}: has no schema; call tap.schema({stream.name!r}, …)")
                 stream.schema = default_schema
+        settings = self.spec.settings if self.spec.schema.get("properties") else {}
+        for stream in self.streams.values():
+            stream.check(settings, has_client=self.make_client is not None)
         return self.streams
 
     def _setting(self, name: str, setting: str, parameters: Sequence[str] = ()) -> Callable[[_Any], _Any]:

@@ -282,15 +282,27 @@ class Program:
 
     def _schemas(self, config: Any) -> Callable[[Stream], dict[str, Any]]:
         from balog.tap.schema import schema_of
+        from balog.tap.streams.settings import INFERRED
 
-        def client() -> Any:
+        def checked_config() -> Any:
             if isinstance(config, TapConfigProblems):
                 raise self._with_variables(config)
+            return config
+
+        def client() -> Any:
             if not self._client:
-                self._client.append(self.tap.make_client(config) if self.tap.make_client else None)
+                checked = checked_config()
+                self._client.append(self.tap.make_client(checked) if self.tap.make_client else None)
             return self._client[0]
 
-        return lambda stream: schema_of(stream.schema, client, stream.name)
+        def schema(stream: Stream) -> dict[str, Any]:
+            if stream.schema != INFERRED:
+                return schema_of(stream.schema, client, stream.name)
+            from balog.tap.command.sampling import inferred_schema
+
+            return inferred_schema(stream, client, checked_config)
+
+        return schema
 
     # -- warnings -----------------------------------------------------------------------------------------------------
 

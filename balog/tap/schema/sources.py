@@ -33,6 +33,10 @@ def schema_of(source: Any, client: Callable[[], Any], stream: str) -> dict[str, 
     if source is None:
         raise SchemaError(f"stream {stream!r} has no schema; declare one with tap.schema({stream!r}, …)")
     where = f"schema of {stream}"
+    if source == "inferred":
+        raise SchemaError(
+            "is inferred from records when the tap runs as a program; declare one to use it without", where
+        )
     if isinstance(source, Mapping):
         found = dict(source)
     elif isinstance(source, type):

@@ -82,9 +82,18 @@ def _above(stream: Stream) -> Stream | None:
     return above if isinstance(above, Stream) else None
 
 
-def _resolved(family: Mapping[str, Stream], stream: Stream, named: Stream | str | None, setting: str) -> Stream | None:
+def _resolved(
+    family: Mapping[str, Stream], stream: Stream, named: Stream | type | str | None, setting: str
+) -> Stream | None:
     if named is None:
         return None
+    if isinstance(named, type):
+        made = [each for each in family.values() if isinstance(each, named)]
+        if len(made) != 1:
+            raise TapError(
+                f"{stream.title}: {setting}={named.__name__}: want a class of one stream; it is one of {len(made)}"
+            )
+        return made[0]
     name = named if isinstance(named, str) else named.name
     found = family.get(name)
     if found is None or (isinstance(named, Stream) and found is not named):

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from balog.suggestions import suggest
+from balog.suggestions import nearest, suggest
 from balog.tap.errors import TapError
 
 
@@ -45,9 +45,18 @@ _COUNT = (
     lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
     "a whole number, not below 0",
 )
-_STREAM = (lambda value: _is_text(value) or hasattr(value, "children"), "a stream or its name")
+_STREAM = (
+    lambda value: _is_text(value) or isinstance(value, type) or hasattr(value, "children"),
+    "a stream, its class or its name",
+)
 
-SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+INFERRED = "inferred"
+"""A schema that is inferred from the stream's first records."""
+
+Checks = Mapping[str, tuple[Callable[[Any], bool], str]]
+"""For each setting, a check of its value and a description of the allowed values."""
+
+SETTINGS: Checks = {
     "after": _FUNCTION,
     "before_retry": _FUNCTION,
     "bookmark_of": _FUNCTION,
@@ -58,7 +67,9 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "buffer_seconds": (_is_number, "seconds"),
     "client": _FUNCTION,
     "created_key": _TEXT,
+    "each_key": _TEXT,
     "epoch": _one_of("seconds", "milliseconds"),
+    "for_each": _FUNCTION,
     "has_time": _BOOL,
     "is_sorted": _BOOL,
     "key_properties": (_is_key, "a list of different names"),
@@ -70,11 +81,14 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "replication_method": _one_of("FULL_TABLE", "INCREMENTAL", "LOG_BASED"),
     "retries": _COUNT,
     "retry_on": (_is_errors, "an exception, or a tuple of them"),
-    "schema": (lambda value: isinstance(value, (dict, type)) or callable(value), "a JSON Schema or a source of one"),
+    "schema": (
+        lambda value: isinstance(value, (dict, type)) or callable(value) or value == INFERRED,
+        f"a JSON Schema, a source of one, or {INFERRED!r}",
+    ),
     "select": _BOOL,
     "source_stream": _STREAM,
 }
-"""For each setting, a check of its value and a description of the allowed values."""
+"""The settings that all streams have."""
 
 
 def check_settings(kind: type, declared: Mapping[str, Any], title: str) -> dict[str, Any]:
@@ -88,13 +102,17 @@ def check_settings(kind: type, declared: Mapping[str, Any], title: str) -> dict[
     Raises:
         TapError: an unknown setting, or an invalid value.
     """
+    own: Checks = getattr(kind, "own_settings", {})
+    checks = {**SETTINGS, **own}
     for name in declared:
-        if name not in SETTINGS:
-            raise TapError(f"{title}: there is no setting {name!r}{suggest(name, SETTINGS, limit=0)}")
-    settings = {name: _class_value(kind, name) for name in SETTINGS if _is_overridden(kind, name)}
+        if name not in checks:
+            raise TapError(f"{title}: there is no setting {name!r}{suggest(name, checks, limit=0)}")
+    if own:
+        _reject_misspelled(kind, checks, title)
+    settings = {name: _class_value(kind, name) for name in checks if _is_overridden(kind, name)}
     settings.update(declared)
     for name, value in settings.items():
-        is_valid, wanted = SETTINGS[name]
+        is_valid, wanted = checks[name]
         if value is not None and not is_valid(value):
             raise TapError(f"{title}: {name}={value!r}: want {wanted}")
     keys = settings.get("key_properties")
@@ -106,8 +124,22 @@ def check_settings(kind: type, declared: Mapping[str, Any], title: str) -> dict[
     return {name: value for name, value in settings.items() if value is not None or name in declared}
 
 
+def _own_bases(kind: type) -> list[type]:
+    """Return a class and its bases that are not the toolkit's."""
+    return [base for base in kind.__mro__ if base is not object and not base.__module__.startswith("balog.tap.")]
+
+
 def _is_overridden(kind: type, name: str) -> bool:
-    return any(name in vars(base) for base in kind.__mro__ if not base.__module__.startswith("balog.tap.streams"))
+    return any(name in vars(base) for base in _own_bases(kind))
+
+
+def _reject_misspelled(kind: type, checks: Checks, title: str) -> None:
+    """Reject an attribute of a class that is like a setting, but is none: nothing would read it."""
+    for name in (name for base in _own_bases(kind) for name in vars(base)):
+        if not name.startswith("_") and name not in checks:
+            near = nearest(name, checks)
+            if near is not None and not callable(getattr(kind, name)):
+                raise TapError(f"{title}: there is no setting {name!r}; did you mean {near!r}?")
 
 
 def _class_value(kind: type, name: str) -> Any:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from balog.tap.bookmarks import BookmarkStrategy, make_strategy
 from balog.tap.catalog import Method
 from balog.tap.errors import TapError
 from balog.tap.records import EpochUnit, Policy
 from balog.tap.streams.injection import Providers, inject
-from balog.tap.streams.settings import check_settings
+from balog.tap.streams.partitioned import ItemSource
+from balog.tap.streams.settings import Checks, check_settings
 
 if TYPE_CHECKING:
     from balog.tap.schema import SchemaSource
@@ -43,7 +45,7 @@ class Stream:
         retries: the maximum number of restarts.
         before_retry: called before a restart, to wait or to reset a client. It may have the parameters ``context`` and
             ``error``.
-        schema: a JSON Schema, or a source of one; see ``balog.tap.schema``.
+        schema: a JSON Schema, or a source of one; see ``balog.tap.schema``. ``"inferred"`` reads the first records.
         metadata: catalog metadata by breadcrumb, in addition to the defaults.
         after: called with each record before it is written; returns the record to write, or None to drop it.
         bookmark_of: returns a record's replication value if that is not the value of the replication key. It may have
@@ -54,7 +56,11 @@ class Stream:
         select: the stream is synced when there is no catalog.
         buffer_seconds: after this time within one parent record, written records are flushed and the parents'
             bookmarks are checkpointed; see ``balog.tap.syncing``.
-        parent: the stream, or its name, whose records this one is synced for; None at the top level.
+        for_each: a function that returns items, such as accounts: the stream's function is called for each, which is
+            its parameter ``item``. With a replication key each item has a bookmark of its own. It may have the
+            parameters of the stream's function.
+        each_key: the name of an item's identity if items are dicts; otherwise the item itself is the identity.
+        parent: the stream, its class or its name, whose records this one is synced for; None at the top level.
         source_stream: the stream, or its name, whose function also emits this stream's records; this one then has no
             function.
         children: the streams whose parent this is.
@@ -75,7 +81,7 @@ class Stream:
     retry_on: tuple[type[Exception], ...] = ()
     retries: int = 0
     before_retry: Callable[..., Any] | None = None
-    schema: dict[str, Any] | SchemaSource | None = None
+    schema: dict[str, Any] | SchemaSource | str | None = None
     metadata: dict[tuple[str, ...], dict[str, Any]] = {}  # noqa: RUF012
     after: Callable[[dict[str, Any]], dict[str, Any] | None] | None = None
     bookmark_of: Callable[..., Any] | None = None
@@ -83,8 +89,11 @@ class Stream:
     client: Callable[[Any], Any] | None = None
     select: bool = True
     buffer_seconds: float = 5.0
-    parent: Stream | str | None = None
-    source_stream: Stream | str | None = None
+    for_each: Callable[..., Iterable[Any]] | None = None
+    each_key: str | None = None
+    parent: Stream | type | str | None = None
+    source_stream: Stream | type | str | None = None
+    own_settings: ClassVar[Checks] = {}
 
     def __init__(self, name: str = "", *, place: str = "", **settings: Any) -> None:
         self.name = name or self.name
@@ -116,8 +125,25 @@ class Stream:
             inject(self.before_retry, ("context", "error"), f"{self.title}: before_retry")
         if self.bookmark_of is not None:
             inject(self.bookmark_of, ("record", "state"), f"{self.title}: bookmark_of")
-        parameters = (*_PARAMETERS, "parent") if self.parent is not None else _PARAMETERS
-        self._call = inject(self.records, parameters, self.title)
+        self._items = self._item_source()
+        self._call = inject(self.records, self._parameters, self.title)
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        if self.for_each is not None:
+            return (*_PARAMETERS, "item")
+        return (*_PARAMETERS, "parent") if self.parent is not None else _PARAMETERS
+
+    def _item_source(self) -> ItemSource | None:
+        if self.for_each is None:
+            return None
+        for name in ("parent", "source_stream", "bookmark_of", "bookmark_strategy"):
+            if getattr(self, name) is not None:
+                raise TapError(f"{self.title}: for_each= and {name}= exclude each other")
+        self.is_sorted = False  # over all items
+        name = getattr(self.for_each, "__name__", "items").strip("_<>")
+        call = inject(self.for_each, _PARAMETERS, f"{self.title}: for_each")
+        return ItemSource(call, self.each_key, name, self.lookback)
 
     def records(self, *args: Any, **kwargs: Any) -> Records:
         """Yield the records. Subclasses define it with any of the parameters client, context, config and parent."""
@@ -125,8 +151,30 @@ class Stream:
 
     def call(self, providers: Providers) -> Records:
         """Call ``records`` with the arguments that it asks for, and return its records."""
+        if self._items is not None:
+            return self._items.records(self._call, providers)
         found: Records | None = self._call(providers)
         return () if found is None else found
+
+    def use(self, function: Callable[..., Records]) -> None:
+        """Set the function that yields the records.
+
+        Raises:
+            TapError: it has an unknown parameter.
+        """
+        self.records = function  # type: ignore[method-assign]
+        self._call = inject(function, self._parameters, self.title)
+
+    def check(self, settings: Mapping[str, Any], has_client: bool) -> None:
+        """Check the settings that depend on the tap, before anything runs; subclasses extend it.
+
+        Args:
+            settings: the settings of the tap's config by name; empty if it declares none.
+            has_client: the tap makes a client.
+
+        Raises:
+            TapError: a setting that does not fit the tap.
+        """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Records:
         """Call the declared function with these arguments, as a test does."""
@@ -191,7 +239,7 @@ def declare(
     def decorate(subject: Any) -> Any:
         if isinstance(subject, type):
             kind = subject if issubclass(subject, Stream) else _stream_class(subject, place)
-            for name in names or (getattr(subject, "name", ""),):
+            for name in names or (getattr(subject, "name", "") or _snake_case(subject.__name__),):
                 add(family, kind(name, place=place, **settings))
             return subject
         if not callable(subject):
@@ -230,6 +278,11 @@ def _stream_class(subject: type, place: str) -> type[Stream]:
             own_init(self)
 
     return type(subject.__name__, (subject, Stream), {"__init__": init, "__module__": subject.__module__})
+
+
+def _snake_case(name: str) -> str:
+    """Return ``order_lines`` for ``OrderLines``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def place_of_caller() -> str:

@@ -1,0 +1,225 @@
+"""Streams of REST endpoints: a path, parameters, the path of the records, and how pages follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from balog.suggestions import suggest
+from balog.tap.endpoints.templates import Template, Values, check_names, fill, names_in, parse
+from balog.tap.errors import SourceError, TapError
+from balog.tap.patterns.named_paging import Paging, named_paging
+from balog.tap.patterns.pagination import Page, pages
+from balog.tap.streams import Stream
+
+if TYPE_CHECKING:
+    from balog.tap.context import Context
+    from balog.tap.streams.settings import Checks
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) and name for name in value)
+
+
+def _is_fields(value: Any) -> bool:
+    return _is_map(value) and all(isinstance(path, str) and path for path in value.values())
+
+
+def _is_statuses(value: Any) -> bool:
+    return isinstance(value, (tuple, list)) and all(type(status) is int and 400 <= status < 600 for status in value)
+
+
+_TEXT = (lambda value: isinstance(value, str) and bool(value.strip()), "a text")
+
+ENDPOINT_SETTINGS: Checks = {
+    "from_parent": (_is_fields, "a dict: for each property, the name of a field of the parent's record"),
+    "items": _TEXT,
+}
+"""The settings that all streams of endpoints have."""
+
+
+class EndpointStream(Stream):
+    """A stream whose requests are declared by texts with placeholders; see ``balog.tap.endpoints.templates``.
+
+    Attributes:
+        items: the path of the records in the response, ``data.orders``; None means the response itself.
+        from_parent: properties that each record gets from the parent's record, or the item of ``for_each``:
+            ``{"customer_id": "id"}``.
+        templates: the settings that have placeholders, by name.
+    """
+
+    items: str | None = None
+    from_parent: Mapping[str, str] = {}
+    templates: ClassVar[tuple[str, ...]] = ()
+    own_settings: ClassVar[Checks] = ENDPOINT_SETTINGS
+
+    def __init__(self, name: str = "", *, place: str = "", **settings: Any) -> None:
+        super().__init__(name, place=place, **settings)
+        self._parsed: dict[str, Any] = {}
+        for setting in self.templates:
+            try:
+                self._parsed[setting] = parse(getattr(self, setting))
+            except ValueError as error:
+                raise TapError(f"{self.title}: {setting}: {error}") from None
+        has_record = self.parent is not None or self.for_each is not None
+        check_names(list(names_in(self._parsed)), self.title, has_record)
+        if self.from_parent and not has_record:
+            raise TapError(f"{self.title}: from_parent= needs parent= or for_each=")
+
+    def check(self, settings: Mapping[str, Any], has_client: bool) -> None:
+        """Check that the config has the settings of the placeholders, and that the tap has a client."""
+        if not has_client and self.client is None:
+            raise TapError(f"{self.title}: sends requests; declare the tap's client with @tap.client")
+        for name in names_in(self._parsed):
+            setting = name.partition(".")[2].partition(".")[0]
+            if name.startswith("config.") and settings and setting not in settings:
+                raise TapError(
+                    f"{self.title}: {{{name}}}: the config has no setting {setting!r}"
+                    + suggest(setting, settings, limit=0)
+                )
+
+    def filled(self, setting: str, values: Values) -> Any:
+        """Return a setting with the values of its placeholders; what has no value is left out."""
+        return fill(self._parsed[setting], values)
+
+    def completed(self, items: list[Any], record: Any) -> list[Any]:
+        """Return records with the properties that come from the parent's record.
+
+        Raises:
+            SourceError: the parent's record lacks one of them.
+        """
+        if not self.from_parent:
+            return items
+        given = Values(None, None, record)  # type: ignore[arg-type]
+        added = {name: given.get(path) for name, path in self.from_parent.items()}
+        missing = [self.from_parent[name] for name, value in added.items() if value is None]
+        if missing:
+            raise SourceError(f"the parent's record has no {missing[0]!r}, which from_parent copies")
+        return [{**item, **added} if isinstance(item, Mapping) else item for item in items]
+
+
+class RestStream(EndpointStream):
+    """A stream of a REST endpoint.
+
+    ::
+
+        @tap.stream()
+        class Orders(RestStream):
+            path = "customers/{id}/orders"
+            params = {"updated_since": "{bookmark}"}
+            items = "data"
+            paging = "cursor:next_cursor"
+            parent = Customers
+            replication_key = "updated_at"
+
+    The tap's client is a ``balog.tap.http.Client``, or has its method ``request``.
+
+    Attributes:
+        path: the path of the endpoint, below the client's base URL, with placeholders.
+        params: the parameters of the query by name. One whose placeholders have no value is left out, such as
+            ``{bookmark}`` on a first run.
+        verb: the HTTP method, ``GET`` or ``POST``.
+        body: the JSON body of a ``POST``, with placeholders in its texts. Paging then adds its parameters here.
+        paging: how pages follow each other, see ``balog.tap.patterns.named_paging``. A function of a ``Page`` returns
+            the parameters of the next page as a dict, or its URL as a text; None at the end. Without paging there is
+            one request, and its response may be a single record.
+        may_repeat: see ``balog.tap.patterns.pages``.
+        empty_on: statuses that mean "no records", such as 404 for a parent that was deleted meanwhile.
+        replaces: each sync is a new version of the table: targets delete rows that the source no longer has.
+    """
+
+    path: str = ""
+    params: Mapping[str, Any] = {}
+    verb: str = "GET"
+    body: Mapping[str, Any] | None = None
+    paging: str | Callable[[Page], Any] | None = None
+    may_repeat: bool | None = None
+    empty_on: tuple[int, ...] = ()
+    replaces: bool = False
+    templates: ClassVar[tuple[str, ...]] = ("path", "params", "body")
+    own_settings: ClassVar[Checks] = {
+        **ENDPOINT_SETTINGS,
+        "body": (_is_map, "a dict"),
+        "empty_on": (_is_statuses, "a tuple of statuses from 400, such as (404,)"),
+        "may_repeat": (lambda value: isinstance(value, bool), "True or False"),
+        "paging": (lambda value: isinstance(value, str) or callable(value), "a text, or a function of a page"),
+        "params": (_is_map, "a dict"),
+        "path": _TEXT,
+        "replaces": (lambda value: isinstance(value, bool), "True or False"),
+        "verb": (lambda value: value in ("GET", "POST"), "GET or POST"),
+    }
+
+    def __init__(self, name: str = "", *, place: str = "", **settings: Any) -> None:
+        super().__init__(name, place=place, **settings)
+        if not self.path:
+            raise TapError(f"{self.title}: has no path; set path=, as in path='v1/orders'")
+        if self.replaces and (self.replication_key or self.parent is not None or self.for_each is not None):
+            raise TapError(f"{self.title}: replaces= is for streams without replication_key, parent and for_each")
+        if self.body is not None and self.verb != "POST":
+            raise TapError(f"{self.title}: a body needs verb='POST'")
+        try:
+            self._paging = _paging_of(self.paging)
+        except ValueError as error:
+            raise TapError(f"{self.title}: paging={self.paging!r}: {error}") from None
+
+    def records(
+        self, client: Any, context: Context, config: Any, parent: Any = None, item: Any = None
+    ) -> Iterator[Any]:
+        """Yield the records, a page at a time."""
+        with context.full_table() if self.replaces else nullcontext():
+            yield from self._records(client, context, config, parent if item is None else item)
+
+    def _records(self, client: Any, context: Context, config: Any, record: Any) -> Iterator[Any]:
+        values = Values(context, config, record)
+        path = self._parsed["path"]
+        url = path.fill_path(values) if isinstance(path, Template) else path
+        params, body = self.filled("params", values), self.filled("body", values)
+
+        def fetch(position: Any) -> Any:
+            target, query, document = self._request(position, url, params, body)
+            options = {} if document is None else {"json": document, "is_repeatable": True}
+            answer = client.request(self.verb, target, query, allow=tuple(self.empty_on), **options)
+            if answer.status in self.empty_on:
+                raise _NoRecordsError
+            return answer
+
+        try:
+            for page in self._pages(fetch):
+                yield self.completed(page, record)
+        except _NoRecordsError:
+            return
+
+    def _pages(self, fetch: Callable[[Any], Any]) -> Iterator[list[Any]]:
+        paging = self._paging
+        if paging is not None:
+            yield from pages(fetch, paging.next, first=paging.first, items=self.items, may_repeat=self.may_repeat)
+            return
+        page = Page(fetch(None), None, 1, self.items)
+        found = page.at(self.items) if self.items else page.body
+        if not isinstance(found, (list, dict)):
+            raise SourceError(f"the response has no records at {self.items or 'its top level'!r}")
+        if found:
+            yield found if isinstance(found, list) else [found]
+
+    def _request(self, position: Any, url: str, params: dict[str, Any], body: Any) -> tuple[str, Any, Any]:
+        """Return the URL, query and body of the request for a position."""
+        paging = self._paging
+        if paging is None:
+            return url, params, body
+        if paging.param is None and isinstance(position, str):  # a URL, which has all parameters
+            return position, None, body
+        more = {**paging.fixed, **position} if isinstance(position, dict) else paging.params(position)
+        if body is not None:
+            return url, params, {**body, **more}
+        return url, {**params, **more}, None
+
+
+class _NoRecordsError(Exception):
+    """The response has a status of ``empty_on``."""
+
+
+def _paging_of(paging: Any) -> Paging | None:
+    if paging is None:
+        return None
+    return named_paging(paging) if isinstance(paging, str) else Paging(paging)

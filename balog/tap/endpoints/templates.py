@@ -1,0 +1,198 @@
+"""Values of requests with placeholders: ``customers/{id}/orders``, ``{bookmark:unix}``, ``{config.site}``.
+
+| placeholder | |
+|---|---|
+| ``{bookmark}``, ``{start_date}``, ``{now}`` | those of the context |
+| ``{selected}`` | the names of the selected properties, joined by commas |
+| ``{config.NAME}`` | a setting of the tap's config |
+| ``{NAME}``, ``{NAME.NAME}`` | a field of the parent's record, or of the item of ``for_each`` |
+
+Times may have a format after a colon: ``unix``, ``unix_ms``, ``date``, or codes of ``strftime``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from datetime import date, datetime, timezone
+from string import Formatter
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from balog.suggestions import suggest
+from balog.tap.errors import SourceError, TapError
+from balog.tap.records.times import to_date_time
+
+if TYPE_CHECKING:
+    from balog.tap.context import Context
+
+OWN = ("bookmark", "start_date", "now", "selected")
+"""Placeholders that are not fields of a parent's record."""
+_NAME = re.compile(r"[^\s.{}\[\]!]+(?:\.[^\s.{}\[\]!]+)*")
+
+
+class Values(NamedTuple):
+    """The values of placeholders in one request.
+
+    Attributes:
+        context: the stream's context.
+        config: the tap's config.
+        record: the parent's record, or the item of ``for_each``; None at the top level.
+    """
+
+    context: Context
+    config: Any
+    record: Any
+
+    def get(self, name: str) -> Any:
+        """Return the value of a placeholder; None if it is missing."""
+        if name == "selected":
+            return ",".join(sorted(self.context.selected))
+        if name in OWN:
+            return getattr(self.context, name)
+        root, found = (self.config, name[7:]) if name.startswith("config.") else (self.record, name)
+        if name == "item" and not isinstance(self.record, Mapping):  # an item of for_each that has no fields
+            return self.record
+        for step in found.split("."):
+            if isinstance(root, Mapping):
+                root = root.get(step)
+            else:
+                root = None if step.startswith("_") else getattr(root, step, None)
+        return root
+
+
+class Template:
+    """A text with placeholders.
+
+    Args:
+        text: the text; ``{{`` and ``}}`` are braces.
+
+    Attributes:
+        names: the names of its placeholders.
+
+    Raises:
+        ValueError: it is invalid, in one line.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        try:
+            pieces = list(Formatter().parse(text))
+        except ValueError as error:
+            raise ValueError(f"{text!r}: {error}; write {{{{ and }}}} for braces") from None
+        self._pieces: list[tuple[str, str | None, str]] = []
+        for literal, name, form, conversion in pieces:
+            if name is not None and (conversion or not _NAME.fullmatch(name)):
+                raise ValueError(
+                    f"{text!r}: {{{name}}} is not a placeholder; want {{bookmark}}, {{id}} or {{config.x}}"
+                )
+            if form and form not in ("unix", "unix_ms", "date") and "%" not in form:
+                raise ValueError(
+                    f"{text!r}: {form!r} is not a format; want unix, unix_ms, date or codes such as %Y-%m-%d"
+                )
+            self._pieces.append((literal, name, form or ""))
+        self.names = [name for _, name, _ in self._pieces if name is not None]
+
+    def fill(self, values: Values) -> Any:
+        """Return the text with values; None if one of them is missing.
+
+        A text that is a placeholder alone keeps the type of its value, so that a number in a JSON body stays one.
+        """
+        if len(self._pieces) == 1 and self._pieces[0][0] == "" and self._pieces[0][1] is not None:
+            return _formatted(values.get(self._pieces[0][1]), self._pieces[0][2])
+        made = []
+        for literal, name, form in self._pieces:
+            value = "" if name is None else _formatted(values.get(name), form)
+            if value is None:
+                return None
+            made.append(literal + str(value))
+        return "".join(made)
+
+    def fill_path(self, values: Values) -> str:
+        """Return the text as a path of a URL, each value percent-encoded as one segment.
+
+        Raises:
+            SourceError: a value is missing, or cannot be a segment of a path.
+        """
+        made = []
+        for literal, name, form in self._pieces:
+            made.append(literal)
+            if name is not None:
+                value = _formatted(values.get(name), form)
+                if isinstance(value, bool) or not isinstance(value, (str, int)) or str(value) in ("", ".", ".."):
+                    raise SourceError(f"the path {self.text!r} needs {name!r}: want a text or a number, as in an id")
+                made.append(quote(str(value), safe=""))
+        return "".join(made)
+
+
+def parse(value: Any) -> Any:
+    """Replace the texts inside dicts and lists by templates, if they have placeholders.
+
+    Raises:
+        ValueError: a text is not a valid template.
+    """
+    if isinstance(value, str):
+        made = Template(value)
+        return made if made.names else made.fill(Values(None, None, None))  # type: ignore[arg-type]
+    if isinstance(value, Mapping):
+        return {name: parse(inner) for name, inner in value.items()}
+    return [parse(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def fill(value: Any, values: Values) -> Any:
+    """Fill the templates inside a value of ``parse``; members of dicts and lists without a value are left out."""
+    if isinstance(value, Template):
+        return value.fill(values)
+    if isinstance(value, Mapping):
+        filled = {name: fill(inner, values) for name, inner in value.items()}
+        return {name: inner for name, inner in filled.items() if inner is not None or value[name] is None}
+    if isinstance(value, list):
+        return [made for inner in value if (made := fill(inner, values)) is not None or inner is None]
+    return value
+
+
+def names_in(value: Any) -> Iterator[str]:
+    """Yield the names of all placeholders inside a value of ``parse``."""
+    if isinstance(value, Template):
+        yield from value.names
+    elif isinstance(value, (Mapping, list)):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from names_in(inner)
+
+
+def check_names(names: Collection[str], title: str, has_record: bool) -> None:
+    """Check that placeholders have a source.
+
+    Raises:
+        TapError: a field of the parent's record, and the stream has no parent.
+    """
+    for name in names:
+        if name not in OWN and not name.startswith("config.") and not has_record:
+            near = suggest(name, OWN, limit=0)
+            raise TapError(
+                f"{title}: {{{name}}} is a field of the parent's record, and the stream has no parent; "
+                f"set parent= or for_each={near}"
+            )
+
+
+def _formatted(value: Any, form: str) -> Any:
+    if value is None or not form:
+        return value.isoformat() if isinstance(value, date) else value
+    if isinstance(value, str):
+        text = to_date_time(value)
+        if text is None:
+            raise SourceError(f"{value!r} is not a time, which the format {form!r} needs")
+        value = datetime.fromisoformat(_six_digits(text[:-1])).replace(tzinfo=timezone.utc)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=timezone.utc)
+    if not isinstance(value, datetime):
+        raise SourceError(f"a {type(value).__name__} is not a time, which the format {form!r} needs")
+    if form in ("unix", "unix_ms"):
+        seconds = value.timestamp()
+        return int(seconds) if form == "unix" else int(seconds * 1000)
+    return value.strftime("%Y-%m-%d" if form == "date" else form)
+
+
+def _six_digits(text: str) -> str:
+    whole, _, fraction = text.partition(".")
+    return f"{whole}.{fraction[:6].ljust(6, '0')}" if fraction else whole

@@ -1,0 +1,180 @@
+"""Paging by name: ``cursor:meta.next param=after``, ``offset size=100``, ``link``; see ``Paging``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from balog.suggestions import suggest
+from balog.tap.patterns.pagination import Next, Page, by_cursor, by_link, by_offset, by_page, by_url
+
+
+@dataclass(frozen=True)
+class Paging:
+    """How pages of a source follow each other.
+
+    Attributes:
+        next: returns the position of the next page, see ``pages``.
+        param: the parameter of a position; None for positions that are URLs.
+        first: the position of the first page.
+        fixed: parameters of each request, such as the size of a page.
+    """
+
+    next: Next
+    param: str | None = None
+    first: Any = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def params(self, position: Any) -> dict[str, Any]:
+        """Return the parameters of the request for a position."""
+        return {**self.fixed, **({self.param: position} if self.param and position is not None else {})}
+
+
+class _Options(dict[str, str]):
+    """The options of a name; each must be used once by ``take`` or ``number``."""
+
+    def __init__(self, kind: str, words: list[str]) -> None:
+        self.kind = kind
+        self.known: list[str] = []
+        for word in words:
+            name, equals, value = word.partition("=")
+            if not equals or not value or name in self:
+                raise ValueError(f"{word!r}: want NAME=VALUE, each name once")
+            self[name] = value
+
+    def take(self, name: str, default: str | None = None) -> str | None:
+        self.known.append(name)
+        return self.pop(name, default)
+
+    def number(self, name: str, *, least: int = 1, is_needed: bool = False) -> int | None:
+        text = self.take(name)
+        if text is None and is_needed:
+            raise ValueError(f"{self.kind!r} needs {name}=, as in '{self.kind} {name}=100'")
+        if text is not None and (not text.isdecimal() or int(text) < least):
+            raise ValueError(f"{name}={text}: want a whole number, at least {least}")
+        return None if text is None else int(text)
+
+    def sized(self, default: str, *, is_needed: bool = False) -> tuple[int | None, dict[str, Any]]:
+        """Return the size of a page, and the parameter that asks for it."""
+        size, name = self.number("size", is_needed=is_needed), self.take("size_param", default)
+        return size, {} if size is None or name is None else {name: size}
+
+    def finish(self) -> None:
+        for name in self:
+            raise ValueError(f"{self.kind!r} has no option {name!r}{suggest(name, self.known, limit=9)}")
+
+
+def named_paging(text: str) -> Paging:
+    """Return the paging of a name: ``KIND``, or ``KIND:PATH``, with options ``NAME=VALUE`` after blanks.
+
+    ======================= ==================================================== ==============================
+    kind                    next page                                            options and their defaults
+    ======================= ==================================================== ==============================
+    ``cursor:meta.next``    a cursor in the body                                 ``param=cursor`` ``more=``
+    ``last:id``             a field of the last record                           ``param=after`` ``more=``
+    ``header:X-Next-Page``  a header of the response                             ``param=page``
+    ``offset``              the number of records so far                         ``param=offset`` ``size`` needed
+    ``page``                the number of the page                               ``param=page`` ``first=1``
+                                                                                 ``total=``
+    ``link``                the header ``Link``                                  ``relation=next``
+    ``url:links.next``      a URL in the body
+    ======================= ==================================================== ==============================
+
+    All have ``size``, which is sent as ``size_param``: ``limit``, of ``page`` ``per_page``.
+
+    Raises:
+        ValueError: there is no such paging; one line without the stream.
+    """
+    head, *words = text.split() or [""]
+    kind, _, path = head.partition(":")
+    if kind not in _KINDS:
+        raise ValueError(f"there is no paging {kind!r}{suggest(kind, _KINDS, limit=9)}")
+    make, wants_path = _KINDS[kind]
+    if bool(wants_path) != bool(path):
+        raise ValueError(
+            f"{kind!r} needs {wants_path}, as in '{kind}:…'" if wants_path else f"{kind!r} has no ':{path}'"
+        )
+    options = _Options(kind, words)
+    made = make(path, options)
+    options.finish()
+    return made
+
+
+def by_last(name: str, size: int | None = None, more: str | None = None) -> Next:
+    """Continue after the last record: the position is its field.
+
+    Args:
+        name: the field, ``id``.
+        size: the number of records of a full page; fewer are the end. None ends only at an empty page.
+        more: the path of a flag for further pages, ``has_more``; false is the end.
+    """
+
+    def next(page: Page) -> Any:
+        items = page.items or []
+        if len(items) < (size or 1) or (more is not None and not page.at(more)):
+            return None
+        last = items[-1]
+        return last.get(name) if isinstance(last, dict) else getattr(last, name, None)
+
+    return next
+
+
+def by_header(name: str) -> Next:
+    """Read the next position from a header; an empty or missing one is the end."""
+
+    def next(page: Page) -> Any:
+        headers = getattr(page.answer, "headers", {})
+        return headers.get(name.lower()) or headers.get(name) or None
+
+    return next
+
+
+def _cursor(path: str, options: _Options) -> Paging:
+    _, fixed = options.sized("limit")
+    return Paging(by_cursor(path, options.take("more")), options.take("param", "cursor"), fixed=fixed)
+
+
+def _last(path: str, options: _Options) -> Paging:
+    size, fixed = options.sized("limit")
+    return Paging(by_last(path, size, options.take("more")), options.take("param", "after"), fixed=fixed)
+
+
+def _header(path: str, options: _Options) -> Paging:
+    _, fixed = options.sized("limit")
+    return Paging(by_header(path), options.take("param", "page"), fixed=fixed)
+
+
+def _offset(path: str, options: _Options) -> Paging:
+    size, fixed = options.sized("limit", is_needed=True)
+    return Paging(by_offset(size or 1), options.take("param", "offset"), 0, fixed)
+
+
+def _page(path: str, options: _Options) -> Paging:
+    size, fixed = options.sized("per_page")
+    first = options.number("first", least=0)
+    return Paging(
+        by_page(size, options.take("total")), options.take("param", "page"), 1 if first is None else first, fixed
+    )
+
+
+def _link(path: str, options: _Options) -> Paging:
+    _, fixed = options.sized("limit")
+    return Paging(by_link(options.take("relation", "next") or ""), fixed=fixed)
+
+
+def _url(path: str, options: _Options) -> Paging:
+    _, fixed = options.sized("limit")
+    return Paging(by_url(path), fixed=fixed)
+
+
+_KINDS: dict[str, tuple[Callable[[str, _Options], Paging], str]] = {
+    "cursor": (_cursor, "the path of the cursor"),
+    "header": (_header, "the header's name"),
+    "last": (_last, "a field of the records"),
+    "link": (_link, ""),
+    "offset": (_offset, ""),
+    "page": (_page, ""),
+    "url": (_url, "the path of the URL"),
+}
+"""By kind: what makes the paging, and what the name has after the colon."""

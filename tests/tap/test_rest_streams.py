@@ -1,0 +1,451 @@
+"""Streams of REST endpoints: what they request and yield, and which settings are refused."""
+
+# ruff: noqa: RUF012  # settings in the bodies of classes, as users write them
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from balog.tap import RestStream, Stream, Tap
+from balog.tap.errors import TapError
+from balog.tap.http import Client, Response
+from balog.tap.patterns.named_paging import named_paging
+from tests.stand_ins.http_server import Answer, HttpStandIn, Request
+from tests.tap.syncs import sync
+
+
+class Fake:
+    """A client that keeps its requests and answers by a function of path, query and body."""
+
+    def __init__(self, answer: Callable[[str, dict[str, Any], Any], Any]) -> None:
+        self.answer = answer
+        self.requests: list[tuple[str, str, dict[str, Any], Any]] = []
+
+    def request(self, verb: str, path: str, params: Any = None, *, allow: Any = (), json: Any = None, **_: Any) -> Any:
+        self.requests.append((verb, path, dict(params or {}), json))
+        found = self.answer(path, dict(params or {}), json)
+        return found if isinstance(found, Response) else response(found)
+
+
+def response(document: Any, status: int = 200, **headers: str) -> Response:
+    return Response(status, headers, json.dumps(document).encode(), "https://api.example.com/v1/rows")
+
+
+def tap_of(client: Any, **config: Any) -> Tap:
+    tap = Tap("tap-rest", config_spec=config or None)
+    tap.client(lambda _: client)
+    return tap
+
+
+ROWS = [{"id": number, "updated": f"2026-01-{number:02}T00:00:00Z"} for number in range(1, 8)]
+
+
+def paged(size: int) -> Callable[[str, dict[str, Any], Any], Any]:
+    """Answer as a server that supports every kind of paging, three rows at a time unless asked for another number."""
+
+    def answer(path: str, params: dict[str, Any], body: Any) -> Any:
+        given = {**params, **(body or {})}
+        if "?" in path:
+            given["cursor"] = path.partition("cursor=")[2]
+        if "offset" in given:
+            start = int(given["offset"])
+        elif "page" in given:
+            start = (int(given["page"]) - 1) * size
+        elif "after" in given:
+            start = int(given["after"])
+        else:
+            start = int(given.get("cursor") or 0)
+        end = start + size
+        more = end < len(ROWS)
+        url = f"/v1/rows?cursor={end}"
+        return response(
+            {
+                "data": ROWS[start:end],
+                "meta": {"next": str(end) if more else None, "pages": -(-len(ROWS) // size), "url": more and url},
+                "more": more,
+            },
+            **({"link": f'<{url}>; rel="next"', "x-next": str(end // size + 1)} if more else {}),
+        )
+
+    return answer
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 10])
+@pytest.mark.parametrize(
+    "paging",
+    [
+        "cursor:meta.next",
+        "cursor:meta.next param=cursor more=more",
+        "last:id",
+        "last:id more=more size=SIZE",
+        "header:x-next",
+        "offset size=SIZE",
+        "page size=SIZE",
+        "page",
+        "page total=meta.pages",
+        "link",
+        "url:meta.url",
+    ],
+)
+def test_every_paging_by_name_reads_all_rows_once(paging: str, size: int) -> None:
+    client = Fake(paged(size))
+    tap = tap_of(client)
+    tap.add(RestStream("rows", path="rows", items="data", paging=paging.replace("SIZE", str(size))))
+
+    assert sync(tap).ids() == [row["id"] for row in ROWS]
+    if "size" in paging:
+        assert {request[2].get("limit", request[2].get("per_page")) for request in client.requests} == {size}
+
+
+def test_a_class_of_a_child_stream() -> None:
+    def answer(path: str, params: dict[str, Any], body: Any) -> Any:
+        if path == "customers":
+            return [{"id": "a/1", "name": "x"}, {"id": 2, "name": None}]
+        return {"data": [{"id": 1, "updated": "2026-01-05T00:00:00Z"}], "next": None}
+
+    client = Fake(answer)
+    tap = tap_of(client)
+
+    @tap.stream()
+    class Customers(RestStream):
+        path = "customers"
+        key_properties = ["name"]
+        schema = {"type": "object", "properties": {"name": {"type": ["null", "string"]}}}
+
+    @tap.stream()
+    class CustomerOrders(RestStream):
+        path = "customers/{id}/orders"
+        params = {"updated_since": "{bookmark}", "status": "any"}
+        items, paging, parent = "data", "cursor:next", Customers
+        from_parent = {"name": "id"}
+        replication_key = "updated"
+
+    first = sync(tap)
+
+    assert list(tap.streams) == ["customers", "customer_orders"]
+    assert [unquote(path) for _, path, _, _ in client.requests] == [
+        "customers",
+        "customers/a/1/orders",
+        "customers/2/orders",
+    ]
+    assert client.requests[1][1] == "customers/a%2F1/orders"
+    assert client.requests[1][2] == {"status": "any"}
+    assert [record["name"] for record in first.records("customer_orders")] == ["a/1", "2"]
+    assert first.state["bookmarks"]["customer_orders"]["updated"] == "2026-01-05T00:00:00Z"
+
+    client.requests.clear()
+    sync(tap, first.state)
+
+    assert client.requests[2][2] == {"updated_since": "2026-01-05T00:00:00Z", "status": "any"}
+
+
+def test_placeholders_of_all_kinds() -> None:
+    client = Fake(lambda path, params, body: [])
+    tap = tap_of(client, site="", limits={"rows": 0}, nothing="")
+    tap.add(
+        RestStream(
+            "rows",
+            path="sites/{config.site}/rows",
+            verb="POST",
+            body={
+                "filter": [{"since": "{bookmark:unix}", "ms": "{bookmark:unix_ms}"}, "{bookmark:date}"],
+                "size": "{config.limits.rows}",
+                "text": "from {bookmark:%d.%m.%Y} for {config.site}",
+                "fields": "{selected}",
+                "braces": "{{x}}",
+                "none": None,
+                "missing": "{config.nothing}",
+                "start": "{start_date}",
+            },
+            replication_key="updated",
+            key_properties=["id"],
+        )
+    )
+    state = {"bookmarks": {"rows": {"updated": "2026-01-05T06:00:00.250Z"}}}
+    sync(tap, state, config={"site": "a b", "limits": {"rows": 50}, "start_date": "2025-01-01T00:00:00Z"})
+
+    verb, path, params, body = client.requests[0]
+    assert (verb, path, params) == ("POST", "sites/a%20b/rows", {})
+    seconds = datetime(2026, 1, 5, 6, tzinfo=timezone.utc).timestamp()
+    assert body == {
+        "filter": [{"since": seconds, "ms": seconds * 1000 + 250}, "2026-01-05"],
+        "size": 50,
+        "text": "from 05.01.2026 for a b",
+        "fields": "_sdc_deleted_at,created,id,name,parent_id,updated",
+        "braces": "{x}",
+        "none": None,
+        "start": "2025-01-01T00:00:00Z",
+    }
+
+
+def test_the_body_of_a_search_gets_the_paging() -> None:
+    client = Fake(paged(3))
+    tap = tap_of(client)
+    tap.add(
+        RestStream("rows", path="search", verb="POST", body={"q": "x"}, items="data", paging="cursor:meta.next size=3")
+    )
+
+    assert sync(tap).ids() == [1, 2, 3, 4, 5, 6, 7]
+    assert [body for *_, body in client.requests] == [
+        {"q": "x", "limit": 3},
+        {"q": "x", "limit": 3, "cursor": "3"},
+        {"q": "x", "limit": 3, "cursor": "6"},
+    ]
+
+
+def test_a_function_of_a_page_is_a_paging_too() -> None:
+    client = Fake(paged(3))
+    tap = tap_of(client)
+
+    def following(page: Any) -> Any:
+        return {"cursor": page.at("meta.next"), "extra": 1} if page.at("more") else None
+
+    tap.add(RestStream("rows", path="rows", items="data", paging=following))
+
+    assert sync(tap).ids() == [1, 2, 3, 4, 5, 6, 7]
+    assert client.requests[1][2] == {"cursor": "3", "extra": 1}
+
+
+def test_one_record_statuses_without_records_and_answers_without_a_list() -> None:
+    answers: dict[str, Any] = {"me": {"user": {"id": 9}}, "gone": response({}, 404), "odd": {"data": "text"}}
+    tap = tap_of(Fake(lambda path, params, body: answers[path]))
+    tap.add(RestStream("me", path="me", items="user"))
+    tap.add(RestStream("gone", path="gone", empty_on=(404,)))
+    tap.add(RestStream("odd", path="odd", items="data"))
+    ran = sync(tap)
+
+    assert ran.records() == [{"id": 9}]
+    assert ran.code == 1
+    assert ran.failures == ["odd: the response has no records at 'data'"]
+
+
+def test_a_replaced_table_has_a_version_that_is_activated() -> None:
+    tap = tap_of(Fake(lambda path, params, body: [{"id": 1}]))
+    tap.add(RestStream("rows", path="rows", replaces=True, key_properties=["id"]))
+    ran = sync(tap)
+
+    assert ran.shape() == ["SCHEMA rows", "ACTIVATE_VERSION rows", "rows 1", "ACTIVATE_VERSION rows"]
+
+
+def test_a_parent_without_the_field_of_a_path_fails_the_child() -> None:
+    tap = tap_of(Fake(lambda path, params, body: [{"id": 1}]))
+    tap.add(RestStream("parents", path="parents", key_properties=["id"]))
+    tap.add(RestStream("rows", path="parents/{owner.id}/rows", parent="parents"))
+    ran = sync(tap)
+
+    assert ran.failures == [
+        "rows: the path 'parents/{owner.id}/rows' needs 'owner.id': want a text or a number, as in an id"
+    ]
+    assert ran.ids("parents") == [1]
+
+
+def rest(**settings: Any) -> Callable[[], Any]:
+    def declare() -> Any:
+        tap = tap_of(None, site="")
+        tap.add(RestStream("rows", **{"path": "rows", "schema": {"type": "object"}, **settings}))
+        tap.link()
+
+    return declare
+
+
+def in_class(**body: Any) -> Callable[[], Any]:
+    def declare() -> Any:
+        tap_of(None).stream("rows")(type("Rows", (RestStream,), {"__module__": __name__, "path": "rows", **body}))
+
+    return declare
+
+
+def clientless() -> None:
+    tap = Tap("tap-rest")
+    tap.add(RestStream("rows", path="rows", schema={"type": "object"}))
+    tap.link()
+
+
+@pytest.mark.parametrize(
+    ("declare", "reason"),
+    [
+        (rest(path=""), "path='': want a text"),
+        (lambda: RestStream("rows"), "has no path; set path=, as in path='v1/orders'"),
+        (rest(pathh="x"), "there is no setting 'pathh'; did you mean 'path'?"),
+        (in_class(pagingg="link"), "there is no setting 'pagingg'; did you mean 'paging'?"),
+        (rest(path="a/{id}"), "{id} is a field of the parent's record, and the stream has no parent"),
+        (rest(path="a/{bookmrk}"), "set parent= or for_each=; did you mean 'bookmark'?"),
+        (rest(path="a/{id!r}"), "path: 'a/{id!r}': {id} is not a placeholder; want {bookmark}"),
+        (rest(path="a/{id.__class__[0]}"), "is not a placeholder"),
+        (rest(path="a/{"), "write {{ and }} for braces"),
+        (rest(params={"a": "{now:soon}"}), "params: '{now:soon}': 'soon' is not a format"),
+        (rest(params=["a"]), "params=['a']: want a dict"),
+        (
+            rest(params={"a": "{config.sight}"}),
+            "{config.sight}: the config has no setting 'sight'; did you mean 'site'?",
+        ),
+        (rest(body={"a": 1}), "a body needs verb='POST'"),
+        (rest(verb="PUT"), "verb='PUT': want GET or POST"),
+        (rest(paging="curser:next"), "paging='curser:next': there is no paging 'curser'; did you mean 'cursor'?"),
+        (rest(paging="cursor"), "'cursor' needs the path of the cursor, as in 'cursor:…'"),
+        (rest(paging="link:next"), "'link' has no ':next'"),
+        (rest(paging="offset"), "'offset' needs size=, as in 'offset size=100'"),
+        (rest(paging="page size=0"), "size=0: want a whole number, at least 1"),
+        (rest(paging="page sise=5"), "'page' has no option 'sise'; did you mean 'size'?"),
+        (rest(paging="page size"), "'size': want NAME=VALUE, each name once"),
+        (rest(from_parent={"a": "id"}), "from_parent= needs parent= or for_each="),
+        (rest(empty_on=(200,)), "want a tuple of statuses from 400"),
+        (rest(replaces=True, replication_key="x"), "replaces= is for streams without replication_key"),
+        (rest(for_each=list, bookmark_of=lambda record: 1), "for_each= and bookmark_of= exclude each other"),
+        (rest(for_each=lambda nobody: []), "its function has a parameter 'nobody'"),
+        (clientless, "sends requests; declare the tap's client with @tap.client"),
+    ],
+)
+def test_wrong_settings_are_refused_before_anything_runs(declare: Callable[[], Any], reason: str) -> None:
+    with pytest.raises(TapError) as found:
+        declare()
+
+    assert reason in str(found.value)
+    assert str(found.value).startswith("stream 'rows' (")
+    assert "\n" not in str(found.value)
+
+
+def test_a_parent_by_class_must_be_of_one_stream() -> None:
+    tap = tap_of(None)
+
+    @tap.stream("one", "two")
+    class Many(RestStream):
+        path = "many"
+        schema = {"type": "object"}
+
+    tap.add(RestStream("rows", path="rows", parent=Many, schema={"type": "object"}))
+    with pytest.raises(TapError, match="parent=Many: want a class of one stream; it is one of 2"):
+        tap.link()
+
+
+def test_for_each_item_has_a_bookmark_of_its_own() -> None:
+    shops: Any = [{"code": "a"}, {"code": "b"}]
+    rows = {"a": ["2026-01-03", "2026-01-01"], "b": ["2026-01-02"]}
+
+    def answer(path: str, params: dict[str, Any], body: Any) -> Any:
+        code = path.split("/")[1]
+        since = params.get("since", "")
+        return [{"id": number, "updated": day} for number, day in enumerate(rows.get(code, [])) if day >= since[:10]]
+
+    client = Fake(answer)
+    tap = tap_of(client)
+
+    def branches(config: Any) -> Any:
+        return shops
+
+    @tap.stream()
+    class Sales(RestStream):
+        path = "shops/{code}/sales"
+        params = {"since": "{bookmark}"}
+        for_each, each_key = branches, "code"
+        from_parent = {"name": "code"}
+        replication_key = "updated"
+
+    first = sync(tap, config={"start_date": "2026-01-02"})
+    assert first.records() == [
+        {"id": 0, "updated": "2026-01-03T00:00:00Z", "name": "a"},
+        {"id": 0, "updated": "2026-01-02T00:00:00Z", "name": "b"},
+    ]
+    assert first.state["bookmarks"]["sales"]["branches"] == {
+        "a": {"updated": "2026-01-03"},
+        "b": {"updated": "2026-01-02"},
+    }
+
+    shops.append({"code": "c"})
+    rows["c"] = ["2026-01-02"]
+    client.requests.clear()
+    second = sync(tap, first.state, config={"start_date": "2026-01-02"})
+    assert [params["since"] for _, _, params, _ in client.requests] == ["2026-01-03", "2026-01-02", "2026-01-02"]
+    assert second.ids() == [0, 0, 0]
+
+
+def test_sync_declares_a_function_for_each_item() -> None:
+    tap = Tap("tap-sync")
+
+    def accounts() -> list[str]:
+        return ["a", "b"]
+
+    @tap.sync("rows", for_each=accounts, key_properties=["name"])
+    def rows(item: str, context: Any) -> Any:
+        yield {"name": item}
+
+    assert callable(rows)
+    assert [record["name"] for record in sync(tap).records()] == ["a", "b"]
+
+
+def test_sync_sets_the_function_of_a_declared_stream() -> None:
+    tap = Tap("tap-sync")
+    tap.add(Stream("rows", key_properties=["id"]))
+
+    @tap.sync("rows")
+    def rows(config: Any) -> Any:
+        yield {"id": 4}
+
+    assert sync(tap).ids() == [4]
+    with pytest.raises(TapError, match="is declared already; set has_time there, not in sync"):
+        tap.sync("rows", has_time=True)(rows)
+    with pytest.raises(TapError, match="did you mean 'config'"):
+        tap.sync("rows")(lambda confg: None)
+
+
+def test_schemas_are_inferred_from_records(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"site": "x"}')
+
+    def answer(path: str, params: dict[str, Any], body: Any) -> Any:
+        if path == "parents":
+            return [{"id": 1}, {"id": 2}]
+        assert params == {"site": "x"}
+        return [{"id": 1, "at": "2026-01-01T00:00:00Z", "n": 1.5 if "2" in path else None}]
+
+    tap = tap_of(Fake(answer), site="x")
+    tap.add(RestStream("parents", path="parents", key_properties=["id"], schema="inferred"))
+    child: Any = {"path": "parents/{id}/rows", "params": {"site": "{config.site}"}, "parent": "parents"}
+    tap.add(RestStream("rows", key_properties=["id"], schema="inferred", **child))
+    with pytest.raises(SystemExit) as done:
+        tap.run(["--config", str(tmp_path / "config.json"), "--discover"])
+
+    out, err = capfd.readouterr()
+    assert done.value.code == 0, err
+    schemas = {stream["tap_stream_id"]: stream["schema"]["properties"] for stream in json.loads(out)["streams"]}
+    assert schemas == {
+        "parents": {"id": {"type": "integer"}},
+        "rows": {
+            "id": {"type": "integer"},
+            "at": {"type": ["null", "string"], "format": "date-time"},
+            "n": {"type": ["null", "number"]},
+        },
+    }
+
+
+def test_over_http_with_the_toolkit_s_client() -> None:
+    def respond(request: Request) -> Answer:
+        position = int((re.search(r"cursor=(\d+)", request.path) or ["", "0"])[1])
+        document = {"data": ROWS[position : position + 3], "next": position + 3 if position < 6 else None}
+        if request.path.startswith("/v1/none"):
+            return Answer(404, b"{}")
+        return Answer(200, json.dumps(document).encode())
+
+    with HttpStandIn(respond) as server:
+        tap = tap_of(Client(f"{server.url}/v1"))
+        tap.add(RestStream("rows", path="rows", items="data", paging="cursor:next"))
+        tap.add(RestStream("none", path="none", empty_on=[404]))
+        tap.add(RestStream("missing", path="none"))
+        ran = sync(tap)
+
+    assert ran.ids() == [1, 2, 3, 4, 5, 6, 7]
+    assert ran.failures == ["missing: GET /v1/none answered 404 Not Found: {}"]
+
+
+def test_names_of_pagings_are_parsed_once_and_say_what_they_send() -> None:
+    paging = named_paging("page size=50 size_param=limit param=p first=0")
+
+    assert paging.params(3) == {"limit": 50, "p": 3}
+    assert paging.first == 0
