@@ -26,6 +26,7 @@ def command() -> None:
 @command.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=300, show_default=True,
               help="Maximum seconds for one run of the tap.")  # fmt: skip
+@options.integer("--jobs", least=0, default=0, help="Runs at a time; 0 means one more than there are cores.")
 @options.integer("--records", default=100_000, help="Maximum records of one run; the run is ended there.")
 @options.integer("--states", least=0, default=3, help="Number of emitted states to resume from.")
 @options.repeated("--stream", "streams", metavar="NAME", help="Verify only this stream.")

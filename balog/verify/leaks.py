@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import re
 from collections.abc import Iterator
@@ -51,6 +52,12 @@ class Leaks:
     def keys(self) -> list[str]:
         """The paths of the secrets."""
         return sorted(set(self._forms.values()))
+
+    def fresh(self) -> Leaks:
+        """Return a search for the same secrets that has found none yet."""
+        made = copy.copy(self)
+        made.found = {}
+        return made
 
     def search_line(self, line: bytes | bytearray, output: str, number: int) -> None:
         """Search a line of an output."""

@@ -9,6 +9,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """Limits and selection of a verification.
 
     Attributes:
+        jobs: maximum number of runs at a time; 0 means one more than there are cores.
         timeout: maximum seconds of one run.
         records: maximum records of one run; the run is ended there.
         states: the number of emitted states to resume from.
@@ -19,6 +20,7 @@ class Options(Struct, frozen=True, kw_only=True):
         ordered: by stream, the property whose values ascend.
     """
 
+    jobs: int = 0
     timeout: float = 300
     records: int = 100_000
     states: int = 3

@@ -82,10 +82,11 @@ class OutputReader:
         syncing_states: number of STATEs with ``currently_syncing``.
         tail: the rest after the last newline: "" for nothing, ``message`` for a complete message, else ``torn``.
         logs: the log lines of the run.
+        leaks: the secrets that were found.
     """
 
     def __init__(self, leaks: Leaks, known: KnownStreams, *, most: int, interrupt_after: int = 0) -> None:
-        self._leaks = leaks
+        self.leaks = leaks
         self._known = known
         self._most = most
         self._interrupt_after = interrupt_after
@@ -151,7 +152,7 @@ class OutputReader:
 
     def _line(self, line: bytes) -> None:
         self.lines += 1
-        self._leaks.search_line(line, "stdout", self.lines)
+        self.leaks.search_line(line, "stdout", self.lines)
         try:
             message = _decode(line)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,12 +22,12 @@ from balog.errors import ConfigError
 
 _MARK = "BALOG_VERIFY"
 _SCRIPT = """
-while read -r word; do group=$word; done
-[ "${group:-0}" != 0 ] && kill -9 -- "-$group"
+while read -r line; do groups=$line; done
+for each in $groups; do kill -9 -- "-$each"; done
 for each in $(grep -lsa "$2" /proc/[0-9]*/environ); do each=${each%/environ}; kill -9 "${each#/proc/}"; done
 rm -rf -- "$1"
 """
-"""Waits for the end of its input, which comes however the verification ends. Each line is the running process group."""
+"""Waits for the end of its input, which comes however the verification ends. Each line has the running groups."""
 
 _CHUNK = 256 * 1024
 _SMALL_PIPE = 4096
@@ -34,15 +35,28 @@ _LEFT_OVER = 1.0  # seconds that leftover child processes may keep writing
 _EACH = 0.02  # seconds between two samples of its memory
 
 
+class RunCancelled(Exception):  # not an error: the verification ends
+    """A run was ended, or not begun, because the verification ends."""
+
+
 class Guard:
-    """A shell that waits for the end of the verification, and a mark in the environment of the tap's processes.
+    """A shell that waits for the end of the verification, and a mark in the environment of each run's processes.
+
+    Several threads may use it.
 
     Args:
         folder: the folder of the tap's files. The shell removes it if the verification is killed.
+
+    Attributes:
+        is_cancelled: the running runs are to end, and no other may begin.
     """
 
     def __init__(self, folder: str) -> None:
         self._mark = f"{_MARK}={secrets.token_hex(8)}"
+        self._runs = count(1)
+        self._groups: list[int] = []
+        self._lock = threading.Lock()
+        self.is_cancelled = False
         self._shell: subprocess.Popen[bytes] | None = None
         try:
             self._shell = subprocess.Popen(
@@ -56,34 +70,46 @@ class Guard:
         except OSError:
             pass  # a machine without a shell: then only a kill that cannot be caught leaves something
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """The environment for the tap."""
-        name, _, value = self._mark.partition("=")
-        return {**os.environ, name: value}
+    def new_mark(self) -> str:
+        """Return a mark for one run: ``NAME=VALUE`` for the environment of its processes."""
+        return f"{self._mark}-{next(self._runs)}"
 
-    def set_group(self, group: int) -> None:
-        """Record the running process group; 0 means none."""
+    def add_group(self, group: int) -> None:
+        """Record a running process group."""
+        with self._lock:
+            self._groups.append(group)
+            self._write_groups()
+
+    def remove_group(self, group: int) -> None:
+        """Record that a process group has ended."""
+        with self._lock:
+            self._groups.remove(group)
+            self._write_groups()
+
+    def _write_groups(self) -> None:
         if self._shell is not None and self._shell.stdin is not None:
             try:
-                self._shell.stdin.write(b"%d\n" % group)
+                self._shell.stdin.write(" ".join(map(str, self._groups)).encode() + b"\n")
             except BrokenPipeError:
                 self._shell.stdin = None
 
-    def marked_processes(self) -> list[int]:
-        """Return the ids of marked processes in any session; none without /proc."""
-        found, mark = [], self._mark.encode()
+    def marked_processes(self, mark: str = "") -> list[int]:
+        """Return the ids of processes with a run's mark, or of all runs, in any session; none without /proc."""
+        found, wanted = [], (mark or self._mark).encode()
         for place in Path("/proc").glob("[0-9]*"):
             try:
-                if mark in (place / "environ").read_bytes().split(b"\0"):
+                environment = (place / "environ").read_bytes()
+                if wanted in environment and any(
+                    each == wanted or each.startswith(wanted + b"-") for each in environment.split(b"\0")
+                ):
                     found.append(int(place.name))
             except OSError:
                 continue  # another user's, or over meanwhile
         return found
 
-    def kill_all(self) -> None:
-        """Kill all marked processes."""
-        for pid in self.marked_processes():
+    def kill_all(self, mark: str) -> None:
+        """Kill all processes with a run's mark."""
+        for pid in self.marked_processes(mark):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -110,6 +136,7 @@ class ProcessResult(Struct, kw_only=True):
 
     Attributes:
         code: the exit code; -N for signal N.
+        began: the time of its start, as of ``time.monotonic``.
         seconds: the duration.
         stopped: why the verification ended the run; "" if it ended by itself.
         was_killed: the run did not end after SIGTERM and was killed.
@@ -119,6 +146,7 @@ class ProcessResult(Struct, kw_only=True):
     """
 
     code: int = 0
+    began: float = 0
     seconds: float = 0
     stopped: str = ""
     was_killed: bool = False
@@ -148,7 +176,11 @@ def run(
 
     Raises:
         ConfigError: the command cannot be started.
+        RunCancelled: the guard is cancelled.
     """
+    mark = guard.new_mark() if guard is not None else ""
+    if guard is not None and guard.is_cancelled:
+        raise RunCancelled
     with _deferred_signals() as received:
         try:
             process = subprocess.Popen(
@@ -158,7 +190,7 @@ def run(
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
-                env=guard.environment if guard is not None else None,
+                env={**os.environ, _MARK: mark.partition("=")[2]} if mark else None,
                 pipesize=_SMALL_PIPE if small_pipe and sys.platform == "linux" else -1,
             )
         except OSError as error:
@@ -166,24 +198,27 @@ def run(
     with process:
         try:
             if guard is not None:
-                guard.set_group(process.pid)
+                guard.add_group(process.pid)
             for number in received:
                 signal.raise_signal(number)
-            result = _Loop(process, handler, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK).run()
+            loop = _Loop(process, handler, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK, guard)
+            result = loop.run()
+            if guard is not None and guard.is_cancelled:
+                raise RunCancelled
             if guard is not None and not result.stopped:
-                result.left_running = result.left_running or _has_leftover(guard)
+                result.left_running = result.left_running or _has_leftover(guard, mark)
             return result
         finally:
             _signal_all(process, signal.SIGKILL)
             if guard is not None:
-                guard.kill_all()
-                guard.set_group(0)
+                guard.kill_all(mark)
+                guard.remove_group(process.pid)
 
 
-def _has_leftover(guard: Guard) -> bool:
+def _has_leftover(guard: Guard, mark: str) -> bool:
     """Return whether a child process of the tap still runs a second after the tap's end."""
     until = time.monotonic() + _LEFT_OVER
-    while guard.marked_processes():
+    while guard.marked_processes(mark):
         if time.monotonic() > until:
             return True
         time.sleep(_EACH)
@@ -208,8 +243,15 @@ def _deferred_signals() -> Iterator[list[int]]:
 
 class _Loop:
     def __init__(
-        self, process: subprocess.Popen[bytes], handler: OutputHandler, timeout: float, grace: float, chunk: int
+        self,
+        process: subprocess.Popen[bytes],
+        handler: OutputHandler,
+        timeout: float,
+        grace: float,
+        chunk: int,
+        guard: Guard | None,
     ) -> None:
+        self.guard = guard
         self.process = process
         self.handler = handler
         self.grace = grace
@@ -238,6 +280,7 @@ class _Loop:
         while self.process.poll() is None and self._check_limits(time.monotonic()):
             time.sleep(0.002)
         self.result.code = self.process.wait()
+        self.result.began = self.began
         self.result.seconds = (self.ended or time.monotonic()) - self.began
         return self.result
 
@@ -262,6 +305,9 @@ class _Loop:
 
     def _check_limits(self, now: float) -> bool:
         """Check time and memory. Return False to stop reading."""
+        if self.guard is not None and self.guard.is_cancelled:
+            _signal_all(self.process, signal.SIGKILL)
+            return False
         if self.ended is None and self.process.poll() is not None:
             self.ended = now
         if self.ended is not None:

@@ -31,6 +31,11 @@ class SyncRun(Struct, kw_only=True):
     result: ProcessResult
 
     @property
+    def leaks(self) -> Leaks:
+        """The secrets that were found in its outputs."""
+        return self.output.leaks
+
+    @property
     def is_whole(self) -> bool:
         """Whether the sync was complete and successful."""
         return not self.result.stopped and self.result.code == 0
@@ -53,6 +58,7 @@ class CommandRun(Struct, kw_only=True):
     stdout: bytes
     logs: Logs
     result: ProcessResult
+    leaks: Leaks
 
     @property
     def outcome(self) -> str:
@@ -75,6 +81,7 @@ class Capture:
 
     def __init__(self, leaks: Leaks) -> None:
         self.data = bytearray()
+        self.leaks = leaks
         self.logs = Logs(leaks)
 
     def stdout(self, data: bytes) -> str:

@@ -60,7 +60,7 @@ def parse_command(command: Sequence[str]) -> TapCommand:
         word = command[index]
         option, equals, value = word.partition("=")
         name = _OPTIONS.get(option)
-        if name is None and word in _SHORT and index + 1 < len(command) and Path(command[index + 1]).is_file():
+        if name is None and word in _SHORT and index + 1 < len(command) and _is_file(command[index + 1]):
             name = _SHORT[word]
         if name is None or (not equals and index + 1 >= len(command)):
             if word not in ("--discover", "-d"):
@@ -71,12 +71,19 @@ def parse_command(command: Sequence[str]) -> TapCommand:
         if name in files or (name == "config" and value == "ENV"):
             base += [option, value]
             continue
-        if not Path(value).is_file():
+        if not _is_file(value):
             raise ConfigError("there is no such file", source=f"{option} {value}")
         files[name] = Path(value).absolute()
         if name == "config":
             place = len(base)
     return TapCommand(base=tuple(base), place=place, **files)
+
+
+def _is_file(word: str) -> bool:
+    try:
+        return Path(word).is_file()
+    except (OSError, ValueError):  # too long for a path, such as a program after -c
+        return False
 
 
 def read_json(path: Path, option: str) -> Any:

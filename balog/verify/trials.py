@@ -1,11 +1,10 @@
-"""The runs of a tap, each made on first access."""
+"""The runs of a tap, each made on first access, by the thread that first asks for it."""
 
 from __future__ import annotations
 
 import json
-import tempfile
+import threading
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,12 +24,13 @@ from balog.verify.catalogs import (
 )
 from balog.verify.leaks import Leaks
 from balog.verify.options import Options
-from balog.verify.output_reader import KnownStreams, OutputReader, StateLine
-from balog.verify.process import Guard, run
-from balog.verify.runs import Capture, CommandRun, Skip, SyncRun
+from balog.verify.output_reader import KnownStreams, StateLine
+from balog.verify.runner import Runner, made_once
+from balog.verify.runs import CommandRun, Skip, SyncRun
 from balog.verify.tap_command import TapCommand, parse_command, read_json
 from balog.verify.values import middle_of
 
+_FIRST = "sync"
 _SHORT_RUN = 30.0  # seconds for a tap to reject its input
 FOREIGN_STATE = {"bookmarks": {"a_stream_of_another_tap": {"a_key": "2020-01-01T00:00:00Z"}}, "a_key": 1}
 """A well-formed state of a stream that the tap does not have."""
@@ -38,6 +38,9 @@ FOREIGN_STATE = {"bookmarks": {"a_stream_of_another_tap": {"a_key": "2020-01-01T
 
 class Trials:
     """A tap and its runs. As a context manager, it removes the folder with the files of the runs.
+
+    Several threads may ask for runs. The first sync precedes all others: one that hangs is not repeated, and one that
+    changes the config shows that the others cannot go side by side.
 
     Args:
         command: the tap's command line.
@@ -61,12 +64,9 @@ class Trials:
         given = self.command.catalog or self.command.properties
         self._given_catalog: Document | None = read_json(given, "--catalog") if given else None
         self.leaks = Leaks(self.config)
-        self.made: list[SyncRun | CommandRun] = []
         self.is_older = False
-        self._on_run = on_run or (lambda name: None)
-        self._folder = tempfile.TemporaryDirectory(prefix="balog-verify-")
-        self._guard = Guard(self._folder.name)
-        self._files = 0
+        self._runner = Runner(self.command, self.options, self.leaks, on_run or (lambda name: None))
+        self._locks: dict[str, threading.RLock] = {}
 
     def __enter__(self) -> Trials:
         return self
@@ -74,27 +74,37 @@ class Trials:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self._folder.cleanup()
-        finally:
-            self._guard.close()
+        self._runner.close()
 
-    @cached_property
+    @property
+    def made(self) -> list[SyncRun | CommandRun]:
+        """The finished runs, in the order of their starts."""
+        return self._runner.made
+
+    def cancel(self) -> None:
+        """End the running runs, and begin no other: those who wait for one get ``RunCancelled``."""
+        self._runner.cancel()
+
+    def lock_of(self, name: str) -> threading.RLock:
+        """Return the lock of a property that is made once."""
+        return self._locks.setdefault(name, threading.RLock())
+
+    @made_once
     def discovery(self) -> CommandRun:
         """The run with ``--discover``."""
         return self._ask("discover", "--discover")
 
-    @cached_property
+    @made_once
     def discovered(self) -> DiscoveryOutput:
         """The output of ``--discover``."""
         return read_discovery(self.discovery.stdout)
 
-    @cached_property
+    @made_once
     def second_discovery(self) -> DiscoveryOutput:
         """The output of a second ``--discover``."""
         return read_discovery(self._ask("discover again", "--discover").stdout)
 
-    @cached_property
+    @made_once
     def catalog(self) -> Document | None:
         """The catalog of the syncs: the given one with its selection, else all discovered streams."""
         given = self._given_catalog
@@ -103,17 +113,17 @@ class Trials:
         document = self.discovered.document
         return None if document is None else select(document, self._asked(entries(document)))
 
-    @cached_property
+    @made_once
     def entries(self) -> dict[str, Document]:
         """The selected entries of the catalog, by stream name in messages."""
         return {name_of(entry): entry for entry in entries(self.catalog) if is_selected(entry)}
 
-    @cached_property
+    @made_once
     def by_catalog(self) -> SyncRun:
         """A sync of all selected streams, from the beginning or from the given state."""
-        return self._sync("sync", self.catalog, state=self.given_state)
+        return self._sync(_FIRST, self.catalog, state=self.given_state)
 
-    @cached_property
+    @made_once
     def sync(self) -> SyncRun:
         """The sync that most rules judge, with ``--catalog``, or ``--properties`` if the tap supports only that."""
         found = self.by_catalog
@@ -122,23 +132,23 @@ class Trials:
         self.is_older = True
         return self.by_properties
 
-    @cached_property
+    @made_once
     def by_properties(self) -> SyncRun:
         """The same sync with ``--properties``."""
         properties = as_properties(self._catalog())
         return self._sync("sync by --properties", None, properties=properties, state=self.given_state)
 
-    @cached_property
+    @made_once
     def by_both(self) -> SyncRun:
         """The same sync with both ``--catalog`` and ``--properties``."""
         return self._sync("sync by both", self._catalog(), properties=as_properties(self._catalog()))
 
-    @cached_property
+    @made_once
     def nothing(self) -> SyncRun:
         """A sync with a catalog that selects nothing."""
         return self._sync("sync of nothing", select(self._catalog(), ()))
 
-    @cached_property
+    @made_once
     def alone(self) -> tuple[str, SyncRun]:
         """The name and the sync of one stream alone: the first stream with records."""
         self._catalog()
@@ -148,7 +158,7 @@ class Trials:
         name = next((name for name in self.entries if name in seen and seen[name].records), next(iter(self.entries)))
         return name, self._sync(f"sync of {name} alone", select(self._catalog(), [id_of(self.entries[name])]))
 
-    @cached_property
+    @made_once
     def deselected(self) -> tuple[dict[str, str], SyncRun]:
         """One deselected property by stream name, and the sync."""
         self._catalog()
@@ -159,7 +169,7 @@ class Trials:
         ids = [id_of(entry) for entry in self.entries.values()]
         return left_out, self._sync("sync of deselected properties", select(self._catalog(), ids, by_id))
 
-    @cached_property
+    @made_once
     def resumed(self) -> list[tuple[StateLine, SyncRun]]:
         """Syncs from emitted states of the first sync: the first, the last, and others evenly between."""
         sync = self.sync.output
@@ -175,7 +185,7 @@ class Trials:
             for state in [*chosen, sync.last_state]
         ]
 
-    @cached_property
+    @made_once
     def signalled(self) -> SyncRun:
         """A sync that receives SIGTERM after half of the first sync's records."""
         half = self.sync.output.records // 2
@@ -191,38 +201,38 @@ class Trials:
             raise Skip("the tap ended before it could be interrupted")
         return run
 
-    @cached_property
+    @made_once
     def after_interruption(self) -> SyncRun:
         """A sync from the last STATE of the interrupted sync, or from the beginning without one."""
         last = self.interrupted.output.last_state
         return self._sync("resume after the interruption", self.catalog, state=last.value if last else self.given_state)
 
-    @cached_property
+    @made_once
     def foreign_state(self) -> SyncRun:
         """A sync from a state of another tap."""
         return self._sync("state of another tap", self.catalog, state=FOREIGN_STATE)
 
-    @cached_property
+    @made_once
     def broken_state(self) -> SyncRun:
         """A sync from a state that is not JSON."""
         return self._sync("broken state", self.catalog, state_text='{"bookmarks": {', timeout=_SHORT_RUN)
 
-    @cached_property
+    @made_once
     def missing_config(self) -> SyncRun:
         """A sync with a config that does not exist."""
         self._with_config()
-        missing = Path(self._folder.name, "no-such-config.json")
+        missing = self._runner.missing_file("no-such-config.json")
         return self._sync("missing config", self.catalog, config=missing, timeout=_SHORT_RUN)
 
-    @cached_property
+    @made_once
     def broken_config(self) -> SyncRun:
         """A sync with a config that is not JSON: the tap's own, truncated."""
         self._with_config()
         text = json.dumps(self.config)
-        broken = self._write("config.json", text[: len(text) // 2])
+        broken = self._runner.write("config.json", text[: len(text) // 2])
         return self._sync("broken config", self.catalog, config=broken, timeout=_SHORT_RUN)
 
-    @cached_property
+    @made_once
     def bare_config(self) -> SyncRun:
         """A sync with a config that has only the secrets."""
         self._with_config()
@@ -233,9 +243,9 @@ class Trials:
             for key, value in self.config.items()
             if any(path == f"$.{key}" or path.startswith((f"$.{key}.", f"$.{key}[")) for path in self.leaks.keys)
         }
-        return self._sync("bare config", self.catalog, config=self._write("config.json", json.dumps(kept)))
+        return self._sync("bare config", self.catalog, config=self._runner.write("config.json", json.dumps(kept)))
 
-    @cached_property
+    @made_once
     def later_start(self) -> tuple[str, str, SyncRun]:
         """A ``start_date`` in the middle of a stream's records, the stream, and the sync with that date."""
         self._with_config()
@@ -253,15 +263,15 @@ class Trials:
         if not found:
             raise Skip("no stream has replication values far enough apart in start_date's format")
         name, middle = found[0]
-        path = self._write("config.json", json.dumps({**config, "start_date": middle}))
+        path = self._runner.write("config.json", json.dumps({**config, "start_date": middle}))
         return middle, name, self._sync("later start_date", self.catalog, config=path)
 
-    @cached_property
+    @made_once
     def version(self) -> CommandRun:
         """The run with ``--version``."""
         return self._ask("--version", "--version", timeout=_SHORT_RUN, bare=True)
 
-    @cached_property
+    @made_once
     def about(self) -> CommandRun:
         """The run with ``--about``."""
         return self._ask("--about", "--about", timeout=_SHORT_RUN, bare=True)
@@ -274,8 +284,8 @@ class Trials:
     def _catalog(self) -> Document:
         if self.catalog is None:
             raise Skip("there is no catalog")
-        first = self.__dict__.get("by_catalog")
-        if first is not None and first.result.stopped == "timeout" and not first.output.lines:
+        first = self.by_catalog
+        if first.result.stopped == "timeout" and not first.output.lines:
             # Other syncs would take as long.
             raise Skip(f"a sync wrote nothing in {first.result.seconds:.0f} s")
         return self.catalog
@@ -296,50 +306,24 @@ class Trials:
         interrupt_after: int = 0,
         timeout: float | None = None,
     ) -> SyncRun:
+        if name != _FIRST:
+            _ = self.by_catalog
         arguments: list[str] = []
         if self.is_older and catalog and not properties:
             properties, catalog = as_properties(catalog), None
         for option, value in (("catalog", catalog), ("properties", properties), ("state", state)):
             text = state_text if option == "state" and state_text else json.dumps(value) if value is not None else ""
             if text:
-                arguments += [f"--{option}", str(self._write(f"{option}.json", text))]
+                arguments += [f"--{option}", str(self._runner.write(f"{option}.json", text))]
         known = KnownStreams(
             replication_keys={stream: replication_key_of(entry) for stream, entry in self.entries.items()},
             ids={stream: id_of(entry) for stream, entry in self.entries.items()},
             state=state,
             ordered=self.options.ordered,
         )
-        self._on_run(name)
-        options = self.options
-        output = OutputReader(self.leaks, known, most=options.records, interrupt_after=interrupt_after)
-        result = run(
-            self.command.line(*arguments, config=config),
-            output,
-            timeout=min(timeout or options.timeout, options.timeout),
-            grace=options.grace,
-            small_pipe=bool(interrupt_after),
-            guard=self._guard,
-        )
-        output.close(cut=result.stopped not in ("", "interrupt"))
-        made = SyncRun(name=name, output=output, result=result)
-        self.made.append(made)
-        return made
+        line = self.command.line(*arguments, config=config)
+        return self._runner.sync(name, line, known, interrupt_after=interrupt_after, timeout=timeout)
 
     def _ask(self, name: str, *arguments: str, timeout: float | None = None, bare: bool = False) -> CommandRun:
-        self._on_run(name)
-        capture = Capture(self.leaks)
         line = [*self.command.base, *arguments] if bare else self.command.line(*arguments)
-        limit = self.options.timeout if timeout is None else min(timeout, self.options.timeout)
-        result = run(line, capture, timeout=limit, grace=self.options.grace, guard=self._guard)
-        capture.logs.close()
-        self.leaks.search_output(capture.data, "stdout")
-        made = CommandRun(name=name, stdout=bytes(capture.data), logs=capture.logs, result=result)
-        self.made.append(made)
-        return made
-
-    def _write(self, name: str, text: str) -> Path:
-        self._files += 1
-        path = Path(self._folder.name, f"{self._files}-{name}")
-        path.touch(0o600)  # a config holds secrets
-        path.write_text(text, encoding="utf-8")
-        return path
+        return self._runner.ask(name, line, timeout=timeout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from balog.errors import ConfigError
 from balog.verify.catalogs import id_of
@@ -38,7 +39,7 @@ def verify(
 ) -> VerifyReport:
     """Run a tap several times as a pipeline would, and judge it against Singer's practices.
 
-    Each run queries the tap's source. Only runs that the rules need are made.
+    Each run queries the tap's source. Only runs that the rules need are made, those that are independent side by side.
 
     Args:
         command: the tap's command line with its ``--config``; no shell is used.
@@ -57,7 +58,28 @@ def verify(
         for stream in options.streams:
             if stream not in trials.entries and stream not in map(id_of, trials.entries.values()):
                 raise ConfigError(f"the catalog has no stream {stream!r}", source="--stream")
-        findings: list[RuleResult] = []
-        for check in checks:
-            findings += check.findings(trials)
-        return write_report(trials, findings)
+        return write_report(trials, _judge(trials, checks))
+
+
+def _judge(trials: Trials, checks: list[Check]) -> list[RuleResult]:
+    """Return the results of the rules in their order.
+
+    Each rule has a thread, which waits for the runs that the rule needs. Rules about all runs follow at the end.
+    """
+    results: dict[str, list[RuleResult]] = {}
+    with ThreadPoolExecutor(max_workers=max(1, len(checks)), thread_name_prefix="verify") as pool:
+        try:
+            waiting = {
+                check.rule.id: pool.submit(lambda each: list(each.findings(trials)), check)
+                for check in checks
+                if not check.is_last
+            }
+            results |= {id: future.result() for id, future in waiting.items()}
+        except BaseException:
+            trials.cancel()
+            pool.shutdown(cancel_futures=True)
+            raise
+    for check in checks:
+        if check.is_last:
+            results[check.rule.id] = list(check.findings(trials))
+    return [result for check in checks for result in results[check.rule.id]]

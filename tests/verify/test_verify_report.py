@@ -54,7 +54,7 @@ def test_the_score_is_the_weight_of_what_is_kept(report: VerifyReport) -> None:
 
 
 def test_only_runs_that_the_rules_need_are_made(report: VerifyReport) -> None:
-    assert [run.name for run in report.runs] == ["discover", "sync", "--about"]
+    assert {run.name for run in report.runs} == {"discover", "sync", "--about"}
 
 
 def test_a_stream_s_advance_is_held_against_the_time_it_took(report: VerifyReport) -> None:
@@ -62,7 +62,7 @@ def test_a_stream_s_advance_is_held_against_the_time_it_took(report: VerifyRepor
 
     assert (orders.records, orders.bookmark) == (200, "2026-11-20T03:19:00Z")
     assert orders.advance == 199 * 60
-    seconds = report.runs[1].seconds  # to the millisecond
+    [seconds] = [run.seconds for run in report.runs if run.name == "sync"]  # to the millisecond
     assert orders.advance / (seconds + 0.001) <= orders.ratio <= orders.advance / (seconds - 0.001)
     assert shops.ratio is None
 

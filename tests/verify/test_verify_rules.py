@@ -272,7 +272,7 @@ def test_of_a_bare_config_secrets_are_left_alone(tmp_path: Path) -> None:
         bare = trials.bare_config
 
     assert "base is missing" in bare.output.logs.last_error
-    assert trials.leaks.found.keys() == {("$.base_token", "stderr"), ("$.deep.token", "stderr")}
+    assert bare.leaks.found.keys() == {("$.base_token", "stderr"), ("$.deep.token", "stderr")}
 
 
 def test_a_tap_whose_sync_hangs_is_waited_for_once(config: Path) -> None:

@@ -74,7 +74,7 @@ def failure_is_not_success(trials: Trials) -> Iterator[Violation]:
         yield Violation(f"exit code 0 after {len(failures)} such lines; the last: {failures[-1]}")
 
 
-@check("failures", "error", 10, RuleSource.BEST_PRACTICES)
+@check("failures", "error", 10, RuleSource.BEST_PRACTICES, is_last=True)
 def secrets_stay_secret(trials: Trials) -> Iterator[Violation]:
     """No secret of the config appears on stdout or stderr, even on errors.
 
@@ -85,5 +85,9 @@ def secrets_stay_secret(trials: Trials) -> Iterator[Violation]:
     _ = trials.sync
     if trials.command.config is not None:
         _ = trials.bare_config, trials.broken_config  # errors about a config often show it
-    for (path, output), line in trials.leaks.found.items():
-        yield Violation(f"the value of {path} is on {output}, first in line {line} of a run")
+    seen: set[tuple[str, str]] = set()
+    for run in sorted(trials.made, key=lambda run: (run.name != "sync", run.name)):
+        for (path, output), line in run.leaks.found.items():
+            if (path, output) not in seen:
+                seen.add((path, output))
+                yield Violation(f"the value of {path} is on {output}, in line {line} of the run {run.name!r}")

@@ -14,9 +14,11 @@ from balog.verify.trials import Trials
 
 
 def _syncs(trials: Trials) -> Iterator[SyncRun]:
-    """Yield the first sync and all other syncs so far."""
+    """Yield the first sync and all others that were not interrupted."""
     yield trials.sync
-    yield from (run for run in trials.made if isinstance(run, SyncRun) and run is not trials.sync)
+    for run in trials.made:
+        if isinstance(run, SyncRun) and run is not trials.sync and run.result.stopped != "interrupt":
+            yield run
 
 
 @check_each(first_output, "output", "error", 10, RuleSource.SPEC)
@@ -49,7 +51,7 @@ def messages_are_whole(output: OutputReader) -> Iterator[str]:
         yield _lines(output.broken)
 
 
-@check("output", "error", 4, RuleSource.SPEC)
+@check("output", "error", 4, RuleSource.SPEC, is_last=True)
 def lines_end(trials: Trials) -> Iterator[Violation]:
     """The last line of each run ends with a newline and is complete.
 
@@ -63,7 +65,7 @@ def lines_end(trials: Trials) -> Iterator[Violation]:
     require_output(trials.sync)
 
 
-@check("output", "warning", 2, RuleSource.PRACTICE)
+@check("output", "warning", 2, RuleSource.PRACTICE, is_last=True)
 def nothing_is_left_running(trials: Trials) -> Iterator[Violation]:
     """When the tap ends, none of its child processes keeps running or keeps its output open.
 

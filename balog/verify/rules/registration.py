@@ -51,10 +51,15 @@ Look = Callable[[Trials], Iterable[Violation]]
 
 
 class Check(NamedTuple):
-    """A rule and its function."""
+    """A rule and its function.
+
+    Attributes:
+        is_last: it judges all runs, so it comes after the other rules.
+    """
 
     rule: VerifyRule
     look: Look
+    is_last: bool = False
 
     @property
     def _grave(self) -> VerifyRule:
@@ -83,7 +88,9 @@ CHECKS: dict[str, Check] = {}
 """The rules by id, in order of declaration."""
 
 
-def check(group: Group, severity: Severity, weight: int, source: str) -> Callable[[Look], Look]:
+def check(
+    group: Group, severity: Severity, weight: int, source: str, *, is_last: bool = False
+) -> Callable[[Look], Look]:
     """Declare a rule by its function.
 
     The function's name is the rule's id. The docstring's first line is the title, and the rest is the remedy. See
@@ -97,7 +104,7 @@ def check(group: Group, severity: Severity, weight: int, source: str) -> Callabl
             id=name, group=group, title=title, severity=severity, weight=weight, source=source,
             remedy=" ".join(remedy.split()),
         )  # fmt: skip
-        CHECKS[name] = Check(rule, look)
+        CHECKS[name] = Check(rule, look, is_last)
         return look
 
     return declare
