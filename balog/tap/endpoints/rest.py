@@ -6,97 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from balog.suggestions import suggest
-from balog.tap.endpoints.templates import Template, Values, check_names, fill, names_in, parse
+from balog.tap.endpoints.endpoint import ENDPOINT_SETTINGS, TEXT, EndpointStream, is_map
+from balog.tap.endpoints.templates import Template, Values
 from balog.tap.errors import SourceError, TapError
 from balog.tap.patterns.named_paging import Paging, named_paging
 from balog.tap.patterns.pagination import Page, pages
-from balog.tap.streams import Stream
 
 if TYPE_CHECKING:
     from balog.tap.context import Context
     from balog.tap.streams.settings import Checks
 
 
-def _is_map(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(name, str) and name for name in value)
-
-
-def _is_fields(value: Any) -> bool:
-    return _is_map(value) and all(isinstance(path, str) and path for path in value.values())
-
-
 def _is_statuses(value: Any) -> bool:
     return isinstance(value, (tuple, list)) and all(type(status) is int and 400 <= status < 600 for status in value)
-
-
-_TEXT = (lambda value: isinstance(value, str) and bool(value.strip()), "a text")
-
-ENDPOINT_SETTINGS: Checks = {
-    "from_parent": (_is_fields, "a dict: for each property, the name of a field of the parent's record"),
-    "items": _TEXT,
-}
-"""The settings that all streams of endpoints have."""
-
-
-class EndpointStream(Stream):
-    """A stream whose requests are declared by texts with placeholders; see ``balog.tap.endpoints.templates``.
-
-    Attributes:
-        items: the path of the records in the response, ``data.orders``; None means the response itself.
-        from_parent: properties that each record gets from the parent's record, or the item of ``for_each``:
-            ``{"customer_id": "id"}``.
-        templates: the settings that have placeholders, by name.
-    """
-
-    items: str | None = None
-    from_parent: Mapping[str, str] = {}
-    templates: ClassVar[tuple[str, ...]] = ()
-    own_settings: ClassVar[Checks] = ENDPOINT_SETTINGS
-
-    def __init__(self, name: str = "", *, place: str = "", **settings: Any) -> None:
-        super().__init__(name, place=place, **settings)
-        self._parsed: dict[str, Any] = {}
-        for setting in self.templates:
-            try:
-                self._parsed[setting] = parse(getattr(self, setting))
-            except ValueError as error:
-                raise TapError(f"{self.title}: {setting}: {error}") from None
-        has_record = self.parent is not None or self.for_each is not None
-        check_names(list(names_in(self._parsed)), self.title, has_record)
-        if self.from_parent and not has_record:
-            raise TapError(f"{self.title}: from_parent= needs parent= or for_each=")
-
-    def check(self, settings: Mapping[str, Any], has_client: bool) -> None:
-        """Check that the config has the settings of the placeholders, and that the tap has a client."""
-        if not has_client and self.client is None:
-            raise TapError(f"{self.title}: sends requests; declare the tap's client with @tap.client")
-        for name in names_in(self._parsed):
-            setting = name.partition(".")[2].partition(".")[0]
-            if name.startswith("config.") and settings and setting not in settings:
-                raise TapError(
-                    f"{self.title}: {{{name}}}: the config has no setting {setting!r}"
-                    + suggest(setting, settings, limit=0)
-                )
-
-    def filled(self, setting: str, values: Values) -> Any:
-        """Return a setting with the values of its placeholders; what has no value is left out."""
-        return fill(self._parsed[setting], values)
-
-    def completed(self, items: list[Any], record: Any) -> list[Any]:
-        """Return records with the properties that come from the parent's record.
-
-        Raises:
-            SourceError: the parent's record lacks one of them.
-        """
-        if not self.from_parent:
-            return items
-        given = Values(None, None, record)  # type: ignore[arg-type]
-        added = {name: given.get(path) for name, path in self.from_parent.items()}
-        missing = [self.from_parent[name] for name, value in added.items() if value is None]
-        if missing:
-            raise SourceError(f"the parent's record has no {missing[0]!r}, which from_parent copies")
-        return [{**item, **added} if isinstance(item, Mapping) else item for item in items]
 
 
 class RestStream(EndpointStream):
@@ -124,9 +46,7 @@ class RestStream(EndpointStream):
         paging: how pages follow each other, see ``balog.tap.patterns.named_paging``. A function of a ``Page`` returns
             the parameters of the next page as a dict, or its URL as a text; None at the end. Without paging there is
             one request, and its response may be a single record.
-        may_repeat: see ``balog.tap.patterns.pages``.
         empty_on: statuses that mean "no records", such as 404 for a parent that was deleted meanwhile.
-        replaces: each sync is a new version of the table: targets delete rows that the source no longer has.
     """
 
     path: str = ""
@@ -134,19 +54,15 @@ class RestStream(EndpointStream):
     verb: str = "GET"
     body: Mapping[str, Any] | None = None
     paging: str | Callable[[Page], Any] | None = None
-    may_repeat: bool | None = None
     empty_on: tuple[int, ...] = ()
-    replaces: bool = False
     templates: ClassVar[tuple[str, ...]] = ("path", "params", "body")
     own_settings: ClassVar[Checks] = {
         **ENDPOINT_SETTINGS,
-        "body": (_is_map, "a dict"),
+        "body": (is_map, "a dict"),
         "empty_on": (_is_statuses, "a tuple of statuses from 400, such as (404,)"),
-        "may_repeat": (lambda value: isinstance(value, bool), "True or False"),
         "paging": (lambda value: isinstance(value, str) or callable(value), "a text, or a function of a page"),
-        "params": (_is_map, "a dict"),
-        "path": _TEXT,
-        "replaces": (lambda value: isinstance(value, bool), "True or False"),
+        "params": (is_map, "a dict"),
+        "path": TEXT,
         "verb": (lambda value: value in ("GET", "POST"), "GET or POST"),
     }
 
@@ -154,8 +70,6 @@ class RestStream(EndpointStream):
         super().__init__(name, place=place, **settings)
         if not self.path:
             raise TapError(f"{self.title}: has no path; set path=, as in path='v1/orders'")
-        if self.replaces and (self.replication_key or self.parent is not None or self.for_each is not None):
-            raise TapError(f"{self.title}: replaces= is for streams without replication_key, parent and for_each")
         if self.body is not None and self.verb != "POST":
             raise TapError(f"{self.title}: a body needs verb='POST'")
         try:

@@ -138,6 +138,11 @@ class Client:
                 return response
         raise AssertionError  # the last attempt raises its error
 
+    @property
+    def policy(self) -> Policy:
+        """The retry policy."""
+        return self._policy
+
     def close(self) -> None:
         """Close the connections; further requests open new ones."""
         self._connections.close()

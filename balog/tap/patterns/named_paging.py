@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from balog.suggestions import suggest
@@ -19,12 +19,14 @@ class Paging:
         param: the parameter of a position; None for positions that are URLs.
         first: the position of the first page.
         fixed: parameters of each request, such as the size of a page.
+        paths: the paths in the body that it reads.
     """
 
     next: Next
     param: str | None = None
     first: Any = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
 
     def params(self, position: Any) -> dict[str, Any]:
         """Return the parameters of the request for a position."""
@@ -34,9 +36,11 @@ class Paging:
 class _Options(dict[str, str]):
     """The options of a name; each must be used once by ``take`` or ``number``."""
 
-    def __init__(self, kind: str, words: list[str]) -> None:
+    def __init__(self, kind: str, words: list[str], within: str) -> None:
         self.kind = kind
         self.known: list[str] = []
+        self.paths: list[str] = []
+        self._within = within
         for word in words:
             name, equals, value = word.partition("=")
             if not equals or not value or name in self:
@@ -55,6 +59,16 @@ class _Options(dict[str, str]):
             raise ValueError(f"{name}={text}: want a whole number, at least {least}")
         return None if text is None else int(text)
 
+    def body_path(self, path: str) -> str:
+        """Return a path in the body."""
+        self.paths.append(path)
+        return f"{self._within}.{path}" if self._within else path
+
+    def path(self, name: str) -> str | None:
+        """Return the path in the body that an option has."""
+        found = self.take(name)
+        return found and self.body_path(found)
+
     def sized(self, default: str, *, is_needed: bool = False) -> tuple[int | None, dict[str, Any]]:
         """Return the size of a page, and the parameter that asks for it."""
         size, name = self.number("size", is_needed=is_needed), self.take("size_param", default)
@@ -65,7 +79,7 @@ class _Options(dict[str, str]):
             raise ValueError(f"{self.kind!r} has no option {name!r}{suggest(name, self.known, limit=9)}")
 
 
-def named_paging(text: str) -> Paging:
+def named_paging(text: str, within: str = "") -> Paging:
     """Return the paging of a name: ``KIND``, or ``KIND:PATH``, with options ``NAME=VALUE`` after blanks.
 
     ======================= ==================================================== ==============================
@@ -83,6 +97,10 @@ def named_paging(text: str) -> Paging:
 
     All have ``size``, which is sent as ``size_param``: ``limit``, of ``page`` ``per_page``.
 
+    Args:
+        text: the name and its options.
+        within: the path that all paths in the body are relative to.
+
     Raises:
         ValueError: there is no such paging; one line without the stream.
     """
@@ -95,10 +113,10 @@ def named_paging(text: str) -> Paging:
         raise ValueError(
             f"{kind!r} needs {wants_path}, as in '{kind}:…'" if wants_path else f"{kind!r} has no ':{path}'"
         )
-    options = _Options(kind, words)
+    options = _Options(kind, words, within)
     made = make(path, options)
     options.finish()
-    return made
+    return replace(made, paths=tuple(options.paths))
 
 
 def by_last(name: str, size: int | None = None, more: str | None = None) -> Next:
@@ -132,12 +150,14 @@ def by_header(name: str) -> Next:
 
 def _cursor(path: str, options: _Options) -> Paging:
     _, fixed = options.sized("limit")
-    return Paging(by_cursor(path, options.take("more")), options.take("param", "cursor"), fixed=fixed)
+    return Paging(
+        by_cursor(options.body_path(path), options.path("more")), options.take("param", "cursor"), fixed=fixed
+    )
 
 
 def _last(path: str, options: _Options) -> Paging:
     size, fixed = options.sized("limit")
-    return Paging(by_last(path, size, options.take("more")), options.take("param", "after"), fixed=fixed)
+    return Paging(by_last(path, size, options.path("more")), options.take("param", "after"), fixed=fixed)
 
 
 def _header(path: str, options: _Options) -> Paging:
@@ -154,7 +174,7 @@ def _page(path: str, options: _Options) -> Paging:
     size, fixed = options.sized("per_page")
     first = options.number("first", least=0)
     return Paging(
-        by_page(size, options.take("total")), options.take("param", "page"), 1 if first is None else first, fixed
+        by_page(size, options.path("total")), options.take("param", "page"), 1 if first is None else first, fixed
     )
 
 
@@ -165,7 +185,7 @@ def _link(path: str, options: _Options) -> Paging:
 
 def _url(path: str, options: _Options) -> Paging:
     _, fixed = options.sized("limit")
-    return Paging(by_url(path), fixed=fixed)
+    return Paging(by_url(options.body_path(path)), fixed=fixed)
 
 
 _KINDS: dict[str, tuple[Callable[[str, _Options], Paging], str]] = {

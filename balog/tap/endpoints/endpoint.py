@@ -1,0 +1,102 @@
+"""The base of streams whose requests are declared by texts with placeholders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from balog.suggestions import suggest
+from balog.tap.endpoints.templates import Values, check_names, fill, names_in, parse
+from balog.tap.errors import SourceError, TapError
+from balog.tap.streams import Stream
+
+if TYPE_CHECKING:
+    from balog.tap.streams.settings import Checks
+
+
+def is_map(value: Any) -> bool:
+    """Return whether a value is a dict with texts as keys."""
+    return isinstance(value, Mapping) and all(isinstance(name, str) and name for name in value)
+
+
+def _is_fields(value: Any) -> bool:
+    return is_map(value) and all(isinstance(path, str) and path for path in value.values())
+
+
+TEXT = (lambda value: isinstance(value, str) and bool(value.strip()), "a text")
+
+BOOL = (lambda value: isinstance(value, bool), "True or False")
+
+ENDPOINT_SETTINGS: Checks = {
+    "from_parent": (_is_fields, "a dict: for each property, the name of a field of the parent's record"),
+    "items": TEXT,
+    "may_repeat": BOOL,
+    "replaces": BOOL,
+}
+"""The settings that all streams of endpoints have."""
+
+
+class EndpointStream(Stream):
+    """A stream whose requests are declared by texts with placeholders; see ``balog.tap.endpoints.templates``.
+
+    Attributes:
+        items: the path of the records in the response, ``data.orders``; None means the response itself.
+        from_parent: properties that each record gets from the parent's record, or the item of ``for_each``:
+            ``{"customer_id": "id"}``.
+        may_repeat: see ``balog.tap.patterns.pages``.
+        replaces: each sync is a new version of the table: targets delete rows that the source no longer has.
+        templates: the settings that have placeholders, by name.
+    """
+
+    items: str | None = None
+    from_parent: Mapping[str, str] = {}
+    may_repeat: bool | None = None
+    replaces: bool = False
+    templates: ClassVar[tuple[str, ...]] = ()
+    own_settings: ClassVar[Checks] = ENDPOINT_SETTINGS
+
+    def __init__(self, name: str = "", *, place: str = "", **settings: Any) -> None:
+        super().__init__(name, place=place, **settings)
+        self._parsed: dict[str, Any] = {}
+        for setting in self.templates:
+            try:
+                self._parsed[setting] = parse(getattr(self, setting))
+            except ValueError as error:
+                raise TapError(f"{self.title}: {setting}: {error}") from None
+        has_record = self.parent is not None or self.for_each is not None
+        check_names(list(names_in(self._parsed)), self.title, has_record)
+        if self.from_parent and not has_record:
+            raise TapError(f"{self.title}: from_parent= needs parent= or for_each=")
+        if self.replaces and (has_record or self.replication_key):
+            raise TapError(f"{self.title}: replaces= is for streams without replication_key, parent and for_each")
+
+    def check(self, settings: Mapping[str, Any], has_client: bool) -> None:
+        """Check that the config has the settings of the placeholders, and that the tap has a client."""
+        if not has_client and self.client is None:
+            raise TapError(f"{self.title}: sends requests; declare the tap's client with @tap.client")
+        for name in names_in(self._parsed):
+            setting = name.partition(".")[2].partition(".")[0]
+            if name.startswith("config.") and settings and setting not in settings:
+                raise TapError(
+                    f"{self.title}: {{{name}}}: the config has no setting {setting!r}"
+                    + suggest(setting, settings, limit=0)
+                )
+
+    def filled(self, setting: str, values: Values) -> Any:
+        """Return a setting with the values of its placeholders; what has no value is left out."""
+        return fill(self._parsed[setting], values)
+
+    def completed(self, items: list[Any], record: Any) -> list[Any]:
+        """Return records with the properties that come from the parent's record.
+
+        Raises:
+            SourceError: the parent's record lacks one of them.
+        """
+        if not self.from_parent:
+            return items
+        given = Values(None, None, record)  # type: ignore[arg-type]
+        added = {name: given.get(path) for name, path in self.from_parent.items()}
+        missing = [self.from_parent[name] for name, value in added.items() if value is None]
+        if missing:
+            raise SourceError(f"the parent's record has no {missing[0]!r}, which from_parent copies")
+        return [{**item, **added} if isinstance(item, Mapping) else item for item in items]

@@ -1,0 +1,273 @@
+"""Streams of GraphQL: the query is built from the schema and the selected properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from balog.tap.catalog.entry import PropertySelection
+from balog.tap.endpoints.endpoint import BOOL, ENDPOINT_SETTINGS, TEXT, EndpointStream, is_map
+from balog.tap.endpoints.graphql_errors import body_of, errors_of, summary
+from balog.tap.endpoints.graphql_query import (
+    Variable,
+    build_query,
+    nested,
+    parse_field,
+    parse_path,
+    parse_variable,
+    selection_of,
+    variables_in,
+)
+from balog.tap.endpoints.templates import Values
+from balog.tap.errors import SourceError, TapError
+from balog.tap.http.retries import Policy
+from balog.tap.patterns.named_paging import Paging, named_paging
+from balog.tap.patterns.pagination import pages
+
+if TYPE_CHECKING:
+    from balog.tap.context import Context
+    from balog.tap.streams.settings import Checks
+
+_CONNECTION = "cursor:pageInfo.endCursor more=pageInfo.hasNextPage param=after size_param=first"
+
+
+class GraphQLStream(EndpointStream):
+    """A stream of a GraphQL field. Only the selected properties are queried.
+
+    ::
+
+        @tap.stream()
+        class Issues(GraphQLStream):
+            field = "repository(owner: $owner, name: $name).issues(filterBy: {since: $since})"
+            variables = {
+                "owner: String!": "{config.owner}",
+                "name: String!": "{config.name}",
+                "since: DateTime": "{bookmark}",
+            }
+            paging = "connection size=100"
+            replication_key = "updatedAt"
+
+    The tap's client is a ``balog.tap.http.Client``, or has its method ``request``.
+
+    Attributes:
+        field: the path of fields that leads to the records, with their arguments.
+        variables: by declaration (``name: Type``) the value, a text with placeholders or any JSON. A variable whose
+            placeholders have no value is not sent, such as ``{bookmark}`` on a first run. ``"after: Cursor": None``
+            sets the type of a parameter of paging, which is otherwise ``String`` or ``Int!``.
+        items: the path of the records below the field: ``nodes``, which is the default of a connection,
+            ``edges.node``; None means that the field itself is a list, or one record.
+        paging: ``connection``, ``cursor:PATH``, ``offset size=100`` or ``page``, see
+            ``balog.tap.patterns.named_paging``; paths are relative to the field, and parameters are its arguments.
+        fields: by property (``author.name`` for one in an object) the field that it comes from, with arguments; None
+            does not query it.
+        path: the path of the endpoint, below the client's base URL.
+        partial: what errors beside data mean. ``null``: properties are null, with a WARNING, and a record that is
+            lost fails the stream; ``skip``: records are lost, too, with a WARNING; ``fail``: each fails the stream.
+        may_be_null: a field that is null without an error has no records; otherwise it fails the stream.
+    """
+
+    field: str = ""
+    variables: Mapping[str, Any] = {}
+    paging: str | None = None
+    fields: Mapping[str, str | None] = {}
+    path: str = "graphql"
+    partial: str = "null"
+    may_be_null: bool = False
+    templates: ClassVar[tuple[str, ...]] = ("variables",)
+    own_settings: ClassVar[Checks] = {
+        **ENDPOINT_SETTINGS,
+        "field": TEXT,
+        "fields": (is_map, "a dict: for each property the field that it comes from, or None"),
+        "may_be_null": BOOL,
+        "paging": TEXT,
+        "partial": (lambda value: value in ("null", "skip", "fail"), "null, skip or fail"),
+        "path": TEXT,
+        "variables": (is_map, "a dict by declaration, such as 'since: DateTime'"),
+    }
+
+    def __init__(self, name: str = "", *, place: str = "", **settings: Any) -> None:
+        super().__init__(name, place=place, **settings)
+        if not self.field:
+            raise TapError(f"{self.title}: has no field; set field=, as in field='viewer.issues'")
+        try:
+            self._paging = _paging_of(self.paging)
+            self._paging_types = _types_of(self._paging)
+            self._steps = parse_path(self.field)
+            self._variables = {each.name: each for each in map(parse_variable, self.variables)}
+            for text in filter(None, self.fields.values()):
+                parse_field(text)
+            self._check_variables()
+        except ValueError as error:
+            raise TapError(f"{self.title}: {error}") from None
+        if self.items is None and self._paging is not None and "pageInfo.endCursor" in self._paging.paths:
+            self.items = "nodes"
+        self._queries: dict[int, tuple[Any, str]] = {}
+
+    def check(self, settings: Mapping[str, Any], has_client: bool) -> None:
+        """Check that the schema is not inferred, which would need a query, and see ``EndpointStream``."""
+        super().check(settings, has_client)
+        if self.schema == "inferred":
+            raise TapError(f"{self.title}: schema='inferred': a query needs the names of fields; use graphql_type(…)")
+
+    def records(
+        self, client: Any, context: Context, config: Any, parent: Any = None, item: Any = None
+    ) -> Iterator[Any]:
+        """Yield the records, a page at a time."""
+        record = parent if item is None else item
+        values = Values(context, config, record)
+        found = {parse_variable(name).name: value for name, value in self.filled("variables", values).items()}
+        for each in self._variables.values():
+            if each.type.endswith("!") and found.get(each.name) is None:
+                raise SourceError(f"the variable ${each.name} of type {each.type} has no value")
+        paging = self._paging or Paging(lambda page: None)
+        query, policy, errors = self._query(context), getattr(client, "policy", None) or Policy(), _PartialErrors(self)
+
+        def fetch(position: Any) -> dict[str, Any]:
+            document = {"query": query, "variables": {**found, **paging.params(position)}}
+            body = self._send(client, policy, document)
+            errors.of_page = errors_of(body)
+            return self._page(body, context)
+
+        with context.full_table() if self.replaces else nullcontext():
+            for page in pages(fetch, paging.next, first=paging.first, items="items", may_repeat=self.may_repeat):
+                for part in errors.kept(page, context.log):
+                    yield self.completed(part, record)
+
+    def _send(self, client: Any, policy: Policy, document: dict[str, Any]) -> dict[str, Any]:
+        for attempt in policy.attempts(self.path):
+            with attempt:
+                answer = client.request("POST", self.path, json=document, is_repeatable=True, allow=(400, 422))
+                return body_of(answer)
+        raise AssertionError  # the last attempt raises its error
+
+    def _page(self, body: dict[str, Any], context: Context) -> dict[str, Any]:
+        """Return the page's records as ``items``, and the field's value, in which paging finds its paths.
+
+        Raises:
+            SourceError: the answer has no records at their path.
+        """
+        found: Any = body["data"]
+        for step in self._steps:
+            found = found.get(step.key) if isinstance(found, Mapping) else None
+        if found is None and self.may_be_null and not errors_of(body):
+            return {"items": [], "field": None}
+        items = found
+        for name in filter(None, (self.items or "").split(".")):
+            if isinstance(items, list):
+                items = [edge.get(name) if isinstance(edge, Mapping) else None for edge in items]
+            else:
+                items = items.get(name) if isinstance(items, Mapping) else None
+        if isinstance(items, dict) and self._paging is None:
+            items = [items]
+        if not isinstance(items, list):
+            errors = errors_of(body)
+            place = ".".join([*(step.key for step in self._steps), *([self.items] if self.items else [])])
+            why = (
+                f"the source answered {summary(errors)}" if errors else "set may_be_null=True if that means no records"
+            )
+            raise SourceError(f"{place} is not a list of records; {why}")
+        return {"items": items, "field": found}
+
+    def _query(self, context: Context) -> str:
+        """Return the query of a catalog's entry; it is built once."""
+        entry = context.entry
+        kept = self._queries.get(id(entry))
+        if kept is not None and kept[0] is entry:
+            return kept[1]
+        paging = self._paging
+        asked = [*(paging.paths if paging else ())]
+        arguments = ", ".join(f"{name}: ${name}" for name in self._paging_types)
+        own = {name: Variable(name, kind) for name, kind in self._paging_types.items()}
+        declared = {**own, **self._variables}
+        try:
+            selection = selection_of(PropertySelection(entry).schema, self.fields, tuple(self.from_parent))
+        except ValueError as error:
+            raise TapError(f"{self.title}: {error}") from None
+        for name in reversed([*filter(None, (self.items or "").split("."))]):
+            selection = f"{{ {name} {selection} }}"
+        if asked:
+            selection = f"{selection[:-1]}{nested(asked)} }}"
+        query = build_query(self.name, declared.values(), self._steps, arguments, selection)
+        self._queries[id(entry)] = (entry, query)
+        return query
+
+    def _check_variables(self) -> None:
+        """Check that each variable is declared, and used.
+
+        Raises:
+            ValueError: one is not.
+        """
+        for name in self._variables.keys() & self._paging_types.keys():
+            if self.variables[next(text for text in self.variables if parse_variable(text).name == name)] is not None:
+                raise ValueError(f"the variable {name!r} is set by paging; its value here must be None")
+        texts = [self.field, *filter(None, self.fields.values())]
+        used = set().union(*map(variables_in, texts))
+        for name in sorted(used - self._variables.keys()):
+            raise ValueError(f"${name} is not declared; add '{name}: Type' to variables")
+        for name in sorted(self._variables.keys() - used - self._paging_types.keys()):
+            raise ValueError(f"the variable {name!r} is not used in field or fields")
+
+
+class _PartialErrors:
+    """The errors beside data, page by page, and the records that they leave."""
+
+    def __init__(self, stream: GraphQLStream) -> None:
+        self.of_page: list[dict[str, Any]] = []
+        self._partial = stream.partial
+        self._count = 0
+        self._warn_from = 1
+
+    def kept(self, page: list[Any], log: Any) -> Iterator[list[Any]]:
+        """Yield the records of a page that are whole enough.
+
+        Raises:
+            SourceError: the errors fail the stream; the records before the first that is lost were yielded.
+        """
+        errors = self.of_page
+        if errors and self._partial == "fail":
+            raise SourceError(f"the source answered {summary(errors)}; partial='null' keeps records with errors")
+        lost = page.count(None)
+        if lost and self._partial != "skip":
+            if before := page[: page.index(None)]:
+                yield before
+            why = f"the source answered {summary(errors)}" if errors else "the source returned null for it"
+            raise SourceError(f"a record is lost: {why}; partial='skip' goes on without it")
+        if errors or lost:
+            self._warn(errors, lost, log)
+        if kept := [record for record in page if record is not None] if lost else page:
+            yield kept
+
+    def _warn(self, errors: list[dict[str, Any]], lost: int, log: Any) -> None:
+        self._count += len(errors) or lost
+        if self._count >= self._warn_from:  # each time that there are twice as many
+            self._warn_from = 2 * self._count
+            what = f"{lost} records of a page are lost" if lost else "properties are null"
+            reason = summary(errors) if errors else "the source returned null"
+            log.warning(f"{what}: {reason}; {self._count} errors so far", lost=lost, errors=self._count)
+
+
+def _types_of(paging: Paging | None) -> dict[str, str]:
+    """Return the GraphQL types of the parameters of paging by name.
+
+    Numbers are in each request, and a variable of type ``Int!`` may also stand where the source wants ``Int``.
+    """
+    if paging is None:
+        return {}
+    position = {paging.param: "String" if paging.first is None else "Int!"} if paging.param else {}
+    return {**dict.fromkeys(paging.fixed, "Int!"), **position}
+
+
+def _paging_of(text: str | None) -> Paging | None:
+    if text is None:
+        return None
+    kind, _, options = text.strip().partition(" ")
+    if kind == "connection":
+        sized = options if "size=" in options else f"size=100 {options}"
+        text = f"{_CONNECTION} {sized}"
+    elif kind.partition(":")[0] not in ("cursor", "offset", "page"):
+        raise ValueError(f"paging={text!r}: want connection, cursor:PATH, offset or page")
+    try:
+        return named_paging(text, "field")
+    except ValueError as error:
+        raise ValueError(f"paging={text!r}: {error}") from None

@@ -1,0 +1,110 @@
+"""Errors of GraphQL answers: which fail the stream, which are retried, which leave records with nulls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from balog.tap.errors import SourceError
+from balog.tap.http.outcomes import HttpError, headers_of
+
+_RATE_LIMITED = frozenset({"RATELIMITED", "RATELIMITEXCEEDED", "RATELIMIT", "THROTTLED", "TOOMANYREQUESTS", "429"})
+
+
+class RateLimitedError(SourceError):
+    """The source answered that requests come too fast. A retry helps.
+
+    Attributes:
+        headers: those of the answer, with ``retry-after`` if its body says how long to wait.
+    """
+
+    def __init__(self, reason: str, headers: Mapping[str, str]) -> None:
+        super().__init__(reason, retryable=True, fault="rate limit")
+        self.headers = headers
+
+
+def body_of(answer: Any) -> dict[str, Any]:
+    """Return the body of an answer that has data, or raise the error that it has instead.
+
+    Raises:
+        RateLimitedError: requests come too fast.
+        HttpError: the answer has an error status, and no errors of GraphQL.
+        SourceError: the answer has no data.
+    """
+    status = getattr(answer, "status", 200)
+    try:
+        body = answer.json()
+    except SourceError:
+        if status >= 400:
+            raise HttpError(f"the source answered {status} without GraphQL errors", answer) from None
+        raise
+    if not isinstance(body, dict):
+        raise SourceError("the source answered JSON that is not a GraphQL response: want an object with data")
+    errors = errors_of(body)
+    if any(_is_rate_limited(error) for error in errors):
+        raise RateLimitedError(f"the source answered {summary(errors)}", _headers(answer, body))
+    if isinstance(body.get("data"), dict):
+        return body
+    if errors:
+        raise SourceError(f"the source answered {summary(errors)}")
+    raise SourceError(f"the source answered {status} without data and without errors of GraphQL")
+
+
+def errors_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the errors of a body, those that are objects."""
+    found = body.get("errors")
+    return [error for error in found if isinstance(error, dict)] if isinstance(found, list) else []
+
+
+def summary(errors: list[dict[str, Any]]) -> str:
+    """Return errors as one line: the first one's message, code and path, and how many others there are."""
+    if not errors:
+        return "no error"
+    first = errors[0]
+    message = first.get("message")
+    text = " ".join(message.split()) if isinstance(message, str) else ""
+    text = "".join(char for char in text if char.isprintable())[:200] or "an error without a message"
+    code, path = _code(first), first.get("path")
+    place = ".".join(map(str, path))[:200] if isinstance(path, list) else ""
+    found = f"{text}{f' ({code})' if code else ''}{f' at {place}' if place else ''}"
+    return found if len(errors) == 1 else f"{found}, and {len(errors) - 1} other errors"
+
+
+def _code(error: Mapping[str, Any]) -> str:
+    extensions = error.get("extensions")
+    extensions = extensions if isinstance(extensions, Mapping) else {}
+    for found in (extensions.get("code"), error.get("type"), extensions.get("type"), extensions.get("classification")):
+        if isinstance(found, (str, int)) and not isinstance(found, bool):
+            return str(found)[:60]
+    return ""
+
+
+def _is_rate_limited(error: Mapping[str, Any]) -> bool:
+    return "".join(char for char in _code(error).upper() if char.isalnum()) in _RATE_LIMITED
+
+
+def _headers(answer: Any, body: Mapping[str, Any]) -> dict[str, str]:
+    """Return the answer's headers; ``retry-after`` is computed if its body states the costs of queries as Shopify does.
+
+    See https://shopify.dev/docs/api/usage/limits (requestedQueryCost, currentlyAvailable, restoreRate).
+    """
+    headers = dict(headers_of(answer))
+    cost = _member(body.get("extensions"), "cost")
+    status = _member(cost, "throttleStatus")
+    asked, available, rate = (
+        _member(cost, "requestedQueryCost"),
+        _member(status, "currentlyAvailable"),
+        _member(status, "restoreRate"),
+    )
+    if "retry-after" not in headers and all(_is_number(value) for value in (asked, available, rate)) and rate:
+        headers["retry-after"] = str(math.ceil(max(0.0, asked - available) / rate))
+    return headers
+
+
+def _member(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
