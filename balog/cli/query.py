@@ -1,14 +1,15 @@
-"""``balog query``: run SQL on the tables of ``balog load``."""
+"""``balog query``: run SQL on the tables of ``balog load``, and on raw events."""
 
 from __future__ import annotations
 
 import io
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
     from balog.analytics.embedded.statement import Question
+    from balog.analytics.embedded.stored_tables import ReadableTables
 
     Written = tuple[int, bool]
 
@@ -36,9 +38,14 @@ LARGEST = 5_000_000_000
 @click.option(
     "--tables",
     "location",
-    required=True,
     metavar="PLACE",
     help="The tables' location: a folder, or hive:…, iceberg:…, delta:….",
+)
+@options.repeated(
+    "--source",
+    "sources",
+    metavar="PATH",
+    help="Raw events that SQL may read as balog.`PATH`: a file, folder, glob, URL or topic, and all in the folder.",
 )
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="table", show_default=True)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead of stdout.")
@@ -52,17 +59,20 @@ LARGEST = 5_000_000_000
 )
 @spark_options
 def command(
-    sql: str, location: str, form: str, output: Path | None, limit: int | None, engine: str, spark_place: SparkPlace
-) -> None:
-    """Run SQL on the tables of PLACE, in Spark's dialect.
+    sql: str, location: str | None, sources: tuple[str, ...], form: str, output: Path | None, limit: int | None,
+    engine: str, spark_place: SparkPlace,
+) -> None:  # fmt: skip
+    """Run SQL on the tables of PLACE, in Spark's dialect, and on raw events.
 
-    SQL is one SELECT (or WITH …), SHOW TABLES, SHOW COLUMNS IN, DESCRIBE or EXPLAIN; - reads it from stdin. It can only
-    read the tables: statements that write, change settings, open paths or run programs are rejected.
+    SQL is one SELECT (or WITH …, TABLE …), SHOW TABLES, SHOW COLUMNS IN, DESCRIBE or EXPLAIN; - reads it from stdin. It
+    can only read the tables and the sources: statements that write, change settings, open other paths or run programs
+    are rejected.
 
     \b
     balog query "SELECT cls_type, count(*) FROM events GROUP BY ALL" --tables tables
     balog query "SHOW TABLES" --tables tables
     balog query - --tables tables --format csv < question.sql
+    balog query 'SELECT level, count(*) FROM balog.`dumps` GROUP BY ALL' --source dumps
     """
     began = time.monotonic()
     _need_packages(engine)
@@ -70,17 +80,29 @@ def command(
     from balog.analytics.tables import is_tables
 
     text = sys.stdin.read() if sql == "-" else sql
-    check(text)  # a statement that is not allowed fails before anything starts
+    check(text, sources=sources)  # a statement that is not allowed fails before anything starts
     _check_output(form, output, spark_place)
-    if not is_tables(location):
+    if location is None and not sources:
+        raise ConfigError("nothing to ask; give --tables PLACE or --source PATH", "the command line")
+    if location is not None and not is_tables(location):
         raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", location)
-    question = _embedded_question(engine, location, spark_place, text)
-    written = None if question is None else _answer_embedded(question, engine, form, output, limit)
-    rows, more = written or _answer_on_spark(location, spark_place, text, form, output, limit)
+    asked = _Asked(text, location, sources, form, output, limit)
+    rows, more = _answer_embedded(asked, engine, spark_place) or _answer_on_spark(asked, spark_place)
     rest = "; there are more, give a larger --limit" if more else ""
     click.echo(
         f"balog query: {rows:,} {'row' if rows == 1 else 'rows'} in {time.monotonic() - began:.1f} s{rest}", err=True
     )
+
+
+class _Asked(NamedTuple):
+    """What the command line asks for: a statement, what it may read, and where the answer goes."""
+
+    text: str
+    location: str | None
+    sources: tuple[str, ...]
+    form: str
+    output: Path | None
+    limit: int | None
 
 
 def _need_packages(engine: str) -> None:
@@ -108,34 +130,39 @@ def _check_output(form: str, output: Path | None, spark_place: SparkPlace) -> No
         raise ConfigError("its folder does not exist; make it, or give another --output", str(output))
 
 
-def _embedded_question(engine: str, location: str, spark_place: SparkPlace, text: str) -> Question | None:
-    """Return the question for the embedded engine, or None if Spark answers it.
+def _answer_embedded(asked: _Asked, engine: str, spark_place: SparkPlace) -> Written | None:
+    """Write the answer of the embedded engine; return None if Spark has to answer.
 
     Raises:
         ConfigError: the statement is wrong, or ``--engine duckdb`` can't answer it.
     """
-    from balog.analytics.tables.location import CATALOGS
-
-    elsewhere = "--master" if spark_place.master else "--remote" if spark_place.remote else ""
-    if location.startswith(CATALOGS):
-        elsewhere = location.partition(":")[0]
+    elsewhere = _elsewhere(asked, spark_place)
     if engine == "duckdb" and elsewhere:
         raise ConfigError(f"{elsewhere} needs Spark; leave out --engine duckdb, or give --engine spark", "--engine")
     if engine == "spark" or elsewhere or find_spec("duckdb") is None:
         return None
     from balog.analytics.embedded.statement import ask
-    from balog.analytics.embedded.stored_tables import StoredTables
     from balog.analytics.embedded.values import SparkNeeded
-    from balog.analytics.querying.policy import check
 
-    tables = StoredTables(location)
-    checked = check(text, tables.names())
     try:
-        question = ask(tables, checked)
+        with _tables(asked) as (tables, query):
+            question = ask(tables, query)
+            if engine == "auto" and question.size > LARGEST:
+                return None
+            _read_sources(tables, question.reads)
+            return _write_answer(asked, question)
     except SparkNeeded as needed:
         _leave_to_spark(engine, needed)
         return None
-    return question if engine == "duckdb" or question.size <= LARGEST else None
+
+
+def _elsewhere(asked: _Asked, spark_place: SparkPlace) -> str:
+    """Return what only Spark can reach, or ""."""
+    from balog.analytics.tables.location import CATALOGS
+
+    if asked.location is not None and asked.location.startswith(CATALOGS):
+        return asked.location.partition(":")[0]
+    return "--master" if spark_place.master else "--remote" if spark_place.remote else ""
 
 
 def _leave_to_spark(engine: str, needed: ConfigError) -> None:
@@ -149,34 +176,55 @@ def _leave_to_spark(engine: str, needed: ConfigError) -> None:
     click.echo(f"balog query: {str(needed).partition(';')[0]}: answered by Spark", err=True)
 
 
-def _answer_embedded(
-    question: Question, engine: str, form: str, output: Path | None, limit: int | None
-) -> Written | None:
-    """Write the answer of the embedded engine; None if a value needs Spark."""
-    from balog.analytics.embedded.values import SparkNeeded
+@contextmanager
+def _tables(asked: _Asked) -> Iterator[tuple[ReadableTables, str]]:
+    """Open the tables and the raw events of a statement, and check it again, with the names of the tables."""
+    from balog.analytics.embedded.stored_tables import StoredTables
+    from balog.analytics.querying.policy import check
+
+    stored = StoredTables(asked.location) if asked.location is not None else None
+    checked = check(asked.text, stored.names() if stored is not None else [], asked.sources)
+    if stored is not None and not checked.paths:
+        yield stored, checked.query
+        return
+    with spark_packages("balog query --source"):
+        from balog.analytics.embedded.raw_tables import QueryTables
+        from balog.analytics.querying.sources import open_source
+    raw = [open_source(path, asked.sources) for path in checked.paths]
+    with QueryTables(stored, {source.name: source.options for source in raw}, checked.words) as tables:
+        yield tables, checked.query
+
+
+def _read_sources(tables: ReadableTables, names: list[str]) -> None:
+    """Read the raw events of some tables, with progress on a terminal."""
+    if not hasattr(tables, "read"):
+        return
+    from balog.analytics.progress import progress
+
+    with progress("Reading files") as display, display.counting():
+        tables.read(names, display.folder)
+
+
+def _write_answer(asked: _Asked, question: Question) -> Written:
     from balog.analytics.querying.rows import need_unique, shown_rows, write_rows
 
+    form, output = asked.form, asked.output
     if form in ("json", "jsonl", "parquet"):
         need_unique(question.names)
-    limit = shown_rows(form, limit)
+    limit = shown_rows(form, asked.limit)
     try:
         if form == "parquet" and output is not None:
             with replacing(output) as file:
                 return question.write_parquet(file, limit), False
         with question.rows(limit) as rows:
             return _to_output(lambda out: write_rows(question.names, rows, form, out, limit), output)
-    except SparkNeeded as needed:
-        _leave_to_spark(engine, needed)
-        return None
     except OSError as error:
         if output is None:
             raise
         raise _unwritable(output, error) from None
 
 
-def _answer_on_spark(
-    location: str, spark_place: SparkPlace, text: str, form: str, output: Path | None, limit: int | None
-) -> Written:
+def _answer_on_spark(asked: _Asked, spark_place: SparkPlace) -> Written:
     with spark_packages("balog query"):
         from balog.analytics.progress import progress
         from balog.analytics.querying.output import write_parquet, write_text
@@ -184,13 +232,15 @@ def _answer_on_spark(
         from balog.analytics.tables import open_tables
         from balog.analytics.tables.location import session_settings
 
-    def explain(error: PySparkException) -> str:
-        return f"SQL: {explain_failure(error, text)}"
+    _, location, sources, form, output, limit = asked
 
-    settings = session_settings(location)
+    def explain(error: PySparkException) -> str:
+        return f"SQL: {explain_failure(error, asked.text)}"
+
+    settings = session_settings(location or "")
     with progress("Starting Spark") as display, spark_place.session("balog query", settings, explain) as spark:
         display("Running the query")
-        frame = ask(spark, open_tables(spark, location), text)
+        frame = ask(spark, open_tables(spark, location) if location is not None else None, asked.text, sources)
         with display.watching(spark):
             if form == "parquet" and output is not None:
                 return write_parquet(frame, output, limit), False

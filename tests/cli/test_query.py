@@ -57,6 +57,21 @@ def test_rows_go_to_stdout_and_how_many_to_stderr(place: Path, tmp_path: Path) -
     assert done.stderr.endswith("s; there are more, give a larger --limit\n")
 
 
+def test_raw_events_are_answered_without_tables(place: Path, tmp_path: Path) -> None:
+    sql = "SELECT level, count(*) AS n FROM balog.`dumps` GROUP BY ALL"
+    (tmp_path / "dumps").symlink_to(place.parent)
+    program = "from balog.cli import main; main(prog_name='balog')"
+    asked = [sys.executable, "-c", program, "query", sql, "--source", "dumps", "--format", "csv", "--engine", "duckdb"]
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (0, "level,n\nINFO,3\n"), done.stderr
+
+
+def test_a_command_without_tables_and_sources_has_nothing_to_ask() -> None:
+    done = CliRunner().invoke(command, ["SELECT 1"])
+    assert isinstance(done.exception, ConfigError)
+    assert "give --tables PLACE or --source PATH" in str(done.exception)
+
+
 def test_what_fails_while_it_is_computed_is_one_line(place: Path, tmp_path: Path) -> None:
     program = "from balog.cli import main; main(prog_name='balog')"
     asked = [sys.executable, "-c", program, "query", "SELECT 1 / (length(id) - 24) FROM events", "--tables", str(place)]
@@ -73,6 +88,8 @@ def test_what_fails_while_it_is_computed_is_one_line(place: Path, tmp_path: Path
         (["SELECT 1", "--format", "parquet", "--output", "a", "--master", "spark://h:1"], "cluster's machines"),
         (["SELECT 1", "--output", "no/where.csv"], "its folder does not exist"),
         (["SELECT 1", "--tables", "nowhere"], "nowhere: there are no tables"),
+        (["SELECT 1 FROM balog.`/etc/passwd`", "--source", "dumps"], "no source '/etc/passwd'"),
+        (["SELECT 1 FROM balog.`/etc/passwd`"], "--source PATH allows to read one"),
     ],
 )
 def test_wrong_use_is_refused_before_spark_starts(tmp_path: Path, words: list[str], said: str) -> None:
@@ -133,8 +150,7 @@ def test_formats_files_and_limits_are_those_of_spark(place: Path, tmp_path: Path
 def test_large_tables_and_what_is_spark_s_alone_go_to_spark(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "balog.cli.query._answer_on_spark",
-        lambda location, where, text, *rest: (asked.append(text), 0)[1] or (0, False),
+        "balog.cli.query._answer_on_spark", lambda query, where: (asked.append(query.text), 0)[1] or (0, False)
     )
     CliRunner().invoke(command, ["--tables", str(place), "SELECT hash(id) AS h FROM log"], catch_exceptions=False)
     monkeypatch.setattr("balog.cli.query.LARGEST", 10)

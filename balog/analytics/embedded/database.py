@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from balog.analytics.closed_duckdb import SPILL, open_closed, quoted, text
-from balog.analytics.embedded.stored_tables import StoredTables
+from balog.analytics.embedded.stored_tables import ReadableTables
 from balog.analytics.embedded.values import FAILURE, REFUSAL, SparkNeeded, duckdb_type
 from balog.errors import BalogError
 
@@ -25,7 +25,7 @@ SECONDS = 600.0
 
 @contextmanager
 def open_database(
-    tables: StoredTables, names: list[str], seconds: float = SECONDS
+    tables: ReadableTables, names: list[str], seconds: float = SECONDS
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a closed database with a view for each of some tables.
 
@@ -54,7 +54,7 @@ def open_database(
             connection.close()
 
 
-def _create_view(connection: duckdb.DuckDBPyConnection, tables: StoredTables, name: str) -> None:
+def _create_view(connection: duckdb.DuckDBPyConnection, tables: ReadableTables, name: str) -> None:
     columns, files = tables.columns(name), tables.files(name)
     if files:
         rows = f"read_parquet([{', '.join(map(text, files))}], union_by_name = true, hive_partitioning = true, hive_types_autocast = false)"  # noqa: E501

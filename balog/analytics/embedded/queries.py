@@ -11,6 +11,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from balog.analytics.closed_duckdb import quoted
+from balog.analytics.embedded.columns import UnknownColumn
 from balog.analytics.embedded.expressions import Expressions
 from balog.analytics.embedded.names import name_of
 from balog.analytics.embedded.scopes import NamedRows, Scope
@@ -66,6 +67,8 @@ def translate(sql: str, tables: Mapping[str, Mapping[str, Kind]]) -> Translated:
         raise SparkNeeded("the statement is read by Spark only") from None
     try:
         return _Queries(tables).query(tree, Scope(), {})
+    except UnknownColumn as unknown:
+        raise UnknownColumn(unknown.name, unknown.where, [*unknown.tables, *tables.values()]) from None
     except RecursionError:
         raise SparkNeeded("the statement is nested too deep") from None
 

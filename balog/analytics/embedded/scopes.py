@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from balog.analytics.closed_duckdb import quoted, text
+from balog.analytics.embedded.columns import UnknownColumn
 from balog.analytics.embedded.values import Kind, SparkNeeded, Value
 from balog.errors import ConfigError
-from balog.suggestions import suggest
 
 
 class NamedRows(NamedTuple):
@@ -53,13 +53,15 @@ class Scope:
         parts = [part.name for part in node.parts]
         scope: Scope | None = self
         while scope is not None:
-            found = scope._find(parts)
+            try:
+                found = scope._find(parts)
+            except UnknownColumn:  # a field of a column that exists
+                break
             if found is not None:
                 return found
             scope = scope.parent
-        where = next(iter(_positions(node)), "")
-        known = sorted({name for source in self.sources for name in source.columns})
-        raise ConfigError(f"no column {parts[-1]!r}{where}{suggest(parts[-1], known, limit=20)}", "SQL")
+        known = [source.columns for source in self.sources] + [{alias: one.kind for alias, one in self.aliases.items()}]
+        raise UnknownColumn(".".join(parts), next(_positions(node.parts[0]), ""), known)
 
     def _find(self, parts: list[str]) -> Value | None:
         if len(parts) == 1 and self.aliases_first and parts[0].lower() in self.aliases:
@@ -106,7 +108,7 @@ def fields_of(value: Value, names: list[str]) -> Value:
         fields = {field["name"]: field["type"] for field in kind["fields"]}
         exact = next((field for field in fields if field.lower() == name.lower()), None)
         if exact is None:
-            raise ConfigError(f"no field {name!r}{suggest(name, sorted(fields), limit=20)}", "SQL")
+            raise UnknownColumn(name, "", [fields])
         value = Value(f"struct_extract({value.sql}, {text(exact)})", fields[exact])
     return value
 

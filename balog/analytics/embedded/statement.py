@@ -14,14 +14,13 @@ from balog.analytics.closed_duckdb import quoted
 from balog.analytics.embedded.database import SECONDS, open_database
 from balog.analytics.embedded.documents import encoder_of
 from balog.analytics.embedded.queries import translate
-from balog.analytics.embedded.stored_tables import StoredTables
+from balog.analytics.embedded.stored_tables import ReadableTables
 from balog.analytics.embedded.values import Kind, SparkNeeded, duckdb_type, simple_type
-from balog.errors import ConfigError
 
 _ROWS = 1_000
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+(?:TABLES|VIEWS)(?:\s+(?:LIKE\s+)?'([^'\\]*)')?\s*", re.IGNORECASE)
-_SHOW_COLUMNS = re.compile(r"\s*SHOW\s+COLUMNS\s+(?:IN|FROM)\s+`?(\w+)`?\s*", re.IGNORECASE)
-_DESCRIBE = re.compile(r"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?`?(\w+)`?\s*", re.IGNORECASE)
+_SHOW_COLUMNS = re.compile(r"\s*SHOW\s+COLUMNS\s+(?:IN|FROM)\s+(`.+`|\w+)\s*", re.IGNORECASE)
+_DESCRIBE = re.compile(r"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?(`.+`|\w+)\s*", re.IGNORECASE)
 _DESCRIBE_QUERY = re.compile(r"\s*DESC(?:RIBE)?\s+(?:QUERY\s+)?(?=SELECT\b|WITH\b)", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
 _WORDS = re.compile(r"\w+")
@@ -40,7 +39,7 @@ class Question:
         answer: the rows of SHOW and DESCRIBE.
     """
 
-    tables: StoredTables
+    tables: ReadableTables
     names: list[str]
     kinds: list[Kind]
     reads: list[str]
@@ -100,12 +99,12 @@ class Question:
         return f"SELECT {', '.join(shown)} FROM ({self.sql}) AS answer({', '.join(columns)}){end}"
 
 
-def ask(tables: StoredTables, sql: str) -> Question:
+def ask(tables: ReadableTables, sql: str) -> Question:
     """Translate a statement that the policy has passed.
 
     Args:
         tables: the tables.
-        sql: the text that ``querying.policy.check`` returned.
+        sql: the query that ``querying.policy.check`` returned.
 
     Raises:
         SparkNeeded: only Spark answers it, or DuckDB might answer differently.
@@ -118,14 +117,15 @@ def ask(tables: StoredTables, sql: str) -> Question:
         return looked
     body = sql if described is None else sql[described.end() :]
     words = {word.lower() for word in _WORDS.findall(body)}
-    reads = [name for name in tables.names() if name.lower() in words]
+    # Raw events are not words, and are there only if the statement names them.
+    reads = [name for name in tables.names() if name.lower() in words or not _WORDS.fullmatch(name)]
     made = translate(body, {name: tables.columns(name) for name in reads} or {})
     if described is not None:
         return _described(tables, dict(zip(made.names, made.kinds)))
     return Question(tables, made.names, made.kinds, reads, made.sql)
 
 
-def _look(tables: StoredTables, sql: str) -> Question | None:
+def _look(tables: ReadableTables, sql: str) -> Question | None:
     names = {name.lower(): name for name in tables.names()}
     if found := _SHOW_TABLES.fullmatch(sql):
         rows = tuple(("", name, True) for name in tables.names() if _is_like(name, found[1]))
@@ -133,24 +133,26 @@ def _look(tables: StoredTables, sql: str) -> Question | None:
             tables, ["namespace", "tableName", "isTemporary"], ["string", "string", "boolean"], [], "", rows
         )
     if found := _SHOW_COLUMNS.fullmatch(sql):
-        columns = tables.columns(names[found[1].lower()])
+        columns = tables.columns(names[_unquoted(found[1]).lower()])
         return Question(tables, ["col_name"], ["string"], [], "", tuple((name,) for name in columns))
     if found := _DESCRIBE.fullmatch(sql):
-        return _described(tables, tables.columns(names[found[1].lower()]))
+        return _described(tables, tables.columns(names[_unquoted(found[1]).lower()]))
     if re.match(r"\s*(SHOW|DESC)", sql, re.IGNORECASE):
         raise SparkNeeded("this statement")
     return None
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
 def _is_like(name: str, pattern: str | None) -> bool:
     """Return whether a name matches a pattern of SHOW: ``*`` is any text, ``|`` separates choices."""
     if pattern is None:
         return True
-    if re.search(r"[^\w*| ]", pattern):
-        raise ConfigError(f"{pattern!r} is not a pattern of names: * is any text, | separates patterns", "SQL")
     return any(fnmatch.fnmatchcase(name.lower(), one.strip().lower()) for one in pattern.split("|"))
 
 
-def _described(tables: StoredTables, columns: dict[str, Kind]) -> Question:
+def _described(tables: ReadableTables, columns: dict[str, Kind]) -> Question:
     rows = tuple((name, simple_type(kind), None) for name, kind in columns.items())
     return Question(tables, ["col_name", "data_type", "comment"], ["string"] * 3, [], "", rows)

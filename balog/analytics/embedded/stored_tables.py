@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Protocol
 
 from balog.analytics.embedded.values import Kind
 from balog.analytics.tables.log import FOLDER, CommitLog, folder_of
 from balog.analytics.tables.store import TableError
+
+
+class ReadableTables(Protocol):
+    """Tables for statements on the embedded engine."""
+
+    def names(self) -> list[str]:
+        """Return the names of all tables."""
+        ...
+
+    def columns(self, name: str) -> dict[str, Kind]:
+        """Return the types of a table's columns."""
+        ...
+
+    def size(self, names: list[str]) -> int:
+        """Return the size of some tables' files, in bytes."""
+        ...
+
+    def files(self, name: str) -> list[str]:
+        """Return a table's Parquet files."""
+        ...
 
 
 class StoredTables:

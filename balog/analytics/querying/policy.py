@@ -1,8 +1,9 @@
 """The policy on statements: one statement that reads the tables and does nothing else.
 
-The checked text is exactly what the engine gets, with the same positions. Comments are blanked first, because the two
-parsers may disagree on where one ends. A statement may only name the existing tables. Paths (``csv.`/etc/passwd```),
-scripts (``SELECT TRANSFORM … USING``) and functions that call Java or open a name from a text are rejected.
+The checked text is what the engine gets, with the same positions. Comments are blanked first, because the two
+parsers may disagree on where one ends. A statement may only name the existing tables, and raw events of the given
+sources as ``balog.`PATH```, which the engine sees as one name (``RAW``). Other paths (``csv.`/etc/passwd```), scripts
+(``SELECT TRANSFORM … USING``) and functions that call Java or open a name from a text are rejected.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from balog.analytics.querying.sources import RAW, find_source
 from balog.errors import ConfigError
 from balog.suggestions import suggest
 
@@ -31,20 +33,43 @@ _ROWS_FROM = {"range", "explode", "explode_outer", "posexplode", "posexplode_out
 _ACTS = (exp.DDL, exp.DML, exp.Command, exp.Set, exp.Cache, exp.Into, exp.MultitableInserts, exp.QueryTransform)
 _EXPLAIN = re.compile(r"\s*EXPLAIN\b(?:\s+(?:EXTENDED|FORMATTED|COST|CODEGEN)\b)?", re.IGNORECASE)
 _DESCRIBE_QUERY = re.compile(r"\s*DESC(?:RIBE)?\s+(?:QUERY\s+)?(?=SELECT\b|WITH\b)", re.IGNORECASE)
-_NAME = r"(`[^`.]+`|\w+)"
+_RAW_NAME = r"(?:balog|`balog`)\s*\.\s*`((?:[^`]|``)+)`"
+_RAW_TABLE = re.compile(rf"{_RAW_NAME}|balog\s*\.\s*\w+", re.IGNORECASE)
+_NAME = rf"({_RAW_NAME}|`[^`.]+`|\w+)"
 _LOOKS = re.compile(
-    rf"\s*(?:SHOW\s+(?:TABLES|VIEWS)(?:\s+(?:LIKE\s+)?'[\w*| ]*')?|SHOW\s+COLUMNS\s+(?:IN|FROM)\s+{_NAME}"
+    rf"\s*(?:SHOW\s+(?:TABLES|VIEWS)(?:\s+(?:LIKE\s+)?'([^'\\]*)')?|SHOW\s+COLUMNS\s+(?:IN|FROM)\s+{_NAME}"
     rf"|DESC(?:RIBE)?\s+(?:TABLE\s+)?(?:EXTENDED\s+)?{_NAME})[\s;]*",
     re.IGNORECASE,
 )
+_PATTERN = re.compile(r"[\w*| ]*")
+_BEFORE_QUERY = {TokenType.L_PAREN, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.ALL,
+                 TokenType.DISTINCT}  # fmt: skip
+"""Tokens before a query, where TABLE is a query."""
 
 
-def check(sql: str, tables: Sequence[str] | None = None) -> str:
-    """Return the statement for Spark: without comments and the semicolon at its end.
+class CheckedStatement(NamedTuple):
+    """A statement that may run.
+
+    Attributes:
+        text: for Spark: without comments and the semicolon at its end, with raw events as `` `balog.PATH` ``.
+        query: the same with ``FROM  name`` for ``TABLE name``, for the embedded engine.
+        paths: the paths of raw events in it.
+        words: the names in it, in lower case; None if it may use all columns.
+    """
+
+    text: str
+    query: str
+    paths: tuple[str, ...] = ()
+    words: frozenset[str] | None = None
+
+
+def check(sql: str, tables: Sequence[str] | None = None, sources: Sequence[str] | None = None) -> CheckedStatement:
+    """Check a statement.
 
     Args:
-        sql: a SELECT (also WITH, VALUES, FROM … SELECT), or SHOW TABLES, SHOW COLUMNS, DESCRIBE or EXPLAIN.
+        sql: a SELECT (also WITH, VALUES, TABLE, FROM … SELECT), or SHOW TABLES, SHOW COLUMNS, DESCRIBE or EXPLAIN.
         tables: the names of the tables; None if they are not known yet.
+        sources: the files, folders, globs, URLs and topics whose raw events it may read.
 
     Raises:
         ConfigError: it is another statement, or reads, writes or calls something that is not allowed; one line with the
@@ -54,26 +79,70 @@ def check(sql: str, tables: Sequence[str] | None = None) -> str:
         raise _rejected(f"a statement of {len(sql):,} characters; at most {MAX_SQL:,} are read")
     looks = _LOOKS.fullmatch(sql)
     if looks:
-        for name in filter(None, looks.groups()):
-            _check_name(name.strip("`"), tables, "")
-        return sql.rstrip("; \t\r\n")
+        return _check_looks(sql, looks, tables, sources or ())
     head = _EXPLAIN.match(sql) or _DESCRIBE_QUERY.match(sql)
     before = "" if head is None else head.group()
     # blanked, not removed, so that positions stay the same
     body = _without_comments(_blank(before) + sql[len(before) :])
     if not body.strip():
         raise _rejected("no statement; give a SELECT")
-    _check_query(_parse(body), tables)
-    return before + body[len(before) :]
+    query = _queries_for_tables(body)
+    tree = _parse(query)
+    raw = sorted(_check_query(tree, tables, sources or ()), reverse=True)
+    for start, end, path in raw:
+        body, query = (_with_one_name(text, start, end, path) for text in (body, query))
+    paths = tuple(dict.fromkeys(path for *_, path in raw))
+    if len({path.lower() for path in paths}) < len(paths):
+        raise _rejected("two sources have names that differ in case only, which Spark does not; rename one")
+    return CheckedStatement(before + body[len(before) :], before + query[len(before) :], paths, _words_of(tree))
 
 
-def _without_comments(sql: str) -> str:
+def _check_looks(
+    sql: str, looks: re.Match[str], tables: Sequence[str] | None, sources: Sequence[str]
+) -> CheckedStatement:
+    pattern, *groups = looks.groups()
+    if pattern is not None and not _PATTERN.fullmatch(pattern):
+        raise _rejected(f"{pattern!r:.60} is not a pattern of names: * is any text, | separates patterns")
+    text, paths = sql.rstrip("; \t\r\n"), []
+    for number, (name, raw) in enumerate(zip(groups[::2], groups[1::2])):
+        if raw is not None:
+            paths.append(raw.replace("``", "`"))
+            find_source(paths[-1], sources)
+            text = _with_one_name(text, *looks.span(2 + 2 * number), paths[-1])
+        elif name is not None:
+            _check_name(name.strip("`"), tables, "")
+    return CheckedStatement(text, text, tuple(paths))
+
+
+def _with_one_name(text: str, start: int, end: int, path: str) -> str:
+    """Return a statement whose ``balog.`PATH``` is one name of the same width."""
+    if _RAW_TABLE.fullmatch(text, start, end) is None:
+        raise _rejected(f"write the source as balog.`{path:.200}`, in backticks")
+    name = RAW + path.replace("`", "``")
+    return f"{text[:start]}{f'`{name}`':{end - start}}{text[end:]}"
+
+
+def _tokens(sql: str) -> list[Any]:
     from sqlglot.dialects import Spark
 
     try:
-        tokens = Spark().tokenize(sql)
+        return list(Spark().tokenize(sql))
     except SqlglotError as error:
         raise _rejected(f"{_first_line(error)}; a text, a name or a comment does not end") from None
+
+
+def _queries_for_tables(sql: str) -> str:
+    """Return ``TABLE name`` as ``FROM  name``, which the parser reads as a query, at the same positions."""
+    previous = None
+    for token in _tokens(sql):
+        if token.token_type is TokenType.TABLE and (previous is None or previous.token_type in _BEFORE_QUERY):
+            sql = f"{sql[: token.start]}FROM {sql[token.end + 1 :]}"
+        previous = token
+    return sql
+
+
+def _without_comments(sql: str) -> str:
+    tokens = _tokens(sql)
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
     pieces, end = [], 0
@@ -110,32 +179,49 @@ def _parse(sql: str) -> Any:
     return statements[0]
 
 
-def _check_query(tree: Any, tables: Sequence[str] | None) -> None:
+def _check_query(tree: Any, tables: Sequence[str] | None, sources: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Check a query; return where it names raw events: start, end and path."""
     if not isinstance(tree, (exp.Query, exp.Values)) or isinstance(tree, _ACTS):
         raise _rejected(f"{_words(tree)} is not a query; SELECT, WITH, SHOW, DESCRIBE and EXPLAIN are run")
+    raw = []
     for node in tree.walk():
         if isinstance(node, _ACTS):
             raise _rejected(f"{_words(node)} inside of a question: it may only read the tables")
         if isinstance(node, exp.Table):
-            _check_table(node, tables)
+            found = _check_table(node, tables, sources)
+            raw += [found] if found is not None else []
         elif isinstance(node, (exp.Anonymous, exp.Func)):
             name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
             if name.lower() in _FORBIDDEN_FUNCTIONS:
                 raise _rejected(f"the function {name} is not run{_where(node)}: it reaches beyond the tables")
+    return raw
 
 
-def _check_table(table: exp.Table, tables: Sequence[str] | None) -> None:
+def _check_table(table: exp.Table, tables: Sequence[str] | None, sources: Sequence[str]) -> tuple[int, int, str] | None:
+    database = table.args.get("db")
     if isinstance(table.this, exp.Func):
         name = table.this.name if isinstance(table.this, exp.Anonymous) else table.this.sql_name()
         if name.lower() not in _ROWS_FROM:
             raise _rejected(f"no rows are read from the function {name}{_where(table)}")
-    elif table.args.get("db") or table.args.get("catalog"):
+    elif database is not None and database.name.lower() == "balog" and not table.args.get("catalog"):
+        find_source(table.name, sources, _where(table.this))
+        return database.meta["start"], table.this.meta["end"] + 1, table.name
+    elif database or table.args.get("catalog"):
         raise _rejected(f"{table.name!r} is named with a place before it{_where(table)}; only the tables are read")
     elif isinstance(table.this, exp.Identifier):
         if not _is_cte(table):
             _check_name(table.name, tables, _where(table.this))
     else:
         raise _rejected(f"{table.sql('spark')!r} is not a table{_where(table)}")
+    return None
+
+
+def _words_of(tree: Any) -> frozenset[str] | None:
+    """Return the names in a query in lower case; None if it uses all columns of a table without their names."""
+    stars = [star for star in tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
+    if stars or any(join.args.get("method") for join in tree.find_all(exp.Join)):
+        return None
+    return frozenset(name.name.lower() for name in tree.find_all(exp.Identifier))
 
 
 def _is_cte(table: exp.Table) -> bool:

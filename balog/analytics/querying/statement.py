@@ -4,51 +4,90 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from balog.analytics import register
+from balog.analytics.embedded.columns import UnknownColumn
 from balog.analytics.querying.policy import check
+from balog.analytics.querying.sources import RAW, RawSource, open_source
+from balog.analytics.reading.schemas import TEXT_EVENT, columns_of_statement
 from balog.analytics.tables import Tables
+from balog.analytics.tables.location import quoted
 from balog.errors import ConfigError
-from balog.suggestions import suggest
 
 _MANY = re.compile(r"\s*SHOW\s+(?:TABLES|VIEWS)\b", re.IGNORECASE)
 _ADVICE = re.compile(r"(?:To (?:tolerate|return|bypass)|Use `?try_|If necessary|To continue).*", re.DOTALL)
 
 
-def ask(spark: SparkSession, tables: Tables, sql: str) -> DataFrame:
-    """Return the statement's frame, not computed yet; the tables become temporary views.
+def ask(spark: SparkSession, tables: Tables | None, sql: str, sources: Sequence[str] = ()) -> DataFrame:
+    """Return the statement's frame, not computed yet; the tables and the raw events in it become temporary views.
+
+    Args:
+        spark: the session.
+        tables: the tables, or None.
+        sql: the statement.
+        sources: see ``check``.
 
     Raises:
         ConfigError: the statement is rejected (see ``check``), or Spark can't parse it.
     """
-    names = tables.names()
-    text = check(sql, names)
+    names = tables.names() if tables is not None else []
+    checked = check(sql, names, sources)
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         # pyspark logs each failure with its Java trace on stderr before it raises it
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    text = checked.text
     words = text.lower()
-    for name in names:
+    frames = {
         # a view costs reading a schema, so only tables in the statement get one
-        if name.lower() in words or _MANY.match(text):
-            tables.frame(name).createOrReplaceTempView(name)
+        name: tables.frame(name)
+        for name in names
+        if tables is not None and (name.lower() in words or _MANY.match(text))
+    }
+    for path in checked.paths:
+        source = open_source(path, sources)
+        frames[source.name] = _read_source(spark, source, checked.words)
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(quoted(name))
     # Spark would replace ${env:…} in a statement by environment variables and settings, including secrets
     spark.conf.set("spark.sql.variable.substitute", "false")
     try:
         frame = spark.sql(text)
         frame.schema  # noqa: B018  under Spark Connect, this is when it is looked at
     except PySparkException as error:
-        raise ConfigError(explain_failure(error, text), "SQL") from None
+        raise _explained(error, text, frames) from None
     if _MANY.match(text):  # views of others in the session are hidden
         frame = frame.where(f.col(frame.columns[1]).isin(names))
     return frame
 
 
+def _read_source(spark: SparkSession, source: RawSource, words: Collection[str] | None) -> DataFrame:
+    register(spark)
+    return spark.read.format("balog").schema(columns_of_statement(words)).options(**source.options).load()
+
+
+def _explained(error: PySparkException, sql: str, frames: Mapping[str, DataFrame]) -> ConfigError:
+    """Return Spark's error about a statement; for an unknown name, with the nearest one in all tables."""
+    condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
+    if condition.startswith("UNRESOLVED_COLUMN"):
+        name = parameters["objectName"]
+    elif condition == "FIELD_NOT_FOUND":
+        name = next((context.fragment() for context in error.getQueryContext() or []), parameters["fieldName"])
+    else:
+        return ConfigError(explain_failure(error, sql), "SQL")
+    near = [part.strip().replace("`", "").rpartition(".")[2] for part in parameters.get("proposal", "").split(",")]
+    schemas = [TEXT_EVENT if name.startswith(RAW) else frame.schema for name, frame in frames.items()]
+    columns = [{field["name"]: field["type"] for field in schema.jsonValue()["fields"]} for schema in schemas]
+    return UnknownColumn(name.replace("`", ""), _position(error, sql), [dict.fromkeys(filter(None, near)), *columns])
+
+
 def explain_failure(error: PySparkException, sql: str) -> str:
-    """Return Spark's error in one line: the reason, its position in the statement, and similar names."""
+    """Return Spark's error in one line: the reason and its position in the statement."""
     message = re.sub(r"\s+", " ", str(error).partition("\n\n")[0].partition("== SQL")[0]).strip()
     message = re.sub(r"^(?:.*?: )?\[([A-Z_]+)(?:\.[A-Z_]+)*\] ", "", message)
     message = _ADVICE.sub("", re.sub(r"\s*SQLSTATE: \w+.*", "", message)).strip()
@@ -56,12 +95,6 @@ def explain_failure(error: PySparkException, sql: str) -> str:
     if where:
         column = int(where[2]) + 1 if where[2] else int(where[3])  # "pos" counts from 0, "position" from 1
         return f"{message.rstrip('. ')}, line {where[1]}, column {column}"
-    parameters = error.getMessageParameters() or {}
-    if "objectName" in parameters and "proposal" in parameters:
-        name = parameters["objectName"].replace("`", "").rpartition(".")[2]
-        names = [part.strip().replace("`", "").rpartition(".")[2] for part in parameters["proposal"].split(",")]
-        message = f"no column {name!r}{suggest(name, sorted(names), limit=20)}"
-        return message.replace(";", f"{_position(error, sql)};", 1)
     return f"{message.rstrip('. ')}{_position(error, sql)}"
 
 

@@ -174,9 +174,9 @@ _idle: dict[int, list[Parser]] = {}  # by process, because a fork must not use i
 def borrow_parser() -> Iterator[Parser]:
     """Borrow a parser for exclusive use. Spark reuses its worker processes, and they reuse their parsers."""
     idle = _idle.setdefault(os.getpid(), [])
-    if idle:
+    try:
         parser = idle.pop()
-    else:
+    except IndexError:
         parser = Parser()
         atexit.register(parser.close)
     is_sound = True

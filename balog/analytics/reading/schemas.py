@@ -5,6 +5,7 @@ Workers need them, so no session is needed.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from inspect import signature
 from typing import Any
@@ -53,6 +54,20 @@ DEFAULT = struct(f"{EVENT}, context map<string,string>, cls_type string, payload
 
 TEXT_EVENT = struct(f"{EVENT}, context map<string,string>, cls_type string, payload_json string", quarantine=QUARANTINE)
 """The same with the payload as its original text."""
+
+
+def columns_of_statement(words: Collection[str] | None) -> t.StructType:
+    """Return the columns of raw events that an SQL statement needs: those of ``TEXT_EVENT`` that it names.
+
+    Args:
+        words: the names in the statement, in lower case: with ``payload`` among them, the payload is also a variant.
+            None for all columns of ``TEXT_EVENT``.
+    """
+    if words is None:
+        return TEXT_EVENT
+    # The number of rows does not depend on the columns, but there has to be one.
+    fields = [field for field in TEXT_EVENT if field.name in words] or [TEXT_EVENT["id"]]
+    return t.StructType(fields + [field for field in DEFAULT if field.name == "payload" and "payload" in words])
 
 
 # Spark 4.1 always uses UTC; later versions take the time zone as an argument.

@@ -80,7 +80,7 @@ def with_files(folder: Path, sql: str) -> str:
 
 
 def rows(tables: StoredTables, sql: str, **limits: Any) -> list[Any]:
-    question = ask(tables, check(sql, tables.names()))
+    question = ask(tables, check(sql, tables.names()).query)
     with question.rows(**limits) as found:
         return [list(json.loads(row).values()) for row in found]
 

@@ -9,15 +9,18 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+from balog.analytics.embedded.raw_tables import QueryTables
 from balog.analytics.embedded.statement import ask as ask_embedded
 from balog.analytics.embedded.stored_tables import StoredTables
 from balog.analytics.embedded.values import SparkNeeded, simple_type
 from balog.analytics.querying.output import write_text
 from balog.analytics.querying.policy import check
 from balog.analytics.querying.rows import write_rows
+from balog.analytics.querying.sources import open_source
 from balog.analytics.querying.statement import ask as ask_spark
 from balog.analytics.tables import open_store, open_tables
 from balog.analytics.tables.loader import load
+from balog.errors import ConfigError
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +31,7 @@ def statements(name: str) -> list[str]:
 
 
 EXPRESSIONS = statements("expressions.sql")
-QUERIES = statements("queries.sql")
+QUERIES = statements("queries.sql") + statements("raw_queries.sql")
 LEFT_TO_SPARK = statements("left_to_spark.sql")
 
 _INNER = {"a": 'it\'s "é" \\ \n\u0007'}
@@ -66,26 +69,30 @@ def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
             "context": context,
         }
         lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": {"cls_type": "probe", **payload}}))
-    (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "raw").mkdir()
+    (folder / "raw" / "a.jsonl").write_text("\n".join(lines) + "\n")
     store = open_store(spark, str(folder / "tables"))
     with store.writing():
-        load(spark, store, [str(folder / "a.jsonl")])
+        load(spark, store, [str(folder / "raw")])
     return folder / "tables"
 
 
 def on_spark(spark: Any, place: Path, sql: str) -> tuple[list[str], list[str], str]:
-    frame = ask_spark(spark, open_tables(spark, str(place)), sql)
+    frame = ask_spark(spark, open_tables(spark, str(place)), sql, [str(place.parent / "raw")])
     out = io.StringIO()
     write_text(frame, "csv", out, None)
     return frame.columns, [field.dataType.simpleString() for field in frame.schema.fields], out.getvalue()
 
 
 def embedded(place: Path, sql: str) -> tuple[list[str], list[str], str]:
-    tables = StoredTables(str(place))
-    question = ask_embedded(tables, check(sql, tables.names()))
+    stored, sources = StoredTables(str(place)), [str(place.parent / "raw")]
+    checked = check(sql, stored.names(), sources)
+    raw = [open_source(path, sources) for path in checked.paths]
     out = io.StringIO()
-    with question.rows() as rows:
-        write_rows(question.names, rows, "csv", out, None)
+    with QueryTables(stored, {source.name: source.options for source in raw}, checked.words) as tables:
+        question = ask_embedded(tables, checked.query)
+        with question.rows() as rows:
+            write_rows(question.names, rows, "csv", out, None)
     return question.names, [simple_type(kind) for kind in question.kinds], out.getvalue()
 
 
@@ -135,6 +142,7 @@ def test_an_expression_has_the_same_type_and_values_on_both_engines(
 
 @pytest.mark.parametrize("sql", QUERIES)
 def test_a_statement_has_the_same_columns_types_and_rows_on_both_engines(spark: Any, place: Path, sql: str) -> None:
+    sql = sql.replace("RAW", str(place.parent / "raw"))
     names, kinds, text = embedded(place, sql)
     wanted_names, wanted_kinds, wanted = on_spark(spark, place, sql)
     assert names == wanted_names
@@ -147,3 +155,31 @@ def test_other_statements_name_the_engine_that_answers_them(place: Path, sql: st
     with pytest.raises(SparkNeeded, match=r"--engine spark$") as refused:
         embedded(place, sql)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "near"),
+    [
+        ("SELECT zzzz FROM probe", "no column 'zzzz', line 1, column 8; there are "),
+        ("SELECT lvl,\n  id FROM events", "no column 'lvl', line 1, column 8; did you mean 'level'?"),
+        ("SELECT p.txt FROM probe p", "no column 'p.txt', line 1, column 8; did you mean 'text'?"),
+        ("SELECT id FROM events WHERE\n lvl", "no column 'lvl', line 2, column 2; did you mean 'level'?"),
+        ("SELECT part.iner FROM probe", "no column 'part.iner', line 1, column 8; did you mean 'part.inner'?"),
+        ("SELECT part.inner.bb FROM probe", "no column 'part.inner.bb', line 1, column 8; did you mean 'part.inner.b'"),
+        ("SELECT innr FROM probe", "no column 'innr', line 1, column 8; did you mean 'part.inner'?"),
+        ("SELECT e.wrd FROM events e JOIN probe p ON e.id = p.id", "did you mean 'word'?"),
+        ("SELECT id FROM events WHERE id IN (SELECT wrd FROM probe)", "did you mean 'word'?"),
+        ("SELECT count(*) AS total FROM probe ORDER BY totl", "did you mean 'total'?"),
+        ("SELECT quarantne.raw FROM balog.`RAW`", "did you mean 'quarantine.raw'?"),
+        ("SELECT payload_jsn FROM balog.`RAW`", "did you mean 'payload_json'?"),
+    ],
+)
+def test_a_misspelt_column_is_the_nearest_of_all_on_both_engines(spark: Any, place: Path, sql: str, near: str) -> None:
+    sql = sql.replace("RAW", str(place.parent / "raw"))
+    messages = []
+    for run in (lambda: embedded(place, sql), lambda: on_spark(spark, place, sql)):
+        with pytest.raises(ConfigError) as refused:
+            run()
+        messages.append(str(refused.value))
+    assert near in messages[0]
+    assert messages[1].partition("; there are")[0] == messages[0].partition("; there are")[0]

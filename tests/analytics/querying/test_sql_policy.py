@@ -32,7 +32,7 @@ TABLES = ["events", "metric", "rollup_events"]
     ],
 )
 def test_what_only_reads_the_tables_passes_as_it_is(sql: str) -> None:
-    assert check(sql, TABLES) == sql
+    assert check(sql, TABLES).text == sql
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_the_place_of_a_mistake_and_a_near_name_are_told() -> None:
 def test_comments_are_blanked_so_that_spark_reads_what_was_checked() -> None:
     # Spark goes on with a comment behind a backslash, other parsers end it with the line
     hidden = "SELECT 1 -- \\\n /* \n , java_method('x', 'y') -- */"
-    assert check(hidden, TABLES).split() == ["SELECT", "1"]
-    assert check("SELECT /* one */ 1, -- two\n 2", TABLES) == "SELECT           1,       \n 2"
+    assert check(hidden, TABLES).text.split() == ["SELECT", "1"]
+    assert check("SELECT /* one */ 1, -- two\n 2", TABLES).text == "SELECT           1,       \n 2"
 
 
 def test_tables_that_are_not_known_yet_are_not_asked_for() -> None:
-    assert check("SELECT * FROM whatever") == "SELECT * FROM whatever"
+    assert check("SELECT * FROM whatever").text == "SELECT * FROM whatever"
