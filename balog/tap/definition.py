@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from balog.suggestions import suggest
@@ -12,7 +14,7 @@ from balog.tap.config import make_spec
 from balog.tap.errors import TapError
 from balog.tap.records import MAX_QUARANTINED
 from balog.tap.schema import SchemaSource, generated
-from balog.tap.streams import Stream, add, declare, inject, link, place_of_caller
+from balog.tap.streams import Stream, StreamFamily, StreamFinder, add, declare, inject, link, place_of_caller
 
 _Any = TypeVar("_Any", bound=Callable[..., Any])
 
@@ -40,6 +42,7 @@ class TapDefinition:
 
     Attributes:
         streams: all declared streams and substreams by name, in order.
+        finder: see ``discover``; None for a tap that declares all of its streams.
         make_client: see ``client``; None for a tap without a client.
         visitors: functions declared by ``metadata``, with the stream's name, or "" for all.
         place: where the tap was made, ``file:line``.
@@ -61,7 +64,8 @@ class TapDefinition:
         self.max_quarantined = max_quarantined
         self.place = place_of_caller()
         self.spec = make_spec(config_spec)
-        self.streams: dict[str, Stream] = {}
+        self.streams = StreamFamily()
+        self.finder: StreamFinder | None = None
         self.make_client: Callable[[Any], Any] | None = None
         self.visitors: list[tuple[str, Callable[..., Any]]] = []
         self._declarations: list[_Declaration] = []
@@ -93,7 +97,7 @@ class TapDefinition:
         Raises:
             TapError: see ``stream``; settings of a stream that has been declared before.
         """
-        place = _place_of(name, "sync")
+        place = self._place_of(name, "sync")
 
         def declare_function(function: _Any) -> _Any:
             known = self.streams.get(name)
@@ -106,6 +110,31 @@ class TapDefinition:
             return function
 
         return declare_function
+
+    def discover(self, function: Any = None, *, reader: Any = None) -> Any:
+        """Declare the function that finds streams at run time: ``@tap.discover``, or ``@tap.discover(reader=Table)``.
+
+        It may have the parameters ``client``, ``config`` and ``context`` (see ``DiscoveryContext``), and yields
+        ``Stream(name, records=function, schema=…, key_properties=…)``, or objects of a subclass. It is called for
+        ``--discover``, for a sync without a catalog, and for one whose catalog selects streams that the tap does not
+        declare. With a reader, such a catalog is enough, and the function is not called.
+
+        Args:
+            reader: a class of streams, or a function that yields records, which reads the streams that a catalog
+                describes; ``context.entry`` has the description.
+
+        Raises:
+            TapError: there is such a function already, or an invalid parameter or reader.
+        """
+        place = self._place_of_declaration("@tap.discover")
+
+        def declare_finder(function: Any) -> Any:
+            if self.finder is not None:
+                raise TapError(f"@tap.discover ({place}): the tap has one already; yield all streams from one function")
+            self.finder = StreamFinder(function, reader, place)
+            return function
+
+        return declare_finder if function is None else declare_finder(function)
 
     def add(self, stream: Stream) -> Stream:
         """Add a ``Stream`` object.
@@ -123,7 +152,7 @@ class TapDefinition:
         and ``stream`` (the name). ``@tap.schema()`` on a function without parameter ``stream`` returns all schemas by
         name, and is called once.
         """
-        place = _place_of(name, "schema")
+        place = self._place_of(name, "schema")
         if source is not None:
             self._declarations.append(_Declaration(name, "schema", source, place))
             return source
@@ -147,7 +176,7 @@ class TapDefinition:
         Its arguments are the node (``name``, ``path``, ``level``, 0 for the stream itself; ``set(key, value)`` writes
         metadata) and the node's schema. The default metadata is there already.
         """
-        place = _place_of(name, "metadata")
+        place = self._place_of(name, "metadata")
 
         def declare_visitor(function: _Any) -> _Any:
             self.visitors.append((name, function))
@@ -167,6 +196,8 @@ class TapDefinition:
     def link(self) -> dict[str, Stream]:
         """Apply all declarations and return the streams. It may be called again after further declarations.
 
+        With ``@tap.discover``, declarations for streams that were not found are ignored; see ``unused_names``.
+
         Raises:
             TapError: a declaration for an unknown stream, an unknown parent, a stream without function or schema.
         """
@@ -176,6 +207,8 @@ class TapDefinition:
                 default_schema = value if setting == "schema" else default_schema
                 continue
             if name not in self.streams:
+                if self.finder is not None:
+                    continue
                 raise TapError(f"there is no stream {name!r} ({place}){suggest(name, self.streams, limit=0)}")
             if setting:
                 setattr(self.streams[name], setting, value)
@@ -190,8 +223,27 @@ class TapDefinition:
             stream.check(settings, has_client=self.make_client is not None)
         return self.streams
 
+    def unused_names(self) -> list[str]:
+        """Return the names of streams that declarations mention and that the tap does not have."""
+        return sorted({each.stream for each in self._declarations if each.stream} - self.streams.keys())
+
+    def extensible(self) -> TapDefinition:
+        """Return a copy whose ``streams`` further streams can be added to, for one run."""
+        made = copy.copy(self)
+        made.streams = StreamFamily(self.streams)
+        return made
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Refuse declarations inside the ``with`` body, because no run would see them."""
+        self.streams.is_closed = True
+        try:
+            yield
+        finally:
+            self.streams.is_closed = False
+
     def _setting(self, name: str, setting: str, parameters: Sequence[str] = ()) -> Callable[[_Any], _Any]:
-        place = _place_of(name, setting)
+        place = self._place_of(name, setting)
 
         def declare_setting(function: _Any) -> _Any:
             if parameters:
@@ -201,11 +253,15 @@ class TapDefinition:
 
         return declare_setting
 
+    def _place_of(self, name: Any, decorator: str) -> str:
+        place = self._place_of_declaration(decorator)
+        if not isinstance(name, str):
+            raise TapError(
+                f"{decorator} ({place}): want a stream's name, and parentheses after the decorator also without one"
+            )
+        return place
 
-def _place_of(name: Any, decorator: str) -> str:
-    place = place_of_caller()
-    if not isinstance(name, str):
-        raise TapError(
-            f"{decorator} ({place}): want a stream's name, and parentheses after the decorator also without one"
-        )
-    return place
+    def _place_of_declaration(self, decorator: str) -> str:
+        place = place_of_caller()
+        self.streams.check_open(f"{decorator} ({place})")
+        return place

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from balog.errors import BalogError, ConfigProblems
 
-__all__ = ["OutputError", "RecordError", "SchemaError", "SourceError", "SyncError", "TapConfigProblems", "TapError"]
+__all__ = [
+    "LateDeclarationError",
+    "OutputError",
+    "RecordError",
+    "SchemaError",
+    "SourceError",
+    "SyncError",
+    "TapConfigProblems",
+    "TapError",
+]
 
 
 class TapError(BalogError):
     """The tap's code has an invalid declaration: two streams of one name, a parent that does not exist."""
+
+
+class LateDeclarationError(TapError):
+    """The tap's code declares a stream while the tap runs. It ends the run."""
 
 
 class TapConfigProblems(ConfigProblems):

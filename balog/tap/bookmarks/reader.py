@@ -23,12 +23,12 @@ _SDK_WORDS = frozenset(
 )
 
 
-def read_state(path: str | os.PathLike[str], streams: Collection[str], log: Any = None) -> State:
+def read_state(path: str | os.PathLike[str], streams: Collection[str] | None, log: Any = None) -> State:
     """Read the file of ``--state``.
 
     Args:
         path: the file, at most 4 MiB.
-        streams: the ``tap_stream_id`` of all streams of the tap.
+        streams: the ``tap_stream_id`` of all streams of the tap; None if they are not known.
         log: the logger for warnings; None means ``balog.tap.bookmarks``.
 
     Raises:
@@ -43,7 +43,7 @@ def read_state(path: str | os.PathLike[str], streams: Collection[str], log: Any 
     return state_of(document, streams, source, log)
 
 
-def state_of(document: Any, streams: Collection[str], source: str = "", log: Any = None) -> State:
+def state_of(document: Any, streams: Collection[str] | None, source: str = "", log: Any = None) -> State:
     """Return the state that a JSON document has; see ``read_state``."""
     value, path = _unwrapped(document)
     if not isinstance(value, dict):
@@ -61,10 +61,11 @@ def state_of(document: Any, streams: Collection[str], source: str = "", log: Any
         if entry is not None and not isinstance(entry, dict):
             place = f"{path}.bookmarks[{name!r}]"
             raise ConfigError(f"want an object, as {{replication key: value}}, not {_kind(entry)}", source, place)
-    unknown = sorted(set(marks) - set(streams))
+    known = [*marks, *filter(None, [State(value).currently_syncing])] if streams is None else streams
+    unknown = sorted(set(marks) - set(known))
     if marks and len(unknown) == len(marks):
         raise ConfigError(
-            f"is the state of another tap: it has {_names(unknown)}; the streams are {_names(sorted(streams))}",
+            f"is the state of another tap: it has {_names(unknown)}; the streams are {_names(sorted(known))}",
             source,
             f"{path}.bookmarks",
         )
@@ -74,7 +75,7 @@ def state_of(document: Any, streams: Collection[str], source: str = "", log: Any
         log.warning("The state has no bookmarks: all streams are synced from the beginning", keys=sorted(value))
     kept = {**value, "bookmarks": {name: _singer(entry or {}) for name, entry in marks.items()}}
     syncing = kept.get("currently_syncing")
-    if syncing is not None and syncing not in streams:
+    if syncing is not None and syncing not in known:
         if "currently_syncing" in kept and isinstance(syncing, str):
             log.warning("The state names an unknown stream as currently syncing", stream=syncing)
         del kept["currently_syncing"]

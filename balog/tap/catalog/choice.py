@@ -150,7 +150,7 @@ def _choose_replication(
     if forced and method != forced:
         warn(f"it is replicated only by {forced}, not by {method}")
         method = forced
-    if method == "LOG_BASED" and stream.method != "LOG_BASED":
+    if method == "LOG_BASED" and stream.method != "LOG_BASED" and not stream.has_log:
         warn(f"it has no log to read; it is replicated by {stream.method}")
         method = stream.method
     if method != "FULL_TABLE" and key and key not in valid:

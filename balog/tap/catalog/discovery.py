@@ -31,6 +31,9 @@ class StreamDeclaration(Protocol):
     name: str
     key_properties: list[str]
     replication_key: str | None
+    replication_method: Method | None
+    replication_keys: list[str]
+    has_log: bool
     schema: Any
     metadata: dict[Breadcrumb, dict[str, Any]]
     select: bool
@@ -49,7 +52,8 @@ def default_metadata(stream: StreamDeclaration, schema: dict[str, Any], visitors
     ``valid-replication-keys`` and, if it has a parent, ``parent-tap-stream-id``. Each property has ``inclusion``:
     ``automatic`` for keys and the replication key, otherwise ``available``.
 
-    A stream removes ``forced-replication-method``, with the value None, to let users choose the method.
+    A stream with ``replication_keys`` or ``has_log`` has no ``forced-replication-method``, so that users choose the
+    method. Any other stream removes it with the value None.
 
     Raises:
         TapError: a key or the replication key is not a property of the schema, metadata has an unknown breadcrumb, or
@@ -65,9 +69,10 @@ def default_metadata(stream: StreamDeclaration, schema: dict[str, Any], visitors
     top = metadata[()]
     top["selected-by-default"] = stream.select
     top["table-key-properties"] = list(stream.key_properties)
-    top["forced-replication-method"] = stream.method
-    if stream.replication_key:
-        top["valid-replication-keys"] = [stream.replication_key]
+    if stream.replication_method or not (stream.replication_keys or stream.has_log):
+        top["forced-replication-method"] = stream.method
+    if stream.replication_key or stream.replication_keys:
+        top["valid-replication-keys"] = stream.replication_keys or [stream.replication_key]
     if stream.parent is not None:
         top["parent-tap-stream-id"] = getattr(stream.parent, "name", stream.parent)
     for path, declared in stream.metadata.items():
@@ -91,7 +96,7 @@ def default_metadata(stream: StreamDeclaration, schema: dict[str, Any], visitors
 def _refuse_unknown_keys(stream: StreamDeclaration, schema: dict[str, Any], properties: dict[str, Any]) -> None:
     if not properties:  # an open schema, or one with its properties in another form
         return
-    missing = [key for key in keys_of(stream) if key not in properties]
+    missing = [key for key in (*keys_of(stream), *stream.replication_keys) if key not in properties]
     if missing:
         raise TapError(
             f"stream {stream.name!r}: {', '.join(map(repr, missing))} must be in its schema, because they are keys; "

@@ -25,7 +25,10 @@ def version_of(tap: TapDefinition) -> str:
 
 
 def about(tap: TapDefinition) -> dict[str, Any]:
-    """Return the tap's name, version, capabilities, the JSON Schema of its config (``settings``) and its streams."""
+    """Return the tap's name, version, capabilities, config as JSON Schema (``settings``) and declared streams.
+
+    ``finds_streams`` says whether it also finds streams in its source.
+    """
     import balog
 
     return {
@@ -34,6 +37,7 @@ def about(tap: TapDefinition) -> dict[str, Any]:
         "balog_version": balog.__version__,
         "capabilities": list(CAPABILITIES),
         "settings": tap.spec.json_schema(),
+        "finds_streams": tap.finder is not None,
         "streams": [
             {
                 "name": stream.name,
@@ -69,6 +73,8 @@ def as_text(tap: TapDefinition, document: dict[str, Any]) -> str:
         keys = f", keys {', '.join(stream['key_properties'])}" if stream["key_properties"] else ""
         below = f", for each of {stream['parent']}" if stream["parent"] else ""
         lines.append(f"  {stream['name']}: {by}{keys}{below}")
+    if document["finds_streams"]:
+        lines.append("  those that it finds in its source; --discover lists them")
     return "\n".join(lines)
 
 

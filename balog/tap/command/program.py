@@ -27,7 +27,7 @@ from balog.tap.records.output import why_unwritten
 
 if TYPE_CHECKING:
     from balog.tap.definition import TapDefinition
-    from balog.tap.streams import Stream
+    from balog.tap.streams import Providers, Stream
 
 
 def run(tap: TapDefinition, arguments: Sequence[str] | None = None) -> None:
@@ -140,6 +140,7 @@ class Program:
                 self._action = action
                 break
         self._client: list[Any] = []
+        self._has_all_streams = True
         self._toolkit: dict[str, Any] = {}
         self._batch: Any = None
         self._batch_source = ""
@@ -149,6 +150,7 @@ class Program:
         from balog.tap.command.about import version_of
 
         self._resources.enter_context(introduced(self.tap.name, version_of(self.tap) or None))
+        self._resources.enter_context(self.tap.running())
         return self._action()
 
     # -- actions ------------------------------------------------------------------------------------------------------
@@ -170,9 +172,11 @@ class Program:
     def _discover(self) -> int:
         output = Output()
         with messages_only(), output.in_order(), without_log_messages():
-            streams = list(self.tap.link().values())
             config = self._read_config(is_needed=bool(self._config))
+            failed = self._find_streams(config)
+            streams = list(self.tap.link().values())
             catalog = discover(streams, self._schemas(config), self.tap.visitors)
+            catalog.failed.update(failed)
             self._report_failed(catalog)
             if not catalog.entries and catalog.failed:
                 return 1
@@ -268,41 +272,66 @@ class Program:
                 self._warn(f"--catalog and --properties exclude each other: {self._properties} is ignored")
         elif self._properties:
             given = read_properties(self._properties)
+        failed = self._find_streams(config, given, source)
         streams = list(self.tap.link().values())
-        catalog, warnings = choose(streams, given, self._schemas(config), self.tap.visitors, source)
+        try:
+            catalog, warnings = choose(streams, given, self._schemas(config), self.tap.visitors, source)
+        except TapConfigProblems:
+            for failure in failed.values():  # why the catalog's streams are not there
+                raise failure from None
+            raise
         for line in warnings:
             self._warn(line)
+        catalog.failed.update(failed)
         self._report_failed(catalog)
         return catalog
+
+    def _find_streams(self, config: Any, given: Catalog | None = None, source: str = "") -> dict[str, SyncError]:
+        """Add the streams of ``@tap.discover`` to the tap, and return the errors; see ``found_streams``."""
+        if self.tap.finder is None:
+            return {}
+        from balog.tap.command.found_streams import find_streams
+
+        providers: Providers = {"client": lambda: self._tap_client(config), "config": lambda: self._valid(config)}
+        self.tap, failed = find_streams(self.tap, self.tap.finder, providers, _logger(self.tap), given, source)
+        self._has_all_streams = given is None
+        return failed
 
     def _read_state(self) -> Any:
         from balog.tap.bookmarks import read_state
 
-        return read_state(self._state, list(self.tap.streams), _logger(self.tap)) if self._state else None
+        if not self._state:
+            return None
+        streams = list(self.tap.streams) if self._has_all_streams else None
+        return read_state(self._state, streams, _logger(self.tap))
 
     def _schemas(self, config: Any) -> Callable[[Stream], dict[str, Any]]:
         from balog.tap.schema import schema_of
         from balog.tap.streams.settings import INFERRED
 
-        def checked_config() -> Any:
-            if isinstance(config, TapConfigProblems):
-                raise self._with_variables(config)
-            return config
-
         def client() -> Any:
-            if not self._client:
-                checked = checked_config()
-                self._client.append(self.tap.make_client(checked) if self.tap.make_client else None)
-            return self._client[0]
+            return self._tap_client(config)
 
         def schema(stream: Stream) -> dict[str, Any]:
             if stream.schema != INFERRED:
                 return schema_of(stream.schema, client, stream.name)
             from balog.tap.command.sampling import inferred_schema
 
-            return inferred_schema(stream, client, checked_config)
+            return inferred_schema(stream, client, lambda: self._valid(config))
 
         return schema
+
+    def _tap_client(self, config: Any) -> Any:
+        """Return the tap's client, which discovery and schemas may need before the sync."""
+        if not self._client:
+            config = self._valid(config)
+            self._client.append(self.tap.make_client(config) if self.tap.make_client else None)
+        return self._client[0]
+
+    def _valid(self, config: Any) -> Any:
+        if isinstance(config, TapConfigProblems):
+            raise self._with_variables(config)
+        return config
 
     # -- warnings -----------------------------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ def _one_of(*values: str) -> tuple[Callable[[Any], bool], str]:
 
 
 _TEXT = (_is_text, "a text")
+_NAMES = (_is_key, "a list of different names")
 _FUNCTION = (callable, "a function")
 _BOOL = (lambda value: isinstance(value, bool), "True or False")
 _COUNT = (
@@ -70,14 +71,16 @@ SETTINGS: Checks = {
     "each_key": _TEXT,
     "epoch": _one_of("seconds", "milliseconds"),
     "for_each": _FUNCTION,
+    "has_log": _BOOL,
     "has_time": _BOOL,
     "is_sorted": _BOOL,
-    "key_properties": (_is_key, "a list of different names"),
+    "key_properties": _NAMES,
     "lookback": (_is_number, "seconds or a number, not below 0"),
     "metadata": (_is_metadata, "a dict of dicts by breadcrumb, a tuple of texts"),
     "parent": _STREAM,
     "policy": _one_of("coerce", "fail", "quarantine"),
     "replication_key": _TEXT,
+    "replication_keys": _NAMES,
     "replication_method": _one_of("FULL_TABLE", "INCREMENTAL", "LOG_BASED"),
     "retries": _COUNT,
     "retry_on": (_is_errors, "an exception, or a tuple of them"),
@@ -115,9 +118,9 @@ def check_settings(kind: type, declared: Mapping[str, Any], title: str) -> dict[
         is_valid, wanted = checks[name]
         if value is not None and not is_valid(value):
             raise TapError(f"{title}: {name}={value!r}: want {wanted}")
-    keys = settings.get("key_properties")
-    if keys is not None:
-        settings["key_properties"] = list(keys)
+    for name in ("key_properties", "replication_keys"):
+        if settings.get(name) is not None:
+            settings[name] = list(settings[name])
     errors = settings.get("retry_on")
     if errors is not None:
         settings["retry_on"] = errors if isinstance(errors, tuple) else (errors,)

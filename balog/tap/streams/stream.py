@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from balog.tap.bookmarks import BookmarkStrategy, make_strategy
 from balog.tap.catalog import Method
-from balog.tap.errors import TapError
+from balog.tap.errors import LateDeclarationError, TapError
 from balog.tap.records import EpochUnit, Policy
 from balog.tap.streams.injection import Providers, inject
 from balog.tap.streams.partitioned import ItemSource
@@ -27,13 +28,17 @@ _PARAMETERS = ("client", "config", "context")
 class Stream:
     """One stream of a tap. ``tap.stream`` makes one of a function or a class; ``records`` yields its records.
 
-    Each setting is an attribute: a subclass sets it in its body, a decorator by name. Their types are checked.
+    Each setting is an attribute: a subclass sets it in its body, a decorator by name. Their types are checked. A
+    function can be given as the argument ``records``.
 
     Attributes:
         name: its ``tap_stream_id``, and its name in messages.
         key_properties: the properties that identify a record; may be empty.
         replication_key: the property whose largest value is the bookmark; None replicates the full table.
         replication_method: None derives it from the replication key.
+        replication_keys: properties of which users may choose the replication key, and so the method, in the catalog;
+            without a choice it is the full table.
+        has_log: users may also choose LOG_BASED.
         bookmark_strategy: when the bookmark is written before the end of the stream; by default it is not.
         is_sorted: the source returns records in ascending order of the replication key. A strategy that writes
             bookmarks before the end requires this.
@@ -72,6 +77,8 @@ class Stream:
     key_properties: list[str] = []  # noqa: RUF012  # a default that subclasses replace
     replication_key: str | None = None
     replication_method: Method | None = None
+    replication_keys: list[str] = []  # noqa: RUF012
+    has_log: bool = False
     bookmark_strategy: BookmarkStrategy | str | Callable[..., bool] | None = None
     is_sorted: bool = True
     lookback: float = 0
@@ -95,8 +102,12 @@ class Stream:
     source_stream: Stream | type | str | None = None
     own_settings: ClassVar[Checks] = {}
 
-    def __init__(self, name: str = "", *, place: str = "", **settings: Any) -> None:
+    def __init__(
+        self, name: str = "", *, place: str = "", records: Callable[..., Records] | None = None, **settings: Any
+    ) -> None:
         self.name = name or self.name
+        if records is not None:
+            self.records = records  # type: ignore[method-assign]
         self.place = place or place_of_caller()
         self.children: list[Stream] = []
         self.emitted_streams: list[Stream] = []
@@ -113,6 +124,8 @@ class Stream:
             )
         if self.replication_method == "INCREMENTAL" and not self.replication_key:
             raise TapError(f"{self.title}: replication_method='INCREMENTAL' needs a replication_key")
+        if self.replication_keys and self.replication_key:
+            raise TapError(f"{self.title}: has a replication_key and replication_keys; set one of them")
         if self.parent is not None and self.source_stream is not None:
             raise TapError(f"{self.title}: has a parent and a source_stream; set one of them")
         if bool(self.retry_on) != bool(self.retries):
@@ -213,8 +226,7 @@ class Stream:
 
 class _FunctionStream(Stream):
     def __init__(self, name: str, function: Callable[..., Records], place: str, settings: Mapping[str, Any]) -> None:
-        self.records = function  # type: ignore[method-assign]
-        super().__init__(name, place=place, **settings)
+        super().__init__(name, place=place, records=function, **settings)
 
     @property
     def __wrapped__(self) -> Callable[..., Records]:
@@ -238,7 +250,7 @@ def declare(
 
     def decorate(subject: Any) -> Any:
         if isinstance(subject, type):
-            kind = subject if issubclass(subject, Stream) else _stream_class(subject, place)
+            kind = stream_kind(subject, place)
             for name in names or (getattr(subject, "name", "") or _snake_case(subject.__name__),):
                 add(family, kind(name, place=place, **settings))
             return subject
@@ -252,17 +264,49 @@ def declare(
     return decorate
 
 
+class StreamFamily(dict[str, Stream]):
+    """All streams of a tap, by name.
+
+    Attributes:
+        is_closed: the tap runs, so that a stream that is declared now would not be read.
+    """
+
+    is_closed = False
+
+    def check_open(self, title: str) -> None:
+        """Raise ``LateDeclarationError`` for the declaration with this title if the tap runs."""
+        if self.is_closed:
+            raise LateDeclarationError(
+                f"{title}: it is declared while the tap runs; find streams at run time in a function with @tap.discover"
+            )
+
+
 def add(family: dict[str, Stream], stream: Stream) -> None:
     """Add a stream to a family.
 
     Raises:
-        TapError: the family has a stream of this name.
+        TapError: the family has a stream of this name, or the tap runs.
     """
+    if isinstance(family, StreamFamily):
+        family.check_open(stream.title)
     other = family.get(stream.name)
     if other is not None:
         raise TapError(f"{stream.title}: there is a stream of this name already ({other.place})")
     stream.family = family
     family[stream.name] = stream
+
+
+def stream_kind(subject: Any, place: str) -> Callable[..., Stream]:
+    """Return what makes streams of a class, or of a function that yields records: ``kind(name, **settings)``.
+
+    Raises:
+        TapError: it is neither, or a class without a method ``records``.
+    """
+    if isinstance(subject, type):
+        return subject if issubclass(subject, Stream) else _stream_class(subject, place)
+    if not callable(subject):
+        raise TapError(f"({place}): want a function or a class that reads streams")
+    return partial(Stream, records=subject)
 
 
 def _stream_class(subject: type, place: str) -> type[Stream]:

@@ -10,7 +10,7 @@ from typing import Any
 from balog.tap.bookmarks import EndOfStream, FullTable, Progress
 from balog.tap.catalog import CatalogEntry
 from balog.tap.context import POSITION, Context, Emitted, replication_key_of
-from balog.tap.errors import OutputError, SyncError, TapError
+from balog.tap.errors import LateDeclarationError, OutputError, SyncError, TapError
 from balog.tap.streams import Providers, Stream, inject
 from balog.tap.syncing.interrupts import Interrupted
 from balog.tap.syncing.pipeline import RecordPipeline
@@ -161,7 +161,7 @@ class StreamSync:
                 session.is_calling = False
                 self._read(items)
                 return
-            except OutputError:
+            except (OutputError, LateDeclarationError):
                 raise
             except stream.retry_on as error:
                 if attempt >= stream.retries:
@@ -271,7 +271,7 @@ class StreamSync:
                 child.read_source(record)
             except LimitReached:
                 child.is_over = True
-            except OutputError:
+            except (OutputError, LateDeclarationError):
                 raise
             except (Exception, SystemExit) as error:
                 failure = self.session.fail(child.stream, error)

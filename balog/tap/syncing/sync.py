@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from balog.tap.errors import OutputError
+from balog.tap.errors import LateDeclarationError, OutputError
 from balog.tap.streams import Stream, in_run_order
 from balog.tap.syncing.interrupts import Interrupted
 from balog.tap.syncing.session import Session, SyncStats, report_failures
@@ -82,7 +82,7 @@ class Sync(Session):
             for root in roots:
                 root.progress.checkpoint()
             raise
-        except OutputError:
+        except (OutputError, LateDeclarationError):
             raise
         except LimitReached:
             pass

@@ -1,0 +1,40 @@
+"""The pages about found streams, databases and files: their files are written, their commands run."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from balog.tap.streams import discovery
+
+PAGES = Path(__file__).parents[2] / "docs"
+
+
+def blocks_of(page: str) -> list[tuple[str, str, str]]:
+    text = (PAGES / page).read_text(encoding="utf-8")
+    return re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", ["tap-discovery.md"])
+def test_its_blocks_run(page: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    printed = ""
+    for kind, name, text in blocks_of(page):
+        if name:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        elif kind == "sh":
+            command = ["bash", "-e", "-o", "pipefail", "-c", text]
+            ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            assert ran.returncode == 0, f"{text}{ran.stdout}{ran.stderr}"
+            printed = ran.stdout
+        else:
+            assert printed == text
+
+
+def test_the_limits_of_a_discovery_are_the_code_s() -> None:
+    words = " ".join((PAGES / "tap-discovery.md").read_text(encoding="utf-8").split())
+
+    assert f"at most {discovery.MAX_STREAMS:,} streams. A name has at most {discovery.MAX_NAME} printable" in words
