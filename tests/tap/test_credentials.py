@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -223,8 +224,8 @@ def test_a_refresh_token_that_is_replaced_is_written_into_the_config(server: Htt
     assert json.loads(path.read_text()) == {"user": "me", "refresh_token": "r3fresh-2"}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert os.listdir(tmp_path) == ["config.json"]
-    form = b"grant_type=refresh_token&client_id=me&client_secret=s3cret&refresh_token=r3fresh-0"
-    assert server.requests[0].body == form
+    form = {"grant_type": "refresh_token", "client_id": "me", "client_secret": "s3cret", "refresh_token": "r3fresh-0"}
+    assert dict(parse_qsl(server.requests[0].body.decode())) == form
 
 
 def test_a_refresh_token_that_nobody_keeps_is_told(server: HttpStandIn) -> None:
@@ -232,28 +233,50 @@ def test_a_refresh_token_that_nobody_keeps_is_told(server: HttpStandIn) -> None:
     with capture_events() as captured:
         assert periodic(refresher(server))() == "access-1"
     (message,) = [event.payload["message"] for event in captured if event.payload["cls_type"] == "log"]
-    assert "set config_path" in message
+    assert "set token_file or config_path" in message
     assert "r3fresh" not in message
 
 
 def test_a_refresh_token_that_is_refused_says_why_and_no_secret(server: HttpStandIn) -> None:
     server.respond = lambda request: Answer(400, b'{"error":"invalid_grant","error_description":"r3fresh-0 s3cret"}')
-    with pytest.raises(SourceError, match=r"answered invalid_grant: it rejected the refresh token$") as caught:
+    with pytest.raises(
+        SourceError,
+        match=r"answered invalid_grant: it rejected the refresh token; sign in again, and set",
+    ) as caught:
         periodic(refresher(server))()
     assert "s3cret" not in str(caught.value)
     assert "r3fresh" not in repr(refresher(server))
 
 
 @pytest.mark.parametrize(
-    ("body", "said"), [(b"[]", "a JSON object"), (b"{}", "without an access_token"), (b"<html>", "without JSON")]
+    ("body", "said"),
+    [
+        (b"[]", "a JSON object"),
+        (b"{}", "without an access_token"),
+        (b"<html>", "without JSON"),
+        (b'{"access_token":""}', "without an access_token"),
+        (b'{"access_token":{"a":1}}', "without an access_token"),
+        (b'{"access_token":"s3cret\\nX-Header: 1"}', "that no header can contain"),
+        (b'{"error":"invalid_scope"}', "answered invalid_scope"),  # with 200, as some do
+        (b'{"error":"s3cret or 1"}', "answered no reason"),
+        (b"[" * 100_000, "without JSON"),
+    ],
 )
 def test_a_token_endpoint_that_answers_something_else(server: HttpStandIn, body: bytes, said: str) -> None:
     server.will(Answer(200, body))
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=said) as caught:
         refresher(server)()
+    assert "s3cret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("seconds", "given"), [('"90"', Granted("x", 90)), ("null", "x"), ("0", "x")])
+@pytest.mark.parametrize(
+    ("seconds", "given"),
+    [
+        ('"90"', Granted("x", 90)),
+        ('"90.5"', Granted("x", 90.5)),
+        *((text, "x") for text in ("null", "0", "-1", "true", '"soon"', '"nan"', '"' + "9" * 400 + '"', "[]")),
+    ],
+)
 def test_a_token_s_time_as_servers_write_it(server: HttpStandIn, seconds: str, given: Any) -> None:
     server.will(Answer(200, b'{"access_token":"x","expires_in":%b}' % seconds.encode()))
     assert refresher(server)() == given
@@ -299,3 +322,23 @@ def test_writings_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     assert "123456789012345678901234567890" in text  # the other values are as they were
     assert "1.10" in text
     assert [file.name for file in tmp_path.iterdir()] == ["config.json"]
+
+
+def test_a_token_endpoint_that_is_slow_or_gone_keeps_nobody_waiting_while_the_token_is_good(
+    server: HttpStandIn,
+) -> None:
+    now = [0.0]
+    server.respond = lambda request: Answer(200, b'{"access_token":"x","expires_in":60}')
+    client = Client(server.url, policy=Policy(tries=1), timeout=0.2)
+    token = Credential(refresher(server, client=client), clock=lambda: now[0])
+    assert token() == "x"
+    now[0] = 55
+    server.respond = lambda request: Answer(trouble="hang")
+    assert token() == "x"  # after one timeout
+    server.stop()
+    now[0] = 59
+    assert token() == "x"  # without another try
+    now[0] = 70
+    with pytest.raises(SourceError, match=r"no response from .*: Connection refused") as caught:
+        token()
+    assert caught.value.retryable

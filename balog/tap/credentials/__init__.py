@@ -1,4 +1,4 @@
-"""Credentials that are fetched once, or refreshed before they expire, and headers with them.
+"""Credentials that are fetched once, or refreshed before they expire, and requests with them.
 
 ::
 
@@ -8,21 +8,88 @@
 
     client = Client(url, auth=credentials.bearer(token))
 
-Events, errors and reprs never contain a credential.
+Each OAuth grant has a module of its own. Events, errors and reprs never contain a credential.
 """
 
-from balog.tap.credentials.credential import Bearer, Credential, Granted, basic, bearer, header, once, periodic
-from balog.tap.credentials.oauth import RefreshToken, write_back
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from balog.lazy_exports import deferred
+
+if TYPE_CHECKING:
+    from balog.http.pool import ClientCertificate
+    from balog.tap.credentials.accounts import Accounts, SourceAccount
+    from balog.tap.credentials.authorization_code import AuthorizationCode
+    from balog.tap.credentials.aws_signature import AwsKeys, AwsSignature
+    from balog.tap.credentials.client_credentials import ClientCredentials
+    from balog.tap.credentials.credential import Credential, Granted, once, periodic
+    from balog.tap.credentials.device_code import DeviceCode
+    from balog.tap.credentials.digest import Digest
+    from balog.tap.credentials.grant import GrantError, TokenGrant
+    from balog.tap.credentials.headers import Bearer, basic, bearer, cookie, header
+    from balog.tap.credentials.jwt_bearer import JwtBearer
+    from balog.tap.credentials.password import Password
+    from balog.tap.credentials.query_key import QueryKey, query
+    from balog.tap.credentials.refresh_token import RefreshToken
+    from balog.tap.credentials.token_store import write_back
 
 __all__ = [
+    "Accounts",
+    "AuthorizationCode",
+    "AwsKeys",
+    "AwsSignature",
     "Bearer",
+    "ClientCertificate",
+    "ClientCredentials",
     "Credential",
+    "DeviceCode",
+    "Digest",
+    "GrantError",
     "Granted",
+    "JwtBearer",
+    "Password",
+    "QueryKey",
     "RefreshToken",
+    "SourceAccount",
+    "TokenGrant",
     "basic",
     "bearer",
+    "cookie",
     "header",
     "once",
     "periodic",
+    "query",
     "write_back",
 ]
+
+_MODULES = {
+    "ClientCertificate": "balog.http.pool",
+    "SourceAccount": "balog.tap.credentials.accounts",
+    "Accounts": "balog.tap.credentials.accounts",
+    "AuthorizationCode": "balog.tap.credentials.authorization_code",
+    "AwsKeys": "balog.tap.credentials.aws_signature",
+    "AwsSignature": "balog.tap.credentials.aws_signature",
+    "ClientCredentials": "balog.tap.credentials.client_credentials",
+    "Credential": "balog.tap.credentials.credential",
+    "Granted": "balog.tap.credentials.credential",
+    "once": "balog.tap.credentials.credential",
+    "periodic": "balog.tap.credentials.credential",
+    "DeviceCode": "balog.tap.credentials.device_code",
+    "Digest": "balog.tap.credentials.digest",
+    "GrantError": "balog.tap.credentials.grant",
+    "TokenGrant": "balog.tap.credentials.grant",
+    "Bearer": "balog.tap.credentials.headers",
+    "basic": "balog.tap.credentials.headers",
+    "bearer": "balog.tap.credentials.headers",
+    "cookie": "balog.tap.credentials.headers",
+    "header": "balog.tap.credentials.headers",
+    "JwtBearer": "balog.tap.credentials.jwt_bearer",
+    "Password": "balog.tap.credentials.password",
+    "QueryKey": "balog.tap.credentials.query_key",
+    "query": "balog.tap.credentials.query_key",
+    "RefreshToken": "balog.tap.credentials.refresh_token",
+    "write_back": "balog.tap.credentials.token_store",
+}
+
+__getattr__ = deferred(globals(), _MODULES)

@@ -1,11 +1,10 @@
-"""A credential, when it is refreshed, and headers that contain it."""
+"""A credential, and when it is refreshed."""
 
 from __future__ import annotations
 
 import threading
 import time
-from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
 import balog
@@ -64,6 +63,8 @@ class Credential:
         self._fetching_thread = 0
         self._value: Any = None
         self._is_fetched = False
+        self._failures = 0
+        self._failure = SourceError("")
         self._stale_at = self._expires_at = float("inf")
 
     def __call__(self) -> Any:
@@ -76,6 +77,7 @@ class Credential:
         if self._is_fetched and now < self._stale_at:
             return self._value
         is_valid = self._is_fetched and now < self._expires_at
+        failures = self._failures
         # While one thread fetches, the others use the old one until it expires.
         if not is_valid:
             self._refuse_recursion()
@@ -83,7 +85,7 @@ class Credential:
             return self._value
         try:
             if not (self._is_fetched and self._clock() < self._stale_at):  # or another thread has
-                self._fetch(is_valid)
+                self._fetch(is_valid, failures)
             return self._value
         finally:
             self._lock.release()
@@ -98,9 +100,10 @@ class Credential:
             SourceError: fetching failed.
         """
         self._refuse_recursion()
+        failures = self._failures
         with self._lock:
             if used is None or not self._is_fetched or used == self._value:
-                self._fetch(is_valid=False)
+                self._fetch(False, failures)
             return self._value
 
     def __repr__(self) -> str:
@@ -110,7 +113,10 @@ class Credential:
         if self._fetching_thread == threading.get_ident():
             raise TapError(f"the function of the credential {self._name} uses that credential itself")
 
-    def _fetch(self, is_valid: bool) -> None:
+    def _fetch(self, is_valid: bool, failures: int) -> None:
+        """Fetch the credential; ``failures``: the number of failures when this thread began to wait for the lock."""
+        if failures != self._failures and not is_valid:  # it failed meanwhile, so threads do not fail one by one
+            raise SourceError(self._failure.reason, retryable=self._failure.retryable)
         self._fetching_thread = threading.get_ident()
         try:
             given = self._function()
@@ -122,10 +128,12 @@ class Credential:
                 )
                 self._stale_at = self._clock() + _RETRY_SECONDS
                 return
-            raise SourceError(
+            self._failures += 1
+            self._failure = SourceError(
                 f"the credential {self._name} could not be fetched: {reason}",
                 retryable=getattr(error, "retryable", False),
-            ) from None
+            )
+            raise self._failure from None
         finally:
             self._fetching_thread = 0
         now = self._clock()
@@ -166,48 +174,3 @@ def periodic(
     if function is None:
         return lambda function: Credential(function, minutes * 60, lifetime)
     return Credential(function, minutes * 60, lifetime)
-
-
-class Bearer:
-    """A header with a credential, for ``Client(auth=…)``; refreshed if the source rejects it.
-
-    Args:
-        credential: a text, or a function that returns one, such as a ``Credential``.
-        name: the name of the header.
-        before: the text before the credential.
-    """
-
-    def __init__(
-        self, credential: str | Callable[[], str], name: str = "Authorization", before: str = "Bearer "
-    ) -> None:
-        self._credential = credential
-        self._name = name
-        self._before = before
-        if hasattr(credential, "refresh"):
-            self.refresh = self._refresh
-
-    def __call__(self) -> dict[str, str]:
-        """Return the header."""
-        value = self._credential() if callable(self._credential) else self._credential
-        return {self._name: f"{self._before}{value}"}
-
-    def _refresh(self, used: Mapping[str, str]) -> None:
-        self._credential.refresh(used.get(self._name, "").removeprefix(self._before))  # type: ignore[union-attr]
-
-    def __repr__(self) -> str:
-        return f"<{self._name}: {self._before}…>"
-
-
-def bearer(credential: str | Callable[[], str]) -> Bearer:
-    """Return ``Authorization: Bearer …`` (RFC 6750)."""
-    return Bearer(credential)
-
-
-def header(name: str, credential: str | Callable[[], str]) -> Bearer:
-    """Return a header whose value is a credential, such as ``X-Api-Key: …``."""
-    return Bearer(credential, name, "")
-
-
-def basic(user: str, password: str) -> Bearer:
-    """Return ``Authorization: Basic …`` (RFC 7617)."""
-    return Bearer(b64encode(f"{user}:{password}".encode()).decode(), before="Basic ")

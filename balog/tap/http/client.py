@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urljoin, urlsplit
@@ -14,8 +14,10 @@ import msgspec
 
 from balog import metrics
 from balog.errors import ConfigError
+from balog.http.pool import ClientCertificate
 from balog.http.urls import check_url
 from balog.tap.errors import SourceError
+from balog.tap.http.authorization import Auth, authorize, repeats, secrets_of
 from balog.tap.http.connections import Connections, Request
 from balog.tap.http.outcomes import HttpError, Response, endpoint_of, fault_of, is_lost, origin_of
 from balog.tap.http.retries import IDEMPOTENT, NOT_PROCESSED, SAFE, Policy
@@ -38,23 +40,25 @@ class Client:
         base_url: the URL that paths are appended to, ``https://api.example.com/v2``.
         headers: sent with each request.
         auth: returns the headers with credentials, called before each request; see ``balog.tap.credentials``. If it has
-            a method ``refresh``, that is called with these headers after a 401, and the request is repeated once.
+            a method ``refresh``, that is called with these headers after a 401, and the request is repeated once. Or
+            it is a ``Signer``.
         timeout: seconds for connecting, and for each read of a response.
         policy: the retry policy; ``Policy(tries=1)`` retries nothing.
         rate: the maximum number of requests a second; None means no limit.
         max_bytes: the maximum size of one decompressed body.
         max_seconds: the maximum time of one response, from the request to its last byte.
         ca_file: a PEM file of the authorities to trust instead of the system's.
+        certificate: the client's own certificate, for servers that require one (mutual TLS).
 
     Raises:
-        ConfigError: an invalid URL or one with credentials, or an invalid ``ca_file``.
+        ConfigError: an invalid URL or one with credentials, or an invalid ``ca_file`` or ``certificate``.
     """
 
     def __init__(
         self,
         base_url: str,
         headers: Mapping[str, str] | None = None,
-        auth: Callable[[], Mapping[str, str]] | None = None,
+        auth: Auth | None = None,
         *,
         timeout: float = 60.0,
         policy: Policy | None = None,
@@ -62,6 +66,7 @@ class Client:
         max_bytes: int = 64 << 20,
         max_seconds: float = 600.0,
         ca_file: str | None = None,
+        certificate: ClientCertificate | None = None,
     ) -> None:
         self._base = _checked(base_url)
         self._headers = {"Accept": "application/json", "User-Agent": "balog-tap", **(headers or {})}
@@ -70,7 +75,7 @@ class Client:
         self._space = 1 / rate if rate else 0.0
         self._next_at = 0.0
         self._turn = threading.Lock()
-        self._connections = Connections(base_url, timeout, max_bytes, max_seconds, ca_file)
+        self._connections = Connections(base_url, timeout, max_bytes, max_seconds, ca_file, certificate)
         weakref.finalize(self, self._connections.close)
 
     def get(self, path: str = "", params: Mapping[str, Any] | None = None, **options: Any) -> Response:
@@ -166,35 +171,33 @@ class Client:
         repeatable: bool,
         allow: tuple[int, ...],
     ) -> Response:
-        """Send the request once, follow redirects, and repeat it if credentials had expired."""
-        for is_second in (False, True):
-            granted = dict(self._auth()) if self._auth else {}
-            response = self._follow(method, url, {**headers, **granted}, body, endpoint, repeatable)
-            refresh = getattr(self._auth, "refresh", None)
-            if response.status == 401 and refresh and not is_second and 401 not in allow:
-                refresh(granted)
-                continue
-            break
+        """Send the request, follow redirects, and send it again if credentials had expired."""
+        request = Request(method, url, headers, body, repeatable)
+        sent, response = self._follow(request, endpoint)
+        if response.status not in allow and repeats(self._auth, sent, response.status, response.headers):
+            sent, response = self._follow(request, endpoint)
         if 200 <= response.status < 300 or response.status in allow:
             return response
-        excerpt = _excerpt(response, [*headers.values(), *granted.values(), *_texts(body)], url)
+        excerpt = _excerpt(response, secrets_of(sent).union(_texts(body)))
         raise HttpError(
             f"{method} {endpoint} answered {fault_of(response)}{excerpt}",
             response,
             retryable=self._policy.is_retryable(response),
         )
 
-    def _follow(
-        self, method: str, url: str, headers: dict[str, str], body: bytes | None, endpoint: str, repeatable: bool
-    ) -> Response:
+    def _follow(self, request: Request, endpoint: str) -> tuple[Request, Response]:
+        """Send a request and follow redirects; return the last request as it was sent, and its response."""
+        subject = f"{request.method} {endpoint}"
         for _ in range(_MAX_REDIRECTS + 1):
             self._wait_for_turn()
-            response = self._timed(Request(method, url, headers, body, repeatable), endpoint)
+            sent = authorize(self._auth, request)
+            response = self._timed(sent, endpoint)
+            response.url = request.url  # without a key that the query of the sent one may contain
             target = response.headers.get("location")
-            if response.status not in _REDIRECTS or not target or method not in SAFE:
-                return response
-            url = self._same_server(url, target, f"{method} {endpoint} redirects")
-        raise SourceError(f"{method} {endpoint} redirects more than {_MAX_REDIRECTS} times")
+            if response.status not in _REDIRECTS or not target or request.method not in SAFE:
+                return sent, response
+            request = request._replace(url=self._same_server(request.url, target, f"{subject} redirects"))
+        raise SourceError(f"{subject} redirects more than {_MAX_REDIRECTS} times")
 
     def _timed(self, request: Request, endpoint: str) -> Response:
         from http.client import HTTPException  # imported on the first request
@@ -291,12 +294,10 @@ def _texts(body: bytes | None) -> list[str]:
     return [*found, *map(quote_plus, found)]
 
 
-def _excerpt(response: Response, sent: list[str], url: str) -> str:
+def _excerpt(response: Response, sent: set[str]) -> str:
     """Return the start of the response's text as one line, without values that were sent, which may be secrets."""
     text = response.text[:4096]
-    secrets = {word for value in sent for word in (value, value.rpartition(" ")[2])}
-    secrets |= {piece.partition("=")[2] for piece in urlsplit(url).query.split("&")} | {url}
-    for secret in sorted((word for word in secrets if len(word) >= 6), key=len, reverse=True):
+    for secret in sorted((word for word in sent if len(word) >= 6), key=len, reverse=True):
         text = text.replace(secret, "…")
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())[:_MAX_EXCERPT]
     return f": {line}" if line else ""

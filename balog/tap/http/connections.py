@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from balog.http.body import PACKINGS, Unpacker
-from balog.http.pool import open_pool, tls_context
+from balog.http.pool import ClientCertificate, open_pool, tls_context
 from balog.tap.errors import SourceError
 
 _PIECE = 64 * 1024
@@ -17,13 +19,19 @@ _MAX_IDLE = 16
 
 
 class Request(NamedTuple):
-    """A request; ``is_repeatable``: it can be sent twice."""
+    """A request.
+
+    Attributes:
+        is_repeatable: it can be sent twice.
+        granted: those of its headers that a function for authorization returned.
+    """
 
     method: str
     url: str
     headers: dict[str, str]
     body: bytes | None
-    is_repeatable: bool
+    is_repeatable: bool = True
+    granted: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(eq=False)
@@ -35,10 +43,10 @@ class Connections:
         timeout: seconds for connecting, and for each read of a response.
         max_bytes: the maximum size of one decompressed body.
         max_seconds: the maximum time of one response.
-        ca_file: see ``Client``.
+        ca_file, certificate: see ``Client``.
 
     Raises:
-        ConfigError: ``ca_file`` cannot be used.
+        ConfigError: ``ca_file`` or ``certificate`` cannot be used.
     """
 
     url: str
@@ -46,12 +54,13 @@ class Connections:
     max_bytes: int
     max_seconds: float
     ca_file: str | None
+    certificate: ClientCertificate | None = None
     _pool: Any = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        if self.ca_file:
-            tls_context(self.ca_file)
+        if self.ca_file or self.certificate:
+            tls_context(self.ca_file, self.certificate)
 
     def send(self, request: Request) -> tuple[int, dict[str, str], bytes]:
         """Send a request, and return the response's status, headers by lower-case names, and body.
@@ -96,7 +105,9 @@ class Connections:
 
         from balog.tap.http.timed_response import TimedResponse
 
-        pool = open_pool(self.url, self.timeout, self.ca_file, size=_MAX_IDLE, path="base_url")
+        pool = open_pool(
+            self.url, self.timeout, self.ca_file, certificate=self.certificate, size=_MAX_IDLE, path="base_url"
+        )
         response_class = partial(TimedResponse, timeout=self.timeout, seconds=self.max_seconds)
         with_class = partial(_connection_class, response_class=response_class)
         pool.pool_classes_by_scheme = {

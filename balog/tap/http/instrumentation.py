@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from balog import metrics
 from balog.tap.errors import TapError
-from balog.tap.http.outcomes import endpoint_of, is_lost, origin_of, status_of
+from balog.tap.http.authorization import Auth, authorize, repeats
+from balog.tap.http.connections import Request
+from balog.tap.http.outcomes import endpoint_of, headers_of, is_lost, origin_of, status_of
 from balog.tap.http.retries import IDEMPOTENT, NOT_PROCESSED, Policy
 
 _Session = TypeVar("_Session")
@@ -19,7 +21,7 @@ def instrument(
     session: _Session,
     policy: Policy | None = None,
     *,
-    auth: Callable[[], Mapping[str, str]] | None = None,
+    auth: Auth | None = None,
     timeout: float = 60.0,
 ) -> _Session:
     """Make a session do what ``Client`` does: measure requests, retry failures, refresh credentials after a 401.
@@ -55,7 +57,7 @@ def instrument(
 class _Sender:
     send: Callable[..., Any]
     policy: Policy
-    auth: Callable[[], Mapping[str, str]] | None
+    auth: Auth | None
     timeout: float | None
     _inner: threading.local = field(default_factory=threading.local)
     is_instrumented: ClassVar[bool] = True
@@ -92,17 +94,25 @@ class _Sender:
     def _authorized(self, request: Any, options: dict[str, Any], endpoint: str, can_repeat: bool) -> Any:
         if self.auth is None:
             return self._timed(request, options, endpoint)
-        granted = dict(self.auth())
-        self._inner.granted, self._inner.origin = [*granted], origin_of(str(request.url))
-        request.headers.update(granted)
+        plain = _plain(request)
+        sent = self._authorize(request, plain)
         response = self._timed(request, options, endpoint)
-        refresh = getattr(self.auth, "refresh", None)
-        if status_of(response) != 401 or refresh is None or not can_repeat:
+        status = status_of(response) or 0
+        if not can_repeat or not repeats(self.auth, sent, status, headers_of(response)):
             return response
-        refresh(granted)
         response.close()
-        request.headers.update(self.auth())
+        self._authorize(request, plain)
         return self._timed(request, options, endpoint)
+
+    def _authorize(self, request: Any, plain: Request) -> Request:
+        """Authorize a session's request in place, and return it as it is sent."""
+        sent = authorize(self.auth, plain)
+        added = {name: value for name, value in sent.headers.items() if plain.headers.get(name) != value}
+        self._inner.granted, self._inner.origin = [*added], origin_of(plain.url)
+        request.headers.update(added)
+        if sent.url != plain.url:
+            request.url = type(request.url)(sent.url)
+        return sent
 
     def _timed(self, request: Any, options: dict[str, Any], endpoint: str) -> Any:
         self._inner.is_in = True
@@ -122,6 +132,15 @@ def _has_whole_body(request: Any) -> bool:
     if hasattr(request, "stream"):  # httpx: only bytes in memory can be read twice
         return type(request.stream).__name__ == "ByteStream"
     return isinstance(getattr(request, "body", None), (str, bytes, bytearray, type(None)))
+
+
+def _plain(request: Any) -> Request:
+    """Return a session's request as the client's own; without a body that can be read only once."""
+    is_httpx = hasattr(request, "stream") and _has_whole_body(request)
+    body = request.content if is_httpx else getattr(request, "body", None)
+    body = body.encode() if isinstance(body, str) else body
+    whole = bytes(body) if isinstance(body, (bytes, bytearray)) else None
+    return Request(str(request.method).upper(), str(request.url), dict(request.headers), whole)
 
 
 def _is_of(thing: Any, library: str) -> bool:

@@ -199,7 +199,7 @@ class Response:
             return msgspec.json.decode(self.body, type=type)
         except msgspec.ValidationError as error:
             raise SourceError(f"{endpoint_of(self.url)} answered JSON of another type: {error}") from None
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             kind = self.headers.get("content-type", "no content type")[:80]
             raise SourceError(
                 f"{endpoint_of(self.url)} answered {self.status} without JSON ({kind}, {len(self.body)} bytes)"

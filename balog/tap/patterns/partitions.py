@@ -80,6 +80,10 @@ class Partition:
                     rank, self.highest = found, value
             yield given
 
+    def forget(self) -> None:
+        """Leave the partition's bookmark as it was, because its records are incomplete."""
+        self.is_watched, self.highest = True, None
+
 
 def for_each(
     context: _Context, items: Iterable[Any], *, key: str | None = None, name: str = "accounts", lookback: float = 0

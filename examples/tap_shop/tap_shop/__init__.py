@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from balog.tap import Context, Tap
-from balog.tap.credentials import RefreshToken, bearer, periodic
+from balog.tap.credentials import RefreshToken, bearer
 from balog.tap.http import Client, Policy, Response
 from balog.tap.patterns import by_cursor, by_link, date_windows, pages, request_then_emit
 from balog.tap.schema import json_folder
@@ -43,9 +43,7 @@ def client(config: dict[str, Any]) -> Client:
         config["refresh_token"],
         config_path=config.get("config_path"),
     )
-    return Client(
-        f"{config['base_url']}/v1", auth=bearer(periodic(token)), policy=Policy(tries=10, first=0.1, longest=2)
-    )
+    return Client(f"{config['base_url']}/v1", auth=bearer(token), policy=Policy(tries=10, first=0.1, longest=2))
 
 
 @tap.stream(

@@ -1,0 +1,160 @@
+"""OAuth grants (RFC 6749): what all of them share, one request to a token endpoint."""
+
+from __future__ import annotations
+
+import math
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+from urllib.parse import quote_plus
+
+from balog.tap.credentials.credential import Granted
+from balog.tap.errors import SourceError
+from balog.tap.http.client import Client
+from balog.tap.http.retries import Policy
+
+_REFUSALS = (400, 401, 403, 428)  # 400 and 401 are RFC 6749's; some servers answer the others
+_MAX_CODE = 60
+
+
+class TokenAnswer(NamedTuple):
+    """The answer of a token endpoint: an access token, with its lifetime if there is one, and a refresh token or ""."""
+
+    access: Granted | str
+    refresh_token: str
+
+    def __repr__(self) -> str:
+        return "TokenAnswer(…)"
+
+
+class GrantError(SourceError):
+    """A token endpoint rejected a request.
+
+    Attributes:
+        code: its error code, such as ``invalid_grant``; "" if there is none.
+        date: the header ``Date`` of its response.
+    """
+
+    def __init__(self, code: str, advice: str, date: str | None = None) -> None:
+        super().__init__(f"the token endpoint answered {code or 'no reason'}: {advice}")
+        self.code = code
+        self.date = date
+
+
+class TokenGrant:
+    """A function that fetches an access token; the base of the grants.
+
+    ``bearer(grant)`` makes it a credential that is refreshed before it expires, and that all threads share.
+
+    Args:
+        url: the token endpoint.
+        client_id: the application's id.
+        client_secret: the application's secret; "" if it has none.
+        scope: what the token is for, if the server wants to know; several are separated by spaces.
+        in_header: send the application's id and secret as HTTP Basic, not as fields of the form.
+        more: further fields of the request, such as ``audience``.
+        client: makes the requests; None makes one without authorization. With a certificate
+            (``Client(url, certificate=…)``) it signs in by mutual TLS (RFC 8705).
+
+    Raises:
+        ConfigError: an invalid URL.
+    """
+
+    name: ClassVar[str]
+    advice: ClassVar[str]
+    """What to do when the server rejects the request, as a clause."""
+    is_repeatable: ClassVar[bool] = True
+    """Whether a request whose response was lost can be sent again."""
+
+    def __init__(
+        self,
+        url: str,
+        client_id: str = "",
+        client_secret: str = "",
+        *,
+        scope: str = "",
+        in_header: bool = False,
+        more: Mapping[str, str] | None = None,
+        client: Client | None = None,
+    ) -> None:
+        self._client = client or default_client(url)
+        self._id, self._secret = client_id, client_secret
+        self._in_header = in_header
+        self._more = {**(more or {}), **({"scope": scope} if scope else {})}
+        self.__name__ = self.name
+
+    def __call__(self) -> Granted | str:
+        """Fetch and return an access token, with its lifetime if the server has one.
+
+        Raises:
+            SourceError: the server rejects the request, or its answer is invalid. The message has the server's error
+                code (``invalid_grant``) and no credential.
+        """
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {self._client!r}>"
+
+    def _request(self, fields: Mapping[str, str], client: Client | None = None) -> dict[str, Any]:
+        """Send fields and the application's credentials; return the JSON object of the answer."""
+        own, headers = self._application()
+        answer = (client or self._client).post(
+            form={**self._more, **own, **fields},
+            headers=headers,
+            endpoint="token",
+            allow=_REFUSALS,
+            is_repeatable=self.is_repeatable,
+        )
+        found = answer.json()
+        if not isinstance(found, dict):
+            raise SourceError("the token endpoint did not answer with a JSON object")
+        if answer.status in _REFUSALS or ("error" in found and "access_token" not in found):
+            raise GrantError(_code(found.get("error")), self.advice, answer.headers.get("date"))
+        return found
+
+    def _token(self, fields: Mapping[str, str]) -> TokenAnswer:
+        return token_of(self._request(fields))
+
+    def _application(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the application's id and secret as fields, and as headers."""
+        if self._in_header:
+            pair = f"{quote_plus(self._id)}:{quote_plus(self._secret)}"  # RFC 6749, 2.3.1
+            return {}, {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+        fields = {"client_id": self._id, "client_secret": self._secret}
+        return {name: value for name, value in fields.items() if value}, {}
+
+
+def default_client(url: str) -> Client:
+    """Return a client for a token endpoint, with less time and memory than one for data."""
+    return Client(url, timeout=30, max_seconds=60, max_bytes=1 << 20, policy=Policy(tries=4, longest=10, total=60))
+
+
+def token_of(found: Mapping[str, Any]) -> TokenAnswer:
+    """Return the tokens of an answer.
+
+    Raises:
+        SourceError: there is no access token, or one that no header can contain.
+    """
+    access, renewed = found.get("access_token"), found.get("refresh_token")
+    if not isinstance(access, str) or not access:
+        raise SourceError("the token endpoint answered without an access_token")
+    if not all("!" <= char <= "~" for char in access):
+        raise SourceError("the token endpoint answered with an access_token that no header can contain")
+    seconds = seconds_of(found.get("expires_in"))
+    return TokenAnswer(Granted(access, seconds) if seconds else access, renewed if isinstance(renewed, str) else "")
+
+
+def seconds_of(value: Any) -> float:
+    """Return a time in seconds, which some servers write as a text; 0 if there is none."""
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+        return 0
+    try:
+        seconds = float(value)
+    except (ValueError, OverflowError):
+        return 0
+    return seconds if 0 < seconds < math.inf else 0
+
+
+def _code(value: Any) -> str:
+    is_code = isinstance(value, str) and value.replace("_", "").isalnum() and value.isascii() and len(value) < _MAX_CODE
+    return value if is_code else ""

@@ -1,0 +1,66 @@
+"""The page on sign-ins: its blocks run against the example's shop, and each declaration of its table can be made."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from balog.tap import credentials
+from balog.tap.http import Client
+from examples.shop_server import Shop
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "tap-signing-in.md").read_text(encoding="utf-8")
+
+
+def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    with Shop(5) as shop:
+        (tmp_path / "page.py").write_text("\n".join(blocks).replace("https://api.example.com", shop.url))
+        done = subprocess.run(
+            [sys.executable, "-W", "error::ResourceWarning", "page.py"],
+            cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines() == [f"5 <RefreshToken at <Client of {shop.url}>>", "200"]
+        assert shop.refresh_token in (tmp_path / "tokens.json").read_text()
+
+
+DECLARATIONS = re.findall(r"^\|[^|]*\| `((?:auth|certificate)=[^`]*)`", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", DECLARATIONS)
+def test_the_declarations_of_the_table_can_be_made(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = trustme.CA().issue_cert("tap@example.com")
+    own.cert_chain_pems[0].write_to_path("client.pem")
+    own.private_key_pem.write_to_path("client.key")
+    form, none = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    key = rsa.generate_private_key(65537, 2048).private_bytes(serialization.Encoding.PEM, form, none).decode()
+    account = {"client_email": "x", "private_key": key, "token_uri": "https://x.example"}
+    Path("key.json").write_bytes(__import__("msgspec").json.encode(account))
+    names: dict[str, Any] = {name: getattr(credentials, name) for name in credentials.__all__}
+    names |= dict.fromkeys(["token_url", "authorize_url", "device_url"], "https://api.example.com/oauth")
+    names |= dict.fromkeys(["id", "secret", "user", "password", "issuer", "scope", "function"], "text")
+    names |= {
+        "private_key": key,
+        "config": dict.fromkeys(["token", "user", "password", "key", "refresh_token"], "text"),
+    }
+    names["function"] = lambda: "text"
+    ast.parse(f"f({text})")
+    with eval(f"Client('https://api.example.com', {text})", {"Client": Client, **names}) as client:
+        assert repr(client) == "<Client of https://api.example.com>"
+
+
+def test_the_table_has_all_sign_ins() -> None:
+    assert len(DECLARATIONS) == 17
+    made = {"Credential", "Granted", "GrantError", "TokenGrant", "Bearer", "QueryKey", "SourceAccount", "Accounts"}
+    for name in set(credentials.__all__) - made - {"once", "write_back"}:
+        assert f"{name}(" in " ".join(DECLARATIONS) or f"{name}." in " ".join(DECLARATIONS), name

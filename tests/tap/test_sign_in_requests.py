@@ -1,0 +1,456 @@
+"""Sign-ins that change a request: keys, digests, signatures, certificates."""
+
+import hashlib
+import hmac
+import io
+import logging
+import re
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
+
+import httpx
+import pytest
+import requests
+import trustme
+from botocore.auth import S3SigV4Auth, SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from cryptography.hazmat.primitives import serialization
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from werkzeug.datastructures import Authorization, WWWAuthenticate
+
+from balog.errors import ConfigError, MissingExtraError
+from balog.tap.credentials import (
+    AwsKeys,
+    AwsSignature,
+    Bearer,
+    ClientCertificate,
+    Digest,
+    QueryKey,
+    cookie,
+    header,
+    once,
+    query,
+)
+from balog.tap.credentials.digest import _challenges
+from balog.tap.errors import SourceError, TapError
+from balog.tap.http import Client, HttpError, Policy, instrument
+from balog.tap.http.connections import Request
+from balog.testing import capture_events
+from tests.stand_ins.http_server import Answer, HttpStandIn
+from tests.stand_ins.http_server import Request as Received
+
+KEY = "k3y-s3cret/&"
+ONCE = Policy(tries=1)
+
+
+@pytest.fixture
+def server() -> Iterator[HttpStandIn]:
+    with HttpStandIn() as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("auth", "place", "sent"),
+    [
+        (query("api key", KEY), "path", "/v2/me?page=2&api+key=k3y-s3cret%2F%26"),
+        (header("X-Api-Key", KEY), "x-api-key", KEY),
+        (cookie("session", "k3y-s3cret"), "cookie", "session=k3y-s3cret"),
+    ],
+)
+def test_a_key_in_its_place(server: HttpStandIn, auth: Any, place: str, sent: str) -> None:
+    server.respond = lambda request: Answer(403, f"{KEY} {request.path} {request.headers.get('cookie')}".encode())
+    with Client(f"{server.url}/v2", auth=auth, policy=ONCE) as client:
+        with capture_events() as events, pytest.raises(HttpError) as caught:
+            client.get("me", {"page": 2})
+    (request,) = server.requests
+    assert (request.path if place == "path" else request.headers[place]) == sent
+    for text in [str(caught.value), repr(auth), repr(client), repr(caught.value.response), *map(repr, events)]:
+        assert "k3y-s3cret" not in text
+    assert caught.value.response.url == f"{server.url}/v2/me?page=2"
+
+
+def test_a_key_in_the_query_replaces_that_of_a_next_page_s_url(server: HttpStandIn) -> None:
+    with Client(server.url, auth=query("key", KEY)) as client:
+        client.get(f"{server.url}/me?key=old&page=3")
+    assert server.requests[0].path == "/me?page=3&key=k3y-s3cret%2F%26"
+
+
+def test_a_key_in_the_query_follows_redirects(server: HttpStandIn) -> None:
+    server.will(Answer(302, headers={"Location": "/there"}), Answer())
+    with Client(server.url, auth=query("key", "k3y")) as client:
+        assert client.get("here").url == f"{server.url}/there"
+    assert [request.path for request in server.requests] == ["/here?key=k3y", "/there?key=k3y"]
+
+
+def test_a_key_in_the_query_is_not_in_urllib3_s_log(server: HttpStandIn, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG), Client(server.url, auth=query("key", "k3y-s3cret")) as client:
+        client.get("me")
+    assert "/me?…" in caplog.text
+    assert "k3y-s3cret" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["query", "cookie"])
+def test_a_key_that_is_rejected_is_fetched_again(server: HttpStandIn, kind: str) -> None:
+    keys = iter(["old", "new"])
+    key = once(lambda: next(keys))
+    auth: QueryKey | Bearer = query("key", key) if kind == "query" else cookie("key", key)
+    server.respond = lambda request: Answer(200 if "key=new" in f"{request.path}{request.headers['cookie']}" else 401)
+    with Client(server.url, auth=auth) as client:
+        assert client.get("me").status == 200
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a=b", "a;b", "ä"])
+def test_names_that_no_cookie_can_have(name: str) -> None:
+    with pytest.raises(TapError, match="cookie"):
+        cookie(name, "x")
+
+
+@pytest.mark.parametrize("library", ["requests", "httpx"])
+def test_sessions_of_other_libraries(server: HttpStandIn, library: str) -> None:
+    checker = DigestChecker("ada", "s3cret")
+    server.respond = checker
+    session: Any = requests.Session() if library == "requests" else httpx.Client()
+    with instrument(session, auth=Digest("ada", "s3cret")):
+        assert session.get(f"{server.url}/me?a=1").status_code == 200
+        assert session.post(f"{server.url}/me", data={"a": "1"}).status_code == 200
+    assert len(server.requests) == 3
+    server.respond = lambda request: Answer()
+    session = requests.Session() if library == "requests" else httpx.Client()
+    with instrument(session, auth=query("key", KEY)):
+        assert session.get(f"{server.url}/me?a=1").status_code == 200
+    assert server.requests[-1].path == "/me?a=1&key=k3y-s3cret%2F%26"
+
+
+# -- digest -----------------------------------------------------------------------------------------------------------
+
+
+class DigestChecker:
+    """Asks for a digest, and checks it with werkzeug's parser and hashlib; each nonce is good for some requests."""
+
+    def __init__(self, user: str, password: str, *, algorithm: str = "SHA-256", uses: int = 100, **more: str) -> None:
+        self.user, self.password, self.algorithm, self.uses = user, password, algorithm, uses
+        self.fields = {"realm": 'a "realm", of=tests', "qop": "auth", "opaque": "o1", "algorithm": algorithm, **more}
+        self.nonces: dict[str, int] = {}
+        self.seen: set[tuple[str, str]] = set()
+
+    def __call__(self, request: Received) -> Answer:
+        found = Authorization.from_header(request.headers.get("authorization"))
+        if found is None or found.type != "digest" or found.parameters.get("nonce") not in self.nonces:
+            return self.ask()
+        given = found.parameters
+        nonce = given["nonce"] or ""
+        if self.nonces[nonce] <= 0:
+            return self.ask(stale="true")
+        self.nonces[nonce] -= 1
+        number = given.get("nc") or "none"
+        assert (nonce, number) not in self.seen or number == "none"
+        self.seen.add((nonce, number))
+        assert given["uri"] == request.path
+        assert given["realm"] == self.fields["realm"]
+        assert given["opaque"] == "o1"
+        return Answer(200) if given["response"] == self.expected(request, given) else self.ask()
+
+    def expected(self, request: Received, given: Any) -> str:
+        def digest(text: str) -> str:
+            return hashlib.new("md5" if "MD5" in self.algorithm else "sha256", text.encode()).hexdigest()
+
+        first = digest(f"{self.user}:{self.fields['realm']}:{self.password}")
+        if self.algorithm.endswith("-sess"):
+            first = digest(f"{first}:{given['nonce']}:{given['cnonce']}")
+        second = digest(f"{request.method}:{request.path}")
+        middle = f"{given['nonce']}:{given['nc']}:{given['cnonce']}:auth" if "qop" in given else given["nonce"]
+        return digest(f"{first}:{middle}:{second}")
+
+    def ask(self, **more: str) -> Answer:
+        nonce = f"n{len(self.nonces)}=="
+        self.nonces[nonce] = self.uses
+        fields = {name: value for name, value in {**self.fields, "nonce": nonce, **more}.items() if value}
+        asked = WWWAuthenticate("digest", fields).to_header()
+        return Answer(401, headers={"WWW-Authenticate": f'Basic realm="x, y", {asked}'})
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "qop"),
+    [
+        ("MD5", "auth"),
+        ("MD5", ""),
+        ("MD5-sess", "auth"),
+        ("SHA-256", "auth"),
+        ("SHA-256", ""),
+        ("SHA-256-sess", "auth"),
+    ],
+)
+def test_digest(server: HttpStandIn, algorithm: str, qop: str) -> None:
+    server.respond = DigestChecker("ada", "s3cret", algorithm=algorithm, qop=qop)
+    with Client(server.url, auth=Digest("ada", "s3cret")) as client:
+        for _ in range(3):
+            assert client.get("a b/ü", {"q": "a b", "r": 'x"y'}).status == 200
+    assert len(server.requests) == 4
+    if not algorithm.endswith("-sess"):  # the checker is right, if another client says so, too
+        peer = requests.auth.HTTPDigestAuth("ada", "s3cret")
+        assert requests.get(f"{server.url}/me", auth=peer).status_code == 200
+
+
+def test_a_nonce_that_is_used_up_is_replaced(server: HttpStandIn) -> None:
+    server.respond = DigestChecker("ada", "s3cret", uses=2)
+    with Client(server.url, auth=Digest("ada", "s3cret")) as client:
+        assert [client.get("me").status for _ in range(5)] == [200] * 5
+    assert len(server.requests) == 8
+
+
+def test_a_wrong_password_ends_after_two_requests(server: HttpStandIn) -> None:
+    server.respond = DigestChecker("ada", "s3cret")
+    with Client(server.url, auth=Digest("ada", "wr0ng-password"), policy=ONCE) as client:
+        with pytest.raises(HttpError, match="401") as caught:
+            client.get("me")
+    assert len(server.requests) == 2
+    assert "wr0ng" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ("", "does not ask for HTTP Digest"),
+        ('Basic realm="x"', "does not ask for HTTP Digest"),
+        ('Digest realm="x", nonce="n", algorithm=SHA3-512', "a kind of HTTP Digest that is not supported"),
+        ('Digest realm="x", nonce="n", qop="auth-int"', "not supported"),
+        ('Digest realm="x"', "not supported"),
+        ("Digest " + 'a="\\' * 5000, "HTTP Digest"),
+    ],
+)
+def test_challenges_that_cannot_be_met(server: HttpStandIn, asked: str, reason: str) -> None:
+    server.respond = lambda request: Answer(401, headers={"WWW-Authenticate": asked})
+    with Client(server.url, auth=Digest("ada", "s3cret"), policy=ONCE) as client:
+        with pytest.raises(SourceError, match=reason):
+            client.get("me")
+
+
+def test_the_examples_of_rfc_7616(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "balog.tap.credentials.digest.token_hex", lambda size: "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ"
+    )
+    for algorithm, expected in (
+        ("MD5", "8ca523f5e9506fed4657c9700eebdbec"),
+        ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
+    ):
+        auth = Digest("Mufasa", "Circle of Life")
+        request = Request("GET", "http://www.example.org/dir/index.html", {}, None)
+        asked = (
+            f'Digest realm="http-auth@example.org", qop="auth, auth-int", algorithm={algorithm}, '
+            'nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v", '
+            'opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS"'
+        )
+        assert auth.rejected(request, 401, {"www-authenticate": asked})
+        assert f'response="{expected}"' in auth.sign(request).headers["Authorization"]
+
+
+def test_names_of_users_that_no_header_can_have() -> None:
+    auth = Digest("Jäsøn Doe", "Secret, or not?")
+    request = Request("GET", "http://x.example/", {}, None)
+    asked = 'Digest realm="api@example.org", qop=auth, algorithm=SHA-512-256, nonce="n", charset=UTF-8'
+    auth.rejected(request, 401, {"www-authenticate": asked})
+    assert "username*=UTF-8''J%C3%A4s%C3%B8n%20Doe" in auth.sign(request).headers["Authorization"]
+    auth.rejected(request, 401, {"www-authenticate": asked.replace('"n"', '"m"') + ", userhash=true"})
+    # RFC 7616, 3.9.2, as its erratum 4897 corrects it
+    hidden = "793263caabb707a56211940d90411ea4a575adeccb7e360aeb624ed06ece9b0b"
+    assert f'username="{hidden}", userhash=true' in auth.sign(request).headers["Authorization"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet='Digest abc=",\\ \t', max_size=60))
+def test_no_challenge_breaks_the_parser(text: str) -> None:
+    for scheme, fields in _challenges(text):
+        assert scheme
+        assert all(isinstance(value, str) for value in fields.values())
+
+
+# -- AWS --------------------------------------------------------------------------------------------------------------
+
+AWS_SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+AWS_KEYS = AwsKeys("AKIDEXAMPLE", AWS_SECRET)
+AWS_TIME = 1440938160.0  # 20150830T123600Z, of the published vectors
+
+
+@pytest.mark.parametrize(
+    ("target", "method", "signature"),
+    [  # of AWS's aws4_testsuite: get-vanilla, get-vanilla-query-order-key-case, post-vanilla
+        ("/", "GET", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"),
+        ("/?Param2=value2&Param1=value1", "GET", "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500"),
+        ("/", "POST", "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b"),
+    ],
+)
+def test_the_published_vectors_of_aws(target: str, method: str, signature: str) -> None:
+    auth = AwsSignature("service", "us-east-1", AWS_KEYS, clock=lambda: AWS_TIME)
+    signed = auth.sign(Request(method, f"https://example.amazonaws.com{target}", {}, None))
+    assert signed.headers["Authorization"] == (
+        "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, "
+        f"SignedHeaders=host;x-amz-date, Signature={signature}"
+    )
+
+
+SEGMENT = st.text(st.characters(codec="utf-8", exclude_characters="?#", exclude_categories=("Cc", "Cs")), max_size=8)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    service=st.sampled_from(["execute-api", "s3"]),
+    path=st.lists(SEGMENT.filter(lambda part: part not in (".", "..")), max_size=3),
+    params=st.lists(st.tuples(SEGMENT, SEGMENT), max_size=4),
+    body=st.none() | st.binary(max_size=20),
+    token=st.sampled_from(["", "t0ken"]),
+)
+def test_signatures_are_those_of_botocore(
+    service: str, path: list[str], params: list[tuple[str, str]], body: bytes | None, token: str
+) -> None:
+    query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in params)
+    url = f"https://x.example/{'/'.join(quote(part, safe='') for part in path)}" + (f"?{query}" if query else "")
+    signed = AwsSignature(service, "eu-central-1", AwsKeys("AK", "SK", token)).sign(
+        Request("PUT", url, {"Content-Type": "text/plain"}, body)
+    )
+    peer = AWSRequest("PUT", signed.url, data=body, headers={"Content-Type": "text/plain"})
+    peer.context["timestamp"] = signed.headers["X-Amz-Date"]
+    kind = S3SigV4Auth if service == "s3" else SigV4Auth
+    auth = kind(Credentials("AK", "SK", token or None), service, "eu-central-1")
+    for name in ("X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-SHA256"):
+        if name in signed.headers:
+            peer.headers[name] = signed.headers[name]
+    text = auth.string_to_sign(peer, auth.canonical_request(peer))
+    assert signed.headers["Authorization"].endswith(f"Signature={auth.signature(text, peer)}")
+
+
+class SignatureChecker:
+    """A service of AWS: checks each signature from what came, by the specification; its clock may differ."""
+
+    def __init__(self, skew: float = 0) -> None:
+        self.skew = skew
+
+    def __call__(self, request: Received) -> Answer:
+        now = time.time() + self.skew
+        date = {"Date": time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(now))}
+        sent = request.headers["x-amz-date"]
+        at = time.mktime(time.strptime(sent, "%Y%m%dT%H%M%SZ")) - time.timezone
+        if abs(at - now) > 300:
+            return Answer(403, b"RequestTimeTooSkewed", date)
+        found = re.search(
+            r"Credential=AK/(\S+), SignedHeaders=(\S+), Signature=(\w+)", request.headers["authorization"]
+        )
+        assert found
+        parts = urlsplit(request.path)
+        pairs = sorted(
+            (quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in parse_qsl(parts.query, True)
+        )
+        lines = "".join(f"{name}:{request.headers[name]}\n" for name in found[2].split(";"))
+        query = "&".join(f"{name}={value}" for name, value in pairs)
+        body = hashlib.sha256(request.body).hexdigest()
+        canonical = f"{request.method}\n{quote(parts.path)}\n{query}\n{lines}\n{found[2]}\n{body}"
+        text = f"AWS4-HMAC-SHA256\n{sent}\n{found[1]}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+        key = b"AWS4s3cret"
+        for part in found[1].split("/"):
+            key = hmac.digest(key, part.encode(), "sha256")
+        is_right = hmac.digest(key, text.encode(), "sha256").hex() == found[3]
+        return Answer(200 if is_right else 403, b"SignatureDoesNotMatch", date)
+
+
+@pytest.mark.parametrize("skew", [0, -7200, 7200])
+def test_a_service_that_checks_signatures(server: HttpStandIn, skew: float) -> None:
+    server.respond = SignatureChecker(skew)
+    with Client(server.url, auth=AwsSignature("execute-api", "eu-central-1", AwsKeys("AK", "s3cret"))) as client:
+        assert client.get("items/a b", {"z": "1 2", "a": "ü/+"}).status == 200
+        assert client.post("items", json={"id": 1}).status == 200
+    assert len(server.requests) == (3 if skew else 2)
+    with Client(server.url, auth=AwsSignature("s3", "eu-central-1", AwsKeys("AK", "wrong")), policy=ONCE) as client:
+        with pytest.raises(HttpError, match="SignatureDoesNotMatch"):
+            client.get("items")
+
+
+def test_keys_that_boto3_finds(server: HttpStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.respond = SignatureChecker()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AK")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+    with Client(server.url, auth=AwsSignature("execute-api", "eu-central-1")) as client:
+        assert client.get("items").status == 200
+    monkeypatch.setitem(__import__("sys").modules, "botocore.session", None)
+    with pytest.raises(MissingExtraError, match=r"\[aws\]"):
+        AwsSignature("execute-api", "eu-central-1")
+    assert AWS_SECRET not in repr(AWS_KEYS) + repr(AwsSignature("s3", "x", AWS_KEYS))
+
+
+# -- certificates -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with an authority, a client's certificate of it, and keys with and without a password."""
+    folder = tmp_path_factory.mktemp("certificates")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    own = authority.issue_cert("tap@example.com")
+    own.cert_chain_pems[0].write_to_path(str(folder / "cert.pem"))
+    own.private_key_pem.write_to_path(str(folder / "key.pem"))
+    own.private_key_and_cert_chain_pem.write_to_path(str(folder / "both.pem"))
+    key = serialization.load_pem_private_key(own.private_key_pem.bytes(), None)
+    locked = serialization.BestAvailableEncryption(b"key-s3cret")
+    form = serialization.PrivateFormat.PKCS8
+    (folder / "locked.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, form, locked))
+    trustme.CA().issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(folder / "other.pem"))
+    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(folder / "server.pem"))
+    return folder
+
+
+@pytest.fixture
+def strict(files: Path) -> Iterator[HttpStandIn]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(files / "ca.pem"))
+    context.load_cert_chain(str(files / "server.pem"))
+    context.verify_mode = ssl.CERT_REQUIRED
+    with HttpStandIn(tls=context) as server:
+        yield server
+
+
+def certificate(files: Path, cert: str, key: str = "", password: str = "") -> ClientCertificate:
+    return ClientCertificate(str(files / cert), str(files / key) if key else "", password)
+
+
+@pytest.mark.parametrize("given", [("both.pem",), ("cert.pem", "key.pem"), ("cert.pem", "locked.pem", "key-s3cret")])
+def test_mutual_tls(strict: HttpStandIn, files: Path, given: tuple[str, ...]) -> None:
+    with Client(strict.url, ca_file=str(files / "ca.pem"), certificate=certificate(files, *given)) as client:
+        assert client.get("me").status == 200
+    assert "s3cret" not in repr(certificate(files, *given))
+
+
+@pytest.mark.parametrize("given", [None, ("other.pem",)])
+def test_mutual_tls_without_the_right_certificate(
+    strict: HttpStandIn, files: Path, given: tuple[str, ...] | None
+) -> None:
+    own = certificate(files, *given) if given else None
+    with Client(strict.url, ca_file=str(files / "ca.pem"), certificate=own, policy=ONCE) as client:
+        with pytest.raises(SourceError, match="no response"):
+            client.get("me")
+    assert strict.requests == []
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (("none.pem",), "none.pem: cannot be read: No such file"),
+        (("cert.pem", "none.pem"), "none.pem: cannot be read"),
+        (("cert.pem",), "no certificate with its private key"),
+        (("cert.pem", "locked.pem"), "has the key a password"),
+        (("cert.pem", "locked.pem", "wr0ng-one"), "is its password right"),
+        (("cert.pem", "other.pem"), "or is it another's"),
+        (("ca.pem", "ca.pem"), "no certificate with its private key"),
+    ],
+)
+def test_certificates_that_cannot_be_used(
+    files: Path, given: tuple[str, ...], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody is asked for a password
+    with pytest.raises(ConfigError, match=reason) as caught:
+        Client("https://localhost", certificate=certificate(files, *given))
+    assert str(caught.value).startswith("certificate: ")
+    assert "wr0ng" not in str(caught.value)
