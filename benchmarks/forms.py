@@ -25,9 +25,8 @@ import zstandard
 from pyspark.sql import types as t
 
 from balog.analytics.reading.forms import FormOptions
-from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, scan
-from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.tasks import Slice
 from benchmarks.generate import run
 from benchmarks.measure import interleaved, machine, medians
@@ -111,7 +110,7 @@ def _files(folder: Path, events: list[bytes]) -> dict[str, tuple[Path, int, int]
 def _read(way: str, path: Path) -> int:
     form = way.partition(",")[0]
     found = 0
-    for batch in scan([Slice(str(path))], EventQuery(project(_SCHEMA)), options=FormOptions(form)):
+    for batch in scan([Slice(str(path))], EventQuery(project_spark(_SCHEMA)), options=FormOptions(form)):
         bad = batch.column("quarantine")
         if bad.null_count != len(bad):
             raise click.ClickException(f"{way}: {bad.drop_null()[0]}")

@@ -34,11 +34,12 @@ _MESSAGES = [
     'The source\'s field "{stream}_id" holds a value of another type; kept as text (n° {number})',
 ]
 _START = datetime(2026, 10, 1, tzinfo=timezone.utc)
+_DAYS = 9
 _encode = msgspec.json.Encoder().encode
 
 
-def run(random_: random.Random, length: int) -> Iterator[bytes]:
-    """Give the lines of one run of ``length`` events."""
+def run(random_: random.Random, length: int, days: int = _DAYS) -> Iterator[bytes]:
+    """Give the lines of one run of ``length`` events, which begins in one of ``days`` days."""
     application = random_.choice(list(_APPLICATIONS))
     streams = _APPLICATIONS[application] or ["output"]
     context = {
@@ -48,7 +49,7 @@ def run(random_: random.Random, length: int) -> Iterator[bytes]:
         "process": random_.randrange(1000, 60000),
         "run_id": f"{random_.getrandbits(64):016x}",
     }
-    clock = (_START + timedelta(seconds=random_.randrange(9 * 86400))).timestamp()
+    clock = (_START + timedelta(seconds=random_.randrange(days * 86400))).timestamp()
     began, records = clock, 0
 
     def line(channel: str, level: str, payload: dict[str, object]) -> bytes:
@@ -110,24 +111,27 @@ def _metric(kind: str, name: str, value: float, tags: dict[str, object]) -> dict
     return {"cls_type": "metric", "type": kind, "metric": name, "value": value, "tags": tags, "version": "1.0.0"}
 
 
-def lines(size: int, seed: int = 1) -> Iterator[bytes]:
+def lines(size: int, seed: int = 1, days: int = _DAYS) -> Iterator[bytes]:
     """Give whole runs' lines until they are ``size`` bytes; the same for the same seed, but for the ids."""
     random_ = random.Random(seed)
     given = 0
     while given < size:
-        for text in run(random_, random_.randrange(50, 20_000)):
+        for text in run(random_, random_.randrange(50, 20_000), days):
             given += len(text)
             yield text
 
 
-def events(folder: Path, size: int, files: int = 8) -> tuple[Path, Path]:
+def events(folder: Path, size: int, files: int = 8, days: int = _DAYS) -> tuple[Path, Path]:
     """Write ``size`` bytes of events below ``folder`` in ``files`` files, plain and gzip, unless they are there.
+
+    Their runs begin in ``days`` days.
 
     Returns:
         The archive's root in its plain and in its gzip form.
     """
-    roots = folder / f"plain-{size}", folder / f"gzip-{size}"
-    if (folder / f"made-{size}").exists():
+    name = f"{size}" if days == _DAYS else f"{size}-{days}d"
+    roots = folder / f"plain-{name}", folder / f"gzip-{name}"
+    if (folder / f"made-{name}").exists():
         return roots
     for number in range(files):
         day = (_START + timedelta(days=number)).date().isoformat()
@@ -136,8 +140,8 @@ def events(folder: Path, size: int, files: int = 8) -> tuple[Path, Path]:
         plain.parent.mkdir(parents=True, exist_ok=True)
         packed.parent.mkdir(parents=True, exist_ok=True)
         with plain.open("wb") as out:
-            out.writelines(lines(size // files, seed=number))
+            out.writelines(lines(size // files, seed=number, days=days))
         with plain.open("rb") as source, gzip.open(packed, "wb", compresslevel=6) as target:
             shutil.copyfileobj(source, target, 1 << 20)
-    (folder / f"made-{size}").touch()
+    (folder / f"made-{name}").touch()
     return roots

@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from balog.analytics import functions, rollups, session
-from balog.analytics.rollups.schemas import QUARANTINE
+from balog.analytics.rollups.spark_schemas import FRAMES
 from balog.analytics.sketches import PERCENTILES, RANK_ERROR, K
 from balog.analytics.tables import open_store, open_tables
 from balog.analytics.tables.loader import load
@@ -100,7 +100,9 @@ def with_spark_json(spark: SparkSession, root: Path) -> Tables:
         values = rows.where("metric IS NOT NULL AND count > 0")
         values = values.withColumn("sketch", f.when(f.col("type") != "counter", f.col("sketch")))
         runs = rows.where("run_id IS NOT NULL").withColumn("errors", f.when(is_error, f.col("events")).otherwise(0))
-        return rollups.Rollups(rows, values, rows.where(is_error), runs, spark.createDataFrame([], QUARANTINE))
+        return rollups.Rollups(
+            rows, values, rows.where(is_error), runs, spark.createDataFrame([], FRAMES["quarantine"])
+        )
 
     return _kept(rolled, split)
 

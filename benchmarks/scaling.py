@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from balog.analytics import session
 from balog.analytics.reporting.query import parse_query
-from balog.analytics.reporting.report import make_report
+from balog.analytics.reporting.spark_report import make_report
 from balog.analytics.tables import open_store
 from balog.analytics.tables.loader import load
 from benchmarks.generate import events

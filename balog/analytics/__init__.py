@@ -1,8 +1,7 @@
 """Analytics over the whole history: the Spark data source ``balog``, rollups, tables, and the report.
 
 Importing this module is cheap: functions import Spark when they need it. The functions of ``balog.analytics.functions``
-are also available here: ``balog.analytics.failures(frame)``, and so is ``report`` of
-``balog.analytics.reporting.notebook``.
+are also available here: ``balog.analytics.failures(frame)``.
 """
 
 from __future__ import annotations
@@ -23,17 +22,13 @@ _FUNCTIONS = frozenset(
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function of ``balog.analytics.functions``, which needs Spark, or ``report``."""
-    if name == "report":
-        try:
-            from balog.analytics.reporting.notebook import report
-        except ImportError:
-            raise MissingExtraError("reporting events", "spark") from None
-        return report
+    """Return a function of ``balog.analytics.functions``."""
     if name not in _FUNCTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    _need_spark()
-    from balog.analytics import functions
+    try:
+        from balog.analytics import functions
+    except ImportError:
+        raise MissingExtraError("asking events", "embedded") from None
 
     return getattr(functions, name)
 

@@ -109,10 +109,14 @@ class DuckDBEngine:
 
     def fetch(self, table: str) -> list[Row]:
         """Return the rows of a table."""
+        import pyarrow as pa
+
         with self._lock:
-            columns = [name for name, _ in self.schema(table)]
-            found = self.connection.execute(f"FROM {table}").fetchall()
-        return [dict(zip(columns, map(_in_utc, row))) for row in found]
+            found = self.connection.execute(f"FROM {table}").to_arrow_table()
+        # DuckDB and pyarrow would look for a package with time zones, if only for UTC
+        schema = pa.schema([pa.field(field.name, _without_zone(field.type)) for field in found.schema])
+        rows: list[Row] = _in_utc(found.cast(schema).to_pylist())
+        return rows
 
     def _new_name(self) -> str:
         self._tables += 1
@@ -161,9 +165,19 @@ def _spark_type(kind: Any) -> str:
     return _TYPES.get(name, name)
 
 
+def _without_zone(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit)
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _without_zone(field.type)) for field in kind])
+    return pa.list_(_without_zone(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
 def _in_utc(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value.astimezone(timezone.utc)
+        return value.replace(tzinfo=timezone.utc)
     if isinstance(value, dict):
         return {name: _in_utc(inner) for name, inner in value.items()}
     if isinstance(value, list):

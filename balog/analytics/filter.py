@@ -20,7 +20,8 @@ import pyarrow as pa
 from msgspec import UNSET, Raw, Struct
 from pyspark.sql import DataFrame, SparkSession
 
-from balog.analytics.reading.schemas import EVENT, arrow_schema, struct
+from balog.analytics.reading.schemas import EVENT
+from balog.analytics.reading.spark_types import arrow_schema, struct
 from balog.errors import BalogError
 from balog.event import Event, Header, encode, new_id
 from balog.expressions.event_filter import EventFilter

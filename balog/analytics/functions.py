@@ -7,24 +7,26 @@ selects whole hours of any of them. Durations are in seconds, sizes in bytes. Fo
 ``balog.analytics.sketches``: they are actual values, exact up to 1,000 values, otherwise with a rank error of 0.3 %.
 
 Rollups may also be frames of a ``DuckDBEngine`` (``balog.analytics.duckdb_engine``). The answer is then a
-``DuckDBResult`` with ``columns``, ``types`` and ``rows()``, the same as Spark's.
+``DuckDBResult`` with ``columns``, ``types`` and ``rows()``, the same as Spark's, and pyspark is not needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeAlias
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, TypeAlias
 
 from balog.analytics.engine import micros
+from balog.analytics.frame_engine import engine_of
 from balog.analytics.questions import fragments, summaries
-from balog.analytics.rollups import Rollups, from_events, split
-from balog.analytics.rollups.schemas import METRICS
-from balog.analytics.spark_engine import engine_of
-from balog.analytics.tables import Tables
+from balog.analytics.reading.schemas import names
+from balog.analytics.rollups.schemas import METRICS, Rollups
 from balog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from balog.analytics.tables import Tables
 
 EventData: TypeAlias = "DataFrame | Rollups | Tables"
 __all__ = ["as_rollups", "between", "channels", "failures", "health", "http", "metrics", "quarantine", "runs",
@@ -44,6 +46,8 @@ def as_rollups(data: EventData) -> Rollups:
     columns = getattr(data, "columns", None)
     if columns is None:
         return data.rollups()  # type: ignore[operator]
+    from balog.analytics.rollups import from_events, split
+
     return split(data if {"kind", "sketch"} <= set(columns) else from_events(data))  # type: ignore[arg-type]
 
 
@@ -83,7 +87,7 @@ def metrics(data: EventData, by: Sequence[str] = ()) -> DataFrame:
     Raises:
         ConfigError: a key is unknown.
     """
-    possible = [name for name in METRICS.fieldNames() if name not in (*_MERGED, "metric", "type")]
+    possible = [name for name in names(METRICS) if name not in (*_MERGED, "metric", "type")]
     if unknown := sorted(set(by) - set(possible)):
         raise ConfigError(f"metrics have no key {', '.join(unknown)}; there are {', '.join(possible)}", "metrics(by)")
     return _ask(data, summaries.metrics([*by, "metric", "type"]))

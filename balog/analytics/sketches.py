@@ -37,7 +37,7 @@ def sketched(values: np.ndarray) -> bytes:
     try:
         from datasketches import kll_doubles_sketch
     except ImportError:
-        raise MissingExtraError("percentiles", "spark") from None
+        raise MissingExtraError("percentiles", "embedded") from None
     sketch = kll_doubles_sketch(K)
     sketch.update(values)
     return bytes(sketch.serialize())

@@ -12,14 +12,14 @@ from pyspark.sql.types import StructType
 
 from balog.analytics.progress import metered
 from balog.analytics.reading.inputs import Inputs, check_options, read_inputs
-from balog.analytics.reading.projection import Condition, is_of_type, project
+from balog.analytics.reading.projection import Condition, is_of_type
 from balog.analytics.reading.registry_types import typed_events
 from balog.analytics.reading.scan import EventQuery, Query, scan
-from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.stream_planner import StreamLimits, check_streaming
 from balog.analytics.reading.tasks import Slice, partitions
 from balog.analytics.reading.worker_errors import OneLineErrors
-from balog.analytics.rollups.schemas import ROLLUP
+from balog.analytics.rollups.spark_schemas import ROLLUP
 from balog.analytics.rollups.worker import RollupQuery
 from balog.errors import ConfigError
 
@@ -74,7 +74,7 @@ class EventSource(DataSource):
         """Return the reader of a batch; the schema is the projection."""
         if not self._rolled:
             where = (is_of_type(self._cls_type),) if self._cls_type else ()
-            project(schema, where)
+            project_spark(schema, where)
             return EventReader(read_inputs(self.options), schema, where)
         place = "format('balog') with option rollup"
         if schema != ROLLUP:
@@ -130,7 +130,7 @@ class EventReader(DataSourceReader):
         if self._schema is None:
             query = RollupQuery(with_ids=self._with_ids)
         else:
-            query = EventQuery(project(self._schema, self._where))
+            query = EventQuery(project_spark(self._schema, self._where))
         slices = [Slice(*piece) for piece in partition.value]
         batches = scan(slices, query, self.inputs.storages, self.inputs.forms, is_growth)
         return metered(batches, self.inputs.progress)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from balog.analytics.engine import EPOCH, Frames, Parameters, QueryEngine, Row
+from balog.analytics.engine import EPOCH, Frames, Parameters, Row
 
 _FEW = 50_000  # rows of a rollup
 _SMALL = {
@@ -84,14 +83,6 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, old)
-
-
-def engine_of(frame: Any) -> QueryEngine:
-    """Return the engine that a frame belongs to: Spark for its DataFrames, otherwise the frame's own ``engine``."""
-    if isinstance(frame, DataFrame):
-        return SparkEngine(frame.sparkSession)
-    engine: QueryEngine = frame.engine
-    return engine
 
 
 def _in_micros(column: Column, field: t.StructField) -> Column:

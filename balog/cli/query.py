@@ -187,9 +187,9 @@ def _tables(asked: _Asked) -> Iterator[tuple[ReadableTables, str]]:
     if stored is not None and not checked.paths:
         yield stored, checked.query
         return
-    with spark_packages("balog query --source"):
-        from balog.analytics.embedded.raw_tables import QueryTables
-        from balog.analytics.querying.sources import open_source
+    from balog.analytics.embedded.raw_tables import QueryTables
+    from balog.analytics.querying.sources import open_source
+
     raw = [open_source(path, asked.sources) for path in checked.paths]
     with QueryTables(stored, {source.name: source.options for source in raw}, checked.words) as tables:
         yield tables, checked.query

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from balog.cli.spark import SparkPlace, spark_options, spark_packages
-from balog.errors import ConfigError
+from balog.cli.spark import SparkPlace, spark_options
+from balog.errors import ConfigError, MissingExtraError
 from balog.storage.local_files import replace_file
 
 if TYPE_CHECKING:
     from balog.analytics.reporting.links import LinkTemplate
     from balog.analytics.reporting.model import Report
     from balog.analytics.reporting.query import ReportQuery
+
+_PACKAGES = ("datasketches", "duckdb", "jinja2", "pyarrow", "rich", "vl_convert")
 
 
 @click.command()
@@ -94,16 +97,14 @@ def command(
     balog report archive --link 'logs=https://logs.example/?q={run_id}&from={since_ms}&to={until_ms}'
     balog report archive --where "context.environment = 'production'"
     """
-    with spark_packages("balog report"):
-        import rich  # noqa: F401
+    _need_packages(engine)
+    from balog.analytics.progress import progress
+    from balog.analytics.reading.inputs import absolute
+    from balog.analytics.reporting.links import parse_link
+    from balog.analytics.reporting.query import parse_query
+    from balog.analytics.reporting.report import empty_report, make_local_report
+    from balog.analytics.tables.location import session_settings
 
-        from balog.analytics.progress import progress
-        from balog.analytics.reading.inputs import absolute
-        from balog.analytics.reporting.links import parse_link
-        from balog.analytics.reporting.query import parse_query
-        from balog.analytics.reporting.raw_report import make_raw_report
-        from balog.analytics.reporting.report import empty_report, make_local_report, make_report
-        from balog.analytics.tables.location import session_settings
     query = parse_query(since, until, compare, channel, where)._replace(run=run_id)
     templates = [parse_link(link) for link in links]
     page = None if no_html or run_id is not None else html
@@ -129,10 +130,15 @@ def command(
         elif files == 0 and not topics:
             report = empty_report(paths, query)
         elif is_local and not of_tables:
+            from balog.analytics.reporting.raw_report import make_raw_report
+
             display(f"Reading {files:,} files")
             with display.counting():
                 report = make_raw_report(paths, query, files, progress=display.folder, **options)
         else:
+            _need_packages("spark")
+            from balog.analytics.reporting.spark_report import make_report
+
             with spark_place.session("balog report", session_settings(sources[0])) as spark:
                 display("Reading tables" if of_tables else f"Reading {files:,} files" if files else "Reading topics")
                 with display.watching(spark):
@@ -144,6 +150,17 @@ def command(
         _print_run(report, run_id, templates, as_json=as_json)
         return
     _print(report, page, as_json=as_json, missing=", ".join(sources) if files == 0 and not topics else "")
+
+
+def _need_packages(engine: str) -> None:
+    """Check that the packages of an engine are installed; ``auto`` starts with those of DuckDB.
+
+    Raises:
+        MissingExtraError: they are not.
+    """
+    on_spark = engine == "spark"
+    if any(find_spec(name) is None for name in (*_PACKAGES, *(("pyspark", "pandas") if on_spark else ()))):
+        raise MissingExtraError("balog report", "spark" if on_spark else "embedded")
 
 
 def _print(report: Report, page: Path | None, *, as_json: bool, missing: str) -> None:

@@ -8,7 +8,7 @@ import sys
 
 from balog.analytics import session
 from balog.analytics.reporting.query import parse_query
-from balog.analytics.reporting.report import make_report
+from balog.analytics.reporting.spark_report import make_report
 from balog.analytics.tables import open_store, open_tables
 from balog.analytics.tables.loader import load
 

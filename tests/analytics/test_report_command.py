@@ -102,11 +102,15 @@ def test_no_event_at_all_is_said_and_is_no_failure(balog: Any, tmp_path: Path) -
     assert done.stderr == f"balog report: no events found: no file of events below {tmp_path}\n"
 
 
-def test_without_sparks_packages_one_line_says_what_to_install(tmp_path: Path) -> None:
-    program = "import sys; sys.modules['pyspark'] = None; from balog.cli import main; main(['report', '.'])"
+@pytest.mark.parametrize(
+    ("package", "engine", "extra"), [("pyspark", "spark", "spark"), ("jinja2", "auto", "embedded")]
+)
+def test_without_a_package_one_line_says_what_to_install(tmp_path: Path, package: str, engine: str, extra: str) -> None:
+    words = f"['report', '.', '--engine', '{engine}']"
+    program = f"import sys; sys.modules['{package}'] = None; from balog.cli import main; main({words})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 1
-    assert done.stderr.endswith(f"run: {install_command('spark')}\n")
+    assert done.stderr.endswith(f"run: {install_command(extra)}\n")
     assert done.stderr.count("\n") == 1
 
 

@@ -49,7 +49,7 @@ def write(root: Path, chance: random.Random, share: float) -> list[dict[str, Any
 def test_each_id_is_counted_once_by_every_way_of_counting(spark: Any, tmp_path: Path, seed: int) -> None:
     from balog.analytics import functions, rollups
     from balog.analytics.reporting.query import parse_query
-    from balog.analytics.reporting.report import make_report
+    from balog.analytics.reporting.spark_report import make_report
 
     chance = random.Random(seed)
     events = write(tmp_path, chance, 0.05 if seed % 2 == 0 else 0.0)

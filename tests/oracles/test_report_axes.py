@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from balog.analytics.reporting.query import HOUR, Period, parse_query
-from balog.analytics.reporting.report import make_report
+from balog.analytics.reporting.spark_report import make_report
 from balog.analytics.reporting.time_ranges import axis_period, ranks
 from tests.oracles.effort import examples, seeds
 

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from balog.analytics.reporting.model import MOST_DAYS, MOST_LINES, MOST_STREAM_RUNS
 from balog.analytics.reporting.query import parse_query
-from balog.analytics.reporting.report import make_report
+from balog.analytics.reporting.spark_report import make_report
 from tests.oracles.effort import seeds
 
 pytestmark = pytest.mark.spark

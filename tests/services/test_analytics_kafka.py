@@ -9,10 +9,9 @@ import pytest
 from pyspark.sql.types import StructType
 
 from balog.analytics.reading.inputs import Inputs, read_inputs
-from balog.analytics.reading.projection import project
 from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.scan import EventQuery, scan
-from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.stream_planner import Offset, StreamLimits, StreamPlanner
 from balog.errors import ConfigError
 from balog.topics import Message, open_topics
@@ -43,7 +42,7 @@ def publish(url: str, numbers: range, *bodies: bytes) -> None:
 
 
 def read(tasks: Any) -> tuple[Counter[int], list[dict[str, Any]]]:
-    query = EventQuery(project(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
+    query = EventQuery(project_spark(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
     counted: Counter[int] = Counter()
     bad = []
     for slices in tasks:

@@ -14,10 +14,9 @@ from pyspark.sql.types import StructType
 
 from balog.analytics.reading import remote
 from balog.analytics.reading.discovery import find_files
-from balog.analytics.reading.projection import project
 from balog.analytics.reading.remote import StoragePool, store_options
 from balog.analytics.reading.scan import EventQuery, scan
-from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.tasks import plan
 from balog.backoff import Backoff
 from balog.errors import ConfigError
@@ -74,7 +73,7 @@ def put(path: Path, numbers: range = range(0)) -> None:
 
 def read(tasks: Any, storages: StoragePool) -> tuple[Counter[int], list[dict[str, Any]]]:
     """Give how often each number came, and the rows of quarantine."""
-    query = EventQuery(project(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
+    query = EventQuery(project_spark(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
     counted: Counter[int] = Counter()
     bad = []
     for slices in tasks:

@@ -36,13 +36,12 @@ def dump(client: Any, url: str) -> str:
 def read(path: Path) -> dict[str, dict[str, Any]]:
     from pyspark.sql import types as t
 
-    from balog.analytics.reading.projection import project
     from balog.analytics.reading.scan import EventQuery, scan
-    from balog.analytics.reading.schemas import QUARANTINE
+    from balog.analytics.reading.spark_types import QUARANTINE, project_spark
     from balog.analytics.reading.tasks import Slice
 
     schema = t.StructType().add("id", "string").add("payload_json", "string").add("quarantine", QUARANTINE)
-    rows = [row for batch in scan([Slice(str(path))], EventQuery(project(schema))) for row in batch.to_pylist()]
+    rows = [row for batch in scan([Slice(str(path))], EventQuery(project_spark(schema))) for row in batch.to_pylist()]
     assert [row["quarantine"] for row in rows] == [None] * len(rows)
     return {row["id"]: json.loads(row["payload_json"]) for row in rows}
 

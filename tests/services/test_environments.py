@@ -13,6 +13,13 @@ pytestmark = pytest.mark.service
 
 ROOT = Path(__file__).parents[2]
 NEIGHBOURS = ["singer-python==6.8.0", "singer-sdk", "target-jsonl==0.1.4"]
+TABLES = ROOT / "tests" / "data" / "tables"
+COUNT_CHANNELS = """
+from balog import analytics
+from balog.analytics.rollups.raw_files import open_rollups
+with open_rollups({"path": "a.jsonl"}) as found:
+    print([row["channel"] for row in analytics.channels(found.rollups).rows()])
+"""
 LOG_ONE_EVENT = """
 import balog
 balog.configure(output="singer")
@@ -64,6 +71,16 @@ def beside(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest
     return environment / "bin"
 
 
+@pytest.fixture(scope="module")
+def embedded(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of an environment that has only the extra for questions on this machine."""
+    environment = tmp_path_factory.mktemp("embedded") / "environment"
+    done = install(environment, f"{wheel}[embedded]")
+    assert done.returncode == 0, done.stderr
+    assert not {path.name for path in environment.glob("lib/*/site-packages/*")} & {"pyspark", "pandas", "fsspec"}
+    return environment / "bin"
+
+
 def test_the_wheel_has_every_schema_and_no_handlers_of_the_checkout(wheel: Path, checkout: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     schemas = {f"balog/schemas/{path.relative_to(checkout / 'schemas')}" for path in checkout.glob("schemas/**/*.json")}
@@ -108,3 +125,23 @@ def test_the_broker_passes_a_stream_there_without_any_extra(beside: Path, tmp_pa
         timeout=60,
     )
     assert (done.returncode, done.stdout) == (0, stream), done.stderr
+
+
+def test_a_report_of_tables_needs_only_the_extra_embedded(embedded: Path, tmp_path: Path) -> None:
+    report = json.loads(run(embedded / "balog", "report", TABLES, "--json", cwd=tmp_path))
+    assert (report["source"], report["events"]) == ("rollups", 300)
+    assert "<svg" in (tmp_path / "balog-report.html").read_text()
+
+
+def test_a_report_of_files_and_functions_need_only_the_extra_embedded(embedded: Path, tmp_path: Path) -> None:
+    header = {"id": "a", "channel": "tap.done", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO"}
+    event = {"schema": "1.0.0", "header": header, "payload": {"cls_type": "null"}}
+    (tmp_path / "a.jsonl").write_text(json.dumps(event) + "\n{broken\n")
+    report = json.loads(run(embedded / "balog", "report", "a.jsonl", "--json", "--no-html", cwd=tmp_path))
+    assert (report["events"], report["quarantined"]) == (1, 1)
+    assert run(embedded / "python", "-c", COUNT_CHANNELS, cwd=tmp_path) == "['tap.done']\n"
+
+
+def test_a_query_needs_only_the_extra_embedded(embedded: Path, tmp_path: Path) -> None:
+    command = embedded / "balog", "query", "SELECT count(*) AS n FROM events", "--tables", TABLES, "--format", "jsonl"
+    assert run(*command, cwd=tmp_path) == '{"n":300}\n'

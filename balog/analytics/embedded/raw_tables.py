@@ -13,7 +13,7 @@ from balog.analytics.embedded.stored_tables import StoredTables
 from balog.analytics.embedded.values import Kind, SparkNeeded
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    import pyarrow as pa
 
     from balog.analytics.reading.inputs import Inputs
     from balog.analytics.reading.tasks import Slice
@@ -55,11 +55,11 @@ class QueryTables:
         """
         if self._stored is not None and name not in self._raw:
             return self._stored.columns(name)
-        from balog.analytics.reading.schemas import TEXT_EVENT
+        from balog.analytics.reading.schemas import TEXT_EVENT, json_type, names
 
-        if "payload" in self._schema.fieldNames():
+        if "payload" in names(self._schema):
             raise SparkNeeded("the payload of raw events is a VARIANT (payload_json is its text)")
-        return {field["name"]: field["type"] for field in TEXT_EVENT.jsonValue()["fields"]}
+        return {field.name: json_type(field.type) for field in TEXT_EVENT}
 
     def size(self, names: list[str]) -> int:
         """Return the size of some tables' files, in bytes; a compressed byte of raw events counts as eight."""
@@ -92,7 +92,7 @@ class QueryTables:
         return sorted(map(str, Path(self._written[name].name).glob("*.parquet")))
 
     @property
-    def _schema(self) -> StructType:
+    def _schema(self) -> pa.StructType:
         from balog.analytics.reading.schemas import columns_of_statement
 
         return columns_of_statement(self._words)
@@ -106,7 +106,7 @@ class QueryTables:
         return inputs
 
 
-def _write_events(inputs: Inputs, schema: StructType, folder: Path, progress: str) -> None:
+def _write_events(inputs: Inputs, schema: pa.StructType, folder: Path, progress: str) -> None:
     """Write the events of files as Parquet, several tasks at a time: the parser works outside of Python's lock."""
     tasks = inputs.tasks()
     stopped = threading.Event()
@@ -123,7 +123,7 @@ def _write_events(inputs: Inputs, schema: StructType, folder: Path, progress: st
 
 
 def _write_task(
-    task: list[Slice], inputs: Inputs, schema: StructType, path: Path, progress: str, stopped: threading.Event
+    task: list[Slice], inputs: Inputs, schema: pa.StructType, path: Path, progress: str, stopped: threading.Event
 ) -> None:
     import pyarrow.parquet as pq
 

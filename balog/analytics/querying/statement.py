@@ -15,7 +15,8 @@ from balog.analytics import register
 from balog.analytics.embedded.columns import UnknownColumn
 from balog.analytics.querying.policy import check
 from balog.analytics.querying.sources import RAW, RawSource, open_source
-from balog.analytics.reading.schemas import TEXT_EVENT, columns_of_statement
+from balog.analytics.reading.schemas import columns_of_statement
+from balog.analytics.reading.spark_types import TEXT_EVENT, spark_struct
 from balog.analytics.tables import Tables
 from balog.analytics.tables.location import quoted
 from balog.errors import ConfigError
@@ -68,7 +69,7 @@ def ask(spark: SparkSession, tables: Tables | None, sql: str, sources: Sequence[
 
 def _read_source(spark: SparkSession, source: RawSource, words: Collection[str] | None) -> DataFrame:
     register(spark)
-    return spark.read.format("balog").schema(columns_of_statement(words)).options(**source.options).load()
+    return spark.read.format("balog").schema(spark_struct(columns_of_statement(words))).options(**source.options).load()
 
 
 def _explained(error: PySparkException, sql: str, frames: Mapping[str, DataFrame]) -> ConfigError:

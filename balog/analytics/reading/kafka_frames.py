@@ -9,8 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from balog.analytics.reading.projection import project
-from balog.analytics.reading.schemas import TEXT_EVENT
+from balog.analytics.reading.spark_types import TEXT_EVENT, project_spark
 from balog.errors import ConfigError
 
 
@@ -34,7 +33,7 @@ def from_kafka(records: DataFrame, schema: StructType = TEXT_EVENT) -> DataFrame
     missing = [name for name in wanted if name not in records.columns]
     if missing:
         raise ConfigError(f"no column {', '.join(missing)}; give the frame as the connector does", "from_kafka")
-    project(schema)
+    project_spark(schema)
     return records.select(*wanted).mapInArrow(partial(_events, schema), schema)
 
 
@@ -42,7 +41,7 @@ def _events(schema: StructType, batches: Iterable[pa.RecordBatch]) -> Iterator[p
     from balog.analytics.reading.forms.converter import EventLines
     from balog.analytics.reading.scan import EventQuery, scan_messages
 
-    query = EventQuery(project(schema))
+    query = EventQuery(project_spark(schema))
     for batch in batches:
         found: dict[str, EventLines] = {}
         for value, topic, partition, offset in zip(*(column.to_pylist() for column in batch.columns)):

@@ -16,30 +16,32 @@ Timestamps are truncated to microseconds.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import types as t
 
 from balog.analytics.closed_duckdb import quoted, text
-from balog.analytics.reading.schemas import DEFAULT, arrow_schema
+from balog.analytics.reading.schemas import DEFAULT, VARIANT, names, type_name
 from balog.errors import ConfigError
 
 _SCALARS = {
-    t.StringType: "VARCHAR",
-    t.BooleanType: "BOOLEAN",
-    t.ByteType: "TINYINT",
-    t.ShortType: "SMALLINT",
-    t.IntegerType: "INTEGER",
-    t.LongType: "BIGINT",
-    t.FloatType: "FLOAT",
-    t.DoubleType: "DOUBLE",
-    t.DateType: "DATE",
-    t.TimestampType: "TIMESTAMPTZ",
-    t.TimestampNTZType: "TIMESTAMP",
+    pa.string(): "VARCHAR",
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.date32(): "DATE",
+    pa.timestamp("us", "UTC"): "TIMESTAMPTZ",
+    pa.timestamp("us"): "TIMESTAMP",
 }
+_TAGS = {b"variant", b"geometry", b"geography"}
+"""Keys by which Spark marks a field of a struct that is a value of another type."""
+
 _HEADER = {
     "id": ("VARCHAR", "header.id"),
     "channel": ("VARCHAR", "header.channel"),
@@ -84,47 +86,48 @@ class Projection:
     only_events: bool = False
 
 
-def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection:
+def project(fields: Iterable[pa.Field], where: Sequence[Condition] = ()) -> Projection:
     """Turn the schema of a reader into a projection.
 
     Args:
-        schema: the columns to return.
+        fields: the columns to return, of the types of ``schemas``.
         where: conditions on the schema's columns and ``cls_type``; with conditions, rows of quarantine are omitted.
 
     Raises:
         ConfigError: the source does not have a column, or not in this type.
     """
-    want = {field.name: field.dataType for field in schema}
+    schema = pa.schema(list(fields))
+    want = {field.name: field.type for field in schema}
     if len(want) != len(schema):
         raise ConfigError("each column can be selected once", "the schema for format('balog')")
     header: dict[str, str] = {}
     select: dict[str, str] = {}
     # A condition may use a column that is not returned.
-    payload = _Payload({"cls_type": t.StringType(), **want} if where else want)
+    payload = _Payload({"cls_type": pa.string(), **want} if where else want)
     for name, kind in want.items():
         if name in _HEADER and kind == _DEFAULTS[name]:
             header[name], select[name] = _HEADER[name]
-        elif name == "schema" and kind == t.StringType():
+        elif name == "schema" and kind == pa.string():
             select[name] = '"schema"'
-        elif name == "context_json" and kind == t.StringType():
+        elif name == "context_json" and kind == pa.string():
             header["context"], select[name] = "JSON", "CAST(header.context AS VARCHAR)"
         elif name == "context" and kind == _DEFAULTS[name] and "context_json" in want:
             select[name] = "coalesce(TRY_CAST(header.context AS MAP(VARCHAR, VARCHAR)), MAP {})"
         elif name == "context" and kind == _DEFAULTS[name]:
             header[name], select[name] = "MAP(VARCHAR, VARCHAR)", "coalesce(header.context, MAP {})"
         elif name == "context" and _is_struct_of_strings(kind) and "context_json" not in want:
-            header[name] = _struct(dict.fromkeys(kind.fieldNames(), "VARCHAR"))
+            header[name] = _struct(dict.fromkeys(names(kind), "VARCHAR"))
             select[name] = "struct_pack({})".format(
-                ", ".join(f"{quoted(field)} := header.context.{quoted(field)}" for field in kind.fieldNames())
+                ", ".join(f"{quoted(field)} := header.context.{quoted(field)}" for field in names(kind))
             )
         elif name == "quarantine" and kind == _DEFAULTS[name]:
             select[name] = "NULL"
         elif name in ("payload", "payload_json", "cls_type") and payload.can(name, kind):
             select[name] = payload.select(name, kind)
         else:
-            all_columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in DEFAULT)
+            all_columns = ", ".join(f"{field.name} {type_name(field.type)}" for field in DEFAULT)
             raise ConfigError(
-                f"no column {name} of type {kind.simpleString()}; there are {all_columns}; payload may be "
+                f"no column {name} of type {type_name(kind)}; there are {all_columns}; payload may be "
                 "a string or a struct of plain types, context a struct of strings",
                 "the schema for format('balog')",
             )
@@ -136,13 +139,13 @@ def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection
         columns["payload"] = payload.column
     known = {name: expression for name, expression in select.items() if name in _FILTERED}
     if where and payload.column:
-        known.setdefault("cls_type", payload.select("cls_type", t.StringType()))
+        known.setdefault("cls_type", payload.select("cls_type", pa.string()))
     conditions = " AND ".join(f"({known[column]} {condition})" for column, condition in where)
     return Projection(
         columns="{" + ", ".join(f"{text(name)}: {text(kind)}" for name, kind in columns.items()) + "}",
         select=", ".join(f"{expression} AS {quoted(name)}" for name, expression in select.items()) or "1",
-        arrow=arrow_schema(schema),
-        variants=tuple(name for name, kind in want.items() if isinstance(kind, t.VariantType)),
+        arrow=schema,
+        variants=tuple(name for name, kind in want.items() if kind == VARIANT),
         texts=tuple(name for name in select if select[name] == _TEXT),
         rest=f"WHERE {conditions}" if where else "",
         only_events=bool(where),
@@ -153,22 +156,22 @@ _TEXT = "CAST(payload AS VARCHAR)"
 _FILTERED = ("timestamp", "channel", "level", "cls_type")
 
 
-_DEFAULTS = {field.name: field.dataType for field in DEFAULT}
+_DEFAULTS = {field.name: field.type for field in DEFAULT}
 
 
 class _Payload:
     """How the payload is parsed: as typed fields, or as text (and fields from that) if a column needs the text."""
 
-    def __init__(self, want: dict[str, t.DataType]) -> None:
+    def __init__(self, want: dict[str, pa.DataType]) -> None:
         self.kind = want.get("payload")
-        self.as_text = "payload_json" in want or isinstance(self.kind, (t.StringType, t.VariantType))
+        self.as_text = "payload_json" in want or self.kind in (pa.string(), VARIANT)
         self.column = ""
         self._is_type_json = False
         if self.as_text:
             self.column = "JSON"
-        elif isinstance(self.kind, t.StructType):
+        elif self.kind is not None and pa.types.is_struct(self.kind):
             # Scalars are parsed as text and cast afterwards, so that a value of another type is null, not an error.
-            kinds = {field.name: field.dataType for field in self.kind}
+            kinds = {field.name: field.type for field in self.kind}
             fields = {name: "VARCHAR" if _is_scalar(kind) else _sql(kind) for name, kind in kinds.items()}
             if "cls_type" in want:
                 self._is_type_json = fields.get("cls_type", "VARCHAR") == "VARCHAR"
@@ -179,23 +182,21 @@ class _Payload:
             self._is_type_json = True
             self.column = _struct({"cls_type": "JSON"})
 
-    def can(self, name: str, kind: t.DataType) -> bool:
-        if name == "payload" and isinstance(kind, t.StructType):
+    def can(self, name: str, kind: pa.DataType) -> bool:
+        if name == "payload" and pa.types.is_struct(kind) and kind != VARIANT:
             return _is_plain(kind)
-        return kind == t.StringType() or (name == "payload" and isinstance(kind, t.VariantType))
+        return kind == pa.string() or (name == "payload" and kind == VARIANT)
 
-    def select(self, name: str, kind: t.DataType) -> str:
+    def select(self, name: str, kind: pa.DataType) -> str:
         if name == "cls_type":
             if self._is_type_json or self.as_text:  # a type's name is always a string
                 found = "json_extract(payload, '$.cls_type')" if self.as_text else "payload.cls_type"
                 return f"CASE WHEN json_type({found}) = 'VARCHAR' THEN {found} ->> '$' END"
             return "payload.cls_type"
-        if isinstance(kind, t.StructType):
+        if pa.types.is_struct(kind) and kind != VARIANT:
             source = "payload"
             if self.as_text:
-                fields = {
-                    field.name: "VARCHAR" if _is_scalar(field.dataType) else _spec(field.dataType) for field in kind
-                }
+                fields = {field.name: "VARCHAR" if _is_scalar(field.type) else _spec(field.type) for field in kind}
                 source = f"json_transform(payload, {text(json.dumps(fields))})"
             is_json = self._is_type_json and not self.as_text
             casts = [
@@ -206,52 +207,54 @@ class _Payload:
         return _TEXT
 
 
-def _is_struct_of_strings(kind: t.DataType) -> TypeGuard[t.StructType]:
-    return isinstance(kind, t.StructType) and _is_plain(kind) and {field.dataType for field in kind} == {t.StringType()}
+def _is_struct_of_strings(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) and _is_plain(kind) and {field.type for field in kind} == {pa.string()}
 
 
-def _is_plain(kind: t.DataType) -> bool:
-    if isinstance(kind, t.StructType):
-        names = [field.name.lower() for field in kind]
-        return bool(names) and len(set(names)) == len(names) and all(_is_plain(field.dataType) for field in kind)
-    if isinstance(kind, t.ArrayType):
-        return _is_plain(kind.elementType)
-    if isinstance(kind, t.MapType):
-        return kind.keyType == t.StringType() and _is_plain(kind.valueType)
-    return type(kind) in _SCALARS or isinstance(kind, t.DecimalType)
+def _is_plain(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        found = [name.lower() for name in names(kind)]
+        if any(_TAGS & (field.metadata or {}).keys() for field in kind):
+            return False
+        return bool(found) and len(set(found)) == len(found) and all(_is_plain(field.type) for field in kind)
+    if pa.types.is_list(kind):
+        return _is_plain(kind.value_type)
+    if pa.types.is_map(kind):
+        return bool(kind.key_type == pa.string()) and _is_plain(kind.item_type)
+    return kind in _SCALARS or pa.types.is_decimal128(kind)
 
 
-def _sql(kind: t.DataType) -> str:
-    if isinstance(kind, t.StructType):
-        return _struct({field.name: _sql(field.dataType) for field in kind})
-    if isinstance(kind, t.ArrayType):
-        return f"{_sql(kind.elementType)}[]"
-    if isinstance(kind, t.MapType):
-        return f"MAP(VARCHAR, {_sql(kind.valueType)})"
-    if isinstance(kind, t.DecimalType):
+def _sql(kind: pa.DataType) -> str:
+    if pa.types.is_struct(kind):
+        return _struct({field.name: _sql(field.type) for field in kind})
+    if pa.types.is_list(kind):
+        return f"{_sql(kind.value_type)}[]"
+    if pa.types.is_map(kind):
+        return f"MAP(VARCHAR, {_sql(kind.item_type)})"
+    if pa.types.is_decimal(kind):
         return f"DECIMAL({kind.precision}, {kind.scale})"
-    return _SCALARS[type(kind)]
+    return _SCALARS.get(kind, "VARCHAR")  # a type that is not plain is rejected later
 
 
-def _is_scalar(kind: t.DataType) -> bool:
-    return not isinstance(kind, (t.StructType, t.ArrayType, t.MapType))
+def _is_scalar(kind: pa.DataType) -> bool:
+    return not pa.types.is_nested(kind)
 
 
-def _cast(source: str, field: t.StructField, *, is_json: bool = False) -> str:
+def _cast(source: str, field: pa.Field, *, is_json: bool = False) -> str:
     value = f"({source}).{quoted(field.name)}"
     if is_json:
         value = f"({value} ->> '$')"
-    if not _is_scalar(field.dataType) or field.dataType == t.StringType():
+    if not _is_scalar(field.type) or field.type == pa.string():
         return value
-    return f"TRY_CAST({value} AS {_sql(field.dataType)})"
+    return f"TRY_CAST({value} AS {_sql(field.type)})"
 
 
-def _spec(kind: t.DataType) -> Any:
+def _spec(kind: pa.DataType) -> Any:
     """Return a type as ``json_transform`` needs it."""
-    if isinstance(kind, t.StructType):
-        return {field.name: _spec(field.dataType) for field in kind}
-    if isinstance(kind, t.ArrayType):
-        return [_spec(kind.elementType)]
+    if pa.types.is_struct(kind):
+        return {field.name: _spec(field.type) for field in kind}
+    if pa.types.is_list(kind):
+        return [_spec(kind.value_type)]
     return _sql(kind)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import types as t
 
-from balog.analytics.reading.schemas import DEFAULT, PLAIN
+from balog.analytics.reading.spark_types import DEFAULT, PLAIN
 from balog.errors import ConfigError
 from balog.registry import UnknownTypeError, UnknownVersionError, open_registry
 from balog.registry.columns import Column, List, Struct, column_of

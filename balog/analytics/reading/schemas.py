@@ -1,46 +1,90 @@
-"""The schemas of the data source as Spark types, their Arrow form, and times as literals.
-
-Workers need them, so no session is needed.
-"""
+"""The schemas of the data source as Arrow types; ``spark_types`` has them as Spark types."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import datetime
-from inspect import signature
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column
-from pyspark.sql import functions as f
-from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DataType, StructType
 
-PLAIN: dict[str, t.DataType] = {
-    "string": t.StringType(),
-    "bigint": t.LongType(),
-    "int": t.IntegerType(),
-    "double": t.DoubleType(),
-    "boolean": t.BooleanType(),
-    "timestamp": t.TimestampType(),
-    "date": t.DateType(),
-    "binary": t.BinaryType(),
-    "variant": t.VariantType(),
-    "map<string,string>": t.MapType(t.StringType(), t.StringType()),
+VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
+    ]
+)
+"""A variant as Spark exchanges it."""
+
+PLAIN: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "date": pa.date32(),
+    "binary": pa.binary(),
+    "variant": VARIANT,
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
+}
+"""Arrow types by their names in Spark."""
+
+_NAMES = {kind: name for name, kind in PLAIN.items()} | {
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.float32(): "float",
+    pa.timestamp("us"): "timestamp_ntz",
 }
 
 
-def struct(columns: str, **nested: t.DataType) -> t.StructType:
-    """Return the struct type of Spark's DDL, which Spark itself reads only with a session.
+def struct(columns: str, **nested: pa.DataType) -> pa.StructType:
+    """Return the type of some columns.
 
     Args:
         columns: ``NAME TYPE, NAME TYPE …``, of the types in ``PLAIN``.
         nested: further fields, of any type.
     """
     named = dict(column.split(" ") for column in columns.split(", "))
-    kinds = {name: PLAIN[kind] for name, kind in named.items()} | nested
-    return t.StructType([t.StructField(name, kind) for name, kind in kinds.items()])
+    return pa.struct({name: PLAIN[kind] for name, kind in named.items()} | nested)
+
+
+def names(fields: Iterable[pa.Field]) -> list[str]:
+    """Return the names of a type's or schema's columns."""
+    return [field.name for field in fields]
+
+
+def list_of(kind: pa.DataType) -> pa.ListType:
+    """Return the type of lists, whose field has Spark's name."""
+    return pa.list_(pa.field("element", kind))
+
+
+def type_name(kind: pa.DataType) -> str:
+    """Return the name of a type in Spark; of others than Spark's, Arrow's name."""
+    if name := _NAMES.get(kind):
+        return name
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{field.name}:{type_name(field.type)}' for field in kind)}>"
+    if pa.types.is_list(kind):
+        return f"array<{type_name(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{type_name(kind.key_type)},{type_name(kind.item_type)}>"
+    return f"decimal({kind.precision},{kind.scale})" if pa.types.is_decimal(kind) else str(kind)
+
+
+def json_type(kind: pa.DataType) -> Any:
+    """Return a type as in Spark's JSON of a schema: ``long``, ``{"type": "struct", …}``."""
+    if pa.types.is_struct(kind) and kind != VARIANT:
+        fields = [
+            {"name": field.name, "type": json_type(field.type), "nullable": True, "metadata": {}} for field in kind
+        ]
+        return {"type": "struct", "fields": fields}
+    if pa.types.is_list(kind):
+        return {"type": "array", "elementType": json_type(kind.value_type), "containsNull": True}
+    if pa.types.is_map(kind):
+        key, value = json_type(kind.key_type), json_type(kind.item_type)
+        return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+    name = type_name(kind)
+    return {"bigint": "long", "int": "integer"}.get(name, name)
 
 
 QUARANTINE = struct("file string, offset bigint, reason string, raw string")
@@ -56,7 +100,7 @@ TEXT_EVENT = struct(f"{EVENT}, context map<string,string>, cls_type string, payl
 """The same with the payload as its original text."""
 
 
-def columns_of_statement(words: Collection[str] | None) -> t.StructType:
+def columns_of_statement(words: Collection[str] | None) -> pa.StructType:
     """Return the columns of raw events that an SQL statement needs: those of ``TEXT_EVENT`` that it names.
 
     Args:
@@ -66,29 +110,5 @@ def columns_of_statement(words: Collection[str] | None) -> t.StructType:
     if words is None:
         return TEXT_EVENT
     # The number of rows does not depend on the columns, but there has to be one.
-    fields = [field for field in TEXT_EVENT if field.name in words] or [TEXT_EVENT["id"]]
-    return t.StructType(fields + [field for field in DEFAULT if field.name == "payload" and "payload" in words])
-
-
-# Spark 4.1 always uses UTC; later versions take the time zone as an argument.
-_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-
-
-def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema of a Spark schema."""
-    return to_arrow_schema(schema, **_ZONE)
-
-
-def arrow_type(kind: DataType) -> pa.DataType:
-    """Return the Arrow type of a Spark type."""
-    from pyspark.sql.types import StructField, StructType
-
-    return arrow_schema(StructType([StructField("one", kind)])).field(0).type
-
-
-def literal(moment: datetime) -> Column:
-    """Return a literal for a time with a zone.
-
-    It is passed as text: Py4J would convert a time before 1582 with the Julian calendar, which is up to ten days off.
-    """
-    return f.lit(moment.isoformat()).cast("timestamp")
+    fields = [field for field in TEXT_EVENT if field.name in words] or [TEXT_EVENT.field("id")]
+    return pa.struct(fields + [field for field in DEFAULT if field.name == "payload" and "payload" in words])

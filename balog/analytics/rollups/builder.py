@@ -12,8 +12,9 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.window import Window
 
-from balog.analytics.reading.schemas import QUARANTINE
-from balog.analytics.rollups.schemas import IDS, ROLLUP
+from balog.analytics.reading.spark_types import QUARANTINE
+from balog.analytics.rollups.schemas import IDS
+from balog.analytics.rollups.spark_schemas import ROLLUP
 from balog.errors import ConfigError
 
 _READ = (

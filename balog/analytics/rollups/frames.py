@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from balog.analytics.reading.schemas import literal
-from balog.analytics.rollups.schemas import ERRORS, EVENTS, FRAMES, METRICS, RUNS
+from balog.analytics.reading.spark_types import literal
+from balog.analytics.rollups.schemas import Rollups
+from balog.analytics.rollups.spark_schemas import FRAMES
 from balog.analytics.sketches import K
 from balog.errors import ConfigError
 
@@ -48,24 +48,6 @@ def merge_quarantine(frame: DataFrame) -> DataFrame:
     return rows.select("reason", "lines", "first.file", "first.offset")
 
 
-class Rollups(NamedTuple):
-    """Five frames with the columns of ``schemas``. Each is mergeable: it may have any number of rows for a key.
-
-    Attributes:
-        events: ``schemas.EVENTS``.
-        metrics: ``schemas.METRICS``.
-        errors: ``schemas.ERRORS``.
-        runs: ``schemas.RUNS``.
-        quarantine: ``schemas.QUARANTINE``.
-    """
-
-    events: DataFrame
-    metrics: DataFrame
-    errors: DataFrame
-    runs: DataFrame
-    quarantine: DataFrame
-
-
 def split(rows: DataFrame) -> Rollups:
     """Separate rollup rows (``schemas.ROLLUP``) into five frames, without merging.
 
@@ -82,7 +64,8 @@ def split(rows: DataFrame) -> Rollups:
     bad = rows.where("quarantine IS NOT NULL").select(
         "quarantine.reason", f.lit(1).cast("bigint").alias("lines"), "quarantine.file", "quarantine.offset"
     )
-    return Rollups(of("events", EVENTS), of("metric", METRICS), of("error", ERRORS), of("run", RUNS), bad)
+    kinds = {"events": "events", "metric": "metrics", "error": "errors", "run": "runs"}
+    return Rollups(**{name: of(kind, FRAMES[name]) for kind, name in kinds.items()}, quarantine=bad)
 
 
 def merge(rollups: Rollups) -> Rollups:

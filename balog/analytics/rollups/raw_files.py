@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from balog.analytics.reading.inputs import read_inputs
+from balog.analytics.reading.schemas import names
 from balog.analytics.reading.tasks import COMPRESSED, COMPRESSED_WEIGHT, SourceFile
-from balog.analytics.rollups.frames import Rollups
 from balog.analytics.rollups.raw_pool import cores, run_tasks
 from balog.analytics.rollups.raw_task import RawJob, RawTask, roll
-from balog.analytics.rollups.schemas import FRAMES
+from balog.analytics.rollups.schemas import FRAMES, ROLLUP, Rollups
 from balog.analytics.rollups.selection import Selection
 from balog.analytics.rollups.worker import copied_hashes
 
@@ -98,7 +98,7 @@ def _roll_copies(engine: DuckDBEngine, folder: Path, files: list[str], selection
     engine.connection.read_parquet(files).create_view("copies")
     ranked = "row_number() OVER (PARTITION BY id ORDER BY moment)"
     first = engine.connection.sql(f"SELECT * FROM copies QUALIFY {ranked} = 1").to_arrow_reader(10_000)  # noqa: S608
-    with pa.ipc.new_file(str(folder / "again-copies.rows"), _schema()) as file:
+    with pa.ipc.new_file(str(folder / "again-copies.rows"), ROLLUP) as file:
         for batch in roll(iter(first), selection):
             file.write(batch)
     counted = engine.connection.execute("SELECT count(*) - count(DISTINCT id) FROM copies").fetchall()
@@ -108,10 +108,10 @@ def _roll_copies(engine: DuckDBEngine, folder: Path, files: list[str], selection
 def _frames(engine: DuckDBEngine, folder: Path, prefix: str) -> Rollups:
     """Return the rows of all tasks as five frames."""
     paths = [path for path in sorted(folder.glob("*.rows")) if path.name.startswith(prefix)]
-    rows = engine.table(pa.concat_tables([_schema().empty_table(), *map(_mapped, paths)]))
+    rows = engine.table(pa.concat_tables([ROLLUP.empty_table(), *map(_mapped, paths)]))
 
     def of(kind: str, name: str) -> DuckDBResult:
-        columns = ", ".join(FRAMES[name].fieldNames())
+        columns = ", ".join(names(FRAMES[name]))
         return engine.sql(f"SELECT {columns} FROM {{rows}} WHERE kind = '{kind}'", rows=rows)  # noqa: S608
 
     bad = engine.sql(
@@ -125,9 +125,3 @@ def _frames(engine: DuckDBEngine, folder: Path, prefix: str) -> Rollups:
 def _mapped(path: Path) -> pa.Table:
     """Return the table of a file without reading it into memory."""
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-
-
-def _schema() -> pa.Schema:
-    from balog.analytics.rollups.worker import RollupQuery
-
-    return RollupQuery().arrow

@@ -1,14 +1,19 @@
-"""The columns of rollups, as Spark types. Workers need them, so no session is needed.
+"""The columns of rollups, as Arrow types; ``spark_schemas`` has them as Spark types.
 
 Hours are in UTC. Texts that are keys are truncated to ``LONGEST_KEY`` characters.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import types as t
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
 
 from balog.analytics.reading.schemas import QUARANTINE as BAD_LINE
-from balog.analytics.reading.schemas import struct
+from balog.analytics.reading.schemas import list_of, struct
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 LONGEST_KEY = 1000
 """Characters of a key: a channel, an application, a run's id, a metric's name, a tag's value."""
@@ -17,7 +22,7 @@ LONGEST_KEY = 1000
 RUN = struct(
     "at timestamp, outcome string, duration double, exit_code int, records bigint, bytes bigint, signal string, "
     "problem string",
-    streams=t.ArrayType(struct("stream string, records bigint, bytes bigint")),
+    streams=list_of(struct("stream string, records bigint, bytes bigint")),
 )
 """A run's own report, written ``at``: ``duration`` in seconds, ``bytes`` of stdout, ``streams`` in order."""
 
@@ -74,11 +79,11 @@ COPIES, IDS = "copies", "ids"
 hashes of ids, in one row for each value of their highest bits (``count``).
 """
 
-ROLLUP = t.StructType(
+ROLLUP = pa.schema(
     [
-        t.StructField("kind", t.StringType()),
+        pa.field("kind", pa.string()),
         *{field.name: field for part in (EVENTS, METRICS, ERRORS, RUNS) for field in part}.values(),
-        t.StructField("quarantine", BAD_LINE),
+        pa.field("quarantine", BAD_LINE),
     ]
 )
 """The rows that workers produce: the columns of the four tables side by side, and a ``kind``.
@@ -87,3 +92,21 @@ ROLLUP = t.StructType(
 ``quarantine`` are null. ``copies`` and ``ids`` are not stored. Every event is in one row of ``events``, and in one of
 each other kind that it belongs to.
 """
+
+
+class Rollups(NamedTuple):
+    """Five frames with the columns of ``schemas``. Each is mergeable: it may have any number of rows for a key.
+
+    Attributes:
+        events: ``schemas.EVENTS``.
+        metrics: ``schemas.METRICS``.
+        errors: ``schemas.ERRORS``.
+        runs: ``schemas.RUNS``.
+        quarantine: ``schemas.QUARANTINE``.
+    """
+
+    events: DataFrame
+    metrics: DataFrame
+    errors: DataFrame
+    runs: DataFrame
+    quarantine: DataFrame

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -16,8 +16,6 @@ from balog.errors import EventError
 from balog.event import decode
 from balog.expressions import Expression
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 _READ = "id string, channel string, timestamp timestamp, level string, context map<string,string>, payload_json string"
 _TO_SELECT = struct(_READ, quarantine=QUARANTINE)
 _TO_MATCH = struct(f"{_READ}, schema string, composition boolean, context_json string", quarantine=QUARANTINE)
@@ -42,7 +40,7 @@ class Selection(msgspec.Struct, frozen=True):
     past_the_hour: timedelta = timedelta(0)
 
     @property
-    def columns(self) -> StructType:
+    def columns(self) -> pa.StructType:
         """The columns to read."""
         return _TO_MATCH if self.where else _TO_SELECT
 

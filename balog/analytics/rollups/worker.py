@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from balog.analytics.reading.parser import Parser, borrow_parser
-from balog.analytics.reading.schemas import arrow_schema
 from balog.analytics.rollups.fingerprints import ERROR_LEVELS, ERROR_PAYLOAD, failure
 from balog.analytics.rollups.schemas import COPIES, IDS, LONGEST_KEY, ROLLUP
 from balog.analytics.sketches import sketched
@@ -138,7 +136,7 @@ class RollupQuery:
     @property
     def arrow(self) -> pa.Schema:
         """``schemas.ROLLUP``."""
-        return _schema()
+        return ROLLUP
 
     def run(self, parser: Parser) -> tuple[int, pa.Table]:
         """Return the number of events in the block, and its digest.
@@ -260,7 +258,7 @@ def _finished(table: pa.Table) -> pa.Table:
     rows = _typed(counted.set_column(place, "sketch", pa.array(sketches, pa.binary())))
     if failed.num_rows:
         found = _failures(failed.select(["hour", "channel", "application", "level", "first", "error"]))
-        rows = pa.concat_tables([rows, _typed(pa.Table.from_pylist(found, schema=_schema()))])
+        rows = pa.concat_tables([rows, _typed(pa.Table.from_pylist(found, schema=ROLLUP))])
     return rows
 
 
@@ -290,13 +288,8 @@ def _order(example: dict[str, Any]) -> tuple[Any, ...]:
 def _typed(table: pa.Table) -> pa.Table:
     """Return the columns of ``schemas.ROLLUP``, null where the table has none."""
     columns = []
-    for field in _schema():
+    for field in ROLLUP:
         column = table.column(field.name) if field.name in table.column_names else pa.nulls(table.num_rows)
         is_empty = column.null_count == table.num_rows  # of any type
         columns.append(pa.nulls(table.num_rows, field.type) if is_empty else column.cast(field.type))
-    return pa.Table.from_arrays(columns, schema=_schema())
-
-
-@lru_cache(maxsize=1)
-def _schema() -> pa.Schema:
-    return arrow_schema(ROLLUP)
+    return pa.Table.from_arrays(columns, schema=ROLLUP)

@@ -16,7 +16,7 @@ from pyspark.sql import types as t
 
 from balog.analytics.rollups.frames import merge as merge_rollups
 from balog.analytics.rollups.frames import merge_quarantine, split
-from balog.analytics.rollups.schemas import FRAMES, ROLLUP
+from balog.analytics.rollups.spark_schemas import FRAMES, ROLLUP
 from balog.analytics.tables.deduplication import new_events, new_quarantine
 from balog.analytics.tables.derivation import ROLLED, Derivation, PayloadTable, share_files
 from balog.analytics.tables.evolution import merge

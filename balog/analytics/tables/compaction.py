@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from balog.analytics.rollups.frames import Rollups, merge
-from balog.analytics.rollups.schemas import FRAMES
+from balog.analytics.rollups.frames import merge
+from balog.analytics.rollups.schemas import Rollups
+from balog.analytics.rollups.spark_schemas import FRAMES
 from balog.analytics.tables.log import TableFile
 from balog.analytics.tables.stage import BatchStage, DayFiles
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TableError

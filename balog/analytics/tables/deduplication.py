@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
 from balog.analytics.reading.forms.converter import TIMELESS_ID
-from balog.analytics.reading.schemas import literal
+from balog.analytics.reading.spark_types import literal
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.stage import BAD, EVENTS, BatchStage, rewrite_without
 from balog.analytics.tables.store import StagedFile, TablePart, read_files

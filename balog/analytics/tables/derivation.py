@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from balog.analytics.reading.schemas import QUARANTINE, arrow_schema, arrow_type
+from balog.analytics.reading.spark_types import QUARANTINE, arrow_schema, arrow_type
 from balog.analytics.rollups.worker import gathered, roll_batches
 from balog.analytics.tables.evolution import FACILITY
 from balog.analytics.tables.log import read_columns

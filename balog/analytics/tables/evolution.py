@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from pyspark.sql import types as t
 
-from balog.analytics.reading.schemas import struct
+from balog.analytics.reading.spark_types import struct
 
 FACILITY = struct("id string, timestamp timestamp, channel string, level string, run_id string, application string")
 """The first columns of each payload type's table; ``run_id`` and ``application`` are from the context."""

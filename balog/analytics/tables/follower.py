@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from balog.analytics.reading.inputs import read_inputs
-from balog.analytics.reading.schemas import TEXT_EVENT
+from balog.analytics.reading.spark_types import TEXT_EVENT
 from balog.analytics.reading.stream_planner import check_streaming
 from balog.analytics.sessions import cause
 from balog.analytics.tables.builder import BuiltBatch, build

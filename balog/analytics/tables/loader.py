@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 
 from balog.analytics.reading.inputs import read_inputs
-from balog.analytics.reading.schemas import TEXT_EVENT
+from balog.analytics.reading.spark_types import TEXT_EVENT
 from balog.analytics.reading.tasks import SourceFile
 from balog.analytics.source import EventReader, EventSource
 from balog.analytics.tables.builder import BuiltBatch, build, gather, grow, run_tasks

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from balog.analytics.engine import micros
 from balog.analytics.questions.summaries import HOURS
-from balog.analytics.rollups import Rollups
-from balog.analytics.tables.log import CommitLog, folder_of
-from balog.analytics.tables.parquet import is_within
+from balog.analytics.rollups.schemas import Rollups
+from balog.analytics.tables.log import CommitLog, folder_of, is_within
 from balog.analytics.tables.store import ROLLUPS
 
 if TYPE_CHECKING:

@@ -12,13 +12,14 @@ import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from balog.analytics.engine import EPOCH
 from balog.analytics.tables.store import LoadedSource, StagedFile, TableError
 from balog.storage.local_files import create_file, sync_folder
 
@@ -110,6 +111,22 @@ class LogState(msgspec.Struct):
             self.streams[commit.stream[0]] = commit.stream[1]
         self.floor = max(self.floor, commit.floor)
         self.number, self.batch = number, commit.batch
+
+
+def is_within(file: TableFile, since: datetime | None, until: datetime | None) -> bool:
+    """Return whether a file may have rows of a time range."""
+    if since is not None and file.day < since.astimezone(timezone.utc).date().isoformat():
+        return False
+    if until is not None and file.day > until.astimezone(timezone.utc).date().isoformat():
+        return False
+    if since is not None and file.last is not None and file.last < micros(since):
+        return False
+    return not (until is not None and file.first is not None and file.first > micros(until))
+
+
+def micros(moment: datetime) -> int:
+    """Return a time as microseconds since 1970; without a zone it is in UTC."""
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) - EPOCH) // timedelta(microseconds=1)
 
 
 def read_columns(columns: str) -> StructType:

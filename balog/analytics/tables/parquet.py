@@ -22,7 +22,17 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from balog.analytics.tables.log import FOLDER, Commit, CommitLog, TableCommit, TableFile, folder_of, read_columns
+from balog.analytics.tables.log import (
+    FOLDER,
+    Commit,
+    CommitLog,
+    TableCommit,
+    TableFile,
+    folder_of,
+    is_within,
+    micros,
+    read_columns,
+)
 from balog.analytics.tables.store import LoadHistory, StagedFile, TableBatch, TableError, TablePart, read_files
 from balog.storage.local_files import lock, sync_folder
 
@@ -262,29 +272,10 @@ def _move(source: Path, target: Path) -> None:
             raise
 
 
-def is_within(file: TableFile, since: datetime | None, until: datetime | None) -> bool:
-    """Return whether a file may have rows of a time range."""
-    if since is not None and file.day < since.astimezone(timezone.utc).date().isoformat():
-        return False
-    if until is not None and file.day > until.astimezone(timezone.utc).date().isoformat():
-        return False
-    if since is not None and file.last is not None and file.last < _micros(since):
-        return False
-    return not (until is not None and file.first is not None and file.first > _micros(until))
-
-
 def _file(root: Path, staged: StagedFile) -> TableFile:
-    first = None if staged.first is None else _micros(staged.first)
-    last = None if staged.last is None else _micros(staged.last)
+    first = None if staged.first is None else micros(staged.first)
+    last = None if staged.last is None else micros(staged.last)
     return TableFile(os.path.relpath(staged.path, root), staged.rows, staged.size, first, last)
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
-def _micros(moment: datetime) -> int:
-    since = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def _now() -> str:

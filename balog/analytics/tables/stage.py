@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
 from balog.analytics.reading.forms.converter import TIMELESS_ID
-from balog.analytics.reading.schemas import QUARANTINE, TEXT_EVENT
+from balog.analytics.reading.spark_types import QUARANTINE, TEXT_EVENT
 from balog.analytics.tables.shapes import Shapes
 from balog.analytics.tables.store import StagedFile
 from balog.analytics.tables.verification import VerifySample

@@ -18,7 +18,7 @@ from msgspec import Meta
 from pyspark.sql import types as t
 
 from balog.analytics.reading.parser import inexact_lines
-from balog.analytics.reading.schemas import arrow_type
+from balog.analytics.reading.spark_types import arrow_type
 from balog.analytics.tables.evolution import RECOVERED, payload_fields
 from balog.analytics.tables.placement import (
     EXACT,

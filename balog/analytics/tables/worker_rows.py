@@ -16,7 +16,7 @@ from typing import Any, ParamSpec
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from balog.analytics.reading.schemas import arrow_schema, struct
+from balog.analytics.reading.spark_types import arrow_schema, struct
 from balog.analytics.tables.store import RowError, StagedFile, TableError
 
 FILES = struct(

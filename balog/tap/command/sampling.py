@@ -42,7 +42,6 @@ class _Nothing:
     """The run of a sample: its contexts write nothing."""
 
     is_stopping = False
-    highest = None
 
     def emit(self, record: Any, stream: str) -> None:
         """Ignore a record."""

@@ -71,11 +71,11 @@ def test_percentiles_of_many_values_are_within_the_promised_error(spark: Any) ->
     from balog.analytics import functions
     from balog.analytics.duckdb_engine import DuckDBEngine
     from balog.analytics.rollups import Rollups
-    from balog.analytics.rollups.schemas import FRAMES, METRICS
+    from balog.analytics.rollups.spark_schemas import FRAMES
     from balog.analytics.sketches import RANK_ERROR, sketched
 
     values = np.random.default_rng(3).lognormal(size=60_000)
-    names = METRICS.fieldNames()
+    names = FRAMES["metrics"].fieldNames()
     rows = [
         tuple({"metric": "m", "type": "timer", "sketch": bytearray(sketched(part))}.get(name) for name in names)
         for part in np.split(values, 30)

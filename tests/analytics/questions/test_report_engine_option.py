@@ -15,7 +15,7 @@ def test_duckdb_reports_stored_rollups_as_spark_does_and_auto_chooses_it(
 ) -> None:
     from balog.analytics.reporting.model import encode
     from balog.analytics.reporting.query import parse_query
-    from balog.analytics.reporting.report import make_report
+    from balog.analytics.reporting.spark_report import make_report
     from balog.analytics.tables import open_store
     from balog.analytics.tables.loader import load
     from balog.cli.report import command

@@ -15,13 +15,12 @@ def read_rows(
     from pyspark.sql import types as t
 
     from balog.analytics.reading.forms import FormOptions
-    from balog.analytics.reading.projection import project
     from balog.analytics.reading.scan import EventQuery, scan
-    from balog.analytics.reading.schemas import DEFAULT
+    from balog.analytics.reading.spark_types import DEFAULT, project_spark
     from balog.analytics.reading.tasks import Slice
 
     schema = t.StructType([*(f for f in DEFAULT if f.name != "payload"), t.StructField("payload", t.StringType())])
-    query = EventQuery(project(schema))
+    query = EventQuery(project_spark(schema))
     batches = scan([Slice(str(path), start, end)], query, options=FormOptions(**options), is_growth=growth)
     return [row for batch in batches for row in batch.to_pylist()]
 

@@ -9,9 +9,8 @@ import pytest
 from pyspark.sql.types import StructType
 
 from balog.analytics.reading.inputs import read_inputs
-from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, scan
-from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.topics import bounds, split_bounds
 from balog.errors import ConfigError, TopicError
 from balog.topics import Message
@@ -29,7 +28,7 @@ def publish(folder: Path, *documents: Any) -> None:
 
 
 def read(url: str, parallel: int = 1) -> tuple[list[str], list[dict[str, Any]]]:
-    query = EventQuery(project(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
+    query = EventQuery(project_spark(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
     ids, bad = [], []
     for slices in read_inputs({"path": url, "parallel": str(parallel)}).tasks():
         for batch in scan(slices, query):

@@ -17,9 +17,9 @@ from pyspark.sql import types as t
 from balog.analytics.reading import scan as scanning
 from balog.analytics.reading.blocks import Block, packing
 from balog.analytics.reading.parser import Parser
-from balog.analytics.reading.projection import is_of_type, project
+from balog.analytics.reading.projection import is_of_type
 from balog.analytics.reading.scan import EventQuery, Query, scan
-from balog.analytics.reading.schemas import DEFAULT, QUARANTINE
+from balog.analytics.reading.spark_types import DEFAULT, QUARANTINE, project_spark
 from balog.analytics.reading.tasks import Slice
 from balog.analytics.reading.validation import NormalizedLines, normalize
 from balog.analytics.rollups.worker import RollupQuery
@@ -58,7 +58,7 @@ EVENTS = struct(
 
 
 def rows(path: Path, schema: t.StructType = TEXT) -> list[dict[str, Any]]:
-    return asked(path, EventQuery(project(schema)))
+    return asked(path, EventQuery(project_spark(schema)))
 
 
 def asked(path: Path, query: Query) -> list[dict[str, Any]]:
@@ -303,7 +303,7 @@ def test_names_of_fields_are_never_read_as_sql(make: Any, write: Any) -> None:
 )
 def test_a_schema_that_the_source_cannot_give_is_refused_by_name(schema: t.StructType) -> None:
     with pytest.raises(ConfigError, match=r"the schema for format\('balog'\)"):
-        project(schema)
+        project_spark(schema)
 
 
 # -- both ways of reading give the same ---------------------------------------------------------------------------
@@ -412,9 +412,9 @@ def test_small_files_are_asked_together_and_what_is_wrong_with_one_is_its_own(
     takes = []
     real = Parser.take
     monkeypatch.setattr(Parser, "take", lambda self, *a, **o: takes.append(1) or real(self, *a, **o))
-    batches = list(scan(slices[:13], EventQuery(project(TEXT))))
+    batches = list(scan(slices[:13], EventQuery(project_spark(TEXT))))
     assert (len(takes), [batch.num_rows for batch in batches]) == (1, [26])
-    found = [row for batch in scan(slices, EventQuery(project(TEXT))) for row in batch.to_pylist()]
+    found = [row for batch in scan(slices, EventQuery(project_spark(TEXT))) for row in batch.to_pylist()]
     assert len({row["id"] for row in found if row["quarantine"] is None}) == 79
     (bad,) = [row["quarantine"] for row in found if row["quarantine"]]
     offset = paths[13].read_bytes().index(b"broken")
@@ -429,7 +429,7 @@ def test_a_condition_may_be_about_a_column_that_is_not_handed_out(make: Any, wri
     schema = t.StructType([t.StructField("id", t.StringType())])
     for kind, event in zip(types, made):
         if kind is not None:
-            batches = scan([Slice(str(path))], EventQuery(project(schema, [is_of_type(kind)])))
+            batches = scan([Slice(str(path))], EventQuery(project_spark(schema, [is_of_type(kind)])))
             assert [row["id"] for batch in batches for row in batch.to_pylist()] == [event["header"]["id"]]
 
 
@@ -438,10 +438,10 @@ def test_the_type_is_the_same_beside_a_payload_that_has_it_as_a_column(make: Any
     types = ["5", 5, True, {"a": 1}, None, "log"]
     path = write("a.jsonl", *(make({"cls_type": value}) for value in types))
     schema = struct(cls_type=S, payload=struct(cls_type=kind))
-    rows = [row for batch in scan([Slice(str(path))], EventQuery(project(schema))) for row in batch.to_pylist()]
+    rows = [row for batch in scan([Slice(str(path))], EventQuery(project_spark(schema))) for row in batch.to_pylist()]
     assert [row["cls_type"] for row in rows] == ["5", None, None, None, None, "log"]
     texts = ["5", "5", "true", '{"a":1}', None, "log"]
     numbers = [5.0, 5.0, None, None, None, None]
     assert [row["payload"]["cls_type"] for row in rows] == (texts if kind == S else numbers)
-    only = EventQuery(project(struct(payload=struct(cls_type=kind)), [is_of_type("5")]))
+    only = EventQuery(project_spark(struct(payload=struct(cls_type=kind)), [is_of_type("5")]))
     assert sum(batch.num_rows for batch in scan([Slice(str(path))], only)) == 1

@@ -13,9 +13,8 @@ import duckdb
 
 from balog.analytics.reading import scan as scanning
 from balog.analytics.reading.parser import Parser, borrow_parser
-from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, scan
-from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.tasks import Slice
 from balog.analytics.reading.validation import normalize
 from balog.analytics.rollups.worker import RollupQuery
@@ -29,7 +28,7 @@ def test_many_times_out_of_the_calendar_cost_no_question_each(
     take = Parser.take
     monkeypatch.setattr(Parser, "take", lambda self, *args, **named: asked_for.append(1) or take(self, *args, **named))
     path = write("a.jsonl", *(make(timestamp=when) for _ in range(100)), make())
-    for query in (EventQuery(project(DEFAULT)), RollupQuery()):
+    for query in (EventQuery(project_spark(DEFAULT)), RollupQuery()):
         found = [row for batch in scan([Slice(str(path))], query) for row in batch.to_pylist()]
         bad = [row["quarantine"] for row in found if row["quarantine"]]
         assert {row["reason"] for row in bad} == {"$.header.timestamp: not in the years 1 to 9999 in UTC"}
@@ -65,7 +64,7 @@ def test_a_parser_that_fails_by_itself_fails_the_task_and_is_not_used_again(
         raise getattr(duckdb, name)("the machine's fault")
 
     path = write("a.jsonl", make(), b"not an event")
-    query = EventQuery(project(DEFAULT))
+    query = EventQuery(project_spark(DEFAULT))
     with monkeypatch.context() as patch:
         patch.setattr(Parser, "table", fail)
         with pytest.raises(duckdb.Error, match="the machine's fault"):

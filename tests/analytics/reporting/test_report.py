@@ -16,7 +16,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from balog.analytics.reporting.model import VERSION, Report, encode
 from balog.analytics.reporting.page import make_page
 from balog.analytics.reporting.query import parse_query
-from balog.analytics.reporting.report import make_report
+from balog.analytics.reporting.spark_report import make_report
 from balog.config import write_schema
 
 pytestmark = pytest.mark.spark

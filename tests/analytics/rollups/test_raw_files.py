@@ -88,7 +88,7 @@ def test_a_report_from_files_is_equal_on_both_engines(spark: Any, files: Path, n
     """Both engines make the same report from files, whatever is selected."""
     from balog.analytics.reporting.query import parse_query
     from balog.analytics.reporting.raw_report import make_raw_report
-    from balog.analytics.reporting.report import make_report
+    from balog.analytics.reporting.spark_report import make_report
 
     query = parse_query(**OPTIONS[name], now=NOW)
     expected = comparable(make_report(spark, [str(files)], query, 7))

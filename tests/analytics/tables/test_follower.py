@@ -74,7 +74,7 @@ def test_what_comes_is_loaded_once_and_a_bad_line_stalls_nothing(
 
 
 def test_a_batch_that_spark_hands_over_again_is_passed_over(spark: Any, place: Path, dump: Any, rows: Any) -> None:
-    from balog.analytics.reading.schemas import TEXT_EVENT
+    from balog.analytics.reading.spark_types import TEXT_EVENT
     from balog.analytics.tables import open_store
     from balog.analytics.tables.follower import _OverError, _Stream
     from balog.analytics.tables.loader import LoadOptions

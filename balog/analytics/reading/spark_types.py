@@ -1,0 +1,94 @@
+"""The schemas of the data source as Spark types, Spark types as Arrow types, and times as literals.
+
+Workers need them, so no session is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from inspect import signature
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from balog.analytics.reading import schemas
+from balog.analytics.reading.projection import Condition, Projection, project
+from balog.errors import ConfigError
+
+PLAIN: dict[str, t.DataType] = {
+    "string": t.StringType(),
+    "bigint": t.LongType(),
+    "int": t.IntegerType(),
+    "double": t.DoubleType(),
+    "boolean": t.BooleanType(),
+    "timestamp": t.TimestampType(),
+    "date": t.DateType(),
+    "binary": t.BinaryType(),
+    "variant": t.VariantType(),
+    "map<string,string>": t.MapType(t.StringType(), t.StringType()),
+}
+"""Spark's types by their names; ``schemas.PLAIN`` has Arrow's."""
+
+_SPARK = {schemas.PLAIN[name]: kind for name, kind in PLAIN.items()}
+
+
+def _spark_type(kind: pa.DataType) -> t.DataType:
+    """Return the Spark type of a type of ``schemas``."""
+    if found := _SPARK.get(kind):
+        return found
+    return t.ArrayType(_spark_type(kind.value_type)) if pa.types.is_list(kind) else spark_struct(kind)
+
+
+def spark_struct(kind: pa.StructType) -> t.StructType:
+    """Return the Spark type of a struct of ``schemas``."""
+    return t.StructType([t.StructField(field.name, _spark_type(field.type)) for field in kind])
+
+
+def struct(columns: str, **nested: t.DataType) -> t.StructType:
+    """Return the struct type of Spark's DDL, which Spark itself reads only with a session; see ``schemas.struct``."""
+    plain = spark_struct(schemas.struct(columns)) if columns else t.StructType()
+    return t.StructType([*plain, *(t.StructField(name, kind) for name, kind in nested.items())])
+
+
+QUARANTINE, DEFAULT, TEXT_EVENT = map(spark_struct, (schemas.QUARANTINE, schemas.DEFAULT, schemas.TEXT_EVENT))
+
+
+# Spark 4.1 always uses UTC; later versions take the time zone as an argument.
+_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+
+
+def arrow_schema(schema: t.StructType) -> pa.Schema:
+    """Return the Arrow schema of a Spark schema."""
+    return to_arrow_schema(schema, **_ZONE)
+
+
+def arrow_type(kind: t.DataType) -> pa.DataType:
+    """Return the Arrow type of a Spark type."""
+    return arrow_schema(t.StructType([t.StructField("one", kind)])).field(0).type
+
+
+def project_spark(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection:
+    """Turn the schema of a reader into a projection; see ``project``.
+
+    Raises:
+        ConfigError: the source does not have a column, or not in this type.
+    """
+    try:
+        fields = arrow_schema(schema)
+    except PySparkException:
+        raise ConfigError(f"no columns of {schema.simpleString():.500}", "the schema for format('balog')") from None
+    return project(fields, where)
+
+
+def literal(moment: datetime) -> Column:
+    """Return a literal for a time with a zone.
+
+    It is passed as text: Py4J would convert a time before 1582 with the Julian calendar, which is up to ten days off.
+    """
+    return f.lit(moment.isoformat()).cast("timestamp")

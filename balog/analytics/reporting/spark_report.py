@@ -1,0 +1,112 @@
+"""Makes the report on Spark: from raw events, from tables, or from their rollups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from balog.analytics import rollups as rolling
+from balog.analytics.reading.spark_types import TEXT_EVENT, literal
+from balog.analytics.reporting.model import Report
+from balog.analytics.reporting.query import ReportQuery, channel_pattern
+from balog.analytics.reporting.report import report_of
+from balog.analytics.rollups import Rollups
+from balog.analytics.rollups.schemas import COPIES
+from balog.analytics.tables import Tables, is_tables, open_tables
+
+
+def make_report(
+    spark: SparkSession, paths: Sequence[str], query: ReportQuery, files: int | None = None, **options: Any
+) -> Report:
+    """Read the data and make the report.
+
+    Args:
+        spark: a session with the format ``balog``.
+        paths: as the format takes them; or one location of tables.
+        query: what to report.
+        files: the number of files, for the report.
+        options: of the format ``balog``.
+
+    Raises:
+        ConfigError: a path does not exist.
+    """
+    if is_tables(paths[0]):
+        return _of_tables(spark, paths, query)
+    if query.of_rollups:
+        times = {"since": query.earliest, "until": query.until}
+        named = {name: when.isoformat() for name, when in times.items() if when is not None}
+        rows = rolling.from_files(spark, paths, **options, **named)
+    else:
+        events = spark.read.format("balog").options(**options).schema(TEXT_EVENT)
+        rows = _aggregate(_select(events.load(list(paths)), query), query)
+    return _of_rows(rows, query, paths, "files", files)
+
+
+def _of_tables(spark: SparkSession, paths: Sequence[str], query: ReportQuery) -> Report:
+    tables = open_tables(spark, paths[0])
+    if query.of_rollups and "rollup_events" in tables.names():
+        return report_of(_stored(tables, query), query, paths, "rollups")
+    events = _select(tables.frame("events", query.earliest, query.until), query)
+    return _of_rows(_aggregate(events, query, once=False), query, paths, "events")
+
+
+def _stored(tables: Tables, query: ReportQuery) -> Rollups:
+    """Return the stored rollups; failures of all times, because a new one must not have occurred before."""
+    some = tables.rollups(query.earliest, query.until)
+    if query.earliest is None:
+        return some
+    return some._replace(errors=tables.rollups(None, query.until).errors)
+
+
+def _select(events: DataFrame, query: ReportQuery) -> DataFrame:
+    """Return the events that match the query, and invalid lines."""
+    wanted = f.lit(True)
+    if query.earliest is not None:
+        wanted &= f.col("timestamp") >= literal(query.earliest)
+    if query.until is not None:
+        wanted &= f.col("timestamp") < literal(query.until)
+        if query.since and query.back and query.earliest and not query.of_whole_hours:
+            # omit the events between before and now, unless they share an hour with either
+            is_before = f.col("timestamp") < literal(query.until - query.back)
+            wanted &= is_before | (f.col("timestamp") >= literal(query.since))
+    if query.channel:
+        wanted &= f.col("channel").rlike(channel_pattern(query.channel))
+    if query.where is not None:
+        events = events.withColumn("payload", f.try_parse_json("payload_json"))
+        wanted &= f.expr(query.where.to_spark())
+    if "quarantine" in events.columns:
+        wanted |= f.col("quarantine").isNotNull()
+    return events.where(wanted).drop("payload")
+
+
+def _aggregate(events: DataFrame, query: ReportQuery, *, once: bool = True) -> DataFrame:
+    """Return rollup rows of hours that begin at the same minute as the time range."""
+    shift = f.make_dt_interval(secs=f.lit(query.past_the_hour.total_seconds()).cast("decimal(18,6)"))
+    if not query.past_the_hour:
+        return rolling.from_events(events, once=once)
+    rows = rolling.from_events(events.withColumn("timestamp", f.col("timestamp") - shift), once=once)
+    return rows.withColumns(
+        {
+            **{name: f.col(name) + shift for name in ("hour", "first", "last")},
+            "example": f.col("example").withField("timestamp", f.col("example.timestamp") + shift),
+            "run": f.col("run").withField("at", f.col("run.at") + shift),
+        }
+    )
+
+
+def _of_rows(
+    rows: DataFrame, query: ReportQuery, paths: Sequence[str], source: str, files: int | None = None
+) -> Report:
+    kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        # reads the files; the queries below run concurrently
+        copies = kept.where(f"kind = '{COPIES}'").agg(f.coalesce(f.sum("count"), f.lit(0))).collect()[0][0]
+        made = report_of(rolling.split(kept), query, paths, source, files)
+        return msgspec.structs.replace(made, duplicates=copies)
+    finally:
+        kept.unpersist(blocking=True)  # otherwise stopping right after this would print traces
