@@ -9,13 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from balog.cli import options
 from balog.errors import ConfigError
-from balog.verify import Options
+from balog.verify import Options, VerifyReport
+
+if TYPE_CHECKING:
+    from balog.verify.baseline import Baseline, BaselineComparison
+
+FORMATS = ("text", "github", "junit", "sarif")
 
 
 @click.group(cls=options.CommandGroup)
@@ -35,38 +40,73 @@ def command() -> None:
 @options.pairs("--ordered", metavar="STREAM=KEY", help="Property by which the records of a stream ascend.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), metavar="FILE",
               help="Also write the report as JSON; - is stdout, without the text report.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True,
+              help="Form on stdout: text, annotations of GitHub Actions, JUnit's XML, SARIF 2.1.0.")  # fmt: skip
+@click.option("--baseline", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Known findings: only findings that the file does not have fail.")  # fmt: skip
+@click.option("--write-baseline", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Write the findings as a baseline, and end with 0.")  # fmt: skip
 @click.option(
     "--fail-under", type=click.IntRange(0, 100), default=0, metavar="SCORE", help="Exit with 1 below this score."
 )
 @click.argument("tap", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND …")
-def verify(tap: tuple[str, ...], json_file: Path | None, fail_under: int, **given: Any) -> None:
+def verify(
+    tap: tuple[str, ...], json_file: Path | None, form: str, baseline: Path | None, write_baseline: Path | None,
+    fail_under: int, **given: Any,
+) -> None:  # fmt: skip
     """Run a tap as a pipeline would, and report its errors.
 
     The command runs the tap about 20 times; each run reads from its source. Give the tap as you run it by hand:
     `balog tap verify -- tap-foo --config config.json`. With --catalog it syncs the selected streams, with --state it
     starts from that state.
 
-    Exit codes: 0 no rule of severity error is broken and the score is high enough, 1 otherwise, 2 wrong use.
+    Exit codes: 0 no rule of severity error is broken (with --baseline: no finding is new) and the score is high enough,
+    1 otherwise, 2 wrong use.
     """
     from balog.verify import verify as run_verification
+    from balog.verify.baseline import baseline_of, compare, read_baseline
 
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise ConfigError("there is no such folder", f"--json {json_file}")
+    for option, file in (("--json", json_file), ("--write-baseline", write_baseline)):
+        if file is not None and not file.absolute().parent.is_dir():
+            raise ConfigError("there is no such folder", f"{option} {file}")
+    if str(json_file) == "-" and form != "text":
+        raise ConfigError("both are for stdout; write the JSON to a file", f"--json - --format {form}")
+    known = read_baseline(baseline) if baseline is not None else None
     with _ended_by_hangup():
         report = run_verification(
             tap, Options(**given), on_run=lambda name: click.echo(f"balog tap: {name} …", err=True)
         )
+    comparison = compare(report, known) if known is not None else None
     if str(json_file) == "-":
         click.echo(report.encode(), nl=False)
     else:
-        from balog.verify.report import as_text
-
         if json_file is not None:
             json_file.write_bytes(report.encode())
+        _print_report(report, form, known, comparison)
+    if write_baseline is not None:
+        write_baseline.write_bytes(baseline_of(report).encode())
+        sys.exit(0)
+    is_good = report.is_clean if comparison is None else not comparison.new
+    sys.exit(0 if is_good and report.score >= fail_under else 1)
+
+
+def _print_report(
+    report: VerifyReport, form: str, known: Baseline | None, comparison: BaselineComparison | None
+) -> None:
+    from balog.verify import report_formats
+    from balog.verify.report import as_text
+
+    prints = {finding.fingerprint for finding in known.findings} if known is not None else set()
+    if form == "github":
+        for line in report_formats.as_github(report, prints):
+            click.echo(line)
+    elif form == "text":
         plain = bool(os.environ.get("NO_COLOR"))
-        for line, colour in as_text(report):
+        for line, colour in as_text(report, comparison):
             click.echo(click.style(line, fg=colour) if colour and not plain else line)
-    sys.exit(0 if report.is_clean and report.score >= fail_under else 1)
+    else:
+        write = report_formats.as_junit if form == "junit" else report_formats.as_sarif
+        click.echo(write(report, prints), nl=False)
 
 
 @contextmanager

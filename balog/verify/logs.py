@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, deque
 from typing import Any
@@ -12,6 +13,7 @@ from balog.event import Event
 from balog.singer.log_line import LogLine
 from balog.singer.stderr import MAX_LINE, RecordAssembler
 from balog.verify.leaks import Leaks
+from balog.verify.tracebacks import place_of
 
 _MAX_READ = 32 * 1024 * 1024
 _MAX_KEPT = 256 * 1024
@@ -27,6 +29,24 @@ _FAILED = re.compile(
 )
 """Words of an ERROR line that report a failure."""
 
+_GAVE_UP = re.compile(
+    r"giv(?:e|es|ing) up|gave up|abort(?:ed|ing)|incomplete (?:sync|stream|data|read|result)|"
+    r"partial(?:ly)? (?:sync|read)|not all (?:records|rows|pages)|skip(?:ped|ping|s) (?:the )?(?:rest|remain)|"
+    r"(?:stopp|end|cutt?)(?:ed|ing) (?:early|at page|the (?:sync|stream)|sync)|"
+    r"(?:rest|remain\w*)[^.]{0,40}(?:skipped|lost|dropped|not (?:be )?(?:read|synced))|"
+    r"truncat\w+ (?:the )?(?:sync|stream|output|response|result)|"
+    r"(?:sync|stream|output|response|result)s? (?:is|was) truncated",
+    re.IGNORECASE,
+)
+"""Words of a WARNING line that report records which are not read."""
+
+_REASON = re.compile(
+    r"error|invalid|missing|required|must|expected|no such|not found|does not|do not|unrecogni[sz]ed|usage:|malformed|"
+    r"decode|pars(?:e|ing)|wrong|bad|unknown|undefined|empty|null",
+    re.IGNORECASE,
+)
+"""Words of a line below ERROR that explain why a run fails."""
+
 
 class Logs:
     """Parses log lines and counts them: levels, metrics, failures, and excerpts of the text.
@@ -41,11 +61,14 @@ class Logs:
         levels: number of records by level; plain text counts as INFO.
         tracebacks: number of tracebacks that no logger wrote, including those after a line at INFO or WARNING.
         failures: the first messages at ERROR or CRITICAL with an exception or with words of failure.
+        gave_up: the first messages at WARNING that report records which are not read.
+        has_reason: whether a line explains a failure: at ERROR or CRITICAL, or by its words.
         counted: the sum of the counter ``record_count`` by its tag ``endpoint`` or ``stream``; "" has neither.
         metrics: number of metrics by name.
         last: the last message, without secrets.
         last_error: the last message at ERROR or CRITICAL; "" if there was none.
         last_exception: the last line of the last bare traceback; "" if there was none.
+        place: the file and line of the tap in the last traceback; "" if there was none.
     """
 
     def __init__(self, leaks: Leaks, output: str = "stderr") -> None:
@@ -59,11 +82,14 @@ class Logs:
         self.levels: Counter[str] = Counter()
         self.tracebacks = 0
         self.failures: list[str] = []
+        self.gave_up: list[str] = []
+        self.has_reason = False
         self.counted: Counter[str] = Counter()
         self.metrics: Counter[str] = Counter()
         self.last = ""
         self.last_error = ""
         self.last_exception = ""
+        self.place = ""
         self._text: list[str] = []
         self._kept = 0
         self._late: deque[str] = deque(maxlen=_MAX_LATE)
@@ -99,6 +125,8 @@ class Logs:
         metric = payload if payload.get("cls_type") == "metric" else None
         message = payload.get("message")
         exception = payload.get("exc_text")
+        if isinstance(exception, str):
+            self.place = place_of(exception) or self.place
         text = message if isinstance(message, str) else ""
         has_exception = bool(exception or payload.get("exception"))
         self._note(str(event.level or ""), text, metric, is_traceback=bool(exception), has_exception=has_exception)
@@ -106,7 +134,8 @@ class Logs:
 
     def mentions(self, name: str) -> bool:
         """Return whether an excerpt contains a name."""
-        return any(name in text for text in self.excerpts)
+        forms = {name, json.dumps(name)[1:-1]}  # a line can have a name as JSON escapes it
+        return any(form in text for text in self.excerpts for form in forms)
 
     @property
     def excerpts(self) -> list[str]:
@@ -124,12 +153,20 @@ class Logs:
             self.add_event(record.event)
             return
         text = record.exc_text or ""
-        if record.is_uncaught:
+        if text:
+            self.place = place_of(text) or self.place
+        # The interpreter reports a failed __del__ so, and goes on.
+        is_ignored = record.is_uncaught and "Exception ignored" in f"{record.message}{self.last}"
+        if record.is_uncaught and not is_ignored:
             self.tracebacks += 1
             self.last_exception = self._leaks.redact((text or record.message).splitlines()[-1])
-        has_exception = bool(text or record.exception)
-        is_traceback = record.is_uncaught
-        self._note(record.level, record.message, record.metric, is_traceback=is_traceback, has_exception=has_exception)
+        self._note(
+            "WARNING" if is_ignored else record.level,
+            record.message,
+            record.metric,
+            is_traceback=record.is_uncaught,
+            has_exception=bool(text or record.exception),
+        )
         self._keep(record.message)
         if record.fields:
             self._keep(repr(record.fields))
@@ -138,14 +175,19 @@ class Logs:
         self, level: str, message: str, metric: dict[str, Any] | None, *, is_traceback: bool, has_exception: bool
     ) -> None:
         self.levels[level] += 1
-        is_error = level in ("ERROR", "CRITICAL")
         if metric is not None:
             self._metric(metric)
-        elif message and not is_traceback:
+            return
+        is_error = level in ("ERROR", "CRITICAL")
+        has_failed = _FAILED.search(message) is not None
+        if message and not is_traceback:
             self.last = self._leaks.redact(message)
             self.last_error = self.last if is_error else self.last_error
-        is_failure = is_error and (has_exception or _FAILED.search(message))
-        if is_failure and len(self.failures) < _MAX_FAILURES:
+        if message:
+            self.has_reason = self.has_reason or is_error or has_failed or bool(_REASON.search(message))
+        if level == "WARNING" and len(self.gave_up) < _MAX_FAILURES and _GAVE_UP.search(message):
+            self.gave_up.append(self._leaks.redact(message))
+        if is_error and (has_exception or has_failed) and len(self.failures) < _MAX_FAILURES:
             self.failures.append(self._leaks.redact(message))
 
     def _metric(self, metric: dict[str, Any]) -> None:

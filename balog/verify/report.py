@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from balog.verify.baseline import BaselineComparison
 from balog.verify.results import GROUPS, RuleResult
 from balog.verify.rules.state import advance_of
 from balog.verify.runs import SyncRun
@@ -200,20 +201,20 @@ def _name(base: tuple[str, ...]) -> str:
     return name
 
 
-def as_text(report: VerifyReport) -> Iterator[tuple[str, str]]:
-    """Yield lines, each with the colour of its severity, or "" for none.
+def as_text(report: VerifyReport, known: BaselineComparison | None = None) -> Iterator[tuple[str, str]]:
+    """Yield lines, each with the colour of its severity, or "" for none. With a comparison, known findings are counted.
 
     Each failed rule appears once, with its violations, remedy and source. Unprintable characters become U+FFFD, so that
     names of a tap cannot control the terminal; lines are cut at 1,000 characters.
     """
-    for line, colour in _text_lines(report):
+    for line, colour in _text_lines(report, known):
         shown = line[: _MAX_LINE - 1] + "…" if len(line) > _MAX_LINE else line
         yield "".join(char if char.isprintable() else "\ufffd" for char in shown), colour
 
 
-def _text_lines(report: VerifyReport) -> Iterator[tuple[str, str]]:
+def _text_lines(report: VerifyReport, known: BaselineComparison | None) -> Iterator[tuple[str, str]]:
     broken: dict[str, list[RuleResult]] = {}
-    for finding in report.failed:
+    for finding in report.failed if known is None else known.new:
         broken.setdefault(finding.rule.id, []).append(finding)
     for findings in broken.values():
         rule = findings[0].rule
@@ -223,6 +224,8 @@ def _text_lines(report: VerifyReport) -> Iterator[tuple[str, str]]:
         yield f"  do: {_without_marks(rule.remedy)}", ""
         yield f"  source: {rule.source}", ""
         yield "", ""
+    if known is not None:
+        yield from ((line, "") for line in _baseline_lines(known))
     yield from ((line, "") for line in _not_judged(report))
     yield from ((line, "") for line in _stream_lines(report))
     parts = [f"{group} {score}" for group, score in report.groups.items() if score is not None]
@@ -233,6 +236,14 @@ def _text_lines(report: VerifyReport) -> Iterator[tuple[str, str]]:
         f"{counts.advice} advice; {counts.passed} rules passed, {counts.skipped} not judged"
     )
     yield summary, "green" if report.score == 100 else _COLOURS["error" if counts.errors else "warning"]
+
+
+def _baseline_lines(known: BaselineComparison) -> Iterator[str]:
+    rules = ", ".join(dict.fromkeys(finding.rule.id for finding in known.known))
+    yield f"baseline: {_count(len(known.new), 'new finding')}, {len(known.known)} known{f' ({rules})' if rules else ''}"
+    for finding in known.gone:
+        yield f"  - gone: {finding.rule}: {f'{finding.stream}: ' if finding.stream else ''}{finding.detail}"
+    yield ""
 
 
 def _not_judged(report: VerifyReport) -> Iterator[str]:

@@ -57,13 +57,15 @@ class RuleResult(Struct, frozen=True, kw_only=True):
     """A result of one rule.
 
     Attributes:
-        rule: see ``VerifyRule``. Severity and weight are raised for grave violations.
+        rule: see ``VerifyRule``. Severity and weight grow with the share of records that violate it.
         outcome: ``skipped`` if the rule could not be judged; the detail is the reason.
         detail: what was found and where, without values of records and without secrets.
         stream: the stream's name; "" for results without one.
+        place: the file and line of the tap that causes a violation, as ``FILE:LINE``; "" if unknown.
     """
 
     rule: VerifyRule
     outcome: Outcome
     detail: str = ""
     stream: str = ""
+    place: str = ""

@@ -72,8 +72,15 @@ def _outcome(result: ProcessResult, logs: Logs) -> str:
         how = f"still running after {result.seconds:.0f} s"
     elif result.stopped in _TOO_MUCH:
         how = f"was ended: {_TOO_MUCH[result.stopped]}"
-    line = logs.last_error or logs.last_exception or logs.last
-    return f"{how}; said: {line}" if line and (result.code or result.stopped) else how
+    if not result.code and not result.stopped:
+        return how
+    place = f" (in {logs.place})" if logs.place else ""
+    if line := logs.last_error or logs.last_exception:
+        return f"{how}; said: {line}{place}"
+    if not logs.last:
+        return how if result.stopped else f"{how}, and nothing on stderr"
+    is_reason = logs.has_reason or result.stopped
+    return f"{how}; said: {logs.last}" if is_reason else f"{how}, and no line says why; the last: {logs.last}"
 
 
 class Capture:

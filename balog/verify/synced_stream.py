@@ -12,7 +12,7 @@ import msgspec
 from balog.errors import MissingExtraError
 from balog.registry.json_schema import JsonValidator
 from balog.registry.schema import InvalidSchemaError
-from balog.verify.values import is_after
+from balog.verify.values import is_after, is_naive
 
 _DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 _MAX_FAULTS = 50
@@ -32,15 +32,18 @@ class SyncedStream:
         bookmark_properties: those of the last SCHEMA; None without any.
         records: number of records; ``before_schema`` counts those before the first SCHEMA.
         bytes: total size of the record lines.
-        invalid: number of records that violate the schema; ``ill_formatted`` counts violations of formats alone.
+        invalid: number of records that violate the schema, and ``first_invalid`` the first one's line. Records that
+            violate formats alone are ``ill_formatted``, from the line ``first_ill_formatted`` on.
         faults: counts by place and reason; ``format_faults`` has those of formats.
-        keyless: by key property, number of records in which it is missing or null.
+        keyless: by key property, number of records in which it is missing or null; ``keyless_at`` has the first lines.
         properties: number of records with each property.
+        undeclared_at: the line of the first record with a property that the schema does not declare.
         keys: a hash of each record's keys, or of its content without keys.
         contents: a hash of each record's content.
         replication_key: the replication key; "" when none is known.
         lowest: the smallest replication value; ``highest`` is the largest.
-        valueless: number of records without a replication value.
+        valueless: number of records without a replication value; ``valueless_at`` is the first one's line.
+        naive: number of records whose replication value is a time without an offset, from the line ``naive_at`` on.
         started_from: the initial bookmark; ``bookmark`` is that of the last STATE.
         lost: number of records older than the bookmark of a STATE before them; ``lost_at`` is the first one's line.
         ahead: number of STATEs whose bookmark is later than all records before them.
@@ -60,15 +63,18 @@ class SyncedStream:
         self.invalid = self.ill_formatted = 0
         self.faults: Counter[str] = Counter()
         self.format_faults: Counter[str] = Counter()
-        self.first_invalid = 0
+        self.first_invalid = self.first_ill_formatted = 0
         self.keyless: Counter[str] = Counter()
+        self.keyless_at: dict[str, int] = {}
+        self.undeclared_at = 0
+        self._declared: dict[str, Any] | None = None
         self.properties: Counter[str] = Counter()
         self.keys = array("q")
         self.contents = array("q")
         self.replication_key = replication_key
         self.lowest: Any = None
         self.highest: Any = None
-        self.valueless = 0
+        self.valueless = self.valueless_at = self.naive = self.naive_at = 0
         self.started_from = self.bookmark = started_from
         self.lost = self.lost_at = self.ahead = 0
         self.versions: Counter[int | str] = Counter()
@@ -83,6 +89,11 @@ class SyncedStream:
         """Whether records are validated."""
         return self._validator is not None
 
+    @property
+    def allows_others(self) -> bool:
+        """Whether the schema allows properties that it does not declare, as all do that do not forbid them."""
+        return self.schema.get("additionalProperties", True) is not False
+
     def add_schema(self, schema: dict[str, Any], keys: list[str], bookmarks: list[str] | None) -> None:
         """Add a SCHEMA."""
         self.schemas += 1
@@ -92,6 +103,8 @@ class SyncedStream:
         if self.schemas > 1 and schema == self.schema:
             return
         self.schema = schema
+        declared = schema.get("properties")
+        self._declared = declared if isinstance(declared, dict) and "patternProperties" not in schema else None
         try:
             self._validator = validator_for(schema)
         except InvalidSchemaError as error:
@@ -108,7 +121,9 @@ class SyncedStream:
         encoded = _encode(record)
         content = hash(encoded)
         self.contents.append(content)
-        self.keys.append(self._key(record) if self.key_properties else content)
+        self.keys.append(self._key(record, line) if self.key_properties else content)
+        if not self.undeclared_at and self._declared is not None and not record.keys() <= self._declared.keys():
+            self.undeclared_at = line
         for name in record:
             if name in self.properties or (len(self.properties) < _MAX_NAMES and len(name) <= _MAX_NAME):
                 self.properties[name] += 1
@@ -128,11 +143,12 @@ class SyncedStream:
         if self.records and self.highest is not None and is_after(value, self.highest):
             self.ahead += 1
 
-    def _key(self, record: dict[str, Any]) -> int:
+    def _key(self, record: dict[str, Any], line: int) -> int:
         values = [record.get(name) for name in self.key_properties]
         for name, value in zip(self.key_properties, values):
             if value is None:
                 self.keyless[name] += 1
+                self.keyless_at.setdefault(name, line)
         return hash(_encode(values))
 
     def _validate(self, record: dict[str, Any], encoded: bytes, line: int) -> None:
@@ -155,12 +171,17 @@ class SyncedStream:
             self.first_invalid = self.first_invalid or line
         else:
             self.ill_formatted += 1
+            self.first_ill_formatted = self.first_ill_formatted or line
 
     def _replicate(self, record: dict[str, Any], line: int) -> None:
         value = record.get(self.replication_key)
         if value is None:
             self.valueless += 1
+            self.valueless_at = self.valueless_at or line
             return
+        if is_naive(value):
+            self.naive += 1
+            self.naive_at = self.naive_at or line
         if self.highest is None:
             self.lowest = self.highest = value
         elif is_after(value, self.highest):

@@ -28,9 +28,12 @@ from balog.verify.output_reader import KnownStreams, StateLine
 from balog.verify.runner import Runner, made_once
 from balog.verify.runs import CommandRun, Skip, SyncRun
 from balog.verify.tap_command import TapCommand, parse_command, read_json
-from balog.verify.values import middle_of
+from balog.verify.values import is_after, middle_of
 
 _FIRST = "sync"
+RESUMED = "resume from the STATE"
+"""Begins the names of the runs from an emitted state."""
+
 _SHORT_RUN = 30.0  # seconds for a tap to reject its input
 FOREIGN_STATE = {"bookmarks": {"a_stream_of_another_tap": {"a_key": "2020-01-01T00:00:00Z"}}, "a_key": 1}
 """A well-formed state of a stream that the tap does not have."""
@@ -181,7 +184,7 @@ class Trials:
         wanted = min(self.options.states - 1, len(found))
         chosen = [found[index * len(found) // wanted] for index in range(wanted)] if wanted else []
         return [
-            (state, self._sync(f"resume from the STATE in line {state.line}", self.catalog, state=state.value))
+            (state, self._sync(f"{RESUMED} in line {state.line}", self.catalog, state=state.value))
             for state in [*chosen, sync.last_state]
         ]
 
@@ -246,8 +249,8 @@ class Trials:
         return self._sync("bare config", self.catalog, config=self._runner.write("config.json", json.dumps(kept)))
 
     @made_once
-    def later_start(self) -> tuple[str, str, SyncRun]:
-        """A ``start_date`` in the middle of a stream's records, the stream, and the sync with that date."""
+    def later_start(self) -> tuple[str, list[str], SyncRun]:
+        """A ``start_date`` in the middle of the records of as many streams as can be, these, and the sync from it."""
         self._with_config()
         config = self.config if isinstance(self.config, dict) else {}
         given = config.get("start_date")
@@ -255,16 +258,21 @@ class Trials:
             raise Skip("the config has no start_date")
         if self.given_state is not None:
             raise Skip("a state was given")
-        found = [
-            (name, middle)
-            for name, stream in self.sync.output.streams.items()
-            if stream.replication_key and (middle := middle_of(stream.lowest, stream.highest, given))
-        ]
-        if not found:
+        found = {name: stream for name, stream in self.sync.output.streams.items() if stream.replication_key}
+        middles = {middle_of(stream.lowest, stream.highest, given) for stream in found.values()} - {""}
+        if not middles:
             raise Skip("no stream has replication values far enough apart in start_date's format")
-        name, middle = found[0]
+        streams_after = {
+            middle: [
+                name
+                for name, stream in found.items()
+                if is_after(middle, stream.lowest) and is_after(stream.highest, middle)
+            ]
+            for middle in sorted(middles)
+        }
+        middle, streams = max(streams_after.items(), key=lambda each: len(each[1]))
         path = self._runner.write("config.json", json.dumps({**config, "start_date": middle}))
-        return middle, name, self._sync("later start_date", self.catalog, config=path)
+        return middle, streams, self._sync("later start_date", self.catalog, config=path)
 
     @made_once
     def version(self) -> CommandRun:

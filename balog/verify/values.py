@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timezone
+from decimal import Decimal
 from typing import Any
 
 _MAX_DEPTH = 8
-_DIGITS = re.compile("-?[0-9]{1,40}")
+_NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?")
+_SORTED_ALIKE = re.compile("[0-9a-z]+|[0-9A-Z]+")  # databases sort other texts by collations of their own
+_NAIVE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?")
 _ISO = re.compile(
     r"\d{4}-\d\d-\d\d(?:(?P<separator>[T ])\d\d:\d\d:\d\d(?P<fraction>\.\d{1,9})?(?P<zone>Z|[+-]00:?00)?)?"
 )
 
 
 def _comparable(value: Any) -> tuple[str, Any] | None:
-    """Return a value and its kind: times as instants, numbers (also as digits), else text."""
+    """Return a value and its kind: times as instants, numbers (also as digits), texts that all databases sort alike."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
@@ -27,17 +30,23 @@ def _comparable(value: Any) -> tuple[str, Any] | None:
             return "time", when if when.tzinfo else when.replace(tzinfo=timezone.utc)
         except ValueError:
             pass
-    if _DIGITS.fullmatch(value):
-        return "number", int(value)  # some sources write numbers as text: "10" is after "9"
-    return "text", value
+    if _NUMBER.fullmatch(value):  # some sources write numbers as text: "10" is after "9"
+        return "number", Decimal(value) if "." in value else int(value)
+    return ("text", value) if _SORTED_ALIKE.fullmatch(value) else None
 
 
 def is_after(one: Any, other: Any) -> bool:
     """Return whether the first of two replication values is later; False if they are not comparable."""
-    if one.__class__ is str and other.__class__ is str and len(one) == len(other) and one[-1:] == other[-1:] == "Z":
+    are_texts = one.__class__ is str and other.__class__ is str and len(one) == len(other)
+    if are_texts and (one[4:5], one[-1:]) == (other[4:5], other[-1:]) == ("-", "Z"):
         return bool(one > other)  # usual times: strings of one form sort by time
     left, right = _comparable(one), _comparable(other)
     return left is not None and right is not None and left[0] == right[0] and bool(left[1] > right[1])
+
+
+def is_naive(value: Any) -> bool:
+    """Return whether a value is a time without an offset, as in ``2026-11-20T07:00:00``."""
+    return isinstance(value, str) and value[4:5] == "-" and _NAIVE.fullmatch(value) is not None
 
 
 def seconds_between(one: Any, other: Any) -> float | None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from decimal import Decimal
 from pathlib import Path
 
 parser = argparse.ArgumentParser(prog="sinful-tap")
@@ -30,6 +31,10 @@ ORDERS = {
         "price": {"type": "number"},
     },
 }
+if "naive times" in sins:
+    del ORDERS["properties"]["updated_at"]["format"]
+if sins & {"number marks", "decimal marks"}:
+    ORDERS["properties"]["updated_at"] = {"type": "integer" if "number marks" in sins else "string"}
 SHOPS = {"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": ["null", "string"]}}}
 COUNT = 1200 if "many orders and quiet" in sins else 6000 if "ignores sigterm" in sins else 200
 term = False
@@ -42,6 +47,9 @@ def log(level, text):
 
 def fail(text):
     if "silent failure" in sins:
+        sys.exit(1)
+    if "quiet death" in sins:
+        log("INFO", "starting")
         sys.exit(1)
     if "traceback after info" in sins:
         log("INFO", "reading the config")
@@ -213,9 +221,37 @@ def main():
         log("INFO", f"pat {config['pat']}")
     if "logs key" in sins:
         log("INFO", f"key {config['key']}")
+    if "logs guess" in sins:
+        log("INFO", f"signing in by {config['door']} now")
+    if "logs a part" in sins:
+        log("INFO", f"session=a{config['token']}b")
+    if "logs oracle" in sins:
+        log("INFO", "signing in by hush-oracle")
+    if "logs a line of a key" in sins:
+        log("INFO", config["private_key"].splitlines()[1])
+    if "logs urlencoded" in sins:
+        log("INFO", "GET /?q=p%26ss-hush")
+    if "logs public texts" in sins:
+        log("INFO", f"reading orders of production from {config['base']} since {config['start_date']}")
+    if "retries" in sins:
+        log("WARNING", "503 Server Error, retrying in 1 s")
+    if "gives up at warning" in sins:
+        log("WARNING", "orders: 503 on page 3, skipping the rest of the stream")
+    if "a thread dies" in sins:
+        log("INFO", "reading in threads")
+        trace = "Traceback (most recent call last):\n  File 'x.py', line 1, in run\nKeyError: 'id'\n"
+        sys.stderr.write("Exception in thread Thread-1 (read):\n" + trace)
+    if "handles an exception" in sins:
+        log("WARNING", "page 3 failed, retrying")
+        sys.stderr.write("Traceback (most recent call last):\n  File 'x.py', line 1, in get\nTimeoutError\n")
+        log("INFO", "page 3 is read")
     if "logs error" in sins:
         log("ERROR", "something is not quite right")
     bookmarks = dict(state.get("bookmarks", {}))
+    if "stops early at times" in sins:
+        config["most"] = 150 if properties or "a_stream_of_another_tap" in bookmarks else COUNT
+    if "stops early" in sins:
+        config["most"] = 100
     if "orders" in chosen:
         orders(chosen["orders"], bookmarks, config)
     if "shops" in chosen:
@@ -250,7 +286,7 @@ def put(stream, record, chosen, **more):
     kept = record if "all properties" in sins else {name: value for name, value in record.items() if name in chosen}
     if "drops keys" in sins and stream == "orders" and len(chosen) < len(ORDERS["properties"]):
         kept.pop("id", None)
-    if "undeclared" in sins:
+    if "undeclared" in sins or ("half undeclared" in sins and record["id"] % 2):
         kept["extra"] = 1
     say({"type": "RECORD", "stream": stream, "record": kept, **more})
 
@@ -268,6 +304,12 @@ def check_term(bookmarks, current):
 
 
 def when(number):
+    if "number marks" in sins:
+        return number
+    if "decimal marks" in sins:
+        return f"{number}.50"
+    if "naive times" in sins:
+        return f"2026-11-20T{number // 60 % 24:02}:{number % 60:02}:00"
     return f"2026-11-{20 + number // 1440}T{number // 60 % 24:02}:{number % 60:02}:00Z"
 
 
@@ -286,6 +328,7 @@ def orders(chosen, bookmarks, config):
         log("INFO", "syncing orders")
     since = bookmarks.get("orders", {}).get("updated_at", "") if "ignores state" not in sins else ""
     start = since or (config.get("start_date", "") if "ignores start_date" not in sins else "")
+    since_number = Decimal(since if since != "" else -1) if sins & {"number marks", "decimal marks"} else None
     schema = {**ORDERS, "type": "thing"} if "odd schema" in sins else ORDERS
     keys = ["number"] if "other keys" in sins else ["id"]
     marks = {} if "no bookmark properties" in sins else {"bookmark_properties": ["updated_at"]}
@@ -297,15 +340,34 @@ def orders(chosen, bookmarks, config):
     if "late schema" not in sins:
         say(opening)
     numbers = list(range(COUNT))
+    if "other rows on resume" in sins and since:
+        numbers, start = numbers[: COUNT - len([n for n in numbers if when(n) < since])], ""
     if "unordered" in sins or "unordered at the end" in sins:
         numbers.reverse()
     written, done = 0, bookmarks.get("orders", {}).get("updated_at", "")
+    if "unicode" in sins:
+        log("INFO", "names: Zo\\u00eb, \U0001f600")
     if "hoards" in sins:
         hoard = [("x" * 1000).upper() + str(number) for number in range(40_000)]
     for number in numbers:
         record = {"id": number, "updated_at": when(number), "note": "n", "price": 1.5}
-        if record["updated_at"] < start or ("exclusive" in sins and since and number < COUNT // 2 + 20):
+        if since_number is not None:
+            if Decimal(record["updated_at"]) < since_number:
+                continue
+        elif record["updated_at"] < start or ("exclusive" in sins and since and number < COUNT // 2 + 20):
             continue
+        if written >= config.get("most", COUNT):
+            break
+        if "is killed" in sins and number == 70:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if "crashes" in sins and number == 70:
+            record["nothing"]["at all"]
+        if "half of a wrong type" in sins and number % 2:
+            record["price"] = "much"
+        if "half odd times" in sins and number % 2:
+            record["updated_at"] = record["updated_at"].rstrip("Z")
+        if "half null keys" in sins and number % 2:
+            record["id"] = None
         if "wrong type" in sins and number == 7:
             record["price"] = "much"
         if "odd time" in sins and number == 7:
@@ -340,7 +402,10 @@ def orders(chosen, bookmarks, config):
         written += 1
         if "late schema" in sins and written == 1:
             say(opening)
-        done = max(done, record.get("updated_at", ""))
+        if since_number is not None:
+            done = record["updated_at"]
+        else:
+            done = max(done, record.get("updated_at", ""))
         if not sins & {"stuck bookmark", "partitioned state"} and "unordered at the end" not in sins:
             bookmarks["orders"] = {"updated_at": "2026-11-21T00:00:00Z" if "bookmark of now" in sins else done}
         if written % 50 == 0 and "many orders and quiet" not in sins and "unordered at the end" not in sins:
@@ -362,12 +427,14 @@ def shops(chosen, bookmarks):
     if "anonymous" not in sins:
         log("INFO", "syncing shops")
     say({"type": "SCHEMA", "stream": "shops", "schema": SHOPS, "key_properties": ["id"]})
-    version = {} if not sins & {"versions", "no activation"} else {"version": 5}
+    version = {} if not sins & {"versions", "versions at both ends", "no activation"} else {"version": 5}
+    if "versions at both ends" in sins:
+        say({"type": "ACTIVATE_VERSION", "stream": "shops", "version": 5})
     number = -1
     for number in range(0 if "empty" in sins else 20):
         put("shops", {"id": number % 10 if "doubled keys" in sins else number, "name": "s"}, chosen, **version)
         check_term(bookmarks, "shops")
-    if "versions" in sins:
+    if sins & {"versions", "versions at both ends"}:
         say({"type": "ACTIVATE_VERSION", "stream": "shops", "version": 5})
     count("shops", number + 1)
 

@@ -124,7 +124,7 @@ A, B, C = (f"2026-01-0{day}T00:00:00Z" for day in (1, 2, 3))
 @pytest.mark.parametrize(
     ("rule", "messages", "detail"),
     [
-        ("state-is-written", [SCHEMA, record(1), state(A), record(2)], "1 records follow the last STATE"),
+        ("state-is-written", [SCHEMA, record(1), state(A), record(2)], "1 of 2 records follow the last STATE"),
         ("order-is-as-declared", [SCHEMA, {"type": "RECORD", "stream": "s", "record": {}}], "no record has id"),
         ("order-is-as-declared", [SCHEMA, record(2), record(1)], "1 of 2 records follow one with a larger id"),
         (
@@ -187,7 +187,9 @@ def test_a_state_of_another_kind_is_told_by_one_rule() -> None:
     assert said("messages-are-whole", ran({"type": "STATE", "value": "later"})) == []
 
 
-@pytest.mark.parametrize(("method", "found"), [("FULL_TABLE", ["1 of 2 records repeat a key"]), ("LOG_BASED", [])])
+@pytest.mark.parametrize(
+    ("method", "found"), [("FULL_TABLE", ["1 of 2 records repeat a key, the first is record 2"]), ("LOG_BASED", [])]
+)
 def test_a_row_of_a_log_may_come_again(method: str, found: list[str]) -> None:
     output = OutputReader(Leaks(None), KnownStreams(), most=10)
     output.stdout("".join(json.dumps(each) + "\n" for each in (SCHEMA, record(1), record(1))).encode())
@@ -300,7 +302,7 @@ def test_metrics_are_not_held_against_a_tap_that_asks_once_for_each_record() -> 
     ("alone", "detail"),
     [
         (ran(SCHEMA), "it writes records, but none when it is selected alone"),
-        (ran(SCHEMA, code=1), "it cannot be synced alone: exit code 1"),
+        (ran(SCHEMA, code=1), "it cannot be synced alone: exit code 1, and nothing on stderr"),
         (ran(SCHEMA, record(1)), ""),
     ],
 )
@@ -314,7 +316,7 @@ def test_keys_are_not_looked_for_where_nothing_came() -> None:
     fewer = ran(code=1, name="sync of fewer properties")
 
     assert said("automatic-properties-come", ran(SCHEMA, record(1)), deselected=({}, fewer)) == [
-        "(sync of fewer properties wrote no records: exit code 1)"
+        "(sync of fewer properties wrote no records: exit code 1, and nothing on stderr)"
     ]
 
 
@@ -359,7 +361,8 @@ def test_a_broken_state_that_hangs_is_no_refusal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "detail"), [(ran(SCHEMA), "wrote no records"), (ran(SCHEMA, record(1), code=1), "exit code 1")]
+    ("other", "detail"),
+    [(ran(SCHEMA), "wrote no records"), (ran(SCHEMA, record(1), code=1), "exit code 1, and nothing on stderr")],
 )
 def test_the_older_form_gives_the_same_streams(other: SyncRun, detail: str) -> None:
     assert said("properties-form-works", ran(SCHEMA, record(1)), by_properties=other) == [detail]

@@ -81,7 +81,7 @@ def test_the_lines_say_what_is_wrong_what_to_do_and_by_whom(report: VerifyReport
 
     assert lines[:4] == [
         "ERROR keys-are-unique: In a full table, no key occurs twice.",
-        "  - shops: 10 of 20 records repeat a key",
+        "  - shops: 10 of 20 records repeat a key, the first is record 11",
         "  do: Declare the complete key of a record, and look for a page that is read twice.",
         "  source: Meltano SDK, standard tap tests",
     ]

@@ -68,10 +68,10 @@ def test_what_is_not_there_is_said(command: list[str], words: str) -> None:
 
 
 def test_secrets_are_known_by_their_keys_also_below_one() -> None:
-    config = {"token": "tok-1234", "credentials": {"user": "somebody"}, "page_token": "page-1234", "password": "x"}
+    config = {"token": "tok-1234", "credentials": {"phrase": "somebody"}, "page_token": "page-1234", "password": "x"}
 
     assert Leaks({**config, "list": [{"api_key": "key-1234"}]}).keys == [
-        "$.credentials.user",
+        "$.credentials.phrase",
         "$.list[0].api_key",
         "$.token",
     ]
@@ -97,7 +97,7 @@ def test_a_secret_is_found_as_it_is_as_json_and_in_an_address(line: bytes) -> No
         ),
         *(
             ("key", "updated_at", False),
-            ("auth", "oauth2", True),
+            ("auth", "oauth2", False),
             ("auth", "basic_auth", False),
             ("path", "abcdef", False),
         ),

@@ -78,13 +78,14 @@ def nothing_is_left_running(trials: Trials) -> Iterator[Violation]:
 
 
 @check_each(streams, "output", "error", 8, RuleSource.TARGETS)
-def schema_before_record(stream: SyncedStream) -> Iterator[str]:
+def schema_before_record(stream: SyncedStream) -> Iterator[Violation]:
     """A stream's SCHEMA precedes its first RECORD.
 
     Write a stream's SCHEMA before its first RECORD.
     """
     if stream.before_schema:
-        yield f"{stream.before_schema} records precede it"
+        text = f"{stream.before_schema} of {stream.records} records precede it"
+        yield Violation(text, records=stream.before_schema, of=stream.records)
 
 
 @check("output", "warning", 2, RuleSource.SYNC_MODE)

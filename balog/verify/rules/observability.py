@@ -57,7 +57,9 @@ def clean_run_has_no_errors(trials: Trials) -> Iterator[Violation]:
     logs = require_whole(trials.sync).output.logs
     count = logs.levels["ERROR"] + logs.levels["CRITICAL"]
     if count:
-        yield Violation(f"{count} such lines; the last: {logs.last_error or 'a traceback'}")
+        place = f" (in {logs.place})" if logs.place else ""
+        last = logs.last_error or logs.last_exception or "a traceback"
+        yield Violation(f"{count} such lines; the last: {last}{place}", place=logs.place)
 
 
 @check("observability", "warning", 2, RuleSource.BEST_PRACTICES)
@@ -97,9 +99,11 @@ def counts_are_right(trials: Trials) -> Iterator[Violation]:
     named = {name: stream.records for name, stream in output.streams.items() if stream.records and name in counted}
     for name, written in named.items():
         if counted[name] != written:
-            yield Violation(f"{counted[name]} counted, {written} written", name)
+            off = max(0, counted[name] - written)  # counted and not written: lost
+            yield Violation(f"{counted[name]} counted, {written} written", name, records=off, of=written)
     if not named and counted.total() != output.records:
-        yield Violation(f"{counted.total()} counted, {output.records} written")
+        off = max(0, counted.total() - output.records)
+        yield Violation(f"{counted.total()} counted, {output.records} written", records=off, of=output.records)
 
 
 @check("observability", "advice", 1, RuleSource.METRICS)

@@ -15,6 +15,7 @@ from balog.verify.trials import Trials
 
 _MAX_PROBLEMS = 25
 _GRAVE_WEIGHT = 8
+_GRAVE_SHARE = 0.1
 
 
 class RuleSource:
@@ -36,15 +37,32 @@ class RuleSource:
 class Violation(NamedTuple):
     """A violation of a rule.
 
+    From a share of a tenth on, a violation is an error whose weight grows with the share.
+
     Attributes:
         detail: what was found, as a clause.
         stream: the stream's name; "" for violations without one.
-        is_grave: whether it counts as an error of weight 8 or more, whatever the rule's own severity and weight.
+        records: the number of records that violate the rule, and ``of`` that of all; 0 if it is not about records.
+        is_grave: whether it is an error, whatever its share.
+        severity: another severity than the rule's.
+        place: the file and line of the tap that causes it, as ``FILE:LINE``; "" if unknown.
     """
 
     detail: str
     stream: str = ""
+    records: int = 0
+    of: int = 0
     is_grave: bool = False
+    severity: Severity | None = None
+    place: str = ""
+
+    def weigh(self, rule: VerifyRule) -> VerifyRule:
+        """Return the rule with the severity and weight of this violation."""
+        share = min(1.0, self.records / self.of) if self.of else 0.0
+        if self.is_grave or share >= _GRAVE_SHARE:
+            weight = round(max(rule.weight, _GRAVE_WEIGHT) * (1 + share))
+            return msgspec.structs.replace(rule, severity="error", weight=weight)
+        return msgspec.structs.replace(rule, severity=self.severity) if self.severity else rule
 
 
 Look = Callable[[Trials], Iterable[Violation]]
@@ -61,10 +79,6 @@ class Check(NamedTuple):
     look: Look
     is_last: bool = False
 
-    @property
-    def _grave(self) -> VerifyRule:
-        return msgspec.structs.replace(self.rule, severity="error", weight=max(self.rule.weight, _GRAVE_WEIGHT))
-
     def findings(self, trials: Trials) -> Iterator[RuleResult]:
         """Yield one result if the rule passes or cannot be judged, else one for each of at most 25 violations."""
         found = 0
@@ -74,8 +88,13 @@ class Check(NamedTuple):
                 if found > _MAX_PROBLEMS:
                     yield RuleResult(rule=self.rule, outcome="failed", detail="and more of this kind")
                     return
-                rule = self._grave if problem.is_grave else self.rule
-                yield RuleResult(rule=rule, outcome="failed", detail=problem.detail, stream=problem.stream)
+                yield RuleResult(
+                    rule=problem.weigh(self.rule),
+                    outcome="failed",
+                    detail=problem.detail,
+                    stream=problem.stream,
+                    place=problem.place,
+                )
         except Skip as why:
             if not found:
                 yield RuleResult(rule=self.rule, outcome="skipped", detail=str(why))
@@ -111,7 +130,7 @@ def check(
 
 
 Subject = TypeVar("Subject")
-Judge = Callable[[Subject], Iterable[str]]
+Judge = Callable[[Subject], Iterable["str | Violation"]]
 
 
 def check_each(
@@ -121,7 +140,7 @@ def check_each(
     weight: int,
     source: str,
 ) -> Callable[[Judge[Subject]], Judge[Subject]]:
-    """Declare a rule of single streams by its function, which yields the violations of one. See ``check``.
+    """Declare a rule of single streams by its function, which yields violations of one, or their texts. See ``check``.
 
     Args:
         subjects: returns the streams, the entries of the catalog, or another subject, by the name of the stream.
@@ -132,8 +151,8 @@ def check_each(
         @wraps(judge)
         def look(trials: Trials) -> Iterator[Violation]:
             for name, subject in subjects(trials):
-                for detail in judge(subject):
-                    yield Violation(detail, name)
+                for found in judge(subject):
+                    yield found._replace(stream=name) if isinstance(found, Violation) else Violation(found, name)
 
         return judge
 

@@ -22,12 +22,14 @@ class Gap(NamedTuple):
         missing: number of missing records.
         of: number of records of the first sync.
         new: number of keys of the resumed run that the first sync did not have: the source changes.
+        first: the number of the first missing record in its stream, from 1.
     """
 
     stream: str
     missing: int
     of: int
     new: int
+    first: int
 
 
 def gaps(trials: Trials, first: SyncRun, state: StateLine | None, second: SyncRun) -> list[Gap]:
@@ -49,7 +51,8 @@ def gaps(trials: Trials, first: SyncRun, state: StateLine | None, second: SyncRu
         else:
             missing = {key for key in whole.keys if key not in came and key not in before}
         if missing:
-            found.append(Gap(name, len(missing), whole.records, len(came.difference(whole.keys))))
+            number = next(number for number, key in enumerate(whole.keys, 1) if key in missing)
+            found.append(Gap(name, len(missing), whole.records, len(came.difference(whole.keys)), number))
     return found
 
 
@@ -70,7 +73,7 @@ def resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
             continue  # the missing records may follow later
         judged += 1
         for gap in found:
-            yield Violation(f"{where}: {describe_gap(gap)}", gap.stream)
+            yield Violation(f"{where}: {describe_gap(gap)}", gap.stream, gap.missing, gap.of)
     if not judged:
         raise Skip("the runs were cut short: use a larger --records")
 
@@ -78,7 +81,8 @@ def resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
 def describe_gap(gap: Gap) -> str:
     """Describe the missing records, as a clause."""
     changes = f"; {gap.new} others came, so the source may have changed" if gap.new else ""
-    return f"{gap.missing} of {gap.of} records came neither before it nor after{changes}"
+    lost = f"{gap.missing} of {gap.of} records came neither before it nor after"
+    return f"{lost}, the first is record {gap.first}{changes}"
 
 
 @check("state", "warning", 4, RuleSource.SYNC_MODE)
@@ -139,19 +143,23 @@ def start_date_is_kept(trials: Trials) -> Iterator[Violation]:
     """
     if not trials.sync.is_whole:
         raise Skip("the sync was not complete")
-    start, name, run = trials.later_start
+    start, names, run = trials.later_start
     if run.result.stopped == "records":
         raise Skip("the run was cut short: use a larger --records")
     if not run.is_whole:
         yield Violation(f"with start_date {start}: {run.outcome}")
         return
-    first, second = trials.sync.output.streams[name], run.output.streams.get(name)
-    if second is None or not second.records:
-        yield Violation(f"with start_date {start}, no records were written", name)
-    elif is_after(start, second.lowest):
-        yield Violation(f"with start_date {start}, older records were written", name)
-    elif is_after(first.highest, second.highest):
-        yield Violation(f"with start_date {start}, the newest records are missing", name)
+    for name in names:
+        first, second = trials.sync.output.streams[name], run.output.streams.get(name)
+        if second is None or not second.records:
+            yield Violation(f"with start_date {start}, no records were written", name)
+        elif is_after(start, second.lowest):
+            older = "older records were written"
+            if is_ignored := set(first.keys) <= set(second.keys):
+                older = f"all {first.records} records were written: it is ignored"
+            yield Violation(f"with start_date {start}, {older}", name, is_grave=is_ignored)
+        elif is_after(first.highest, second.highest):
+            yield Violation(f"with start_date {start}, the newest records are missing", name)
 
 
 @check("failures", "warning", 2, RuleSource.CONFIG_AND_STATE)
@@ -244,4 +252,4 @@ def interrupted_resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
     if found and second.result.stopped:
         raise Skip("the run was cut short: use a larger --records")
     for gap in found:
-        yield Violation(describe_gap(gap), gap.stream)
+        yield Violation(describe_gap(gap), gap.stream, gap.missing, gap.of)

@@ -33,7 +33,7 @@ def sync_succeeds(trials: Trials) -> Iterator[Violation]:
     """
     run = trials.sync
     if run.has_failed:
-        yield Violation(run.outcome)
+        yield Violation(run.outcome, place=run.output.logs.place if run.result.code else "")
     if trials.is_older:
         yield Violation(f"no records with --catalog, {run.output.records} records with --properties")
 

@@ -11,7 +11,7 @@ from balog.verify.rules.subjects import first_output, incremental, require_end, 
 from balog.verify.runs import Skip
 from balog.verify.synced_stream import SyncedStream
 from balog.verify.trials import Trials
-from balog.verify.values import is_after, mentions, seconds_between
+from balog.verify.values import is_after, is_naive, mentions, seconds_between
 
 
 def advance_of(stream: SyncedStream) -> float | None:
@@ -27,7 +27,7 @@ def state_is_written(trials: Trials) -> Iterator[Violation]:
     Write a STATE at the end of a sync.
     """
     run = require_end(require_output(trials.sync))
-    found = [(name, stream) for name, stream in run.output.streams.items() if stream.replication_key]
+    found = [(name, stream) for name, stream in run.output.streams.items() if stream.replication_key and stream.records]
     if not found and run.output.records:
         raise Skip("no stream is incremental")
     last = run.output.last_state
@@ -38,7 +38,7 @@ def state_is_written(trials: Trials) -> Iterator[Violation]:
     for name, stream in found:
         late = stream.records - last.records.get(name, 0)
         if late:
-            yield Violation(f"{late} records follow the last STATE", name)
+            yield Violation(f"{late} of {stream.records} records follow the last STATE", name, late, stream.records)
 
 
 @check_each(first_output, "state", "error", 4, RuleSource.CONFIG_AND_STATE)
@@ -92,14 +92,14 @@ def bookmark_reaches_the_records(trials: Trials) -> Iterator[Violation]:
 
 
 @check_each(incremental, "state", "error", 10, RuleSource.CONFIG_AND_STATE)
-def bookmark_is_not_ahead(stream: SyncedStream) -> Iterator[str]:
+def bookmark_is_not_ahead(stream: SyncedStream) -> Iterator[Violation]:
     """No record after a STATE is older than its bookmark: a run from that STATE would lose the record.
 
     Write a bookmark in the middle of a stream only if its records are in ascending order; else at its end.
     """
     if stream.lost:
         found = f"{stream.lost} records follow a STATE whose bookmark is later than they are"
-        yield f"{found}, the first in line {stream.lost_at}"
+        yield Violation(f"{found}, the first in line {stream.lost_at}", records=stream.lost, of=stream.records)
 
 
 @check_each(incremental, "state", "advice", 2, RuleSource.PRACTICE)
@@ -113,13 +113,27 @@ def bookmark_is_of_a_record(stream: SyncedStream) -> Iterator[str]:
 
 
 @check_each(incremental, "state", "warning", 3, RuleSource.CONFIG_AND_STATE)
-def replication_values_are_there(stream: SyncedStream) -> Iterator[str]:
+def replication_values_are_there(stream: SyncedStream) -> Iterator[Violation]:
     """Each record has a replication key that is not null.
 
     Write the replication key in each record: records without one are not synced again.
     """
     if stream.valueless:
-        yield f"{stream.replication_key} is missing or null in {stream.valueless} records"
+        text = f"{stream.replication_key} is missing or null in {stream.valueless} of {stream.records} records"
+        yield Violation(f"{text}, the first in line {stream.valueless_at}", records=stream.valueless, of=stream.records)
+
+
+@check_each(incremental, "state", "warning", 3, RuleSource.BEST_PRACTICES)
+def times_have_an_offset(stream: SyncedStream) -> Iterator[Violation]:
+    """Replication values and bookmarks that are times have an offset.
+
+    Write times as in RFC 3339 with an offset, 2026-11-20T07:00:00Z: else each reader assumes its own time zone.
+    """
+    if stream.naive:
+        text = f"{stream.replication_key} has none in {stream.naive} of {stream.records} records"
+        yield Violation(f"{text}, the first in line {stream.naive_at}", records=stream.naive, of=stream.records)
+    elif is_naive(stream.bookmark):
+        yield Violation(f"the bookmark {stream.bookmark} has none")
 
 
 @check_each(incremental, "state", "advice", 1, RuleSource.SPEC)

@@ -1,0 +1,168 @@
+"""The report for other programs: annotations of GitHub Actions, JUnit's XML, and SARIF 2.1.0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import msgspec
+
+from balog.distribution import DISTRIBUTION
+from balog.verify.baseline import fingerprint
+from balog.verify.report import VerifyReport
+from balog.verify.results import GROUPS, RuleResult, VerifyRule
+
+_GITHUB = {"error": "error", "warning": "warning", "advice": "notice"}
+_SARIF = {"error": "error", "warning": "warning", "advice": "note"}
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def as_github(report: VerifyReport, known: Collection[str] = ()) -> Iterator[str]:
+    """Yield a workflow command of GitHub Actions for each finding; one of a baseline is a notice.
+
+    Args:
+        report: the report.
+        known: the fingerprints of the baseline's findings.
+    """
+    for result in report.failed:
+        kind = "notice" if fingerprint(result) in known else _GITHUB[result.rule.severity]
+        file, line = _place(result)
+        properties = {"title": f"{report.tap}: {result.rule.id}", "file": file, "line": str(line or "")}
+        words = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items() if value)
+        yield f"::{kind} {words}::{_escaped(_sentence(result))}"
+
+
+def _escaped(text: str, also: str = "") -> str:
+    for char in "%\r\n" + also:
+        text = text.replace(char, f"%{ord(char):02X}")
+    return text
+
+
+def as_junit(report: VerifyReport, known: Collection[str] = ()) -> bytes:
+    """Return the report as JUnit's XML: a suite for each group, and a case for each rule.
+
+    A case fails as the command does: by a finding of severity error, or, with a baseline, by any new one.
+
+    Args:
+        report: the report.
+        known: the fingerprints of the baseline's findings.
+    """
+    by_rule: dict[str, list[RuleResult]] = {}
+    for result in report.findings:
+        by_rule.setdefault(result.rule.id, []).append(result)
+    seconds = sum(run.seconds for run in report.runs)
+    root = Xml.Element("testsuites", name=_xml(f"balog tap verify {report.tap}"))
+    for group in GROUPS:
+        rules = {id: results for id, results in by_rule.items() if results[0].rule.group == group}
+        if not rules:
+            continue
+        suite = Xml.SubElement(root, "testsuite", name=group)
+        failed = [_add_case(suite, report.tap, id, results, known) for id, results in rules.items()]
+        counts = {"tests": len(rules), "failures": failed.count("failed"), "skipped": failed.count("skipped")}
+        suite.attrib.update({name: str(count) for name, count in counts.items()})
+        suite.attrib |= {
+            "errors": "0",
+            "time": "0",
+            "timestamp": report.made.removesuffix("Z"),
+            "hostname": "localhost",
+        }
+    for name in ("tests", "failures", "skipped"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
+    root.attrib |= {"errors": "0", "time": f"{seconds:.3f}"}
+    Xml.indent(root)
+    text: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _add_case(suite: Xml.Element, tap: str, id: str, results: list[RuleResult], known: Collection[str]) -> str:
+    case = Xml.SubElement(suite, "testcase", name=id, classname=_xml(f"{tap}.{suite.get('name')}"), time="0")
+    broken = [result for result in results if result.outcome == "failed"]
+    if not broken:
+        if results[0].outcome == "skipped":
+            Xml.SubElement(case, "skipped", message=_xml(results[0].detail))
+        return results[0].outcome
+    failing = [one for one in broken if fingerprint(one) not in known and (known or one.rule.severity == "error")]
+    text = _xml("\n".join(map(_sentence, broken)))
+    if failing:
+        failure = Xml.SubElement(case, "failure", type=failing[0].rule.severity, message=_xml(_sentence(failing[0])))
+        failure.text = text
+        return "failed"
+    Xml.SubElement(case, "system-out").text = text
+    return "passed"
+
+
+def _xml(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", text)
+
+
+def as_sarif(report: VerifyReport, known: Collection[str] = ()) -> bytes:
+    """Return the report as SARIF 2.1.0: all judged rules, and a result for each finding.
+
+    Args:
+        report: the report.
+        known: the fingerprints of the baseline's findings; with some, each result has a ``baselineState``.
+    """
+    rules = list({result.rule.id: result.rule for result in report.findings}.values())
+    places = {rule.id: number for number, rule in enumerate(rules)}
+    results = [_sarif_result(report, result, places[result.rule.id], known) for result in report.failed]
+    driver = {"name": "balog tap verify", "version": _version(), "rules": [_sarif_rule(rule) for rule in rules]}
+    document = {
+        "$schema": _SARIF_SCHEMA,
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _sarif_rule(rule: VerifyRule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.title.replace("`", "")},
+        "help": {"text": f"{rule.remedy.replace('`', '')} Source: {rule.source}."},
+        "defaultConfiguration": {"level": _SARIF[rule.severity]},
+        "properties": {"tags": [rule.group], "weight": rule.weight},
+    }
+
+
+def _sarif_result(report: VerifyReport, result: RuleResult, number: int, known: Collection[str]) -> dict[str, Any]:
+    file, line = _place(result)
+    location: dict[str, Any] = {"logicalLocations": [{"name": result.stream or report.tap, "kind": "module"}]}
+    # Code scanning shows no result without a file.
+    physical: dict[str, Any] = {
+        "artifactLocation": {"uri": (file or report.tap).replace("\\", "/").replace(" ", "%20")}
+    }
+    if line:
+        physical["region"] = {"startLine": line}
+    found = fingerprint(result)
+    made = {
+        "ruleId": result.rule.id,
+        "ruleIndex": number,
+        "level": _SARIF[result.rule.severity],
+        "message": {"text": _sentence(result)},
+        "locations": [{**location, "physicalLocation": physical}],
+        "partialFingerprints": {"balogVerify/v1": found},
+    }
+    if known:
+        made["baselineState"] = "unchanged" if found in known else "new"
+    return made
+
+
+def _place(result: RuleResult) -> tuple[str, int]:
+    file, _, line = result.place.rpartition(":")
+    return file, int(line) if line.isdigit() else 0
+
+
+def _sentence(result: RuleResult) -> str:
+    where = f"{result.stream}: " if result.stream else ""
+    return f"{where}{result.detail}. {result.rule.remedy.replace('`', '')}"
+
+
+def _version() -> str:
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "0"

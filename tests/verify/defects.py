@@ -1,0 +1,134 @@
+"""A corpus of planted defects: what ``sinful_tap.py`` can be made to do wrong, and the rule that finds it."""
+
+import json
+import sys
+from pathlib import Path
+
+TAP = Path(__file__).parent / "sinful_tap.py"
+SECRET = "tok-123-hush"
+
+DEFECTS = {
+    "discovery-succeeds": ["discovery fails", "no catalog"],
+    "discovery-writes-only-the-catalog": ["discovery prints", "discovery prints after"],
+    "discovery-is-repeatable": ["shaky discovery"],
+    "catalog-is-valid": ["doubled id", "schema is a text"],
+    "schemas-are-json-schema": ["unknown type"],
+    "breadcrumbs-exist": ["lost breadcrumb"],
+    "metadata-is-publishable": ["odd metadata"],
+    "inclusion-is-declared": ["no inclusion"],
+    "keys-exist": ["lost key"],
+    "keys-are-automatic": ["available key", "available key in the schema"],
+    "replication-key-is-automatic": ["available replication key"],
+    "keys-are-one-story": ["two keys"],
+    "replication-is-valid": ["odd method", "lost replication key"],
+    "replication-is-declared": ["no method"],
+    "discovery-selects-nothing": ["selects"],
+    "sync-succeeds": ["fails in the end", "older", "is killed", "crashes"],
+    "each-stream-gives-records": ["empty"],
+    "properties-form-works": ["breaks on properties"],
+    "both-forms-at-once-work": ["breaks on both"],
+    "nothing-selected-gives-nothing": ["selects all", "breaks on nothing"],
+    "only-selected-streams-come": ["selects all"],
+    "only-known-streams-come": ["unknown stream"],
+    "only-selected-properties-come": ["all properties"],
+    "automatic-properties-come": ["drops keys"],
+    "only-messages-on-stdout": ["prints", "binary"],
+    "message-types-are-known": ["odd type"],
+    "messages-are-whole": ["no record", "no key properties"],
+    "lines-end": ["no newline", "torn"],
+    "nothing-is-left-running": ["leaves a child"],
+    "schema-before-record": ["late schema"],
+    "schema-has-the-catalog-keys": ["other keys"],
+    "bookmark-properties-exist": ["lost bookmark property"],
+    "versions-are-activated": ["no activation"],
+    "schema-messages-are-json-schema": ["odd schema"],
+    "records-match-schema": ["wrong type", "half of a wrong type"],
+    "formats-hold": ["odd time", "half odd times"],
+    "properties-are-declared": ["undeclared", "half undeclared"],
+    "properties-are-used": ["unused"],
+    "keys-are-there": ["null key", "half null keys"],
+    "keys-are-unique": ["doubled keys"],
+    "records-come-once": ["twice", "nearly all twice"],
+    "state-is-written": ["no state"],
+    "state-is-an-object": ["text state"],
+    "bookmark-advances": ["stuck bookmark"],
+    "bookmark-reaches-the-records": ["hasty bookmark"],
+    "bookmark-is-not-ahead": ["rash state", "unordered"],
+    "bookmark-is-of-a-record": ["bookmark of now"],
+    "replication-values-are-there": ["valueless"],
+    "times-have-an-offset": ["naive times"],
+    "bookmark-properties-are-declared": ["no bookmark properties"],
+    "state-comes-on-the-way": ["many orders and quiet"],
+    "currently-syncing-is-cleared": ["never done"],
+    "currently-syncing-is-written": ["no currently_syncing"],
+    "order-is-as-declared": ["unordered at the end"],
+    "resumes-without-a-gap": ["rash state", "exclusive", "other rows on resume"],
+    "resumes-with-little": ["ignores state"],
+    "state-only-moves-forward": ["forgets state"],
+    "start-date-is-kept": ["ignores start_date"],
+    "ends-on-sigterm": ["ignores sigterm", "hangs on sigterm"],
+    "interrupted-is-not-done": ["zero on sigterm"],
+    "interrupted-output-is-whole": ["torn on sigterm"],
+    "interrupted-resumes-without-a-gap": ["rash on sigterm"],
+    "state-of-another-tap-is-harmless": ["breaks on foreign state"],
+    "broken-state-is-refused": ["lenient state"],
+    "bad-config-is-refused": ["lenient config"],
+    "bad-config-is-explained": [
+        "silent failure",
+        "quiet death",
+        "traceback only",
+        "traceback after info",
+        "traceback after warning",
+    ],
+    "failure-is-logged-at-a-level": ["failure at info"],
+    "secrets-stay-secret": [
+        *("logs secret", "dumps config", "logs basic", "logs dsn", "logs pat", "logs key", "logs guess", "logs a part"),
+        *("logs oracle", "logs a line of a key", "logs urlencoded"),
+    ],
+    "failure-is-not-success": [
+        *("fails without output", "fails in a traceback", "gives up at warning", "a thread dies"),
+    ],
+    "success-is-complete": ["stops early", "stops early at times"],
+    "version-is-printed": ["no version"],
+    "about-is-printed": ["no about"],
+    "clean-run-has-no-errors": ["logs error"],
+    "streams-are-named": ["anonymous"],
+    "records-are-counted": ["no metrics"],
+    "counts-are-right": ["miscounts"],
+    "requests-are-timed": ["no timers"],
+    "logs-are-bounded": ["logs each"],
+    "memory-does-not-grow": ["hoards"],
+}
+"""The defects by the id of the rule that finds them."""
+
+PAIRS = [(rule, defect) for rule, defects in DEFECTS.items() for defect in defects]
+
+LEGAL = (
+    *("versions", "versions at both ends", "unordered at the end", "names of its own", "draft 4"),
+    *("inclusions in schemas", "no properties form", "refuses nothing", "number marks", "decimal marks", "unicode"),
+    *("logs public texts", "retries", "handles an exception"),
+)
+"""What taps may do, though it looks odd."""
+
+
+def write_config(path: Path) -> Path:
+    """Write a config with secrets, and with texts that are none."""
+    secrets = {"token": SECRET, "pat": "ghp-1234567", "key": "k-1234567", "door": "Sesame#17", "api_key": "p&ss-hush"}
+    private_key = "-----BEGIN KEY-----\nbm90IGEga2V5IGF0IGFsbA\n-----END KEY-----"
+    database = "postgres://me:hush-in-a-url@db.example/shop"
+    public = {
+        "stream": "orders",
+        "environment": "production",
+        "password": "orders",
+        "user_agent": "tap/1.0 (a@b.example)",
+    }
+    more = {"database": database, "oracle": "scott/hush-oracle@db.example:1521/shop", "private_key": private_key}
+    start = {"start_date": "2026-11-20T00:00:00Z"}
+    path.write_text(json.dumps({"base": "https://api.example", **more, **secrets, **public, **start}))
+    return path
+
+
+def command(config: Path, *defects: str) -> list[str]:
+    """Return the command of the tap with defects."""
+    named = [word for defect in defects for word in ("--sin", defect)]
+    return [sys.executable, "-S", "-E", str(TAP), "--config", str(config), *named]
