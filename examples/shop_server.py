@@ -4,8 +4,8 @@
     python examples/shop_server.py -- python examples/tap_cool.py
 
 The second runs a command beside the shop, on a free port, with the shop's address and keys in the environment variables
-that the two taps take as their config. ``tap_shop`` reads the shop, ``tap_cool.py`` a part of it. In tests:
-``with Shop() as shop: … shop.url``.
+that the taps take as their config. ``tap_shop`` reads the shop, ``tap_orders.py`` and ``tap_cool.py`` parts of it.
+In tests: ``with Shop() as shop: … shop.url``.
 """
 
 from __future__ import annotations
@@ -179,12 +179,13 @@ class Shop:
     def _grant(self, form: dict[str, str]) -> dict[str, Any]:
         if (form.get("client_id"), form.get("client_secret")) != (self.client_id, self.client_secret):
             raise Refusal(401, "invalid_client")
-        if form.get("grant_type") != "refresh_token" or form.get("refresh_token") != self.refresh_token:
+        is_renewal = form.get("grant_type") != "client_credentials"
+        if is_renewal and (form.get("grant_type"), form.get("refresh_token")) != ("refresh_token", self.refresh_token):
             raise Refusal(400, "invalid_grant")
         token = secrets.token_hex(16)
         self._tokens[token] = [time.monotonic() + self.token_seconds, self.token_requests or float("inf")]
         granted: dict[str, Any] = {"access_token": token, "expires_in": self.token_seconds}
-        if not self.keeps_refresh_token:
+        if is_renewal and not self.keeps_refresh_token:
             granted["refresh_token"] = self.refresh_token = secrets.token_hex(16)
         return granted
 
@@ -315,10 +316,14 @@ def _opened(cursor: str) -> list[Any]:
 
 
 def _variables(shop: Shop) -> dict[str, str]:
-    """Give the config of both taps as environment variables."""
+    """Give the config of the taps as environment variables."""
     return {
         "TAP_COOL_BASE_URL": shop.url,
         "TAP_COOL_ACCESS_TOKEN": shop.key,
+        "TAP_ORDERS_BASE_URL": shop.url,
+        "TAP_ORDERS_CLIENT_ID": shop.client_id,
+        "TAP_ORDERS_CLIENT_SECRET": shop.client_secret,
+        "TAP_ORDERS_START_DATE": _text(_BEGIN),
         "TAP_SHOP_BASE_URL": shop.url,
         "TAP_SHOP_CLIENT_ID": shop.client_id,
         "TAP_SHOP_CLIENT_SECRET": shop.client_secret,

@@ -1,7 +1,8 @@
 """Analytics over the whole history: the Spark data source ``balog``, rollups, tables, and the report.
 
 Importing this module is cheap: functions import Spark when they need it. The functions of ``balog.analytics.functions``
-are also available here: ``balog.analytics.failures(frame)``.
+are also available here: ``balog.analytics.failures(frame)``, and so is ``report`` of
+``balog.analytics.reporting.notebook``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ _FUNCTIONS = frozenset(
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function of ``balog.analytics.functions``."""
+    """Return a function of ``balog.analytics.functions``, or ``report``."""
+    if name == "report":
+        try:
+            from balog.analytics.reporting.notebook import report
+        except ImportError:
+            raise MissingExtraError("reporting events", "spark") from None
+        return report
     if name not in _FUNCTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -17,7 +17,6 @@ from balog.broker.config import BrokerConfig
 from balog.broker.config_check import find_in_document, find_problems
 from balog.broker.dry_run import Diverted, offline
 from balog.errors import ConfigError, split_refusal
-from balog.problems import problems
 from balog.sinks import Delivery
 from balog.tagged_config import convert
 
@@ -71,7 +70,7 @@ def find_case_problems(path: str | os.PathLike[str]) -> list[ConfigError]:
     """
     document, found = configs.read(path)
     source, folder = str(path), Path(path).parent
-    found += problems(document, CaseFile, source)
+    found += configs.find_problems(document, CaseFile, source)
     if not isinstance(document, dict):
         return found
     cases = document.get("cases")

@@ -20,7 +20,7 @@ from balog.errors import BalogError, ConfigError, ConfigProblems
 from balog.expressions import Expression
 from balog.local_path import local_path
 from balog.outbound.attempt import reason_of
-from balog.problems import intact, problems
+from balog.problems import intact
 from balog.sinks import Sink, SinkConfig
 
 
@@ -58,7 +58,9 @@ def find_in_document(document: Any, type: Any, source: str, root: str = "$") -> 
         root: where the config is in that file.
     """
     configs.rename_deprecated_keys(document, type, source)
-    found = [ConfigError(one.reason, source, root + one.path[1:]) for one in problems(document, type, source)]
+    found = [
+        ConfigError(one.reason, source, root + one.path[1:]) for one in configs.find_problems(document, type, source)
+    ]
     config, left_out, original = intact(document, type)
     if config is None:
         return None, found

@@ -6,6 +6,7 @@ import gzip
 import sys
 import zlib
 from collections.abc import Sized
+from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,10 +44,13 @@ class _Check(click.Command):
 @options.choice("--for", "kind", of=KINDS, default="broker", help="The command or part that reads the config.")
 @click.option("--connect", is_flag=True, help="Also connect to each sink; nothing is delivered.")
 @click.option("--redaction", is_flag=True, help="Show what redaction would replace in a file of events or lines.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of the config instead, for an editor.")
 @click.option("--rules", type=click.Path(path_type=Path), help="With --redaction: a logger's config with its rules.")
-@click.argument("path", metavar="CONFIG", type=click.Path(path_type=Path))
-def command(path: Path, kind: str, connect: bool, redaction: bool, rules: Path | None) -> None:
-    """Find every error in a config: each with its place and what to do.
+@click.argument("path", metavar="CONFIG", type=click.Path(path_type=Path), required=False)
+def command(path: Path | None, kind: str, connect: bool, redaction: bool, schema: bool, rules: Path | None) -> None:
+    """Find every error in a config: each with its line, column and path, and what to do.
+
+    CONFIG is JSON, YAML (.yaml, .yml) or TOML (.toml).
 
     --for names who reads the config: `balog config push` (document), `balog serve` (serve), `balog test` (cases),
     `balog.configure` (logger), or the command of that name.
@@ -56,6 +60,11 @@ def command(path: Path, kind: str, connect: bool, redaction: bool, rules: Path |
 
     Exit codes: 0 the config is valid, 1 a sink cannot be reached (--connect), 2 the config is invalid.
     """
+    if schema:
+        click.echo(_schema(kind), nl=False)
+        return
+    if path is None:
+        raise click.UsageError("Missing argument 'CONFIG'.")
     if redaction:
         _explain_file(path, rules)
         return
@@ -79,6 +88,12 @@ def command(path: Path, kind: str, connect: bool, redaction: bool, rules: Path |
     sys.exit(1 if failed else 0)
 
 
+def _schema(kind: str) -> str:
+    """Return the JSON Schema of a config, for editors."""
+    name = {"forward": "broker", "serve": "service"}.get(kind, kind)
+    return files("balog.schemas").joinpath("config", f"{name}.json").read_text(encoding="utf-8")
+
+
 def _problems(path: Path, kind: str) -> list[ConfigError]:
     if kind == "cases":
         from balog.broker.cases import find_case_problems
@@ -97,7 +112,7 @@ def _check_document(path: Path) -> None:
     """Check a control document; the secrets that it names need not exist here."""
     from balog.delivery.control.validation import read_document
 
-    plain, problems = configs.read(path)
+    plain, problems = configs.read(path, variables=False)
     document, more = read_document(msgspec.json.encode(plain), str(path))
     exit_if_invalid(path, [*problems, *more], 2)
     assert document is not None  # noqa: S101

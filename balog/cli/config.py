@@ -277,7 +277,7 @@ def _errors(status: ServiceStatus, newest: int) -> list[str]:
 
 def _checked(file: Path) -> bytes:
     """Return a valid document as JSON; print the problems of an invalid one and exit."""
-    data = msgspec.json.encode(configs.load(file, Any))
+    data = msgspec.json.encode(configs.load(file, Any, variables=False))
     _, problems = read_document(data, str(file))
     exit_if_invalid(file, problems, 1, "; nothing was pushed")
     return data
@@ -286,7 +286,7 @@ def _checked(file: Path) -> bytes:
 def _document(control: Control, named: str) -> bytes:
     """Return the document of a version or a file as JSON."""
     if not named.isdigit():
-        return msgspec.json.encode(configs.load(named, dict[str, Any]))
+        return msgspec.json.encode(configs.load(named, dict[str, Any], variables=False))
     return control.document(control.entry(int(named))) if int(named) else b"{}"
 
 

@@ -60,7 +60,7 @@ def command(
 
 
 def _find(document: str, name: str) -> Filter:
-    loaded = configs.load(document, ControlDocument)
+    loaded = configs.load(document, ControlDocument, variables=False)
     found = next((number for number, one in enumerate(loaded.filters) if one.name == name), None)
     if found is None:
         known = ", ".join(one.name for one in loaded.filters) or "none"

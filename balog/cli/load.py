@@ -192,7 +192,11 @@ def _from_document(
         raise ConfigError("the document has the sources and the location; leave SOURCE and --tables out", "--document")
     if url is None:
         raise ConfigError("its sources are topics; give their backend, --topics URL", "--document")
-    tables = {one.name: one for one in configs.load(path, ControlDocument).tables if isinstance(one, LoadedTable)}
+    tables = {
+        one.name: one
+        for one in configs.load(path, ControlDocument, variables=False).tables
+        if isinstance(one, LoadedTable)
+    }
     if name is None or name not in tables:
         wrong = "give --table NAME" if name is None else f"no table {name!r:.110} that is loaded"
         raise ConfigError(f"{wrong}; there are {', '.join(tables) or 'none'}", path, "$.tables")

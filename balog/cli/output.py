@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 import click
 import msgspec
 
+from balog.config import Locator
 from balog.errors import BalogError, ConfigError, ConfigProblems
 from balog.signals import StopSignals
 
@@ -36,14 +38,18 @@ def print_errors(command: str, error: BalogError) -> int:
 
 
 def exit_if_invalid(path: Path, problems: Sequence[ConfigError], code: int, rest: str = "") -> None:
-    """Print the problems of a config and exit, if there are any.
+    """Print the problems of a config with their lines and columns, and exit, if there are any.
 
     Args:
         code: the exit code.
         rest: the end of the last line.
     """
+    locators: dict[str, Locator] = {}
     for problem in problems:
-        click.echo(str(problem), err=True)
+        where = problem.source
+        if problem.path.startswith("$") and os.path.isfile(where):
+            where = locators.setdefault(where, Locator(where)).locate(problem.path)
+        click.echo(str(ConfigError(problem.reason, where, problem.path)), err=True)
     if problems:
         click.echo(f"{path}: {counted(len(problems), 'problem')}{rest}", err=True)
         sys.exit(code)

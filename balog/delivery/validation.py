@@ -15,7 +15,7 @@ from balog.delivery.jobs.access import access_problems
 from balog.delivery.remote_registry import open_any_registry
 from balog.delivery.settings import ServiceConfig
 from balog.errors import BalogError, ConfigError
-from balog.problems import intact, problems
+from balog.problems import intact
 from balog.topics import open_topics
 
 
@@ -30,7 +30,7 @@ def find_service_problems(path: str | os.PathLike[str]) -> tuple[ServiceConfig |
     """
     document, found = configs.read(path)
     source = str(path)
-    found += problems(document, ServiceConfig, source)
+    found += configs.find_problems(document, ServiceConfig, source)
     config, left_out, _ = intact(document, ServiceConfig)
     if config is None:
         return None, found

@@ -9,7 +9,7 @@ from balog import config as configs
 from balog.errors import BalogError, ConfigError
 from balog.expressions import Expression
 from balog.outputs import open_output
-from balog.problems import intact, problems
+from balog.problems import intact
 from balog.recording.levels import parse_threshold
 from balog.recording.logger_config import LoggerConfig, OutputConfig
 from balog.recording.volume import Volume
@@ -24,7 +24,7 @@ def find_logger_problems(path: str | os.PathLike[str]) -> list[ConfigError]:
     """
     document, found = configs.read(path)
     source = str(path)
-    found += problems(document, LoggerConfig, source)
+    found += configs.find_problems(document, LoggerConfig, source)
     config, _, original = intact(document, LoggerConfig)
     if config is not None:
         found += (ConfigError(one.reason, source, original(one.path)) for one in _meaning(config))

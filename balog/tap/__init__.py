@@ -14,14 +14,15 @@ from balog.lazy_exports import deferred
 
 if TYPE_CHECKING:
     from balog.tap.context import Context
-    from balog.tap.endpoints import GraphQLStream, RestStream
+    from balog.tap.endpoints import BulkStream, GraphQLStream, RestStream
     from balog.tap.schema import generated, json_file
     from balog.tap.streams import Stream
     from balog.tap.tap import Tap
 
-__all__ = ["Context", "GraphQLStream", "RestStream", "Stream", "Tap", "generated", "json_file"]
+__all__ = ["BulkStream", "Context", "GraphQLStream", "RestStream", "Stream", "Tap", "generated", "json_file"]
 
 _MODULES = {
+    "BulkStream": "balog.tap.endpoints",
     "Context": "balog.tap.context",
     "GraphQLStream": "balog.tap.endpoints",
     "RestStream": "balog.tap.endpoints",

@@ -43,6 +43,10 @@ class RunAccess(Protocol):
     def set_bookmark(self, value: Any) -> None:
         """See ``Context.set_bookmark``."""
 
+    @property
+    def highest(self) -> Any:
+        """See ``Context.highest``."""
+
     def checkpoint(self, *, asked: bool) -> None:
         """Write the state; if ``asked``, with the largest replication value so far."""
 
@@ -137,6 +141,11 @@ class Context:
     def is_stopping(self) -> bool:
         """The run was asked to end: start nothing new."""
         return self._run is not None and self._run.is_stopping
+
+    @property
+    def highest(self) -> Any:
+        """The largest replication value of the records that this run has written so far; None before the first."""
+        return self._writer().highest
 
     def emit(self, record: Any, stream: str | None = None) -> None:
         """Write a record, or a list of them, now; for another declared stream if one is named.

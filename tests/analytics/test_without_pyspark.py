@@ -1,4 +1,4 @@
-"""Reports and queries on the embedded engine need neither pyspark nor pandas nor pytz: the processes here can't import them."""
+"""Reports and queries on the embedded engine: the processes here can't import pyspark, pandas and pytz."""
 
 import json
 import os

@@ -1,11 +1,15 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
+from balog.cli import main
+from balog.cli.check import KINDS
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
 
@@ -48,7 +52,7 @@ def test_every_problem_is_told_at_once(write):
     assert done.returncode == 2
     assert done.stdout == ""
     lines = done.stderr.splitlines()
-    assert lines[0].startswith(f"{path}: $.sinks[0]: type 'stor' is none that there is; did you mean 'store'?")
+    assert lines[0].startswith(f"{path}:1:12: $.sinks[0]: type 'stor' is none that there is; did you mean 'store'?")
     assert "$.sinks[1]: there is no field 'prot'; did you mean 'port'?" in lines[1]
     assert "$.drain: " in lines[2]
     assert lines[3] == f"{path}: 3 problems"
@@ -83,7 +87,7 @@ def test_what_only_building_shows_is_told_at_once_too(write, tmp_path):
         ],
         strict=False,
     ):
-        assert line.startswith(f"{path}: {place}"), line
+        assert re.match(rf"{re.escape(str(path))}:1:\d+: {re.escape(place)}", line), line
     assert "BALOG_TEST_NO_SUCH_KEY" in lines[3]
     assert lines[-1] == f"{path}: 6 problems"
 
@@ -124,8 +128,12 @@ def test_what_is_wrong_with_one_part_hides_nothing_of_another(write, tmp_path):
     )
     done = check(path)
     assert done.returncode == 2
-    places = [line.removeprefix(f"{path}: ").partition(": ")[0] for line in done.stderr.splitlines()]
-    assert places == ["$.records[0].filter", "$.batch.allowed", "$.state.store", "$.quarantine.path", "4 problems"]
+    places = [line.removeprefix(str(path)).split(": ")[:2] for line in done.stderr.splitlines()]
+    text = path.read_text()
+    keys = {"filter": "$.records[0].filter", "allowed": "$.batch.allowed", "store": "$.state.store"}
+    expected = [[f":1:{text.index(json.dumps(key)) + 1}", place] for key, place in keys.items()]
+    quarantine = [f":1:{text.rindex(json.dumps('path')) + 1}", "$.quarantine.path"]
+    assert places == [*expected, quarantine, ["", "4 problems"]]
 
 
 @pytest.mark.parametrize("config", [{"invalid_lines": "quarantine"}, {"quarantine": {"path": "junk.jsonl"}}])
@@ -232,3 +240,15 @@ def test_outputs_and_volume_of_a_logger_are_checked_beside_all_else(tmp_path):
     ):
         assert place in done.stdout + done.stderr
     assert [one.name for one in tmp_path.iterdir()] == ["logger.json"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_schema_of_each_config_is_printed_for_editors(kind):
+    done = CliRunner().invoke(main, ["check", "--schema", "--for", kind])
+    assert done.exit_code == 0
+    assert json.loads(done.output)["$id"].startswith("urn:balog:config:")
+
+
+def test_without_a_config_there_is_nothing_to_check():
+    done = CliRunner().invoke(main, ["check"])
+    assert (done.exit_code, "Missing argument 'CONFIG'." in done.output) == (2, True)

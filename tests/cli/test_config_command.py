@@ -71,8 +71,9 @@ def test_a_bad_document_is_refused_with_all_that_is_wrong(balog, document, place
     path = document({"streams": [{"name": "a", "where": "("}, {"name": "a", "rat": 5}], "filters": [{}]})
     told = balog("push", path, code=1)
 
-    assert f"{path}: $.streams[1]: there is no field 'rat'" in told
-    assert f"{path}: $.filters[0]: the field 'name' is missing" in told
+    assert f"{path}:1:43: $.streams[1]: there is no field 'rat'" in told
+    column = path.read_text().index("{}") + 1
+    assert f"{path}:1:{column}: $.filters[0]: the field 'name' is missing" in told
     assert "nothing was pushed" in told
     path = document({"filters": [{"name": "f", "sources": ["a"], "to": "a"}], "streams": [{"name": "s", "where": "("}]})
     assert "2 problems" in balog("push", path, code=1)
@@ -218,5 +219,5 @@ def test_a_document_is_checked_without_a_place(document):
     bad = document({"filters": [{"name": "f", "sources": ["orders"], "to": "orders"}]})
     done = CliRunner().invoke(main, ["check", "--for", "document", str(bad)])
     assert done.exit_code == 2
-    assert f"{bad}: $.filters[0].to: " in done.output
+    assert f"{bad}:1:51: $.filters[0].to: " in done.output
     assert done.output.endswith(f"{bad}: 1 problem\n")

@@ -218,6 +218,15 @@ class Progress:
             except RecordError:  # without a watermark the substreams will get all records again
                 self._attempt.has_watermark = False
 
+    @property
+    def highest(self) -> Any:
+        """The largest replication value of the records so far; None before the first.
+
+        Raises:
+            RecordError: it is not a time, because records were not validated.
+        """
+        return self._watermark.highest
+
     def done(self) -> None:
         """Mark all records so far as complete: they and their substreams' records were written."""
         if self._attempt.has_watermark:

@@ -42,6 +42,7 @@ class _Nothing:
     """The run of a sample: its contexts write nothing."""
 
     is_stopping = False
+    highest = None
 
     def emit(self, record: Any, stream: str) -> None:
         """Ignore a record."""

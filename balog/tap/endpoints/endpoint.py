@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from balog.suggestions import suggest
-from balog.tap.endpoints.templates import Values, check_names, fill, names_in, parse
+from balog.tap.endpoints.templates import OWN, Values, check_names, fill, names_in, parse
 from balog.tap.errors import SourceError, TapError
 from balog.tap.streams import Stream
 
@@ -46,6 +46,7 @@ class EndpointStream(Stream):
         may_repeat: see ``balog.tap.patterns.pages``.
         replaces: each sync is a new version of the table: targets delete rows that the source no longer has.
         templates: the settings that have placeholders, by name.
+        placeholders: those that are not fields of the parent's record.
     """
 
     items: str | None = None
@@ -53,6 +54,7 @@ class EndpointStream(Stream):
     may_repeat: bool | None = None
     replaces: bool = False
     templates: ClassVar[tuple[str, ...]] = ()
+    placeholders: ClassVar[tuple[str, ...]] = OWN
     own_settings: ClassVar[Checks] = ENDPOINT_SETTINGS
 
     def __init__(self, name: str = "", *, place: str = "", **settings: Any) -> None:
@@ -64,7 +66,7 @@ class EndpointStream(Stream):
             except ValueError as error:
                 raise TapError(f"{self.title}: {setting}: {error}") from None
         has_record = self.parent is not None or self.for_each is not None
-        check_names(list(names_in(self._parsed)), self.title, has_record)
+        check_names(set(names_in(self._parsed)) - {*self.placeholders}, self.title, has_record)
         if self.from_parent and not has_record:
             raise TapError(f"{self.title}: from_parent= needs parent= or for_each=")
         if self.replaces and (has_record or self.replication_key):

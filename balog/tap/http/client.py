@@ -50,6 +50,9 @@ class Client:
         ca_file: a PEM file of the authorities to trust instead of the system's.
         certificate: the client's own certificate, for servers that require one (mutual TLS).
 
+    Attributes:
+        connections: sends the requests.
+
     Raises:
         ConfigError: an invalid URL or one with credentials, or an invalid ``ca_file`` or ``certificate``.
     """
@@ -75,8 +78,8 @@ class Client:
         self._space = 1 / rate if rate else 0.0
         self._next_at = 0.0
         self._turn = threading.Lock()
-        self._connections = Connections(base_url, timeout, max_bytes, max_seconds, ca_file, certificate)
-        weakref.finalize(self, self._connections.close)
+        self.connections = Connections(base_url, timeout, max_bytes, max_seconds, ca_file, certificate)
+        weakref.finalize(self, self.connections.close)
 
     def get(self, path: str = "", params: Mapping[str, Any] | None = None, **options: Any) -> Response:
         """Send a GET request; see ``request``."""
@@ -143,6 +146,18 @@ class Client:
                 return response
         raise AssertionError  # the last attempt raises its error
 
+    def is_same_server(self, url: str) -> bool:
+        """Return whether a URL leads to the server of ``base_url``."""
+        try:
+            return origin_of(url) == origin_of(self._base)
+        except ValueError:
+            return False
+
+    @property
+    def base_url(self) -> str:
+        """The URL that paths are appended to."""
+        return self._base
+
     @property
     def policy(self) -> Policy:
         """The retry policy."""
@@ -150,7 +165,7 @@ class Client:
 
     def close(self) -> None:
         """Close the connections; further requests open new ones."""
-        self._connections.close()
+        self.connections.close()
 
     def __enter__(self) -> Client:
         return self
@@ -204,7 +219,7 @@ class Client:
 
         with metrics.http_request_timer(endpoint) as timer:
             try:
-                status, headers, data = self._connections.send(request)
+                status, headers, data = self.connections.send(request)
             except SourceError as error:
                 raise SourceError(
                     f"{request.method} {endpoint}: {error}", retryable=error.retryable, fault=error.reason

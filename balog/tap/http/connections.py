@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -94,7 +94,7 @@ class Connections:
         response = self._pool.request(request.method, request.url, body=request.body, headers=headers, **options)
         is_complete = False
         try:
-            data = self._read(response)
+            data = self.read(response)
             is_complete = True
         finally:
             response.release_conn() if is_complete else response.close()
@@ -116,26 +116,37 @@ class Connections:
         }
         return pool
 
-    def _read(self, response: Any) -> bytes:
+    def read(self, response: Any) -> bytes:
+        """Return a response's decompressed body."""
+        return b"".join(self.pieces(response))
+
+    def pieces(self, response: Any) -> Iterator[bytes]:
+        """Yield a response's decompressed body in pieces.
+
+        Raises:
+            SourceError: it is too large, or compressed wrongly.
+            ConnectionResetError: it is incomplete.
+        """
         packing = response.headers.get("Content-Encoding", "identity").strip().lower()
         unpacker = Unpacker() if packing in PACKINGS else None
         if unpacker is None and packing not in ("identity", ""):
             raise SourceError(f"the response has the encoding {packing[:40]!r}, which was not requested")
-        data = bytearray()
+        size = 0
         while piece := response.read(_PIECE, decode_content=False):
             try:
-                data += unpacker.add(piece, self.max_bytes + 1 - len(data)) if unpacker else piece
+                found = unpacker.add(piece, self.max_bytes + 1 - size) if unpacker else piece
             except zlib.error:
                 raise SourceError("the response's compressed body is damaged", retryable=True) from None
-            if len(data) > self.max_bytes:
+            size += len(found)
+            if size > self.max_bytes:
                 raise SourceError(
                     f"the response is larger than {self.max_bytes} bytes; request smaller pages, or raise max_bytes"
                 )
+            yield found
         if left := response.length_remaining:
             raise ConnectionResetError(f"the response ended {left} bytes early")
-        if unpacker is not None and data and not unpacker.is_whole:
+        if unpacker is not None and size and not unpacker.is_whole:
             raise SourceError("the response's compressed body is incomplete", retryable=True)
-        return bytes(data)
 
 
 class _ClosedMeanwhileError(ConnectionError):

@@ -314,6 +314,11 @@ class StreamSync:
             if self._key is None:
                 self.context.log_position = value
 
+    @property
+    def highest(self) -> Any:
+        """See ``Context.highest``."""
+        return self.progress.highest
+
     def checkpoint(self, *, asked: bool) -> None:
         """See ``Context.checkpoint``."""
         with self.session.stop.deferred():

@@ -1,7 +1,25 @@
 // Shows the rows that match the search and the filters, and keeps them in the URL's hash: #q=timeout&outcome=failed
 (() => {
   "use strict";
+  function reveal(target) {
+    for (let part = target; part; part = part.parentElement) {
+      part.hidden = false;
+      if (part.localName === "details") part.open = true;
+    }
+    target.scrollIntoView();
+  }
+
+  if (location.protocol === "about:") {  // in a frame of a notebook, a link to a section would load the notebook
+    document.addEventListener("click", event => {
+      const link = event.target.closest("a[href^='#']");
+      const target = link && document.getElementById(decodeURIComponent(link.getAttribute("href").slice(1)));
+      if (link) event.preventDefault();
+      if (target) reveal(target);
+    });
+  }
+
   const bar = document.getElementById("filter");
+  if (!bar) return;
   const fields = Object.fromEntries([...bar.querySelectorAll("[name]")].map(field => [field.name, field]));
   const clear = bar.querySelector("button"), matches = bar.querySelector("output");
   const groups = new Map();
@@ -45,16 +63,8 @@
   function write() {
     const chosen = new URLSearchParams();
     for (const [name, field] of Object.entries(fields)) if (field.value) chosen.set(name, field.value);
-    history.replaceState(null, "", "#" + chosen);
+    try { history.replaceState(null, "", "#" + chosen); } catch { /* a frame in a notebook has no address */ }
     apply();
-  }
-
-  function reveal(target) {
-    for (let part = target; part; part = part.parentElement) {
-      part.hidden = false;
-      if (part.localName === "details") part.open = true;
-    }
-    target.scrollIntoView();
   }
 
   function read() {

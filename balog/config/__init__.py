@@ -1,0 +1,19 @@
+"""Config files: JSON, YAML and TOML by one loader, decoded strictly, each error with its path."""
+
+from balog.config.contents import MAX_CONFIG_BYTES
+from balog.config.deprecated import rename_deprecated_keys, report_deprecated
+from balog.config.env_file import load_env
+from balog.config.json_schema import write_schema
+from balog.config.loader import Locator, find_problems, load, read
+
+__all__ = [
+    "MAX_CONFIG_BYTES",
+    "Locator",
+    "find_problems",
+    "load",
+    "load_env",
+    "read",
+    "rename_deprecated_keys",
+    "report_deprecated",
+    "write_schema",
+]

@@ -1,0 +1,32 @@
+"""The bytes of a config file, of a bounded size."""
+
+from __future__ import annotations
+
+import os
+
+from balog.errors import ConfigError
+
+MAX_CONFIG_BYTES = 4 * 1024 * 1024
+
+
+def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_CONFIG_BYTES) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is larger than ``max_bytes``.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror or error}", str(path)) from None
+    except ValueError as error:  # a path with a null character
+        raise ConfigError(f"cannot be read: {error}", repr(str(path))) from None
+    if len(data) > max_bytes:
+        raise ConfigError(f"larger than {max_bytes} bytes; is this the right file?", str(path))
+    return data
+
+
+def place(line: int, column: int) -> str:
+    """Return the text that an error has for a line and a column, both from 1."""
+    return f", line {line} column {column}"

@@ -1,0 +1,203 @@
+"""YAML and TOML beside JSON: the same data, with places, bounds and one line for each mistake."""
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balog.broker.config import BrokerConfig
+from balog.config import load, read
+from balog.config.json_text import parse_json
+from balog.config.yaml_text import parse_yaml
+from balog.errors import ConfigError, MissingExtraError
+
+TEXTS = st.text(
+    st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufeff\u2028\u2029\x85"), max_size=12
+)
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def parsed(text: str) -> Any:
+    return parse_yaml(text.encode(), "c.yaml", None, None).data
+
+
+def refused(text: str) -> str:
+    with pytest.raises(ConfigError) as error:
+        parse_yaml(text.encode(), "c.yaml", None, None)
+    return str(error.value)
+
+
+class TestYaml:
+    @settings(max_examples=150)
+    @given(VALUES)
+    def test_what_another_writer_writes_is_read_as_it_was(self, value: Any) -> None:
+        assert parsed(yaml.safe_dump(value, allow_unicode=True)) == value
+
+    @settings(max_examples=150)
+    @given(VALUES)
+    def test_json_is_yaml_and_its_places_are_the_same(self, value: Any) -> None:
+        text = json.dumps(value, ensure_ascii=False, indent=1).encode()
+        ours, theirs = parse_json(text, "c"), parse_yaml(text, "c", None, None)
+        assert ours.data == theirs.data
+        assert ours.find_places() == theirs.find_places()
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ("no", "no"),
+            ("on", "on"),
+            ("22:00", "22:00"),
+            ("2026-11-20", "2026-11-20"),
+            ("010", 10),
+            ("0o10", 8),
+            ("0x1F", 31),
+            ("1_000", "1_000"),
+            ("~", None),
+            ("", None),
+            ("# only a comment", None),
+            ("'1'", "1"),
+            ("!!str 1", "1"),
+            ("! 1", "1"),
+            ("!!float 1", 1),
+            ("1e3", 1000.0),
+            (".5", 0.5),
+            ("|\n a\n b\n", "a\nb\n"),
+            ("1: 2", {"1": 2}),
+            ("null: 2", {"null": 2}),
+            ("\ufeffa: 1", {"a": 1}),
+        ],
+    )
+    def test_values_are_those_of_the_core_schema(self, text: str, value: Any) -> None:
+        found = parsed(text)
+        assert found == value
+        assert type(found) is type(value)
+
+    def test_anchors_and_merges(self) -> None:
+        text = "base: &base {a: 1, b: 2}\nmore: &more {b: 5, c: 6}\none: {<<: [*base, *more], a: 3}\nlist: [*base]\n"
+        found = parsed(text)
+        assert found["one"] == yaml.safe_load(text)["one"] == {"a": 3, "b": 2, "c": 6}
+        assert found["list"] == [{"a": 1, "b": 2}]
+
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("a: [1, 2", "not YAML: "),
+            ("a: 1\n b: 2", "not YAML: "),
+            ("a: 1\n---\nb: 2", "there is a second document; want one, line 2 column 1"),
+            ("a: !!python/object/apply:os.system ['true']", "the tag tag:yaml.org,2002:python/object/apply:os.system"),
+            ("a: !secret x", "the tag !secret is not allowed here, line 1 column 4"),
+            ("a: .inf", ".inf is not a number of JSON"),
+            ("a: 1e999", "the number is too large, line 1 column 4"),
+            ("a: *b", "the alias *b names no earlier anchor"),
+            ("&a [*a]", "the alias *a names no earlier anchor"),
+            ("? [1]\n: 2", "a key is a list or an object; want a text"),
+            ("!!int x", "the text is not of the type !!int"),
+            ("[" * 5000, "nested too deep to be a config"),
+        ],
+    )
+    def test_what_configs_do_not_have_is_one_line(self, text: str, reason: str) -> None:
+        said = refused(text)
+        assert said.startswith(f"c.yaml: {reason}"), said
+        assert "\n" not in said
+
+    def test_aliases_that_expand_to_millions_are_refused(self) -> None:
+        lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+        lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+        assert "more than 200000 values, with those of aliases" in refused("\n".join(lines))
+
+    def test_the_parser_in_python_reads_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        text = "a: [1, 'x', {b: no}]\nc: |\n  text\n"
+        with_c = parse_yaml(text.encode(), "c", None, None)
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+        alone = parse_yaml(text.encode(), "c", None, None)
+        assert (alone.data, alone.find_places()) == (with_c.data, with_c.find_places())
+
+    def test_a_key_that_is_there_twice_is_a_problem(self) -> None:
+        assert parse_yaml(b"a: 1\nb: {c: 1, c: 2}\n", "c", None, None).problems == [
+            ("this key is there twice; want it once", "$.b.c")
+        ]
+
+    def test_without_the_library_the_line_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(__import__("sys").modules, "yaml", None)
+        with pytest.raises(MissingExtraError, match=r"a YAML config needs packages.*\[config\]"):
+            parsed("a: 1")
+
+
+class TestFiles:
+    YAML = "sinks:\n- type: store\n  path: archive\n  topic: events # a comment\nstrip: true\n"
+    TOML = 'strip = true\n[[sinks]]\ntype = "store"\npath = "archive"\ntopic = "events" # a comment\n'
+    JSON = '{"sinks": [{"type": "store", "path": "archive", "topic": "events"}], "strip": true}'
+
+    def test_the_three_formats_mean_the_same(self, tmp_path: Path) -> None:
+        found = []
+        for name, text in (("c.json", self.JSON), ("c.yaml", self.YAML), ("c.YML", self.YAML), ("c.toml", self.TOML)):
+            (tmp_path / name).write_text(text)
+            found.append(load(tmp_path / name, BrokerConfig))
+        assert found[0].strip
+        assert all(one == found[0] for one in found)
+
+    def test_json_keeps_what_looks_like_a_variable(self, tmp_path: Path) -> None:
+        (tmp_path / "c.json").write_text('{"a": "${HOME} $${x}"}')
+        assert read(tmp_path / "c.json") == ({"a": "${HOME} $${x}"}, [])
+
+    def test_dates_of_toml_are_texts(self, tmp_path: Path) -> None:
+        (tmp_path / "c.toml").write_text("a = 2026-11-20T07:46:12Z\nb = 2026-11-20\nc = 07:46:12\nd = [1.5, inf]\n")
+        data, found = read(tmp_path / "c.toml")
+        assert data == {"a": "2026-11-20T07:46:12Z", "b": "2026-11-20", "c": "07:46:12", "d": [1.5, 0.0]}
+        assert datetime.datetime.fromisoformat(data["a"].replace("Z", "+00:00")).year == 2026
+        assert [str(one) for one in found] == [f"{tmp_path / 'c.toml'}: $.d[1]: is not a finite number"]
+
+    @pytest.mark.parametrize(
+        ("name", "data", "reason"),
+        [
+            ("c.toml", b"a = \n", "not TOML: invalid value, line 1 column 5"),
+            ("c.toml", b"a = 1\na = 2\n", "not TOML: "),
+            ("c.toml", b"a = [1,", "not TOML: "),
+            ("c.toml", b"a = '\xff'", "not UTF-8: invalid start byte, line 1"),
+            ("c.yaml", b"a: \xff", "not UTF-8: invalid start byte, line 1 column 4"),
+            ("c.yaml", b"a: \x00", "not YAML: "),
+        ],
+    )
+    def test_another_file_is_one_line(self, tmp_path: Path, name: str, data: bytes, reason: str) -> None:
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ConfigError) as error:
+            read(tmp_path / name)
+        assert str(error.value).startswith(f"{tmp_path / name}: {reason}"), error.value
+        assert "\n" not in str(error.value)
+
+    def test_files_are_merged(self, tmp_path: Path) -> None:
+        (tmp_path / "parts").mkdir()
+        (tmp_path / "parts" / "base.toml").write_text('a = 1\nlist = [1, 2]\n[inner]\nb = 1\nc = "base"\n')
+        (tmp_path / "parts" / "more.json").write_text('{"$include": "base.toml", "inner": {"c": "more"}}')
+        (tmp_path / "c.yaml").write_text("$include: [parts/more.json]\n$schema: x\nlist: [3]\ninner: {d: 4}\n")
+        data, found = read(tmp_path / "c.yaml")
+        assert (data, found) == ({"a": 1, "list": [3], "inner": {"b": 1, "c": "more", "d": 4}}, [])
+
+    def test_files_that_include_each_other_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "a.yaml").write_text("$include: b.yaml\n")
+        (tmp_path / "b.yaml").write_text("$include: a.yaml\n")
+        with pytest.raises(ConfigError, match=r"b.yaml: \$\.\$include: .*a.yaml includes itself"):
+            read(tmp_path / "a.yaml")
+
+    def test_a_missing_file_and_a_wrong_include_are_named(self, tmp_path: Path) -> None:
+        (tmp_path / "a.yaml").write_text("$include: nowhere.yaml\n")
+        with pytest.raises(ConfigError, match=r"nowhere\.yaml: cannot be read: No such file"):
+            read(tmp_path / "a.yaml")
+        (tmp_path / "a.yaml").write_text("$include: 5\n")
+        assert [one.path for one in read(tmp_path / "a.yaml")[1]] == ["$.$include"]
+
+    def test_many_includes_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "x.yaml").write_text("{}")
+        (tmp_path / "a.yaml").write_text(json.dumps({"$include": ["x.yaml"] * 40}))
+        with pytest.raises(ConfigError, match="more than 32 files in all"):
+            read(tmp_path / "a.yaml")

@@ -1,0 +1,89 @@
+"""Lines and columns of the parts of a config."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balog.cli import main
+from balog.config import Locator
+from balog.config.json_text import parse_json
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab é\\\"'\n", max_size=3), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(VALUES, st.sampled_from([None, 2, "\t"]))
+def test_a_place_in_json_is_where_the_value_or_its_key_begins(value: Any, indent: Any) -> None:
+    text = json.dumps(value, indent=indent)
+    lines = text.split("\n")
+
+    def look(part: Any, path: str, first: str) -> None:
+        line, column = places[path]
+        assert lines[line - 1][column - 1 :].startswith(first), (path, text)
+        if isinstance(part, dict):
+            for key, item in part.items():
+                shown = "".join(char if char.isprintable() else "�" for char in key)
+                look(item, f"{path}.{shown}", json.dumps(key))
+        elif isinstance(part, list):
+            for number, item in enumerate(part):
+                look(item, f"{path}[{number}]", json.dumps(item)[:1])
+
+    places = parse_json(text.encode(), "c").find_places()
+    look(value, "$", text[:1])
+
+
+TOML = """
+strip = true
+sinks.a = 1
+[spool]
+path = "x"
+  [[records]]
+  stream = "users"
+[[records]]
+stream = "orders"
+[records.set]
+"odd key" = 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("$.strip", "2:1"),
+        ("$.spool.path", "5:1"),
+        ("$.records[0].stream", "7:3"),
+        ("$.records[1].stream", "9:1"),
+        ("$.records[1].set.odd key", "11:1"),
+        ("$.records[1].nothing.like.it", "8:1"),
+        ("$.sinks.a", "3:1"),
+    ],
+)
+def test_places_in_toml(tmp_path: Path, path: str, place: str) -> None:
+    (tmp_path / "c.toml").write_text(TOML)
+    assert Locator(tmp_path / "c.toml").locate(path) == f"{tmp_path / 'c.toml'}:{place}"
+
+
+def test_a_place_in_an_included_file_names_that_file(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("# first\nsinks:\n- type: stor\n")
+    (tmp_path / "c.yaml").write_text("$include: base.yaml\nstrip: 5\n")
+    locator = Locator(tmp_path / "c.yaml")
+    assert locator.locate("$.sinks[0]") == f"{tmp_path / 'base.yaml'}:3:3"
+    assert locator.locate("$.strip") == f"{tmp_path / 'c.yaml'}:2:1"
+    assert locator.locate("$") == str(tmp_path / "c.yaml")
+    assert Locator(tmp_path / "none").locate("$.a") == str(tmp_path / "none")
+
+
+def test_balog_check_prints_the_line_and_column_of_each_problem(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("sinks:\n- type: statsd\n  prot: 1\n- type: stor\nstrip: ${BALOG_TEST_NO}\n")
+    done = CliRunner().invoke(main, ["check", str(tmp_path / "c.yaml")])
+    assert done.exit_code == 2
+    places = [line.removeprefix(str(tmp_path / "c.yaml")).split(": ")[:2] for line in done.output.splitlines()[:-1]]
+    assert sorted(places) == [[":2:3", "$.sinks[0]"], [":4:3", "$.sinks[1]"], [":5:1", "$.strip"], [":5:1", "$.strip"]]
