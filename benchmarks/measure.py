@@ -6,6 +6,7 @@ import os
 import platform
 import statistics
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +15,16 @@ import click
 
 from balog.distribution import DISTRIBUTION
 
-__all__ = ["archive_options", "interleaved", "machine", "medians", "processor_seconds"]
+__all__ = [
+    "archive_options",
+    "busy_seconds",
+    "interleaved",
+    "machine",
+    "medians",
+    "peak_memory",
+    "processes",
+    "processor_seconds",
+]
 
 
 def interleaved(ways: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
@@ -42,24 +52,53 @@ def machine(*packages: str) -> str:
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; {versions}"
 
 
-def processor_seconds() -> float:
-    """Give the processor time that this process and all below it have had until now, in seconds (Linux).
+def processor_seconds(root: int | None = None) -> float:
+    """Return the processor time that a process and all below it have had until now, in seconds (Linux).
 
     Waiting for what else the machine does is not in it, but what a shared cache loses to that is.
+
+    Args:
+        root: the process's id; this process by default.
     """
-    ticks, parents = {}, {}
-    for process in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = process.read_text().rpartition(") ")[2].split()
-        except OSError:  # it has ended
-            continue
-        number = int(process.parent.name)
-        parents[number] = int(fields[1])
-        ticks[number] = sum(map(int, fields[11:15]))  # its own and its ended children's
-    ours = {os.getpid()}
-    while more := {number for number, parent in parents.items() if parent in ours} - ours:
+    ticks = {pid: sum(map(int, fields[11:15])) for pid, fields in _status().items()}  # own and ended children's
+    return sum(ticks.get(pid, 0) for pid in processes(root)) / os.sysconf("SC_CLK_TCK")
+
+
+def busy_seconds() -> float:
+    """Return the processor time that all processes of the machine have had since it started, in seconds (Linux)."""
+    user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9])
+    return (user + nice + system + sum(interrupts[:2])) / os.sysconf("SC_CLK_TCK")
+
+
+def processes(root: int | None = None) -> dict[int, str]:
+    """Return the names of a process (this one by default) and of all below it, by their ids (Linux)."""
+    parents = {pid: int(fields[1]) for pid, fields in _status().items()}
+    ours = {root or os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
         ours |= more
-    return sum(ticks.get(number, 0) for number in ours) / os.sysconf("SC_CLK_TCK")
+    names = {}
+    for pid in ours:
+        with suppress(OSError):  # it has ended
+            names[pid] = Path(f"/proc/{pid}/comm").read_text().strip()
+    return names
+
+
+def peak_memory(pid: int) -> float:
+    """Return the most memory that a process has had, in MB (Linux); 0 if it has ended."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _status() -> dict[int, list[str]]:
+    """Return the fields of each process's ``stat``, from its state on, by id."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended
+            found[int(process.parent.name)] = process.read_text().rpartition(") ")[2].split()
+    return found
 
 
 def archive_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,125 +1,183 @@
-"""How time and memory grow with the input: the same jobs over once, four times and sixteen times as many events.
+"""How loads and reports grow: one, four and sixteen times the input on clusters of one, two and four workers.
 
-    python -m benchmarks.scaling --base 140 --folder /var/tmp/balog-bench
+    python -m benchmarks.scaling --base 20 --folder /var/tmp/balog-bench
 
-Each size is loaded into tables of its own and reported on, out of the files and out of the tables; a warm-up over the
-smallest comes first. Printed are the time, its growth beside that of the input, and the most memory that the driver
-(its Java and its Python) has had by then: of the largest input so far, since the sizes only grow.
+The clusters are Spark's own, standalone: a master, and workers of one core, each a process on loopback. A model is
+fitted to the runs of the smaller inputs; it predicts those of the largest, and what ten terabytes a day would need.
 """
 
 from __future__ import annotations
 
 import os
-import platform
-import shutil
-import statistics
-import time
-from collections.abc import Callable
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
-from pyspark.sql import SparkSession
+import msgspec
 
-from balog.analytics import session
-from balog.analytics.reporting.query import parse_query
-from balog.analytics.reporting.spark_report import make_report
-from balog.analytics.tables import open_store
-from balog.analytics.tables.loader import load
 from benchmarks.generate import events
+from benchmarks.measure import machine
+from benchmarks.scaling_cluster import standalone
+from benchmarks.scaling_job import Measured, Task
+from benchmarks.scaling_model import Model, Place, Prediction, Run, error, medians_of
 
-_FACTORS = (1, 4, 16)
-
-
-def load_tables(spark: SparkSession, root: Path, tables: Path) -> int:
-    """Load into new tables; give the number of events."""
-    shutil.rmtree(tables, ignore_errors=True)
-    store = open_store(spark, str(tables))
-    with store.writing():
-        return load(spark, store, [str(root)]).rows["events"]
-
-
-def ask(spark: SparkSession, place: Path) -> int:
-    """Make the report; give the number of its events."""
-    return sum(row.events for row in make_report(spark, [str(place)], parse_query()).channels)
+_WORKERS, _FACTORS = (1, 2, 4), (1, 4, 16)
+_SPLIT = 4  # times the input, which is also loaded in several commits
+_DAY = 10_000  # GB
+_NODES, _NODE_CORES = 50, 16
+_COMMIT_GB = 128 * 1024**2 / 1e9  # for each core, as a load does it by default
+_SMALL_COMMIT_GB = 2 * 1024**3 / 1e9  # what a load does on a few cores
 
 
-def sizes(tables: Path) -> str:
-    """Say what the tables weigh."""
-    found = {"events": 0, "types": 0, "rollups": 0}
-    for path in tables.glob("*/date=*/*.parquet"):
-        name = path.parts[len(tables.parts)]
-        found["rollups" if name.startswith("rollup_") else name if name == "events" else "types"] += path.stat().st_size
-    return ", ".join(f"{name} {size / 1e6:,.1f} MB" for name, size in found.items())
+def measure(workers: int, archives: Sequence[Path], batches: Sequence[tuple[int, ...]], rounds: int) -> list[Measured]:
+    """Run the jobs over the archives, the smallest first, on a cluster of so many workers.
+
+    Raises:
+        ClickException: the driver failed; with the end of what it printed.
+    """
+    with tempfile.TemporaryDirectory(prefix="balog-scaling-") as scratch:
+        with standalone(workers, Path(scratch, "cluster")) as master:
+            paths = tuple(map(str, archives))
+            task = Task(master, workers, paths, tuple(batches), str(Path(scratch, "driver")), rounds)
+            done = subprocess.run(
+                [sys.executable, "-m", "benchmarks.scaling_job", msgspec.json.encode(task)],
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+    if done.returncode:
+        raise click.ClickException(f"{workers} workers: {' / '.join(done.stderr.splitlines()[-3:]):.600}")
+    return [msgspec.json.decode(line, type=Measured) for line in done.stdout.splitlines()]
 
 
-def peak(pid: int) -> float:
-    """Give the most memory that a process has had, in MB (Linux)."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    return 0.0
+def run_of(one: Measured) -> Run:
+    """Return a measurement as the model takes it."""
+    cores = min(one.workers, os.cpu_count() or 1)
+    place = Place(one.job, one.workers, cores, one.bytes / 1e9, max(1, one.batches), max(1, one.days))
+    shuffle = one.shuffle / 1e6
+    return Run(place, Prediction(one.processor, one.seconds, one.tasks, shuffle, one.driver, one.files))
 
 
-def java() -> int:
-    """Give this process's Java, its only child of that name."""
-    for task in Path("/proc/self/task").iterdir():
-        for child in (task / "children").read_text().split():
-            if Path(f"/proc/{child}/comm").read_text().strip() == "java":
-                return int(child)
-    return os.getpid()
+def print_runs(runs: Iterable[Run], others: float) -> None:
+    """Print a line for each place; ``others`` is how many cores were busy with something else."""
+    heads = ("commits", "clock", "processor", "tasks", "shuffle", "driver")
+    click.echo(
+        f"\n{'job':7}workers{'input':>8}" + "".join(f"{head:>10}" for head in heads) + "  events, types, rollups"
+    )
+    for place, found in runs:
+        files = ", ".join(f"{found.files.get(kind, 0):.0f}" for kind in ("events", "types", "rollups"))
+        commits = str(place.commits) if found.files else "-"
+        click.echo(
+            f"{place.job:7}{place.workers:7}{place.gigabytes * 1e3:5.0f} MB{commits:>10}{found.seconds:8.1f} s"
+            f"{found.processor:8.1f} s{found.tasks:10.0f}{found.shuffle:7.1f} MB{found.driver:7.0f} MB"
+            + (f"  files: {files}" if found.files else "")
+        )
+    click.echo(f"medians; other programs kept {others:.1f} of {os.cpu_count()} cores busy meanwhile")
+
+
+def print_errors(model: Model, runs: Sequence[Run]) -> None:
+    """Print what the model predicts for the largest input, and how far that is from what was measured."""
+    click.echo("\nwhat the model, fitted to the smaller inputs, predicts for the largest one (and its error)")
+    names = ("clock, s", "processor, s", "tasks", "shuffle, MB", "driver, MB", "files")
+    click.echo(f"{'job':7}workers" + "".join(f"{name:>16}" for name in names))
+    missed: dict[str, list[float]] = {name: [] for name in names}
+    for place, found in runs:
+        made = model.predict(place)
+        pairs = [*zip(made[:5], found[:5]), (sum(made.files.values()), sum(found.files.values()))]
+        cells = []
+        for name, (predicted, measured) in zip(names, pairs):
+            if measured:
+                missed[name].append(error(predicted, measured))
+                cells.append(f"{predicted:,.1f} ({missed[name][-1]:+.0%})")
+        click.echo(f"{place.job:7}{place.workers:7}" + "".join(f"{cell:>16}" for cell in cells))
+    worst = ", ".join(f"{name.partition(',')[0]} {max(off, key=abs):+.0%}" for name, off in missed.items() if off)
+    click.echo(f"largest errors (target 15 %): {worst}")
+
+
+def print_laws(model: Model) -> None:
+    """Print the coefficients."""
+    click.echo("\nThe laws (benchmarks/scaling_model.py)")
+    for (job, name), law in model.laws.items():
+        terms = [f"{value:.3g} × {factor}" for factor, value in law.terms.items() if value]
+        click.echo(f"  {job:7}{name:18} {' + '.join(terms) or '0'}")
+
+
+def print_day(model: Model) -> None:
+    """Print what the model says for ten terabytes a day."""
+    cores = _NODES * _NODE_CORES
+    click.echo(
+        f"\nAn estimate, not a measurement: 10 TB of JSON lines a day on {_NODES} nodes of {_NODE_CORES} cores. It\n"
+        "assumes cores like these, disks and a network that keep up, a commit's events on one day, and laws that\n"
+        f"hold {cores // _WORKERS[-1]} times beyond what was measured. Time is from processor time, on a quiet cluster."
+    )
+    load = Place("load", cores, cores, _DAY, round(_DAY / (cores * _COMMIT_GB)), 1)
+    for place in (load, load._replace(commits=round(_DAY / _SMALL_COMMIT_GB)), load._replace(job="report", commits=1)):
+        made = model.predict(place)
+        what = f"load, {place.commits:,} commits" if place.job == "load" else "report from files"
+        click.echo(
+            f"  {what:20} {model.unshared(place) / 60:7,.1f} min, {made.processor / 3600:,.0f} core hours, "
+            f"{made.tasks:,.0f} tasks, {made.shuffle / 1e3:,.1f} GB shuffled, driver {made.driver / 1e3:,.1f} GB"
+        )
+        files = ", ".join(f"{name} {count:,.0f}" for name, count in made.files.items() if count >= 0.5)
+        if files:
+            click.echo(f"  {'':20} files: {files}")
 
 
 @click.command()
-@click.option("--base", default=140, show_default=True, help="Millions of bytes of events, decompressed, of the 1 ×.")
-@click.option("--rounds", default=3, show_default=True, help="Times that each job is done; medians are printed.")
+@click.option("--base", default=20, show_default=True, help="Millions of bytes of events of the 1 ×, about.")
+@click.option("--rounds", default=2, show_default=True, help="Times that each job is done; medians are printed.")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
     default=Path("/tmp/balog-bench"),
     show_default=True,
-    help="Where the events and the tables are kept.",
+    help="Where the events are kept.",
 )
-@click.option("--quick", is_flag=True, help="A round of 1 and 4 MB: shows that it runs, measures nothing.")
-def main(base: int, rounds: int, folder: Path, quick: bool) -> None:
-    """Measure growth with the input."""
-    base, rounds, factors = (1, 1, _FACTORS[:2]) if quick else (base, rounds, _FACTORS)
-    spark = session("balog-bench", spark_driver_memory="2g")
+@click.option("--raw", type=click.Path(path_type=Path), help="A file for the measurements, a JSON line each.")
+@click.option("--quick", is_flag=True, help="A round of 1 and 4 MB on two workers: shows that it runs.")
+def main(base: int, rounds: int, folder: Path, raw: Path | None, quick: bool) -> None:
+    """Measure growth with the input and with the workers, and fit a model to it."""
+    counts, factors = (_WORKERS, _FACTORS) if not quick else ((2,), _FACTORS[:2])
+    base, rounds = (1, 1) if quick else (base, rounds)
     click.echo(
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, Spark {spark.version}; "
-        f"1 × is {base} MB of events, median of {rounds} rounds, driver's heap 2 GB"
+        f"{machine('balog', 'pyspark', 'duckdb')}\n"
+        f"standalone clusters on loopback; 1 × is about {base} MB, {rounds} rounds\n"
+        f"Four workers of one core on {os.cpu_count()} cores show what more tasks, files and shuffles cost,\n"
+        "not how much sooner four cores are done."
     )
-    first: dict[str, float] = {}
-    for factor in (0, *factors):  # 0 warms up
-        root, _ = events(folder, base * max(factor, 1) * 1_000_000)
-        tables = folder / f"tables-{factor}"
-        jobs: dict[str, Callable[[], int]] = {
-            "load into tables": lambda root=root, tables=tables: load_tables(spark, root, tables),
-            "report from files": lambda root=root: ask(spark, root),
-            "report from tables": lambda tables=tables: ask(spark, tables),
-        }  # fmt: skip
-        told = []
-        counts = set()
-        for name, job in jobs.items():
-            seconds = []
-            for _ in range(rounds if factor else 1):
-                began = time.perf_counter()
-                counts.add(job())
-                seconds.append(time.perf_counter() - began)
-            median = statistics.median(seconds)
-            first.setdefault(name, median) if factor else None
-            told.append((name, median))
-        if len(counts) != 1:
-            raise click.ClickException(f"{factor} ×: the jobs saw different numbers of events: {sorted(counts)}")
-        if factor:
-            count = counts.pop()
-            click.echo(f"\n{factor:3} × {count:,} events; driver at most {peak(os.getpid()) + peak(java()):,.0f} MB")
-            for name, median in told:
-                growth, rate = median / first[name], count / median
-                click.echo(f"  {name:18} {median:7.2f} s  {growth:6.2f} × the time  {rate:10,.0f} events/s")
-            weight = sum(path.stat().st_size for path in root.rglob("*.jsonl"))
-            click.echo(f"  of {weight / 1e6:,.0f} MB of JSON lines the tables make: {sizes(tables)}")
-        shutil.rmtree(tables, ignore_errors=True)
-    spark.stop()
+    archives = [events(folder, base * factor * 1_000_000)[0] for factor in factors]
+    batches = [(0, base * 1_000_000) if factor == _SPLIT else (0,) for factor in factors]
+    measured = [one for count in counts for one in measure(count, archives, batches, rounds)]
+    if raw is not None:
+        raw.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in measured))
+    show(measured)
+
+
+def show(measured: Sequence[Measured]) -> None:
+    """Print the runs, the model and the estimate.
+
+    Raises:
+        ClickException: loads and reports of the same archive saw different numbers of events.
+    """
+    for size in {one.bytes for one in measured}:
+        found = sorted({one.events for one in measured if one.bytes == size})
+        if len(found) != 1:
+            raise click.ClickException(f"the jobs saw different numbers of events in {size:,} bytes: {found}")
+    runs = medians_of(map(run_of, measured))
+    busy = sum(one.others * one.seconds for one in measured) / sum(one.seconds for one in measured)
+    print_runs(runs, busy)
+    workers = max(one.worker for one in measured)
+    click.echo(f"a worker's Python process had at most {workers:,.0f} MB")
+    largest = max(run.place.gigabytes for run in runs)
+    smaller = [run for run in runs if run.place.gigabytes < largest]
+    model = Model(smaller)
+    print_errors(model, [run for run in runs if run.place.gigabytes == largest])
+    print_laws(model)
+    print_day(model)
 
 
 if __name__ == "__main__":

@@ -115,6 +115,7 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n
 _RESULTS = {"spark.sql.session.timeZone": "UTC"}
 _MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|(spark|mesos|k8s)://.+|yarn")
 _TIMEOUT = 30.0  # seconds until a Spark Connect server answers
+_MOST_CORES = 10_000  # to plan for before they are there
 _LOCAL = re.compile(r"local(-cluster)?(\[.+\])?")
 
 
@@ -170,6 +171,23 @@ def cause(error: BaseException) -> str:
     behind = text.rpartition("Traceback (most recent call last):\n")[2]
     lines = (behind if behind != text else text).splitlines()
     return next((line.strip() for line in lines if line.strip() and not line.startswith(" ")), type(error).__name__)
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Return how many tasks a session can run at the same time; by Spark Connect, the cores of this machine.
+
+    Executors may still be starting, so the number that the session has asked for counts, too.
+    """
+    if ".connect." in type(spark).__module__:
+        return os.cpu_count() or 1
+    context = spark.sparkContext
+    if str(context.master) == "local" or str(context.master).startswith("local["):
+        return context.defaultParallelism
+    settings = dict(context.getConf().getAll())
+    is_dynamic = settings.get("spark.dynamicAllocation.enabled") == "true"
+    name = "spark.dynamicAllocation.maxExecutors" if is_dynamic else "spark.executor.instances"
+    wanted = int(settings.get(name, 0)) * int(settings.get("spark.executor.cores", 1))
+    return max(context.defaultParallelism, min(wanted, _MOST_CORES), int(settings.get("spark.cores.max", 0)))
 
 
 def _load_sketches(spark: SparkSession) -> None:

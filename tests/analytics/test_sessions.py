@@ -105,3 +105,50 @@ def test_a_remote_that_is_none_is_told_soon_and_without_its_secrets(
     with pytest.raises(BalogError, match=said) as raised:
         sessions.start("mine", {}, remote=remote)
     assert "SECRET" not in str(raised.value)
+
+
+class Session:
+    """What ``parallelism`` asks of a session."""
+
+    def __init__(self, master: str, registered: int, **settings: str) -> None:
+        self.sparkContext = self
+        self.master, self.defaultParallelism = master, registered
+        self._settings = {f"spark.{name.replace('_', '.')}": value for name, value in settings.items()}
+
+    def getConf(self) -> "Session":
+        return self
+
+    def getAll(self) -> list[tuple[str, str]]:
+        return list(self._settings.items())
+
+
+@pytest.mark.parametrize(
+    ("session", "cores"),
+    [
+        (Session("local", 1, executor_instances="50"), 1),
+        (Session("local[3]", 3, executor_instances="50", cores_max="9"), 3),
+        (Session("local-cluster[2,1,1024]", 2), 2),
+        (Session("spark://head:7077", 12), 12),
+        (Session("spark://head:7077", 2, cores_max="40"), 40),
+        (Session("yarn", 2, executor_instances="50", executor_cores="16"), 800),
+        (Session("yarn", 900, executor_instances="50", executor_cores="16"), 900),
+        (
+            Session(
+                "yarn", 2, dynamicAllocation_enabled="true", dynamicAllocation_maxExecutors="5", executor_cores="4"
+            ),
+            20,
+        ),
+        (Session("yarn", 2, dynamicAllocation_maxExecutors="5", executor_cores="4"), 2),
+        (Session("yarn", 2, dynamicAllocation_enabled="true", dynamicAllocation_maxExecutors=str(2**31 - 1)), 10_000),
+    ],
+)
+def test_tasks_are_planned_for_the_cores_of_the_cluster(session: Any, cores: int) -> None:
+    assert sessions.parallelism(session) == cores
+
+
+def test_a_server_s_cores_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Remote:
+        __module__ = "pyspark.sql.connect.session"
+
+    monkeypatch.setattr(sessions.os, "cpu_count", lambda: 7)
+    assert sessions.parallelism(Remote()) == 7  # type: ignore[arg-type]

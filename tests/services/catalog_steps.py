@@ -21,6 +21,7 @@ from balog.analytics.tables import open_store
 from balog.analytics.tables.evolution import steps
 from balog.analytics.tables.location import session_settings
 from balog.analytics.tables.store import LoadedSource, StagedFile, TableBatch, TablePart
+from tests.services.catalog_follows import follows
 from tests.services.catalog_loads import killed_between_tables, loads
 
 TYPES = {
@@ -144,6 +145,7 @@ def main(place: str, loaded: str) -> dict[str, Any]:
         }
     register(spark)
     said["loads"] = loads(spark, loaded, type(store), step, Path.cwd())
+    said["followed"] = follows(spark, loaded, Path.cwd())
     spark.stop()
     return said
 

@@ -1,7 +1,7 @@
 """Tables in a Hive metastore (Derby), in Iceberg and in Delta Lake, each with its real classes.
 
 Each runs in a process of its own, since a session's catalogs are decided at its start. Neither Iceberg nor Delta is
-made for the Spark that the tests have, so theirs is the newest one that both are made for, in its own environment.
+made for the Spark that the tests have, so each has the newest one that it is made for, in its own environment.
 """
 
 import json
@@ -19,10 +19,10 @@ from tests.services.servers.process import CACHE, fetch, java
 pytestmark = pytest.mark.service
 
 ROOT = Path(__file__).parents[2]
-SPARK = "4.1"
+SPARKS = {"iceberg": "4.1", "delta": "4.2"}
 JARS = {
-    "iceberg": ("org.apache.iceberg", f"iceberg-spark-runtime-{SPARK}_2.13", "1.12.0"),
-    "delta": ("io.delta", f"delta-spark_{SPARK}_2.13", "4.4.0"),
+    "iceberg": ("org.apache.iceberg", f"iceberg-spark-runtime-{SPARKS['iceberg']}_2.13", "1.12.0"),
+    "delta": ("io.delta", f"delta-spark_{SPARKS['delta']}_2.13", "4.4.0"),
 }
 OUTSIDE = "org.apache.hadoop,org.scala-lang,org.apache.parquet,org.apache.logging.log4j,org.slf4j"
 """Groups that Delta's package names and Spark has."""
@@ -50,13 +50,12 @@ def jars(kind: str) -> str:
     return ",".join(sorted(map(str, folder.glob("*.jar"))))
 
 
-@pytest.fixture(scope="module")
-def other_spark(checkout: Path) -> Path:
-    """The Python of an environment with the Spark that Iceberg and Delta are made for; it is kept in the cache."""
-    folder = CACHE / f"pyspark-{SPARK}"
+def python_of(version: str, checkout: Path) -> Path:
+    """Give the Python of an environment with a version of Spark; it is kept in the cache."""
+    folder = CACHE / f"pyspark-{version}"
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        ["sh", ".ci/install", folder, f"pyspark=={SPARK}.*", f"{checkout}[spark]"],
+        ["sh", ".ci/install", folder, f"pyspark=={version}.*", f"{checkout}[spark]"],
         cwd=ROOT,
         env={**os.environ, "PATH": path, "PYTHON": sys.executable},
         stdin=subprocess.DEVNULL,
@@ -65,7 +64,7 @@ def other_spark(checkout: Path) -> Path:
         timeout=900,
     )
     if done.returncode:
-        pytest.skip(f"Spark {SPARK} can't be installed: {done.stderr.strip()[-300:]}")
+        pytest.skip(f"Spark {version} can't be installed: {done.stderr.strip()[-300:]}")
     return folder / "bin" / "python"
 
 
@@ -121,7 +120,7 @@ def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return {
         "kind": kind,
         "folder": folder,
-        **run(request.getfixturevalue("other_spark"), folder, *places, settings),
+        **run(python_of(SPARKS[kind], request.getfixturevalue("checkout")), folder, *places, settings),
     }
 
 
@@ -198,6 +197,18 @@ def test_the_report_and_questions_have_the_loaded_events(said: dict[str, Any]) -
     assert (report["source"], report["events"], report["quarantined"]) == ("rollups", events, 1)
     assert report["totals"]["runs"] == 4
     assert loads["answer"] == ["cls_type,n", *(f"{kind},{count}" for kind, count in loads["kinds"])]
+
+
+def test_what_comes_is_followed_where_the_catalog_has_a_package_for_such_a_spark(said: dict[str, Any]) -> None:
+    if said["kind"] == "iceberg":
+        [line] = said["followed"]
+        assert line.startswith("--follow: needs Spark 4.2 or newer, and this is 4.1")
+        assert "Iceberg 1.12 has packages up to Spark 4.1" in line
+    else:
+        followed = said["followed"]
+        assert followed["events"] == followed["recounted"] == [40, 90]
+        assert followed["commits"] == [2, 3]  # and a batch that is handed over again is no commit
+        assert followed["types"] == followed["plain"]
 
 
 def test_a_compaction_makes_rollup_rows_of_one_key_one(said: dict[str, Any]) -> None:

@@ -68,16 +68,26 @@ class StreamLimits(Struct, frozen=True):
         return cls(*(read_number(options, name, 0) or None for name in names))
 
 
+STREAMS = "4.2"
+"""The first Spark that passes the start of a batch to a Python source."""
+
+
+def can_stream() -> bool:
+    """Return whether this Spark can stream from a Python source."""
+    return find_spec("pyspark.sql.streaming.datasource") is not None
+
+
 def check_streaming() -> None:
-    """Check that Spark passes the start of a batch to a Python source: 4.2 does, 4.1 does not.
+    """Check that this Spark can stream from a Python source.
 
     Raises:
-        ConfigError: this Spark is older.
+        ConfigError: this Spark is older than ``STREAMS``.
     """
     import pyspark
 
-    if find_spec("pyspark.sql.streaming.datasource") is None:
-        raise ConfigError(f"a stream needs Spark 4.2 or newer, this is {pyspark.__version__}; load in batches", "Spark")
+    if not can_stream():
+        this = pyspark.__version__
+        raise ConfigError(f"a stream needs Spark {STREAMS} or newer, this is {this}; load in batches", "Spark")
 
 
 class StreamPlanner:

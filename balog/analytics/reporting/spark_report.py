@@ -17,6 +17,7 @@ from balog.analytics.reporting.query import ReportQuery, channel_pattern
 from balog.analytics.reporting.report import report_of
 from balog.analytics.rollups import Rollups
 from balog.analytics.rollups.schemas import COPIES
+from balog.analytics.sessions import parallelism
 from balog.analytics.tables import Tables, is_tables, open_tables
 
 
@@ -37,6 +38,7 @@ def make_report(
     """
     if is_tables(paths[0]):
         return _of_tables(spark, paths, query)
+    options = {"parallel": str(parallelism(spark)), **options}
     if query.of_rollups:
         times = {"since": query.earliest, "until": query.until}
         named = {name: when.isoformat() for name, when in times.items() if when is not None}

@@ -18,13 +18,13 @@ from balog.analytics.rollups.frames import merge as merge_rollups
 from balog.analytics.rollups.frames import merge_quarantine, split
 from balog.analytics.rollups.spark_schemas import FRAMES, ROLLUP
 from balog.analytics.tables.deduplication import new_events, new_quarantine
-from balog.analytics.tables.derivation import ROLLED, Derivation, PayloadTable, share_files
+from balog.analytics.tables.derivation import ROLLED, Derivation, DerivationTask, PayloadTable, share_files
 from balog.analytics.tables.evolution import merge
 from balog.analytics.tables.log import read_columns
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.shapes import PayloadShape, first_schema
 from balog.analytics.tables.stage import BatchStage, DayFiles
-from balog.analytics.tables.store import ROLLUPS, StagedFile, TablePart, is_own, read_files, table_name
+from balog.analytics.tables.store import ROLLUPS, StagedFile, TableError, TablePart, is_own, read_files, table_name
 from balog.analytics.tables.worker_rows import FUTURE, OLD, SHAPE, TIMELESS, UNSEEN, Row, encode_files, run_in_workers
 
 MOST_TYPES = 300
@@ -85,9 +85,15 @@ def build(
     tasks = share_files(events.files)
     derive = Derivation(stage, kinds)
     made: dict[str, list[StagedFile]] = defaultdict(list)
-    for table, file, _ in run_tasks(spark, len(tasks), lambda number: derive.run(*tasks[number])):
+    planned = [(task.paths, task.before, task.merge) for task in tasks]  # less to send to workers
+
+    def run(number: int) -> Iterator[pa.RecordBatch]:
+        paths, before, merge = planned[number]
+        return derive.run(paths, before, merge=merge)
+
+    for table, file, _ in run_tasks(spark, len(tasks), run):
         made[table].append(file)
-    built.parts = {"events": events, "quarantine": bad}
+    built.parts = {"events": _merged(events, tasks, made["events"]), "quarantine": bad}
     for kind in kinds:
         built.parts[kind.table] = TablePart(read_columns(kind.schema), made[kind.table])
     built.parts |= _roll(spark, stage, made[ROLLED], bad)
@@ -165,6 +171,18 @@ def grow(store: ParquetStore, seen: Mapping[str, SeenType], others: int = 0) -> 
             f"are in the table events: {named}{more}"
         )
     return kinds, lines
+
+
+def _merged(events: TablePart, tasks: Sequence[DerivationTask], written: Sequence[StagedFile]) -> TablePart:
+    """Return the events in the files that tasks have merged, and in the other ones as they were.
+
+    Raises:
+        TableError: the merged files don't have all rows.
+    """
+    part = TablePart(events.schema, [*(file for task in tasks if not task.merge for file in task.files), *written])
+    if part.rows != events.rows:
+        raise TableError(f"merging files read {part.rows:,} of {events.rows:,} events; nothing was committed", "events")
+    return part
 
 
 def _roll(spark: SparkSession, stage: BatchStage, rolled: Sequence[StagedFile], bad: TablePart) -> dict[str, TablePart]:

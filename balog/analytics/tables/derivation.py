@@ -28,6 +28,7 @@ ROLLED = "-rollup"
 _ROWS = 100_000  # rows at a time
 _WAITING = 192 * 1024 * 1024  # buffered bytes of all tables before they are flushed
 _TASK_ROWS = 300_000
+_MOST_FILES = 4  # of one day in a task, on average; a machine of two cores makes no more
 _COMPARED = 1_000  # rows to convert to Python at a time
 _CONTEXT_KEYS = ("run_id", "application")
 _QUARANTINE = arrow_type(QUARANTINE)
@@ -48,19 +49,23 @@ class Derivation:
     stage: BatchStage
     kinds: Sequence[PayloadTable]
 
-    def run(self, paths: Iterable[str], before: int = 0) -> Iterator[pa.RecordBatch]:
+    def run(self, paths: Iterable[str], before: int = 0, *, merge: bool = False) -> Iterator[pa.RecordBatch]:
         """Read staged files of events and yield rows of ``staging.FILES``, including those of ``ROLLED``.
 
         Args:
             paths: the files.
             before: the number of events of the batch in the files of earlier tasks.
+            merge: also write the events again, as one file of each day.
 
         Raises:
             RowError: an event can't be converted to a row, or a row differs from its payload.
         """
         tables = {kind.cls_type: _Typed(self.stage, kind) for kind in self.kinds}
         rolled = DayFiles(self.stage, ROLLED, self.stage.loaded.date())
+        merged = DayFiles(self.stage, "events")
         for read in _read(paths):
+            if merge:
+                merged.add(pa.Table.from_batches([read]))
             batch = read
             for name in _CONTEXT_KEYS:
                 batch = batch.append_column(name, _map_values(read.column("context"), name))
@@ -77,6 +82,7 @@ class Derivation:
                     table.days.flush()
         made = [(table.kind.table, file, None) for table in tables.values() for file in table.days.close()]
         made += [(ROLLED, file, None) for file in rolled.close()]
+        made += [("events", file, None) for file in merged.close()]
         yield encode_files(made)
 
 
@@ -181,8 +187,18 @@ def _to_roll(batch: pa.RecordBatch) -> pa.RecordBatch:
 class DerivationTask(NamedTuple):
     """Staged files of events for one task, and the number of events in the files of earlier tasks."""
 
-    paths: list[str]
+    files: list[StagedFile]
     before: int
+
+    @property
+    def paths(self) -> list[str]:
+        """The files' paths."""
+        return [file.path for file in self.files]
+
+    @property
+    def merge(self) -> bool:
+        """Whether the events should be written again: many tasks have read, and each has written a file of each day."""
+        return len(self.files) > _MOST_FILES * len({file.day for file in self.files})
 
 
 def share_files(files: Sequence[StagedFile]) -> list[DerivationTask]:
@@ -193,7 +209,7 @@ def share_files(files: Sequence[StagedFile]) -> list[DerivationTask]:
         if not tasks or rows + file.rows > _TASK_ROWS:
             tasks.append(DerivationTask([], before))
             rows = 0
-        tasks[-1].paths.append(file.path)
+        tasks[-1].files.append(file)
         rows += file.rows
         before += file.rows
     return tasks

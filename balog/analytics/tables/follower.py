@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.spark_types import TEXT_EVENT
 from balog.analytics.reading.stream_planner import check_streaming
-from balog.analytics.sessions import cause
+from balog.analytics.sessions import cause, parallelism
 from balog.analytics.tables.builder import BuiltBatch, build
 from balog.analytics.tables.loader import LoadOptions, LoadSummary, stage_of
 from balog.analytics.tables.parquet import ParquetStore
@@ -70,7 +70,10 @@ def follow(
     stream = _Stream(spark, store, paths, options, notify, compact)
     reader = spark.readStream.format("balog").schema(TEXT_EVENT).options(**options.reader)
     reader = reader.options(paths=json.dumps(list(paths)), state=str(stream.checkpoint / "arrivals"))
-    reader = reader.options(maxBytesPerTrigger=str(options.batch_bytes), progress=options.progress)
+    cores = parallelism(spark)
+    reader = reader.options(maxBytesPerTrigger=str(options.most_bytes(cores)), progress=options.progress)
+    if "parallel" not in options.reader:
+        reader = reader.option("parallel", str(cores))
     writer = reader.load().writeStream.foreachBatch(stream.take)
     writer = writer.trigger(processingTime=f"{every.total_seconds()} seconds")
     began = time.monotonic()

@@ -6,7 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.spark_types import TEXT_EVENT
 from balog.analytics.reading.tasks import SourceFile
+from balog.analytics.sessions import parallelism
 from balog.analytics.source import EventReader, EventSource
 from balog.analytics.tables.builder import BuiltBatch, build, gather, grow, run_tasks
 from balog.analytics.tables.parquet import ParquetStore
@@ -24,6 +25,10 @@ from balog.analytics.tables.store import RowError, TableBatch
 from balog.analytics.tables.verification import VerifySample
 from balog.analytics.tables.worker_rows import UNSEEN
 
+_CORE_BYTES = (
+    128 * 1024**2
+)  # of a commit, for each core: what starts and ends a commit does not leave cores idle for long
+
 
 @dataclass(frozen=True)
 class LoadOptions:
@@ -32,7 +37,8 @@ class LoadOptions:
     Attributes:
         since, until: load only events in this time, ``until`` excluded. A later load reads their files again.
         reader: options of the data source, such as ``form``.
-        batch_bytes: the approximate size of a commit, in decompressed bytes of events.
+        batch_bytes: the approximate size of a commit, in decompressed bytes of events. By default it is 2 GiB, or more
+            where the cluster has more than 16 cores: 128 MiB for each.
         progress: a folder in which workers count events, see ``balog.analytics.progress``; "" for none.
         found: the files of the sources, if they are listed already.
         sample: which typed rows are compared with their payloads before a commit.
@@ -41,10 +47,19 @@ class LoadOptions:
     since: datetime | None = None
     until: datetime | None = None
     reader: Mapping[str, str] = field(default_factory=dict)
-    batch_bytes: int = BATCH_BYTES
+    batch_bytes: int | None = None
     progress: str = ""
     found: tuple[SourceFile, ...] | None = None
     sample: VerifySample = field(default_factory=VerifySample)
+
+    def most_bytes(self, cores: int) -> int:
+        """Return the approximate size of a commit on so many cores."""
+        return self.batch_bytes or max(BATCH_BYTES, cores * _CORE_BYTES)
+
+    def planned(self, cores: int) -> LoadOptions:
+        """Return the same options with tasks and commits for so many cores."""
+        reader = {"parallel": str(cores), **self.reader}
+        return replace(self, reader=reader, batch_bytes=self.most_bytes(cores))
 
 
 @dataclass
@@ -99,7 +114,7 @@ def load(
         RowError: an event can't be converted to a row, or a row differs from its payload; earlier batches are
             committed.
     """
-    options = options or LoadOptions()
+    options = (options or LoadOptions()).planned(parallelism(spark))
     began = time.monotonic()
     summary = LoadSummary()
     listing = listed(store, paths, options)
@@ -116,7 +131,8 @@ def listed(store: ParquetStore, paths: Sequence[str], options: LoadOptions) -> L
     ends = {"since": options.since, "until": options.until}
     times = {name: moment.isoformat() for name, moment in ends.items() if moment is not None}
     inputs = read_inputs({**options.reader, **times, "paths": json.dumps(list(paths))})
-    return list_sources(inputs._replace(listed=options.found), store.loaded(), options.batch_bytes)
+    most = options.most_bytes(inputs.parallel)
+    return list_sources(inputs._replace(listed=options.found), store.loaded(), most)
 
 
 def _load_one(
@@ -180,6 +196,7 @@ def preview(
     Raises:
         ConfigError: a path does not exist or can't be listed.
     """
+    options = options.planned(parallelism(spark))
     listing = listed(store, paths, options)
     readers = [reader_of(share, options) for share in listing.shares]
     tasks = [(reader, task) for reader in readers for task in reader.partitions()]

@@ -8,6 +8,7 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 pytestmark = pytest.mark.spark
@@ -91,6 +92,53 @@ def test_duplicates_within_a_batch_and_between_batches_are_one_event(
     typed = [row for name in ("log", "metric", "order") for row in rows(place, name, "id")]
     assert len(typed) == len(set(typed)) == 40
     assert sum(row[0] for row in rows(place, "rollup_events", "events")) == 40
+
+
+def test_what_many_tasks_read_of_one_day_becomes_one_file(
+    load: Load, place: Path, dump: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from balog.analytics.reading import tasks
+
+    monkeypatch.setattr(tasks, "_SMALLEST_TASK", 1)
+    days = ("2026-11-20", "2026-11-21")
+    paths = [
+        dump(f"{number}.jsonl", *range(number * 20, number * 20 + 25), day=days[number % 2]) for number in range(12)
+    ]
+    lines = [json.loads(line)["header"] for path in paths for line in path.read_text().splitlines()]
+    summary = load(*paths, reader={"parallel": "6"})
+    [log] = (place / "_balog" / "log").glob("*.json")
+    added = json.loads(log.read_text())["tables"]["events"]["added"]
+    assert len(added) == len(list(place.glob("events/*/*.parquet"))) == len(days)
+    assert not list(place.glob("_balog/staging/*"))
+    assert summary.rows["events"] == len({header["id"] for header in lines}) == len(rows(place, "events"))
+    assert {row[0] for row in rows(place, "events", "id")} == {header["id"] for header in lines}
+    typed = [row for name in ("log", "metric", "order") for row in rows(place, name, "id")]
+    assert len(typed) == len(set(typed)) == summary.rows["events"]
+    for file in place.glob("events/*/*.parquet"):
+        times = pq.read_table(file, partitioning=None)["timestamp"].to_pylist()
+        assert times == sorted(times)
+
+
+def test_few_files_of_a_day_stay_as_they_were_written(
+    load: Load, place: Path, dump: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from balog.analytics.reading import tasks
+
+    monkeypatch.setattr(tasks, "_SMALLEST_TASK", 1)
+    load(
+        *(dump(f"{number}.jsonl", *range(number * 10, number * 10 + 10)) for number in range(4)),
+        reader={"parallel": "4"},
+    )
+    assert len(list(place.glob("events/*/*.parquet"))) == 4
+
+
+@pytest.mark.parametrize(("cores", "given", "most"), [(2, None, 2 << 30), (64, None, 8 << 30), (64, 1000, 1000)])
+def test_a_commit_is_larger_where_there_are_more_cores(cores: int, given: int | None, most: int) -> None:
+    from balog.analytics.tables.loader import LoadOptions
+
+    planned = LoadOptions(batch_bytes=given).planned(cores)
+    assert (planned.batch_bytes, planned.reader) == (most, {"parallel": str(cores)})
+    assert LoadOptions(reader={"parallel": "3"}).planned(cores).reader == {"parallel": "3"}
 
 
 def test_an_id_within_the_window_is_one_event_also_where_its_timestamps_differ(

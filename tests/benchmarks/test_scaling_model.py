@@ -1,0 +1,90 @@
+"""The model of growth finds the laws of measurements that were made by known ones."""
+
+import random
+
+import pytest
+
+pytest.importorskip("numpy", reason="numpy is not installed")
+from benchmarks.scaling_model import Model, Place, Prediction, Run, error, fit, medians_of
+
+
+def needed(place: Place, noise: float = 0.0, seed: int = 0) -> Prediction:
+    """What a job needs by laws that are known."""
+    draw = random.Random(f"{place} {seed}")
+
+    def about(value: float) -> float:
+        return value * (1 + draw.uniform(-noise, noise))
+
+    tasks = place.commits * (6 + 2 * place.workers) + 12 * place.gigabytes
+    shared = 0.05 * tasks + 30 * place.gigabytes
+    each = 0.8 * (place.commits - 1)
+    files = {"events": place.days * place.commits * (1 + 0.5 * place.workers) + 3 * place.gigabytes}
+    return Prediction(
+        about(2 + each + shared),
+        about(2 + each + shared / place.cores),
+        tasks,
+        about(0.1 * place.commits + 0.01 * tasks + 20 * place.gigabytes),
+        about(400 + 2 * tasks / place.commits),
+        files if place.job == "load" else {},
+    )
+
+
+def places(factors: tuple[int, ...], job: str = "load") -> list[Place]:
+    return [
+        Place(job, workers, min(workers, 2), 0.03 * factor, commits, 9)
+        for workers in (1, 2, 4)
+        for factor in factors
+        for commits in ((1, 4) if factor == 4 and job == "load" else (1,))
+    ]
+
+
+@pytest.mark.parametrize("job", ["load", "report"])
+def test_a_known_law_predicts_sixteen_times_the_input_exactly(job: str) -> None:
+    model = Model([Run(place, needed(place)) for place in places((1, 4), job)])
+    for place in [*places((16,), job), Place(job, 800, 800, 10_000, 90 if job == "load" else 1, 1)]:
+        made, truth = model.predict(place), needed(place)
+        assert made[:5] == pytest.approx(truth[:5], rel=1e-6)
+        assert dict(made.files) == pytest.approx(dict(truth.files), rel=1e-6)
+
+
+def test_noise_of_five_percent_makes_errors_of_the_same_size() -> None:
+    runs = [Run(place, needed(place, 0.05, seed)) for place in places((1, 4)) for seed in range(5)]
+    model = Model(medians_of(runs))
+    off = [error(model.predict(place).processor, needed(place).processor) for place in places((16,))]
+    assert max(map(abs, off)) < 0.1
+
+
+def test_unshared_time_is_start_and_commits_and_the_rest_over_the_cores() -> None:
+    model = Model([Run(place, needed(place)) for place in places((1, 4))])
+    place = Place("load", 8, 8, 2.0, 3, 1)
+    assert model.unshared(place) == pytest.approx(needed(place).seconds)
+
+
+def test_a_term_that_would_be_negative_is_left_out() -> None:
+    law = fit([{"start": 1, "GB": size} for size in (1, 2, 3, 4)], [10, 9, 8, 7])
+    assert law.terms["GB"] == 0
+    assert 7 < law.terms["start"] < 10
+
+
+def test_terms_that_can_not_be_told_apart_share_what_is_there() -> None:
+    law = fit([{"tasks": size, "GB": size} for size in (1, 2, 4)], [2, 4, 8])
+    assert law.at({"tasks": 100, "GB": 100}) == pytest.approx(200)
+
+
+def test_what_is_always_nothing_stays_nothing() -> None:
+    law = fit([{"start": 1, "GB": size} for size in (1, 2)], [0, 0])
+    assert law.at({"start": 1, "GB": 1000}) == pytest.approx(0, abs=1e-9)
+
+
+def test_medians_are_those_of_one_place() -> None:
+    one, other = Place("load", 1, 1, 1.0, 1, 1), Place("load", 2, 2, 1.0, 1, 1)
+    runs = [Run(one, Prediction(n, n * 10, 1, 2, 3, {"events": n})) for n in (1, 9, 3)]
+    made = {run.place: run.found for run in medians_of([*runs, Run(other, Prediction(5, 5, 5, 5, 5, {}))])}
+    assert made[one] == Prediction(3, 30, 1, 2, 3, {"events": 3})
+    assert made[other].processor == 5
+
+
+def test_an_error_is_a_part_of_what_was_measured() -> None:
+    assert error(115, 100) == pytest.approx(0.15)
+    assert error(0, 0) == 0
+    assert error(1, 0) == float("inf")
