@@ -33,6 +33,7 @@ _MESSAGES = [
     "Processed {number} rows of {stream}",
     'The source\'s field "{stream}_id" holds a value of another type; kept as text (n° {number})',
 ]
+_LONGEST = 20_000  # events of a run
 _START = datetime(2026, 10, 1, tzinfo=timezone.utc)
 _DAYS = 9
 _encode = msgspec.json.Encoder().encode
@@ -111,20 +112,20 @@ def _metric(kind: str, name: str, value: float, tags: dict[str, object]) -> dict
     return {"cls_type": "metric", "type": kind, "metric": name, "value": value, "tags": tags, "version": "1.0.0"}
 
 
-def lines(size: int, seed: int = 1, days: int = _DAYS) -> Iterator[bytes]:
+def lines(size: int, seed: int = 1, days: int = _DAYS, longest: int = _LONGEST) -> Iterator[bytes]:
     """Give whole runs' lines until they are ``size`` bytes; the same for the same seed, but for the ids."""
     random_ = random.Random(seed)
     given = 0
     while given < size:
-        for text in run(random_, random_.randrange(50, 20_000), days):
+        for text in run(random_, random_.randrange(50, longest), days):
             given += len(text)
             yield text
 
 
-def events(folder: Path, size: int, files: int = 8, days: int = _DAYS) -> tuple[Path, Path]:
+def events(folder: Path, size: int, files: int = 8, days: int = _DAYS, longest: int = _LONGEST) -> tuple[Path, Path]:
     """Write ``size`` bytes of events below ``folder`` in ``files`` files, plain and gzip, unless they are there.
 
-    Their runs begin in ``days`` days.
+    Their runs begin in ``days`` days. A file ends with a whole run, which has fewer events than ``longest``.
 
     Returns:
         The archive's root in its plain and in its gzip form.
@@ -140,7 +141,7 @@ def events(folder: Path, size: int, files: int = 8, days: int = _DAYS) -> tuple[
         plain.parent.mkdir(parents=True, exist_ok=True)
         packed.parent.mkdir(parents=True, exist_ok=True)
         with plain.open("wb") as out:
-            out.writelines(lines(size // files, seed=number, days=days))
+            out.writelines(lines(size // files, seed=number, days=days, longest=longest))
         with plain.open("rb") as source, gzip.open(packed, "wb", compresslevel=6) as target:
             shutil.copyfileobj(source, target, 1 << 20)
     (folder / f"made-{name}").touch()

@@ -25,6 +25,7 @@ from benchmarks.scaling_job import Measured, Task
 from benchmarks.scaling_model import Model, Place, Prediction, Run, error, medians_of
 
 _WORKERS, _FACTORS = (1, 2, 4), (1, 4, 16)
+_LONGEST = 2_000  # events of a run, so that sizes are near to multiples
 _SPLIT = 4  # times the input, which is also loaded in several commits
 _DAY = 10_000  # GB
 _NODES, _NODE_CORES = 50, 16
@@ -87,9 +88,8 @@ def print_errors(model: Model, runs: Sequence[Run]) -> None:
     missed: dict[str, list[float]] = {name: [] for name in names}
     for place, found in runs:
         made = model.predict(place)
-        pairs = [*zip(made[:5], found[:5]), (sum(made.files.values()), sum(found.files.values()))]
         cells = []
-        for name, (predicted, measured) in zip(names, pairs):
+        for name, predicted, measured in zip(names, _needs(made), _needs(found)):
             if measured:
                 missed[name].append(error(predicted, measured))
                 cells.append(f"{predicted:,.1f} ({missed[name][-1]:+.0%})")
@@ -98,11 +98,15 @@ def print_errors(model: Model, runs: Sequence[Run]) -> None:
     click.echo(f"largest errors (target 15 %): {worst}")
 
 
+def _needs(found: Prediction) -> list[float]:
+    return [found.seconds, found.processor, found.tasks, found.shuffle, found.driver, sum(found.files.values())]
+
+
 def print_laws(model: Model) -> None:
     """Print the coefficients."""
     click.echo("\nThe laws (benchmarks/scaling_model.py)")
     for (job, name), law in model.laws.items():
-        terms = [f"{value:.3g} × {factor}" for factor, value in law.terms.items() if value]
+        terms = [f"{value:.3g} × {factor}" for factor, value in law.terms.items() if value > 1e-9]
         click.echo(f"  {job:7}{name:18} {' + '.join(terms) or '0'}")
 
 
@@ -137,7 +141,9 @@ def print_day(model: Model) -> None:
     show_default=True,
     help="Where the events are kept.",
 )
-@click.option("--raw", type=click.Path(path_type=Path), help="A file for the measurements, a JSON line each.")
+@click.option(
+    "--raw", type=click.Path(path_type=Path), help="Add the measurements to this file; those of earlier runs count."
+)
 @click.option("--quick", is_flag=True, help="A round of 1 and 4 MB on two workers: shows that it runs.")
 def main(base: int, rounds: int, folder: Path, raw: Path | None, quick: bool) -> None:
     """Measure growth with the input and with the workers, and fit a model to it."""
@@ -149,11 +155,16 @@ def main(base: int, rounds: int, folder: Path, raw: Path | None, quick: bool) ->
         f"Four workers of one core on {os.cpu_count()} cores show what more tasks, files and shuffles cost,\n"
         "not how much sooner four cores are done."
     )
-    archives = [events(folder, base * factor * 1_000_000)[0] for factor in factors]
+    archives = [events(folder / "scaling", base * factor * 1_000_000, longest=_LONGEST)[0] for factor in factors]
     batches = [(0, base * 1_000_000) if factor == _SPLIT else (0,) for factor in factors]
-    measured = [one for count in counts for one in measure(count, archives, batches, rounds)]
-    if raw is not None:
-        raw.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in measured))
+    lines = raw.read_bytes().splitlines() if raw is not None and raw.exists() else []
+    measured = [msgspec.json.decode(line, type=Measured) for line in lines]
+    for count in counts:
+        found = measure(count, archives, batches, rounds)
+        measured += found
+        if raw is not None:
+            with raw.open("ab") as out:
+                out.writelines(msgspec.json.encode(one) + b"\n" for one in found)
     show(measured)
 
 

@@ -88,7 +88,7 @@ def fit(points: Sequence[Mapping[str, float]], values: Sequence[float]) -> Law:
     factors = numpy.array([[point[name] for name in names] for point in points], dtype=float)
     scales = numpy.maximum(numpy.abs(factors).max(axis=0), 1e-12)  # so that terms of all sizes count alike
     rows, wanted = factors / scales * weights[:, None], numpy.array(values, dtype=float) * weights
-    kept = list(range(len(names)))
+    kept = [number for number in range(len(names)) if factors[:, number].any()]
     found = numpy.zeros(len(names))
     while kept:
         solved = numpy.linalg.lstsq(rows[:, kept], wanted, rcond=1e-9)[0]

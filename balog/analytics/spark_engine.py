@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from threading import Lock
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -20,6 +21,7 @@ _SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
+_BINDING = Lock()  # questions are asked by several threads, and settings are the session's
 _BOUND_LATE = {"spark.sql.legacy.parameterSubstitution.constantsOnly": "true"}
 
 
@@ -34,7 +36,9 @@ class SparkEngine:
 
     def sql(self, text: str, parameters: Parameters | None = None, **frames: DataFrame) -> SparkResult:
         """Return the answer to a question; Spark computes it when its rows are read."""
-        with _settings(self.spark, self._binding if parameters else {}):
+        if not parameters or not self._binding:
+            return SparkResult(self.spark.sql(text, dict(parameters or {}), **frames))
+        with _BINDING, _settings(self.spark, self._binding):
             return SparkResult(self.spark.sql(text, dict(parameters or {}), **frames))
 
     @contextmanager

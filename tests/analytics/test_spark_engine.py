@@ -1,5 +1,7 @@
 """Spark as an engine: parameters, frames, and what an answer says of itself."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -49,3 +51,37 @@ def test_times_pass_both_ways_in_utc_whatever_the_zone_of_the_session(engine: An
 def test_columns_and_types_are_named_as_spark_names_them(engine: Any) -> None:
     answer = engine.sql("SELECT 1L AS a, array('x') AS b, struct(2D AS d) AS c")
     assert (answer.columns, answer.types) == (["a", "b", "c"], ["bigint", "array<string>", "struct<d:double>"])
+
+
+class SlowSession:
+    """A session with a parser of an extension; it looks at its settings while a statement is analysed."""
+
+    def __init__(self) -> None:
+        self.settings = {"spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension"}
+        self.conf = self
+        self.seen: list[str | None] = []
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        return self.settings.get(name, default)
+
+    def set(self, name: str, value: str) -> None:
+        self.settings[name] = value
+
+    def unset(self, name: str) -> None:
+        self.settings.pop(name, None)
+
+    def sql(self, text: str, parameters: dict[str, Any]) -> str:
+        time.sleep(0.001)
+        self.seen.append(self.settings.get("spark.sql.legacy.parameterSubstitution.constantsOnly"))
+        return text
+
+
+def test_parameters_are_bound_after_an_extension_s_parser_also_by_several_threads() -> None:
+    from balog.analytics.spark_engine import SparkEngine
+
+    session = SlowSession()
+    engine = SparkEngine(session)  # type: ignore[arg-type]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: engine.sql("SELECT :a", {"a": number}), range(40)))
+    assert session.seen == ["true"] * 40
+    assert list(session.settings) == ["spark.sql.extensions"]
