@@ -33,7 +33,9 @@ _COMMIT_GB = 128 * 1024**2 / 1e9  # for each core, as a load does it by default
 _SMALL_COMMIT_GB = 2 * 1024**3 / 1e9  # what a load does on a few cores
 
 
-def measure(workers: int, archives: Sequence[Path], batches: Sequence[tuple[int, ...]], rounds: int) -> list[Measured]:
+def measure(
+    workers: int, archives: Sequence[Path], batches: Sequence[tuple[int, ...]], rounds: int, *, warm: bool
+) -> list[Measured]:
     """Run the jobs over the archives, the smallest first, on a cluster of so many workers.
 
     Raises:
@@ -42,7 +44,7 @@ def measure(workers: int, archives: Sequence[Path], batches: Sequence[tuple[int,
     with tempfile.TemporaryDirectory(prefix="balog-scaling-") as scratch:
         with standalone(workers, Path(scratch, "cluster")) as master:
             paths = tuple(map(str, archives))
-            task = Task(master, workers, paths, tuple(batches), str(Path(scratch, "driver")), rounds)
+            task = Task(master, workers, paths, tuple(batches), str(Path(scratch, "driver")), rounds, warm)
             done = subprocess.run(
                 [sys.executable, "-m", "benchmarks.scaling_job", msgspec.json.encode(task)],
                 env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
@@ -144,10 +146,10 @@ def print_day(model: Model) -> None:
 @click.option(
     "--raw", type=click.Path(path_type=Path), help="Add the measurements to this file; those of earlier runs count."
 )
-@click.option("--quick", is_flag=True, help="A round of 1 and 4 MB on two workers: shows that it runs.")
+@click.option("--quick", is_flag=True, help="A round of 1 and 4 MB on one worker: shows that it runs.")
 def main(base: int, rounds: int, folder: Path, raw: Path | None, quick: bool) -> None:
     """Measure growth with the input and with the workers, and fit a model to it."""
-    counts, factors = (_WORKERS, _FACTORS) if not quick else ((2,), _FACTORS[:2])
+    counts, factors = (_WORKERS, _FACTORS) if not quick else ((1,), _FACTORS[:2])
     base, rounds = (1, 1) if quick else (base, rounds)
     click.echo(
         f"{machine('balog', 'pyspark', 'duckdb')}\n"
@@ -160,7 +162,7 @@ def main(base: int, rounds: int, folder: Path, raw: Path | None, quick: bool) ->
     lines = raw.read_bytes().splitlines() if raw is not None and raw.exists() else []
     measured = [msgspec.json.decode(line, type=Measured) for line in lines]
     for count in counts:
-        found = measure(count, archives, batches, rounds)
+        found = measure(count, archives, batches, rounds, warm=not quick)
         measured += found
         if raw is not None:
             with raw.open("ab") as out:

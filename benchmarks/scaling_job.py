@@ -35,10 +35,11 @@ class Task(msgspec.Struct, frozen=True):
     Attributes:
         master: the URL of the cluster's master.
         workers: how many it has, of one core each.
-        archives: the folders of events, the smallest first; it is also loaded and reported on before anything counts.
+        archives: the folders of events, the smallest first.
         batches: for each archive, the bytes of a commit in each of the loads to measure; 0 is the default.
         folder: where tables and Spark's event log go.
         rounds: how often each job is done.
+        warm: load the smallest archive and report on it before anything is measured.
     """
 
     master: str
@@ -47,6 +48,7 @@ class Task(msgspec.Struct, frozen=True):
     batches: tuple[tuple[int, ...], ...]
     folder: str
     rounds: int
+    warm: bool = True
 
 
 class Measured(msgspec.Struct):
@@ -114,9 +116,9 @@ def main(task: Task) -> None:
         spark_eventLog_rolling_enabled="false",
     )
     _wait_for_executors(spark, task.workers)
-    tables = folder / "tables"
-    _load(spark, Path(task.archives[0]), tables, 0)
-    _report(spark, Path(task.archives[0]))
+    if task.warm:
+        _load(spark, Path(task.archives[0]), folder / "tables", 0)
+        _report(spark, Path(task.archives[0]))
     measured = [one for place in zip(task.archives, task.batches) for one in _measured(spark, task, *place)]
     spark.stop()
     ended = _ended(log)

@@ -1,5 +1,6 @@
 """The benchmarks of asking run, and find what they compare equal. How fast anything is, is not for a test to say."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,12 @@ def test_a_load_and_plain_spark_find_the_same_number_of_events(tmp_path: Path) -
     assert said.count("× balog's time") == 6
 
 
-def test_growth_is_told_for_each_job_and_size(tmp_path: Path) -> None:
+def test_growth_is_told_for_each_job_and_size_and_a_model_says_the_largest(tmp_path: Path) -> None:
     said = quick("scaling", tmp_path)
-    assert said.count("× the time") == 6
-    assert said.count("rollups ") == 2
+    runs, errors, laws, day = re.split(r"\n\n(?=what the model|The laws|An estimate)", said)
+    assert len(re.findall(r"^load +1 .* 1 .* files: [1-9]\d*, [1-9]\d*, [1-9]\d*$", runs, re.MULTILINE)) == 2
+    assert len(re.findall(r"^load +1 .* files: ", runs, re.MULTILINE)) == 3  # one in several commits
+    assert len(re.findall(r"^report +1 .* [1-9]\d* .* MB$", runs, re.MULTILINE)) == 2
+    assert "largest errors (target 15 %): clock " in errors
+    assert "load   files of events" in laws
+    assert len(re.findall(r"core hours, [\d,]+ tasks, .* GB shuffled, driver ", day)) == 3
