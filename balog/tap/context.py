@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from balog.tap.bookmarks import State
+from balog.tap.bookmarks.start import POSITION
 from balog.tap.bookmarks.state import RESERVED_KEYS
 from balog.tap.catalog import CatalogEntry, selected_properties
 from balog.tap.errors import TapError
@@ -17,9 +18,6 @@ from balog.tap.streams import Stream
 
 if TYPE_CHECKING:
     from balog.metrics import Timer
-
-POSITION = "position"
-"""The state's key for a bookmark without a replication key: a position in a log, or in a full table."""
 
 
 @dataclass(slots=True, eq=False)

@@ -19,36 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any
 
 from balog.tap.bookmarks.order import Order, order_of
-from balog.tap.bookmarks.state import RESERVED_KEYS, Rollup, State
+from balog.tap.bookmarks.reached import Reached
+from balog.tap.bookmarks.start import POSITION, Start
+from balog.tap.bookmarks.state import Rollup, State
 from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream
 from balog.tap.bookmarks.watermark import Watermark
 from balog.tap.errors import RecordError, SyncError
-
-_POSITION = "position"
-
-
-@dataclass
-class _Attempt:
-    """One attempt to read the source from its start; a retry begins a new one.
-
-    Attributes:
-        records: the number of records so far.
-        has_watermark: the largest replication value so far is known.
-        complete_to: the largest replication value of records whose substreams are complete.
-        position: the position that the tap set, in a tuple; empty if it set none.
-        has_failed: the stream, or one above it, failed.
-    """
-
-    records: int = 0
-    has_watermark: bool = False
-    complete_to: Any = None
-    position: tuple[Any, ...] = ()
-    has_failed: bool = False
 
 
 class Progress:
@@ -106,18 +85,22 @@ class Progress:
         self._state = state
         self._strategy = strategy or EndOfStream()
         self._is_sorted = is_sorted
-        self._lookback = lookback
-        self._start_date = start_date
         self._is_selected = is_selected
         self._log = log
         self._order: Order = order_of(schema, key or "")
         self._rollup = Rollup(state, stream, is_selected=is_selected)
-        self.start = self._start_bookmark(key) if key is not None else None
+        self._start = Start(
+            state, self._rollup, stream, key, self._order, lookback, start_date, is_selected, self._warn
+        )
+        self.start = self._start.bookmark
         self._watermark = Watermark(stream, key or "", self._order, value_of)
-        self.see = self._chosen_see()
-        self._attempt = _Attempt(has_watermark=bool(key))
-        self._tap_bookmark: Any = None  # the bookmark that the tap set; kept by restarts, as is the next one
-        self._is_reverted = False
+        self._reached = Reached(has_watermark=bool(key))
+        self._look: Callable[[dict[str, Any]], None] = lambda record: None
+        if key:
+            self._look = self._watermark.see if is_selected else self._see_unselected
+        self.see: Callable[[dict[str, Any]], bool | None] = (
+            self._see_counted if self._strategy.in_middle else self._look
+        )
         if parent is not None:
             parent.children.append(self)
 
@@ -128,95 +111,32 @@ class Progress:
         all its parents, and substreams that failed stay failed.
         """
         if self.parent is None:
-            if self._attempt.has_watermark and not self._watermark.is_ordered:
+            if self._reached.has_watermark and not self._watermark.is_ordered:
                 self._revert()
             self._watermark.reset()
-            self._attempt = _Attempt(has_watermark=bool(self.key))
+            self._reached.begin(has_key=bool(self.key))
 
     # -- the start ------------------------------------------------------------------------------------------------
 
     @property
     def bookmark(self) -> Any:
-        """The value from which to query the source, inclusive; None means from the beginning.
-
-        It is the smallest of the bookmark and those that the substreams need, minus the lookback. ``start_date`` is
-        used only if one of them has none. Without a replication key it is the position that the tap set.
-        """
-        descendants = [each for each in self._descendants() if each._is_selected]
-        if self.key is None:
-            positions = [self._state.get(self.stream, _POSITION)] if self._is_selected else []
-            positions += [each._rollup.parents.get(self.stream) for each in descendants]
-            return positions[0] if positions and positions.count(positions[0]) == len(positions) else None
-        bookmarks = [self._start_less_lookback()] if self._is_selected else []
-        bookmarks += [each._needed_from(self) for each in descendants]
-        if any(bookmark is None for bookmark in bookmarks) or not bookmarks:
-            return self._start_date
-        return min(bookmarks, key=self._order.rank)
-
-    def _start_less_lookback(self) -> Any:
-        return None if self.start is None else self._order.back(self.start, self._lookback)
-
-    def _needed_from(self, ancestor: Progress) -> Any:
-        """Return the bookmark of a stream above from which this stream needs its records."""
-        bookmark = self._rollup.parents.get(ancestor.stream)
-        both_times = self._order.kind == ancestor._order.kind == "time"
-        if bookmark is None and self.start is not None:  # a state that another toolkit wrote
-            return self._start_less_lookback() if both_times else ancestor._start_less_lookback()
-        if bookmark is None:
-            return None
-        try:
-            ancestor._order.rank(bookmark)
-            return ancestor._order.back(bookmark, self._lookback if both_times else 0)
-        except ValueError as error:
-            raise SyncError(self.stream, f"its rollup in the state, parents.{ancestor.stream}: {error}") from None
-
-    def _start_bookmark(self, key: str) -> Any:
-        entry = self._state.entry(self.stream)
-        value = entry.get(key)
-        if value is None:
-            others = [
-                name
-                for name, found in entry.items()
-                if found is not None and name not in RESERVED_KEYS and not isinstance(found, dict)
-            ]
-            if others:
-                self._warn("The bookmark in the state has another key and is ignored", key=key, found=sorted(others))
-            return None
-        try:
-            is_ahead = self._order.kind == "time" and self._order.is_before(datetime.now(timezone.utc), value)
-            self._order.back(value, self._lookback)
-        except ValueError as error:
-            raise SyncError(self.stream, f"the bookmark of {key!r} in the state: {error}") from None
-        if is_ahead:
-            self._warn("The bookmark in the state is in the future: records before it are not requested")
-        return value
+        """The value from which to query the source, inclusive; see ``Start.earliest``."""
+        return self._start.earliest([each._start for each in self._descendants() if each._is_selected])
 
     # -- records --------------------------------------------------------------------------------------------------
 
-    def _chosen_see(self) -> Callable[[dict[str, Any]], bool | None]:
-        """Return what ``see`` needs for this stream, since it runs for each record."""
-        look: Callable[[dict[str, Any]], None] | None = None
-        if self.key:
-            look = self._watermark.see if self._is_selected else self._see_unselected
-        if not self._strategy.in_middle:
-            return look or (lambda record: None)
-        is_due = self._strategy.is_due
-
-        def see_counted(record: dict[str, Any]) -> bool:
-            if look is not None:
-                look(record)
-            self._attempt.records += 1
-            return is_due(record, self._attempt.records)
-
-        return see_counted
+    def _see_counted(self, record: dict[str, Any]) -> bool:
+        self._look(record)
+        self._reached.records += 1
+        return self._strategy.is_due(record, self._reached.records)
 
     def _see_unselected(self, record: dict[str, Any]) -> None:
         """Look at a record that is not written, so it was not validated."""
-        if self._attempt.has_watermark:
+        if self._reached.has_watermark:
             try:
                 self._watermark.see(record)
             except RecordError:  # without a watermark the substreams will get all records again
-                self._attempt.has_watermark = False
+                self._reached.lose_watermark()
 
     @property
     def highest(self) -> Any:
@@ -229,13 +149,13 @@ class Progress:
 
     def done(self) -> None:
         """Mark all records so far as complete: they and their substreams' records were written."""
-        if self._attempt.has_watermark:
+        if self._reached.has_watermark:
             try:
-                self._attempt.complete_to = self._watermark.highest
+                self._reached.complete(self._watermark.highest)
             except RecordError:
                 if self._is_selected:
                     raise
-                self._attempt.has_watermark = False
+                self._reached.lose_watermark()
 
     def set(self, value: Any) -> bool:
         """Set the bookmark that the tap knows, such as the end of a window: all records up to it were written.
@@ -250,16 +170,16 @@ class Progress:
             SyncError: the value does not have the type of the replication key.
         """
         if self.key is None:
-            self._attempt.position = (value,)
+            self._reached.place(value)
             return self.parent is None and self._save_position()
         try:
             self._order.rank(value)
         except ValueError as error:
             raise SyncError(self.stream, f"the bookmark that was set: {error}") from None
-        self._tap_bookmark = self._latest(self._tap_bookmark, value)
+        self._reached.tap_bookmark = self._start.latest(self._reached.tap_bookmark, value)
         if self.parent is not None or self._has_failed_descendant():
             return False
-        return self._advance(self._tap_bookmark)
+        return self._advance(self._reached.tap_bookmark)
 
     # -- transitions ----------------------------------------------------------------------------------------------
 
@@ -272,13 +192,13 @@ class Progress:
         """
         root = self._root
         is_asked = asked and root is self
-        if not root._attempt.has_watermark or not (is_asked or (root._is_sorted and root._strategy.in_middle)):
+        if not root._reached.has_watermark or not (is_asked or (root._is_sorted and root._strategy.in_middle)):
             return
-        if not (is_asked or (root._watermark.is_ordered and not root._is_reverted)):
+        if not (is_asked or (root._watermark.is_ordered and not root._reached.is_reverted)):
             root._revert()
             return
         with suppress(RecordError, SyncError):  # no value is correct, which the end of the stream will report
-            value = root._attempt.complete_to if root.children else root._watermark.highest
+            value = root._reached.complete_to if root.children else root._watermark.highest
             if value is not None:
                 root._commit(value, is_asked=is_asked)
 
@@ -292,7 +212,7 @@ class Progress:
         if self.parent is not None:
             return
         for each in [self, *self._descendants()]:
-            if each._attempt.has_failed:
+            if each._reached.has_failed:
                 continue
             parents = {above: above._final_bookmark for above in each._ancestors() if above.key is not None}
             if each._has_failed_descendant():
@@ -306,42 +226,42 @@ class Progress:
         """Mark this stream and its substreams as failed: their bookmarks stay where they are."""
         self.checkpoint()
         for each in [self, *self._descendants()]:
-            each._attempt.has_failed = True
+            each._reached.fail()
 
     # -- the state ------------------------------------------------------------------------------------------------
 
     def _commit(self, value: Any, *, is_asked: bool) -> None:
         if is_asked:
-            self._tap_bookmark = self._latest(self._tap_bookmark, value)
+            self._reached.tap_bookmark = self._start.latest(self._reached.tap_bookmark, value)
         if not self._has_failed_descendant():
             self._advance(value)
         for each in self._descendants():
-            if not each._attempt.has_failed:
+            if not each._reached.has_failed:
                 each._save_rollup({self: value})
 
     @property
     def _final_bookmark(self) -> Any:
         """The bookmark that the stream has when all was synced."""
-        highest = self._watermark.highest if self._attempt.has_watermark else None
-        return self._latest(self.start, self._rollup.highest, self._tap_bookmark, highest)
+        highest = self._watermark.highest if self._reached.has_watermark else None
+        return self._start.latest(self.start, self._rollup.highest, self._reached.tap_bookmark, highest)
 
     def _advance(self, value: Any) -> bool:
         """Move the bookmark forward, never back. Return whether it moved."""
         if self.key is None or value is None or not self._is_selected:
             return False
         current = self._state.get(self.stream, self.key)
-        later = self._latest(current, value)
+        later = self._start.latest(current, value)
         if later == current:
             return False
         self._state.set(self.stream, self.key, later)
         return True
 
     def _save_position(self) -> bool:
-        if not self._attempt.position or self._has_failed_descendant():
+        if not self._reached.position or self._has_failed_descendant():
             return False
-        (value,) = self._attempt.position
+        (value,) = self._reached.position
         if self._is_selected:
-            self._state.set(self.stream, _POSITION, value)
+            self._state.set(self.stream, POSITION, value)
         for each in self._descendants():
             each._rollup.save({**each._rollup.parents, self.stream: value})
         return True
@@ -352,20 +272,19 @@ class Progress:
             return
         bookmarks = dict(self._rollup.parents)
         for above, value in parents.items():
-            later = above._latest(bookmarks.get(above.stream), value)
+            later = above._start.latest(bookmarks.get(above.stream), value)
             if later is not None:
                 bookmarks[above.stream] = later
         self._rollup.save(bookmarks, None if is_complete or self.key is None else self._final_bookmark)
 
     def _revert(self) -> None:
         """Revert the bookmarks of this sync: records are out of order, so the bookmarks were too late."""
-        if self._is_reverted:
+        if not self._reached.revert():
             return
-        self._is_reverted = True
         for each in [self, *self._descendants()]:
             each._rollup.revert()
             if each.key is not None and self._state.has(each.stream):
-                self._state.set(each.stream, each.key, each._latest(each.start, each._tap_bookmark))
+                self._state.set(each.stream, each.key, each._start.latest(each.start, each._reached.tap_bookmark))
         self._warn(
             "Records are out of order: no bookmark is written before the end; declare is_sorted=False", key=self.key
         )
@@ -383,13 +302,7 @@ class Progress:
         return [each for child in self.children for each in (child, *child._descendants())]
 
     def _has_failed_descendant(self) -> bool:
-        return any(each._attempt.has_failed for each in self._descendants())
-
-    def _latest(self, *values: Any) -> Any:
-        try:
-            return self._order.latest(*values)
-        except ValueError as error:
-            raise SyncError(self.stream, f"the bookmark of {self.key!r}: {error}") from None
+        return any(each._reached.has_failed for each in self._descendants())
 
     def _warn(self, message: str, **fields: Any) -> None:
         if self._log is not None:

@@ -1,4 +1,4 @@
-"""A tap's config: its specification in any of six forms, read strictly from files and the environment."""
+"""A tap's config: its specification, read strictly from files and the environment."""
 
 from balog.tap.config.reader import Given, environment_name, read_config
 from balog.tap.config.samples import optional

@@ -1,4 +1,4 @@
-"""Config specifications: six forms of declaration, one validator."""
+"""Config specifications: names with examples, JSON Schemas, Structs and functions; one validator."""
 
 from __future__ import annotations
 

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from balog.tap.bookmarks import EndOfStream, FullTable, Progress
+from balog.tap.bookmarks.start import POSITION
 from balog.tap.catalog import CatalogEntry
-from balog.tap.context import POSITION, Context, Emitted, replication_key_of
+from balog.tap.context import Context, Emitted, replication_key_of
 from balog.tap.errors import LateDeclarationError, OutputError, SyncError, TapError
 from balog.tap.streams import Providers, Stream, inject
 from balog.tap.syncing.interrupts import Interrupted
 from balog.tap.syncing.pipeline import RecordPipeline
-from balog.tap.syncing.repeats import RepeatDetector
 from balog.tap.syncing.session import Session, SyncStats, reason_of
 
 
@@ -189,9 +189,8 @@ class StreamSync:
             raise TapError(f"{stream.title}: returned a {type(items).__name__}: want records, yielded or in a list")
         accept, monotonic, interval = self.accept, time.monotonic, stream.buffer_seconds
         due = monotonic() + interval
-        repeats = RepeatDetector(self.context.log.warning) if self.entry.key_properties else None
         try:
-            for number, item in enumerate(items, 1):
+            for item in items:
                 stop.in_source = False
                 if self.emitted and not _is_emitted(item):
                     self.progress.done()  # all that the records before this one emit has come
@@ -202,12 +201,6 @@ class StreamSync:
                 if is_substream and monotonic() >= due:
                     self._checkpoint()
                     due = monotonic() + interval
-                if repeats is not None:
-                    try:
-                        if item == repeats.anchor or number == repeats.power or repeats.is_following:
-                            repeats.check(item, number)
-                    except (TypeError, ValueError):  # items that cannot be compared, such as arrays of numbers
-                        repeats = None
                 stop.in_source = True
                 if stop.number is not None:
                     raise Interrupted(stop.number)
