@@ -112,7 +112,7 @@ class DuckDBEngine:
         import pyarrow as pa
 
         with self._lock:
-            found: pa.Table = self.connection.execute(f"FROM {table}").to_arrow_table()
+            found: pa.Table = self.connection.sql(f"FROM {table}").to_arrow_table()
         # DuckDB and pyarrow would look for a package with time zones, if only for UTC
         schema = pa.schema([pa.field(field.name, _without_zone(field.type)) for field in found.schema])
         rows: list[Row] = _in_utc(found.cast(schema).to_pylist())

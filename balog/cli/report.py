@@ -16,6 +16,7 @@ from balog.errors import ConfigError, MissingExtraError
 from balog.storage.local_files import replace_file
 
 if TYPE_CHECKING:
+    from balog.analytics.reading.tasks import SourceFile
     from balog.analytics.reporting.links import LinkTemplate
     from balog.analytics.reporting.model import Report
     from balog.analytics.reporting.query import ReportQuery
@@ -113,7 +114,8 @@ def command(
     of_tables = _is_of_tables(sources, form)
     paths = list(sources) if of_tables else [absolute(source) for source in sources]
     options = {"form": form} if form else {}
-    files, topics, size = (None, 0, 0) if of_tables else _count_inputs(paths, options, query)
+    listed, topics = ([], 0) if of_tables else _list_inputs(paths, options, query)
+    files = None if of_tables else len(listed)
     report = None
     is_local = _is_local(engine, spark_place)
     if is_local and of_tables:
@@ -121,7 +123,7 @@ def command(
         if engine == "duckdb" and report is None:
             raise ConfigError("duckdb reads whole hours of tables with rollups on this machine; give spark", "--engine")
     elif is_local:
-        is_local = _is_for_duckdb(engine, topics, size, duckdb_limit)
+        is_local = _is_for_duckdb(engine, topics, listed, duckdb_limit)
     with progress(
         "Reading files" if is_local and not report else "Drawing the page" if report else "Starting Spark"
     ) as display:
@@ -134,7 +136,7 @@ def command(
 
             display(f"Reading {files:,} files")
             with display.counting():
-                report = make_raw_report(paths, query, files, progress=display.folder, **options)
+                report = make_raw_report(paths, query, listed, progress=display.folder, **options)
         else:
             _need_packages("spark")
             from balog.analytics.reporting.spark_report import make_report
@@ -205,14 +207,13 @@ def _is_of_tables(sources: tuple[str, ...], form: str) -> bool:
     return bool(of_tables)
 
 
-def _count_inputs(paths: list[str], options: dict[str, str], query: ReportQuery) -> tuple[int, int, int]:
-    """Return how many files and topics are to be read, and the size of the files in bytes."""
+def _list_inputs(paths: list[str], options: dict[str, str], query: ReportQuery) -> tuple[list[SourceFile], int]:
+    """Return the files that are to be read, and how many topics."""
     from balog.analytics.reading.inputs import read_inputs
-    from balog.analytics.rollups.raw_files import size_of
+    from balog.analytics.reporting.raw_report import wanted_files
 
-    inputs = read_inputs({**options, "paths": json.dumps(paths)}).narrow(query.earliest, query.until)
-    files = inputs.files()
-    return len(files), len(inputs.topics), size_of(files)
+    inputs = read_inputs({**options, "paths": json.dumps(paths)})
+    return wanted_files(inputs, query), len(inputs.topics)
 
 
 def _is_local(engine: str, place: SparkPlace) -> bool:
@@ -227,7 +228,7 @@ def _is_local(engine: str, place: SparkPlace) -> bool:
     return engine != "spark" and not on_spark
 
 
-def _is_for_duckdb(engine: str, topics: int, size: int, limit: float) -> bool:
+def _is_for_duckdb(engine: str, topics: int, files: list[SourceFile], limit: float) -> bool:
     """Return whether DuckDB reads the files.
 
     Raises:
@@ -235,7 +236,9 @@ def _is_for_duckdb(engine: str, topics: int, size: int, limit: float) -> bool:
     """
     if topics and engine == "duckdb":
         raise ConfigError("topics are read by Spark; give spark", "--engine")
-    if engine == "auto" and not topics and size > limit * 10**9:
+    from balog.analytics.rollups.raw_files import size_of
+
+    if engine == "auto" and not topics and size_of(files) > limit * 10**9:
         click.echo(f"balog report: Spark reads files of more than {limit:g} GB (--duckdb-limit)", err=True)
         return False
     return not topics

@@ -4,6 +4,8 @@ import gzip
 import hashlib
 import json
 import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,13 @@ from pyspark.sql.types import StructType
 
 from balog.analytics.reading import remote
 from balog.analytics.reading.discovery import find_files
+from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.remote import StoragePool, store_options
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.tasks import plan
+from balog.analytics.reporting.query import parse_query
+from balog.analytics.reporting.raw_report import make_raw_report, wanted_files
 from balog.backoff import Backoff
 from balog.errors import ConfigError
 from tests.services.servers.faulty import running_proxy
@@ -193,3 +198,48 @@ def test_spark_reads_a_store_in_its_workers(bucket, proxy, spark, tmp_path):
     with pytest.raises(Exception, match="would show a secret") as caught:
         reader.option("secret", "hunter2").load(f"s3://{bucket.name}").count()
     assert "hunter2" not in str(caught.value)
+
+
+def balog(server: Any, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command without Spark; child processes get the server's address and keys from the environment."""
+    program = "import sys; sys.modules['pyspark'] = None; from balog.cli import main; main()"
+    environment = {**os.environ, "AWS_ENDPOINT_URL_S3": server.url, "AWS_DEFAULT_REGION": "us-east-1"}
+    environment |= {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_EC2_METADATA_DISABLED": "true"}
+    # S3Proxy knows no checksums in answers
+    environment |= {"AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required"}
+    command = [sys.executable, "-c", program, *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_a_report_and_a_query_of_objects_need_no_spark(server, bucket: Path) -> None:
+    put(bucket / "a.jsonl", range(40_000))
+    put(bucket / "more" / "b.jsonl.gz", range(40_000, 41_000))
+    url = f"s3://{bucket.name}"
+    done = balog(server, "report", url, "--json", "--no-html")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert [row["reason"] for row in report["quarantine"]] == []
+    assert (report["events"], report["files"]) == (41_000, 2)
+    done = balog(
+        server, "query", f"SELECT count(DISTINCT id) AS n FROM balog.`{url}`", "--source", url, "--format", "csv"
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["n", "41000"]), done.stderr
+
+
+def test_larger_objects_are_left_to_spark_by_the_sizes_of_the_listing(server, bucket: Path) -> None:
+    put(bucket / "a.jsonl", range(10))
+    done = balog(server, "report", f"s3://{bucket.name}", "--no-html", "--duckdb-limit", "0.000001")
+    assert done.returncode == 1
+    assert "Spark reads files of more than 1e-06 GB" in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("[spark]'")
+
+
+def test_an_object_that_is_gone_after_the_listing_is_a_line_of_quarantine(proxy, bucket: Path) -> None:
+    put(bucket / "a.jsonl", range(10))
+    put(bucket / "b.jsonl", range(10, 20))
+    options = {"endpoint_url": proxy.url, "region": "us-east-1"}
+    query = parse_query("", "", "", "", "")
+    listed = wanted_files(read_inputs({"path": f"s3://{bucket.name}", **options}), query)
+    (bucket / "b.jsonl").unlink()
+    report = make_raw_report([f"s3://{bucket.name}"], query, listed, **options)
+    assert (report.events, report.quarantined, report.files) == (10, 1, 2)

@@ -14,7 +14,7 @@ from balog.analytics.reporting.links import parse_link
 from balog.analytics.reporting.model import Report, encode
 from balog.analytics.reporting.page import make_page
 from balog.analytics.reporting.query import ReportQuery, parse_query
-from balog.analytics.reporting.raw_report import make_raw_report
+from balog.analytics.reporting.raw_report import make_raw_report, wanted_files
 from balog.analytics.reporting.report import empty_report, make_local_report
 from balog.analytics.tables import is_tables
 from balog.errors import ConfigError
@@ -116,14 +116,14 @@ def _of_tables(spark: SparkSession | None, location: str, query: ReportQuery) ->
 
 def _of_sources(spark: SparkSession | None, sources: list[str], query: ReportQuery, options: dict[str, str]) -> Report:
     paths = [absolute(source) for source in sources]
-    inputs = read_inputs({**options, "paths": json.dumps(paths)}).narrow(query.earliest, query.until)
-    files = len(inputs.files())
+    inputs = read_inputs({**options, "paths": json.dumps(paths)})
+    files = wanted_files(inputs, query)
     if not files and not inputs.topics:
         return empty_report(paths, query)
     if spark is not None:
         from balog.analytics.reporting.spark_report import make_report
 
-        return make_report(spark, paths, query, files, **options)
+        return make_report(spark, paths, query, len(files), **options)
     if inputs.topics:
         raise ConfigError("topics are read by Spark; give a Spark session first", inputs.topics[0])
     return make_raw_report(paths, query, files, **options)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from balog.analytics.reading.inputs import Inputs
+from balog.analytics.reading.tasks import SourceFile
 from balog.analytics.reporting.model import Report
 from balog.analytics.reporting.query import ReportQuery, channel_pattern
 from balog.analytics.reporting.report import report_of
@@ -15,14 +17,19 @@ from balog.analytics.rollups.selection import Selection
 
 
 def make_raw_report(
-    paths: Sequence[str], query: ReportQuery, files: int | None = None, *, progress: str = "", **options: str
+    paths: Sequence[str],
+    query: ReportQuery,
+    listed: Sequence[SourceFile] | None = None,
+    *,
+    progress: str = "",
+    **options: str,
 ) -> Report:
     """Read files in child processes and make the report, equal to Spark's.
 
     Args:
         paths: files, folders, globs and URLs.
         query: what to report.
-        files: the number of files, for the report.
+        listed: the files at the paths, so that they are not listed again; see ``wanted_files``.
         progress: see ``balog.analytics.progress.EventMeter``.
         options: of the format ``balog``.
 
@@ -30,13 +37,22 @@ def make_raw_report(
         ConfigError: a path does not exist.
         BalogError: a process that reads ended.
     """
-    options["paths"] = json.dumps(list(paths))
-    if query.of_rollups:
+    options |= {"paths": json.dumps(list(paths))} if listed is None else {"files": json.dumps(list(listed))}
+    if query.of_rollups and listed is None:
         times = {"since": query.earliest, "until": query.until}
         options |= {name: when.isoformat() for name, when in times.items() if when is not None}
     with open_rollups(options, selection_of(query), progress=progress) as found:
-        made = report_of(found.rollups, query, paths, "files", files)
+        made = report_of(found.rollups, query, paths, "files", None if listed is None else len(listed))
     return msgspec.structs.replace(made, duplicates=found.duplicates)
+
+
+def wanted_files(inputs: Inputs, query: ReportQuery) -> list[SourceFile]:
+    """List the files that a report of a query reads, once.
+
+    Without a selection these are the files that may have events in the query's time. Otherwise they are all files,
+    because the invalid lines of all of them are reported.
+    """
+    return (inputs.narrow(query.earliest, query.until) if query.of_rollups else inputs).files()
 
 
 def selection_of(query: ReportQuery) -> Selection | None:

@@ -66,14 +66,16 @@ def open_rollups(
     pieces = [[(piece.path, piece.start, piece.end) for piece in task] for task in inputs.tasks()]
     with tempfile.TemporaryDirectory(prefix="balog-read-") as name:
         folder = Path(name)
-        job = RawJob(dict(options), selection, "", progress)
+        own = {name: value for name, value in options.items() if name not in ("path", "paths")}
+        own["files"] = "[]"  # a task names its files
+        job = RawJob(own, selection, "", progress)
         tasks = [RawTask(task, str(folder / f"{number}")) for number, task in enumerate(pieces)]
         run_tasks(job, tasks, workers)
         copied = _copied_ids(tasks)
         if len(copied):
             np.unique(copied).tofile(folder / "copied")
             tasks = [RawTask(task, str(folder / f"again-{number}")) for number, task in enumerate(pieces)]
-            run_tasks(RawJob(dict(options), selection, str(folder / "copied")), tasks, workers)
+            run_tasks(RawJob(own, selection, str(folder / "copied")), tasks, workers)
         copies = [str(path) for path in sorted(folder.glob("*.parquet"))]
         with DuckDBEngine(copies, MEMORY) as engine:
             duplicates = _roll_copies(engine, folder, copies, selection)
