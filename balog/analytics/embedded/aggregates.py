@@ -51,7 +51,7 @@ AGGREGATES: dict[str, Function] = {
     "avg": average,
     "bool_and": plain("bool_and({})\0", "boolean", ("boolean",)),
     "bool_or": plain("bool_or({})\0", "boolean", ("boolean",)),
-    "count_if": plain("CAST(count_if({})\0 AS BIGINT)", "long", ("boolean",)),
+    "count_if": plain("count(CASE WHEN {} THEN 1 END)\0", "long", ("boolean",)),
     "every": plain("bool_and({})\0", "boolean", ("boolean",)),
     "max": plain("max({})\0", None, ORDERED),
     "max_by": by("arg_max"),

@@ -153,6 +153,8 @@ class Expressions:
     def _negative(self, node: Any, scope: Scope) -> Value:
         value = self.value(node.this, scope)
         need((value,), ("whole", "double", "decimal"))
+        if value.literal == 1 << 31 and isinstance(node.this, exp.Literal):  # the least integer is one number
+            return Value(f"CAST(-{value.literal} AS INTEGER)", "integer", -value.literal)
         return Value(f"(-{value.sql})", value.kind, None if value.literal is None else -value.literal)
 
     def _logic(self, node: Any, scope: Scope, word: str) -> Value:

@@ -18,7 +18,7 @@ from balog.analytics.embedded.stored_tables import ReadableTables
 from balog.analytics.embedded.values import Kind, SparkNeeded, duckdb_type, simple_type
 
 _ROWS = 1_000
-_SHOW_TABLES = re.compile(r"\s*SHOW\s+(?:TABLES|VIEWS)(?:\s+(?:LIKE\s+)?'([^'\\]*)')?\s*", re.IGNORECASE)
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+(TABLE|VIEW)S(?:\s+(?:LIKE\s+)?'([^'\\]*)')?\s*", re.IGNORECASE)
 _SHOW_COLUMNS = re.compile(r"\s*SHOW\s+COLUMNS\s+(?:IN|FROM)\s+(`.+`|\w+)\s*", re.IGNORECASE)
 _DESCRIBE = re.compile(r"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?(`.+`|\w+)\s*", re.IGNORECASE)
 _DESCRIBE_QUERY = re.compile(r"\s*DESC(?:RIBE)?\s+(?:QUERY\s+)?(?=SELECT\b|WITH\b)", re.IGNORECASE)
@@ -128,9 +128,9 @@ def ask(tables: ReadableTables, sql: str) -> Question:
 def _look(tables: ReadableTables, sql: str) -> Question | None:
     names = {name.lower(): name for name in tables.names()}
     if found := _SHOW_TABLES.fullmatch(sql):
-        rows = tuple(("", name, True) for name in tables.names() if _is_like(name, found[1]))
+        rows = tuple(("", name, True) for name in tables.names() if _is_like(name, found[2]))
         return Question(
-            tables, ["namespace", "tableName", "isTemporary"], ["string", "string", "boolean"], [], "", rows
+            tables, ["namespace", f"{found[1].lower()}Name", "isTemporary"], ["string", "string", "boolean"], [], "", rows
         )
     if found := _SHOW_COLUMNS.fullmatch(sql):
         columns = tables.columns(names[_unquoted(found[1]).lower()])

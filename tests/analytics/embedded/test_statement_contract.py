@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,9 @@ def statements(name: str) -> list[str]:
 
 
 EXPRESSIONS = statements("expressions.sql")
-QUERIES = statements("queries.sql") + statements("raw_queries.sql")
+QUERIES = [sql for name in ("queries", "incidents", "values", "raw_queries") for sql in statements(f"{name}.sql")]
 LEFT_TO_SPARK = statements("left_to_spark.sql")
+HOSTILE = statements("hostile.sql")
 
 _INNER = {"a": 'it\'s "é" \\ \n\u0007'}
 PAYLOADS: list[dict[str, Any]] = [
@@ -54,23 +56,41 @@ PAYLOADS: list[dict[str, Any]] = [
 ]
 
 
+LOGS: list[tuple[str, str, dict[str, Any]]] = [
+    ("ERROR", "tap_shop", {"message": "orders: timeout after 30 s", "error": {"type": "TimeoutError", "retries": 3}}),
+    ("INFO", "tap_shop", {"message": "orders: 1200 rows", "stream": "orders", "rows": 1200, "took": 1.25}),
+    ("ERROR", "tap_bank", {"message": "Konto gesperrt: Zürich – ошибка ☃ 日本", "error": {"type": "HTTPError"}}),
+    ("INFO", "tap_bank", {"message": "accounts: 7 rows", "stream": "accounts", "rows": 7, "took": 0.5}),
+    ("WARNING", "target", {"message": "it's late; 100 % full", "rows": None, "took": None, "tags": ["a", "é", None]}),
+    ("INFO", "target", {"message": "", "stream": "orders", "rows": 1199, "took": 2.0, "tags": []}),
+]
+
+
+def documents() -> Iterator[dict[str, Any]]:
+    """The events of the tables: probes, log lines and metrics; there are no runs."""
+    payloads = [("probe", "tap-x", ("INFO", "ERROR", "DEBUG")[n % 3], one) for n, one in enumerate(PAYLOADS * 2)]
+    payloads += [("log", application, level, one) for level, application, one in LOGS * 2]
+    for number in range(8):
+        metric = {"metric": "http_request_duration", "type": "timer", "value": 0.1 * number, "tags": {"endpoint": "/o"}}
+        counter = {"metric": "record_count", "type": "counter", "value": number, "tags": {"stream": "orders"}}
+        payloads += [("metric", "tap_shop", "INFO", one) for one in (metric, counter)]
+    for number, (kind, application, level, payload) in enumerate(payloads):
+        header = {
+            "id": f"LG{number:022d}",
+            "channel": f"x.{number % 2}" if kind == "probe" else f"{application}.{kind}",
+            "timestamp": f"2026-11-{19 + number % 3}T0{number % 9}:59:{number:02d}.{number * 1000:06d}Z",
+            "level": level,
+            "composition": False,
+            "context": {"application": application, "run_id": f"r{number % 3}"},
+        }
+        yield {"schema": "1.0.0", "header": header, "payload": {"cls_type": kind, **payload}}
+
+
 @pytest.fixture(scope="module")
 def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("contract")
-    lines = ["{ broken"]
-    for number, payload in enumerate(PAYLOADS * 2):
-        context = {"application": "tap-x", "run_id": f"r{number % 3}"}
-        header = {
-            "id": f"LG{number:022d}",
-            "channel": f"x.{number % 2}",
-            "timestamp": f"2026-11-{19 + number % 3}T0{number % 9}:59:{number:02d}.{number * 1000:06d}Z",
-            "level": ("INFO", "ERROR", "DEBUG")[number % 3],
-            "composition": False,
-            "context": context,
-        }
-        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": {"cls_type": "probe", **payload}}))
     (folder / "raw").mkdir()
-    (folder / "raw" / "a.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "raw" / "a.jsonl").write_text("\n".join(["{ broken", *map(json.dumps, documents()), ""]))
     store = open_store(spark, str(folder / "tables"))
     with store.writing():
         load(spark, store, [str(folder / "raw")])
@@ -155,6 +175,22 @@ def test_other_statements_name_the_engine_that_answers_them(place: Path, sql: st
     with pytest.raises(SparkNeeded, match=r"--engine spark$") as refused:
         embedded(place, sql)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("sql", HOSTILE)
+def test_what_reaches_beyond_the_tables_is_refused_by_both_engines(spark: Any, place: Path, sql: str) -> None:
+    before = sorted(place.parent.rglob("*"))
+    sql = sql.replace("RAW", str(place.parent / "raw"))
+    for answer in (lambda: embedded(place, sql), lambda: on_spark(spark, place, sql)):
+        with pytest.raises(ConfigError) as refused:
+            answer()
+        assert "\n" not in str(refused.value)
+        assert "root:" not in str(refused.value)
+    assert sorted(place.parent.rglob("*")) == before
+
+
+def test_at_least_150_statements_are_compared() -> None:
+    assert len(set(QUERIES)) == len(QUERIES) >= 150
 
 
 @pytest.mark.parametrize(

@@ -42,3 +42,11 @@ SELECT sha2(text, 256) AS a FROM probe
 SELECT from_unixtime(n) AS a FROM probe
 SELECT to_timestamp(text) AS a FROM probe
 SELECT months_between(date, date) AS a FROM probe
+SELECT TRY_CAST(word AS INT) AS n, TRY_CAST(text AS BIGINT) AS m FROM probe ORDER BY id
+SELECT sum(CAST(value AS DECIMAL(12,3))) AS exact, max(CAST(value AS DECIMAL(12,3))) AS most FROM metric
+SELECT id, x FROM probe WHERE x > 1e3 OR x < 1e-3 ORDER BY x, id
+SELECT 'it''s' AS quote
+SELECT CAST(n AS BOOLEAN) AS a FROM probe
+SELECT to_date('2026-11-20') AS a
+SELECT array('x')[0] AS a
+SELECT 1e3 AS a
