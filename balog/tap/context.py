@@ -145,6 +145,11 @@ class Context:
         """The largest replication value of the records that this run has written so far; None before the first."""
         return self._writer().highest
 
+    @property
+    def positions(self) -> dict[str, Any]:
+        """The positions of all streams that set one, by stream: ``log_position`` is this stream's."""
+        return self._state.all(POSITION)
+
     def emit(self, record: Any, stream: str | None = None) -> None:
         """Write a record, or a list of them, now; for another declared stream if one is named.
 

@@ -54,6 +54,11 @@ class State:
         """Return a value of a stream's entry, such as the bookmark of its replication key."""
         return (self._value["bookmarks"].get(stream) or {}).get(key, default)
 
+    def all(self, key: str) -> dict[str, Any]:
+        """Return the values of a key that streams have in their entries, by stream."""
+        entries = self._value["bookmarks"].items()
+        return {stream: copy.deepcopy(entry[key]) for stream, entry in entries if entry and key in entry}
+
     def set(self, stream: str, key: str, value: Any) -> None:
         """Set a value of a stream's entry; None removes it."""
         entry = self._value["bookmarks"].setdefault(stream, {})

@@ -80,9 +80,10 @@ class Database:
 class PostgresServer(ServerProcess):
     """A cluster in a folder that it may enter; ``database`` gives each test one of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: str) -> None:
         super().__init__()
         self.port = free_port()
+        self._settings = settings
         self._folder = folder
         self._bin = _programs()
         self._psql = ["env", f"LD_LIBRARY_PATH={LIBRARIES}", str(self._bin / "psql")]
@@ -91,7 +92,7 @@ class PostgresServer(ServerProcess):
         data = self._folder / "data"
         if not data.exists():
             self._make(data)
-        settings = _SETTINGS | {"port": str(self.port), "unix_socket_directories": str(self._folder)}
+        settings = _SETTINGS | self._settings | {"port": str(self.port), "unix_socket_directories": str(self._folder)}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         self.start(self._as_server("postgres", "-D", str(data), *options), self._folder, self._is_ready)
 
@@ -147,10 +148,13 @@ def _programs() -> Path:
 
 
 @contextmanager
-def running_postgres() -> Iterator[PostgresServer]:
-    """Run a server until the block ends. Its folder is not below pytest's, which nobody but its user may enter."""
+def running_postgres(**settings: str) -> Iterator[PostgresServer]:
+    """Run a server with further settings until the block ends.
+
+    Its folder is not below pytest's, which nobody but its user may enter.
+    """
     with tempfile.TemporaryDirectory(prefix="balog-postgres-") as folder:
-        server = PostgresServer(Path(folder))
+        server = PostgresServer(Path(folder), **settings)
         try:
             server.up()
             yield server

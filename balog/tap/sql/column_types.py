@@ -1,0 +1,195 @@
+"""For each type of column: its JSON Schema, how it is selected, and how a value of the state is compared with it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, tzinfo
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import String, Text, cast, func, literal, type_coerce, types
+
+from balog.tap.schema.types import array, boolean, date_time, integer, number, string
+from balog.tap.schema.types import date as date_type
+
+_ANY_JSON = {"type": ["null", "object", "array", "string", "number", "boolean"]}
+_SMALL, _NORMAL, _BIG = 1 << 15, 1 << 31, 1 << 63
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """How a column is read.
+
+    Attributes:
+        schema: the JSON Schema of its values.
+        select: returns the expression that is selected.
+        bind: returns the expression for a value: one that was selected, or its JSON from a state.
+        convert: changes a selected value that is not null; None if the value is right.
+        is_ordered: its values can be compared as the state compares them, so it can be a replication key.
+    """
+
+    schema: dict[str, Any]
+    select: Callable[[Any], Any]
+    bind: Callable[[Any], Any]
+    convert: Callable[[Any], Any] | None = None
+    is_ordered: bool = False
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether SQLAlchemy converts neither its values nor those that are compared with it."""
+        return self.select is _raw
+
+
+def column_type(kind: types.TypeEngine[Any], dialect: str, zone: tzinfo, *, null: bool = True) -> ColumnType:
+    """Return how a column of a type is read.
+
+    Types that Python has no exact value for (intervals, times of day, enums, networks, ranges …) become the text that
+    the database makes of them.
+
+    Args:
+        kind: the reflected type.
+        dialect: SQLAlchemy's name of the database.
+        zone: the zone of times without one.
+        null: the column may be null.
+    """
+    is_sqlite = dialect == "sqlite"
+    if isinstance(kind, types.Boolean):
+        return _plain(kind, boolean(null=null))
+    if isinstance(kind, types.Integer):
+        return _plain(kind, _integer(kind, dialect, null), is_ordered=True)
+    if isinstance(kind, (types.Numeric, types.Float)):
+        if is_sqlite:  # any value may be in such a column
+            return ColumnType(number(null=null), _raw, lambda value: literal(value, types.NullType()), is_ordered=True)
+        return _plain(kind, number(null=null), _decimal if kind.asdecimal else float, is_ordered=True)
+    if isinstance(kind, types.DateTime):
+        if is_sqlite:
+            return ColumnType(date_time(null=null), _raw, _sqlite_time, is_ordered=True)
+        if getattr(kind, "timezone", False) or (dialect == "mysql" and isinstance(kind, types.TIMESTAMP)):
+            return _plain(kind, date_time(null=null), _aware(dialect), is_ordered=True)
+        convert = None if str(zone) == "UTC" else lambda value: value.replace(tzinfo=zone)
+        return _plain(kind, date_time(null=null), lambda value: _naive(value, zone), convert, is_ordered=True)
+    if isinstance(kind, types.Date):
+        if is_sqlite:
+            return ColumnType(date_type(null=null), _raw, lambda value: literal(str(value)[:10], String()))
+        return _plain(kind, date_type(null=null), _date, is_ordered=True)
+    if isinstance(kind, types.Uuid):
+        return _plain(kind, string(null=null, format="uuid"), _uuid if kind.as_uuid else str)
+    if isinstance(kind, types.LargeBinary):
+        return _plain(kind, {**string(null=null), "contentEncoding": "base64"}, _bytes)
+    if isinstance(kind, types.JSON):
+        return _plain(kind, dict(_ANY_JSON))
+    if isinstance(kind, types.ARRAY):
+        return _array(kind, dialect, zone, null)
+    if isinstance(kind, types.String) and not isinstance(kind, types.Enum) and type(kind).__name__ != "SET":
+        is_limited = isinstance(kind.length, int) and dialect != "sqlite"
+        return _plain(kind, string(null=null, max_length=kind.length if is_limited else None))
+    return _text(kind, string(null=null), dialect)
+
+
+def _plain(
+    kind: types.TypeEngine[Any],
+    schema: dict[str, Any],
+    parse: Callable[[Any], Any] | None = None,
+    convert: Callable[[Any], Any] | None = None,
+    *,
+    is_ordered: bool = False,
+) -> ColumnType:
+    def bind(value: Any) -> Any:
+        return literal(value if parse is None else parse(value), kind)
+
+    return ColumnType(schema, lambda column: column, bind, convert, is_ordered)
+
+
+def _text(kind: types.TypeEngine[Any], schema: dict[str, Any], dialect: str) -> ColumnType:
+    has_type = not isinstance(kind, types.NullType) and dialect != "sqlite"
+    return ColumnType(
+        schema,
+        _raw if dialect == "sqlite" else lambda column: cast(column, Text()),
+        lambda value: cast(literal(value, Text()), kind) if has_type else literal(value),
+    )
+
+
+def _array(kind: types.ARRAY[Any], dialect: str, zone: tzinfo, null: bool) -> ColumnType:
+    items = column_type(kind.item_type, dialect, zone).schema
+    select: Callable[[Any], Any] = lambda column: column  # noqa: E731
+    if dialect == "postgresql":
+        # The driver knows arrays of few types. In PostgreSQL's JSON a time has a zone only if its type has one, and any
+        # array may have arrays in it.
+        items = string() if "format" in items else dict(items)
+        items["type"] = [*items["type"], *(["array"] if "array" not in items["type"] else [])]
+        select = lambda column: type_coerce(func.to_json(column), types.JSON())  # noqa: E731
+    return ColumnType(array(items, null=null), select, lambda value: literal(value, kind))
+
+
+def _raw(column: Any) -> Any:
+    """Return the column without SQLAlchemy's conversion: SQLite has any value in any column."""
+    return type_coerce(column, types.NullType())
+
+
+def _integer(kind: types.Integer, dialect: str, null: bool) -> dict[str, Any]:
+    if dialect == "sqlite":
+        return integer(null=null)
+    limit = _BIG
+    if isinstance(kind, types.SmallInteger):
+        limit = _SMALL
+    elif not isinstance(kind, types.BigInteger) and type(kind) in (types.Integer, types.INTEGER):
+        limit = _NORMAL
+    if getattr(kind, "unsigned", False):
+        return integer(null=null, minimum=0, maximum=2 * limit - 1)
+    return integer(null=null, minimum=-limit, maximum=limit - 1)
+
+
+def _decimal(value: Any) -> Decimal:
+    return value if isinstance(value, Decimal) else Decimal(str(value))
+
+
+def _time(value: Any) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    text = str(value)
+    head, dot, rest = text.replace("Z", "+00:00").replace("z", "+00:00").partition(".")
+    if dot:  # Python 3.10 reads three or six digits
+        digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+        head += f".{digits[:6]:<06}" + rest[len(digits) :]
+    return datetime.fromisoformat(head)
+
+
+def _naive(value: Any, zone: tzinfo) -> datetime:
+    when = _time(value)
+    return when if when.tzinfo is None else when.astimezone(zone).replace(tzinfo=None)
+
+
+def _aware(dialect: str) -> Callable[[Any], datetime]:
+    from datetime import timezone
+
+    def parse(value: Any) -> datetime:
+        when = _time(value)
+        when = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+        return when.astimezone(timezone.utc).replace(tzinfo=None) if dialect == "mysql" else when
+
+    return parse
+
+
+def _sqlite_time(value: Any) -> Any:
+    """Return a time as the shortest text that SQLite sorts before every text of the same time."""
+    if not isinstance(value, str) or value[10:11] != "T" or not value.endswith("Z"):
+        return literal(value, types.NullType())
+    text = value[:-1].replace("T", " ")
+    return literal(text.rstrip("0").rstrip(".") if "." in text else text, String())
+
+
+def _date(value: Any) -> date:
+    if isinstance(value, datetime):
+        return value.date()
+    return value if isinstance(value, date) else date.fromisoformat(str(value)[:10])
+
+
+def _uuid(value: Any) -> UUID:
+    return value if isinstance(value, UUID) else UUID(str(value))
+
+
+def _bytes(value: Any) -> bytes:
+    return base64.b64decode(value) if isinstance(value, str) else bytes(value)

@@ -1,0 +1,239 @@
+"""A database as the client of a tap: its connections, and the streams of its tables and views."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timezone, tzinfo
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import sqlalchemy
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from balog.errors import ConfigError
+from balog.tap.errors import SourceError
+from balog.tap.sql.column_types import ColumnType, column_type
+
+if TYPE_CHECKING:
+    from balog.tap.sql.table_stream import TableStream
+    from balog.tap.streams import DiscoveryContext
+
+PAGE_ROWS = 5_000
+"""The number of rows that one statement reads."""
+
+_SESSION = {
+    "postgresql": (
+        "SET TIME ZONE 'UTC'",
+        "SET intervalstyle = 'iso_8601'",
+        "SET default_transaction_read_only = on",
+    ),
+    "mysql": ("SET time_zone = '+00:00'",),
+    "mariadb": ("SET time_zone = '+00:00'",),
+}
+"""Statements for a new connection, by dialect: times come in UTC, and nothing is written."""
+
+_PARTITIONS = """
+SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = :schema AND (c.relispartition OR NOT pg_catalog.has_table_privilege(c.oid, 'SELECT'))
+"""
+"""Tables of PostgreSQL that are not streams: partitions, whose rows their table has, and those one may not read."""
+
+
+class TableColumn(NamedTuple):
+    """A column: SQLAlchemy's type, how it is read, and whether it may be null."""
+
+    kind: Any
+    read: ColumnType
+    null: bool
+
+
+class Database:
+    """A database.
+
+    ::
+
+        @tap.client
+        def client(config):
+            return Database(config["url"])
+
+        @tap.discover(reader=TableStream)
+        def tables(client, context):
+            return client.tables(context)
+
+    Args:
+        url: SQLAlchemy's URL, ``postgresql+psycopg2://user:password@host/name``.
+        schemas: the schemas; none for the default one. Streams of others are named ``SCHEMA-TABLE``.
+        names: patterns of the tables and views, as ``orders_*``.
+        views: whether views are streams, too.
+        page_rows: the number of rows that one statement reads; the state is written after each such page.
+        naive_zone: the zone of times without one.
+        slot: the name of PostgreSQL's logical replication slot, which makes LOG_BASED possible.
+        connect: arguments of the driver's ``connect``.
+
+    Attributes:
+        engine: SQLAlchemy's engine.
+        slot: see above.
+        has_advanced: the slot was advanced in this run.
+
+    Raises:
+        ConfigError: the URL is not one, its driver is not installed, or ``page_rows`` is not positive.
+    """
+
+    def __init__(
+        self,
+        url: str | sqlalchemy.URL,
+        *,
+        schemas: Sequence[str] = (),
+        names: Sequence[str] = ("*",),
+        views: bool = True,
+        page_rows: int = PAGE_ROWS,
+        naive_zone: tzinfo = timezone.utc,
+        slot: str | None = None,
+        connect: Mapping[str, Any] | None = None,
+    ) -> None:
+        if page_rows < 1:
+            raise ConfigError("want a number of rows, at least 1", path="page_rows")
+        try:
+            options: dict[str, Any] = {"connect_args": dict(connect or {}), "hide_parameters": True}
+            backend = sqlalchemy.make_url(url).get_backend_name()
+            if backend in ("postgresql", "mysql", "mariadb", "sqlite"):
+                options["json_deserializer"] = _json
+            self.engine = sqlalchemy.create_engine(url, **options)
+        except (ArgumentError, NoSuchModuleError, ValueError):
+            raise ConfigError("is not a URL of SQLAlchemy: want DIALECT+DRIVER://USER:PASSWORD@HOST/NAME") from None
+        except ImportError as error:
+            raise ConfigError(f"the URL's driver is not installed: {error}") from None
+        self.dialect: str = self.engine.dialect.name
+        self.page_rows, self.slot, self.has_advanced = page_rows, slot, False
+        self._schemas, self._names, self._has_views, self._zone = tuple(schemas), tuple(names), views, naive_zone
+        event.listen(self.engine, "connect", self._prepare)
+
+    @contextmanager
+    def connection(self, **options: Any) -> Iterator[sqlalchemy.Connection]:
+        """Yield a connection, with errors as ``SourceError``; ``options`` are SQLAlchemy's execution options."""
+        with source_errors(), self.engine.connect() as connection:
+            yield connection.execution_options(**options)
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        self.engine.dispose()
+
+    def tables(self, context: DiscoveryContext | None = None) -> Iterator[TableStream]:
+        """Yield a stream for each table and view, or for those that the context wants, sorted by name."""
+        with self.connection() as connection:
+            inspector = sqlalchemy.inspect(connection)
+            for schema in self._schemas or (None,):
+                hidden = self._hidden(connection, schema or inspector.default_schema_name)
+                found = [(name, False) for name in inspector.get_table_names(schema)]
+                if self._has_views:
+                    found += [(name, True) for name in inspector.get_view_names(schema)]
+                    if self.dialect == "postgresql":
+                        found += [(name, True) for name in inspector.get_materialized_view_names(schema)]
+                for name, is_view in sorted(set(found)):
+                    if name in hidden or not any(fnmatchcase(name, pattern) for pattern in self._names):
+                        continue
+                    stream = f"{schema}-{name}" if schema else name
+                    if not name.isprintable():
+                        if context is not None:
+                            context.log.warning(f"The table {name!r} is skipped: its name is not printable")
+                    elif context is None or context.wants(stream):
+                        yield self._stream(inspector, schema, name, stream, is_view)
+
+    def columns(self, connection: sqlalchemy.Connection, schema: str | None, table: str) -> dict[str, TableColumn]:
+        """Return a table's columns, by name.
+
+        Raises:
+            SourceError: there is no such table.
+        """
+        try:
+            found = sqlalchemy.inspect(connection).get_columns(table, schema)
+        except sqlalchemy.exc.NoSuchTableError:
+            found = []
+        if not found:
+            raise SourceError(f"there is no table {table!r}" + (f" in the schema {schema!r}" if schema else ""))
+        return {
+            column["name"]: TableColumn(
+                column["type"], self.type_of(column["type"]), bool(column.get("nullable", True))
+            )
+            for column in found
+        }
+
+    def type_of(self, kind: Any, *, null: bool = True) -> ColumnType:
+        """Return how a column of a type is read."""
+        dialect = "mysql" if self.dialect == "mariadb" else self.dialect
+        return column_type(kind, dialect, self._zone, null=null)
+
+    def _hidden(self, connection: sqlalchemy.Connection, schema: str | None) -> set[str]:
+        if self.dialect != "postgresql":
+            return set()
+        return set(connection.execute(sqlalchemy.text(_PARTITIONS), {"schema": schema}).scalars())
+
+    def _stream(self, inspector: Any, schema: str | None, name: str, stream: str, is_view: bool) -> TableStream:
+        from balog.tap.sql.table_stream import TableStream
+
+        keys = [] if is_view else list(inspector.get_pk_constraint(name, schema).get("constrained_columns") or ())
+        properties, ordered = {}, []
+        metadata: dict[tuple[str, ...], dict[str, Any]] = {
+            (): {"schema-name": schema, "table-name": name, "is-view": is_view}
+        }
+        for column in inspector.get_columns(name, schema):
+            title, kind = column["name"], column["type"]
+            read = self.type_of(kind, null=bool(column.get("nullable", True)) and title not in keys)
+            properties[title] = read.schema
+            metadata["properties", title] = {"sql-datatype": str(kind)}
+            if read.schema.get("format") == "date-time" and not getattr(kind, "timezone", False):
+                metadata["properties", title]["naive-zone"] = str(self._zone)
+            if read.is_ordered:
+                ordered.append(title)
+        schema_of_rows = {"type": "object", "properties": properties}
+        has_log = bool(self.slot and keys and self.dialect == "postgresql")
+        if has_log:
+            properties["_sdc_deleted_at"] = {"type": ["null", "string"], "format": "date-time"}
+        return TableStream(
+            stream,
+            schema=schema_of_rows,
+            key_properties=keys,
+            replication_keys=ordered,
+            has_log=has_log,
+            metadata=metadata,
+        )
+
+    def _prepare(self, connection: Any, record: Any) -> None:
+        statements = _SESSION.get(self.dialect, ())
+        if statements:
+            was = getattr(connection, "autocommit", None)
+            if self.dialect == "postgresql":  # otherwise the rollback of the transaction undoes them
+                connection.autocommit = True
+            cursor = connection.cursor()
+            for statement in statements:
+                cursor.execute(statement)
+            cursor.close()
+            if self.dialect == "postgresql":
+                connection.autocommit = was
+
+
+@contextmanager
+def source_errors() -> Iterator[None]:
+    """Raise errors of the database as ``SourceError``, one line without the statement and its values."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        cause = getattr(error, "orig", None) or error
+        lines = [line for line in str(cause).splitlines() if line.strip()] or [""]
+        reason = f"{type(cause).__name__}: {lines[0].strip()}"
+        is_lost = bool(getattr(error, "connection_invalidated", False))
+        raise SourceError(f"the database: {reason}", retryable=is_lost) from error
+
+
+def _json(text: str | bytes) -> Any:
+    """Decode JSON with all digits of its numbers."""
+    return json.loads(text, parse_float=_number)
+
+
+def _number(text: str) -> float | Decimal:
+    double = float(text)
+    return double if repr(double) == text else Decimal(text)

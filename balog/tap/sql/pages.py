@@ -1,0 +1,146 @@
+"""Reading a table in the order of a key, a page at a time, so that any page can be the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import and_, case, false, or_
+
+from balog.tap.errors import SourceError
+from balog.tap.records.plain import simplify
+from balog.tap.sql.database import Database
+
+Row = dict[str, Any]
+
+
+class TableReader:
+    """Reads the rows of one table.
+
+    Names are always quoted, and values are always bound. Null comes after all other values of a key.
+
+    Args:
+        database: the database.
+        schema: the table's schema; None for the default one.
+        table: its name.
+        wanted: the columns to select; those that the table lacks are in ``missing``.
+        keys: the columns that identify a row; empty if there are none.
+
+    Attributes:
+        columns: the table's columns, by name.
+        names: the selected columns.
+        table: SQLAlchemy's table.
+
+    Raises:
+        SourceError: there is no such table, or it lacks a key.
+    """
+
+    def __init__(
+        self, database: Database, schema: str | None, table: str, wanted: Collection[str], keys: Sequence[str]
+    ) -> None:
+        self._database = database
+        with database.connection() as connection:
+            self.columns = database.columns(connection, schema, table)
+        lacking = [key for key in keys if key not in self.columns]
+        if lacking:
+            raise SourceError(f"the table {table!r} has no column {lacking[0]!r}, which is a key; run --discover again")
+        self.keys = list(keys)
+        self.names = [name for name in self.columns if name in wanted or name in keys]
+        self.missing = sorted(set(wanted) - self.columns.keys())
+        quoted = sqlalchemy.quoted_name
+        columns = [
+            sqlalchemy.column(quoted(name, True), None if column.read.is_raw else column.kind)
+            for name, column in self.columns.items()
+        ]
+        self.table = sqlalchemy.table(
+            quoted(table, True), *columns, schema=None if schema is None else quoted(schema, True)
+        )
+        self._converters = [(name, convert) for name in self.names if (convert := self.columns[name].read.convert)]
+
+    def pages(self, order: Sequence[str], after: Sequence[Any] | None, *conditions: Any) -> Iterator[list[Row]]:
+        """Yield pages of rows in the order of columns that identify a row.
+
+        Args:
+            order: the columns.
+            after: their values in the last row that was read, as selected or as in a state; None for none.
+            conditions: further conditions.
+
+        Raises:
+            SourceError: the database fails, or two rows have the same values of ``order``.
+        """
+        limit, places = self._database.page_rows, [self.names.index(name) for name in order]
+        statement = self._select(order).limit(limit)
+        while True:
+            where = [*conditions, *([] if after is None else [self._after(order, after)])]
+            with self._database.connection() as connection:
+                found = connection.execute(statement.where(*where)).fetchall()
+            if not found:
+                return
+            last = [found[-1][place] for place in places]
+            if last == after:
+                raise SourceError(f"several rows have the same {', '.join(order)}, so no page can follow")
+            after = last
+            yield self.rows(found)
+            if len(found) < limit:
+                return
+
+    def all(self, order: Sequence[str], *conditions: Any) -> Iterator[list[Row]]:
+        """Yield the rows of one statement in pages, for a table without keys; ``order`` may be empty."""
+        statement = self._select(order).where(*conditions)
+        with self._database.connection(stream_results=True, max_row_buffer=self._database.page_rows) as connection:
+            with connection.execute(statement) as found:
+                for page in found.partitions(self._database.page_rows):
+                    yield self.rows(page)
+
+    def since(self, key: str, value: Any) -> Any:
+        """Return the condition for rows from a replication value on; without one, for rows that have a value."""
+        column = self.table.c[key]
+        return column.is_not(None) if value is None else column >= self.columns[key].read.bind(value)
+
+    def position(self, row: Row) -> list[Any]:
+        """Return the keys of a row, as JSON."""
+        return [simplify(row[key]) for key in self.keys]
+
+    def rows(self, found: Iterable[Sequence[Any]]) -> list[Row]:
+        """Return records of selected values."""
+        names = self.names
+        rows = [dict(zip(names, values)) for values in found]
+        for name, convert in self._converters:
+            for row in rows:
+                if row[name] is not None:
+                    row[name] = convert(row[name])
+        return rows
+
+    def selected(self) -> list[Any]:
+        """Return what is selected of each column, in the order of ``names``."""
+        return [self.columns[name].read.select(self.table.c[name]) for name in self.names]
+
+    # -- statements -----------------------------------------------------------------------------------------------
+
+    def _select(self, order: Sequence[str]) -> Any:
+        columns = self.table.c
+        ordered: list[Any] = []
+        for name in order:
+            if self.columns[name].null:
+                ordered.append(case((columns[name].is_(None), 1), else_=0))
+            ordered.append(columns[name])
+        return sqlalchemy.select(*self.selected()).select_from(self.table).order_by(*ordered)
+
+    def _after(self, order: Sequence[str], values: Sequence[Any]) -> Any:
+        """Return the condition for rows after one, in a form that indexes serve: ``a >= 1 AND (a > 1 OR …)``."""
+        condition: Any = None
+        for name, value in reversed(list(zip(order, values))):
+            column, is_nullable = self.table.c[name], self.columns[name].null
+            if value is None:
+                condition = false() if condition is None else and_(column.is_(None), condition)
+                continue
+            bound = self.columns[name].read.bind(value)
+            greater: Any = or_(column > bound, column.is_(None)) if is_nullable else column > bound
+            if condition is None:
+                condition = greater
+            else:
+                condition = or_(greater, and_(column == bound, condition))
+                if not is_nullable:
+                    condition = and_(column >= bound, condition)
+        return condition
