@@ -55,7 +55,7 @@ GROUPS = {
         "callbacks": "List the callbacks that are disabled, and enable them.",
         "token": "Add, list and revoke the bearer tokens of an event service.",
     },
-    "Tap": {"tap": "Verify that a tap follows Singer's practices."},
+    "Tap": {"tap": "Make new taps; verify that a tap follows Singer's practices."},
     "Operate": {
         "top": "Show live what each broker and sidecar does, and which side of it is slow.",
         "topics": "Inspect topics, publish to them, dump them, and retry dead letters.",

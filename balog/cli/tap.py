@@ -1,4 +1,4 @@
-"""``balog tap``: verify that any tap follows Singer's practices."""
+"""``balog tap``: make new taps, and verify that any tap follows Singer's practices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,30 @@ FORMATS = ("text", "github", "junit", "sarif")
 
 @click.group(cls=options.CommandGroup)
 def command() -> None:
-    """Verify that a tap follows Singer's practices."""
+    """Make new taps; verify that a tap follows Singer's practices."""
+
+
+@command.command()
+@click.argument("name")
+@click.option("--openapi", metavar="FILE|URL", help="OpenAPI document of the source, 2.0 to 3.1, JSON or YAML.")
+@click.option("--into", type=click.Path(file_okay=False, path_type=Path), default=".", metavar="FOLDER",
+              help="Folder for the new project's folder; the current one by default.")  # fmt: skip
+@click.option("--allow-remote", is_flag=True, help="Fetch references to other URLs, too.")
+def new(name: str, openapi: str | None, into: Path, allow_remote: bool) -> None:
+    """Make the project of a new tap: package, tests, CI, README.
+
+    NAME is the tap's name, such as tap-petstore, and that of the folder. With a document, the project has a client with
+    a method for each operation, and streams for the lists. Nothing is overwritten.
+    """
+    from balog.tap.projects import describe, example, project_files, project_name, write_project
+
+    project_name(name)
+    api = describe(openapi, allow_remote=allow_remote) if openapi else example("your source")
+    folder = into / name
+    write_project(folder, project_files(name, api))
+    click.echo(f"{folder}: {len(api.operations)} operations, {len(api.streams)} streams")
+    for line in api.skipped:
+        click.echo(f"balog tap: {line}", err=True)
 
 
 @command.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -1,0 +1,178 @@
+"""The description of an API, from its OpenAPI document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from balog.errors import ConfigError
+from balog.http.urls import check_url
+from balog.tap.errors import SchemaError
+from balog.tap.http import Client
+from balog.tap.projects.documents import ApiDocument
+from balog.tap.projects.endpoint_plan import EndpointPlanner, json_of
+from balog.tap.projects.model import ApiDescription, ApiOperation, OperationParameter, TypedModel
+from balog.tap.projects.names import UniqueNames, pascal, snake
+from balog.tap.projects.openapi_sign_in import sign_in_of
+from balog.tap.projects.record_schema import annotation
+from balog.tap.projects.source_text import sentence
+
+_VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
+_PLACES = ("path", "query", "header")
+_IGNORED_HEADERS = frozenset({"accept", "authorization", "content-type", "cookie", "user-agent"})
+_MAX_OPERATIONS = 2000
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_|~-]{1,100}")
+
+
+def describe_api(place: str, *, allow_remote: bool = False) -> ApiDescription:
+    """Return the description of an API.
+
+    Args:
+        place: the file or URL of an OpenAPI document of version 2.0, 3.0 or 3.1.
+        allow_remote: whether to fetch references to other URLs.
+
+    Raises:
+        SchemaError: the document cannot be read, or is not one.
+    """
+    document = ApiDocument(place, allow_remote=allow_remote)
+    info = document.mapping(document.root.get("info") or {})
+    api = ApiDescription(sentence(str(info.get("title") or ""), "the API").rstrip("."))
+    api.base_url = _usable(document.base_url())
+    schemas = document.mapping(document.mapping(document.root.get("components") or {}).get("schemas") or {})
+    models = _models(document, schemas, api)
+    planner = EndpointPlanner(document, api.skipped)
+    names = UniqueNames([*dir(Client), "Any", "config", "models", "quote"])
+    found = [*_operations(document, api.skipped)]
+    for path, verb, operation, parameters in found:
+        made = _operation(document, path, verb, operation, parameters, names, models)
+        api.operations.append(made)
+    for path, verb, operation, parameters in sorted(found, key=lambda each: each[0].count("/")):
+        if verb == "get":
+            try:
+                planner.add(path, operation, parameters)
+            except SchemaError as error:
+                api.skipped.append(f"GET {path} is no stream: {error.reason}")
+    api.streams, api.settings = planner.plans, planner.settings
+    api.sign_in = sign_in_of(document)
+    api.settings = {name: value for name, value in api.settings.items() if name not in api.sign_in.settings}
+    return api
+
+
+def _usable(url: str) -> str:
+    try:
+        check_url(url)
+    except ConfigError:
+        return ""
+    return url.rstrip("/")
+
+
+def _models(document: ApiDocument, schemas: Mapping[str, Any], api: ApiDescription) -> dict[str, str]:
+    taken = UniqueNames(["Any", "TypedDict"])
+    names: dict[str, str] = {}
+    for name, schema in schemas.items():
+        if isinstance(schema, Mapping) and isinstance(schema.get("properties"), Mapping) and schema["properties"]:
+            names[name] = taken.take(pascal(name, "Model"))
+    for name, made in names.items():
+        properties = schemas[name]["properties"]
+        fields = {field: annotation(document, inner, names) for field, inner in properties.items()}
+        api.models.append(TypedModel(made, fields))
+    return names
+
+
+def _operations(
+    document: ApiDocument, skipped: list[str]
+) -> Iterator[tuple[str, str, dict[str, Any], list[dict[str, Any]]]]:
+    """Yield path, verb, operation and parameters."""
+    count = 0
+    for path, item in document.root["paths"].items():
+        if path.startswith("x-"):
+            continue
+        safe = _safe_path(path)
+        if safe is None:
+            skipped.append(f"{sentence(path, 'A path')[:100]} is left out: it is not a path")
+            continue
+        try:
+            node = document.mapping(item)
+            shared = _parameters(document, node.get("parameters"))
+            for verb in _VERBS:
+                if not isinstance(node.get(verb), Mapping):
+                    continue
+                count += 1
+                if count > _MAX_OPERATIONS:
+                    raise SchemaError(f"has more than {_MAX_OPERATIONS} operations", document.place)
+                operation = dict(node[verb])
+                own = _parameters(document, operation.get("parameters"))
+                given = {(each.get("in"), each.get("name")): each for each in (*shared, *own)}
+                yield safe, verb, operation, list(given.values())
+        except SchemaError as error:
+            if count > _MAX_OPERATIONS:
+                raise
+            skipped.append(f"{safe} is left out: {error.reason}")
+
+
+def _parameters(document: ApiDocument, given: Any) -> list[dict[str, Any]]:
+    found = [document.mapping(each) for each in given] if isinstance(given, list) else []
+    return [each for each in found if isinstance(each.get("name"), str) and each["name"]]
+
+
+def _safe_path(path: str) -> str | None:
+    """Return a path that is percent-encoded except for its parameters; None if a segment leads elsewhere."""
+    if not path.startswith("/") or path.startswith("//"):
+        return None
+    made = []
+    for part in re.split(r"(\{[^{}/]*\})", path.partition("?")[0].partition("#")[0]):
+        is_parameter = part.startswith("{") and part.endswith("}")
+        made.append(f"{{{snake(part, 'parameter')}}}" if is_parameter else quote(part, safe="/-_.~!$&'()*+,;=:@%"))
+    segments = "".join(made).split("/")
+    return None if any(segment in (".", "..") for segment in segments) else "/".join(segments)
+
+
+def _operation(
+    document: ApiDocument,
+    path: str,
+    verb: str,
+    operation: Mapping[str, Any],
+    given: list[dict[str, Any]],
+    names: UniqueNames,
+    models: Mapping[str, str],
+) -> ApiOperation:
+    fallback = snake(f"{verb} {path}", verb)
+    name = names.take(snake(str(operation.get("operationId") or fallback), fallback))
+    text = operation.get("summary") or operation.get("description")
+    made = ApiOperation(name, verb.upper(), path, sentence(str(text or ""), f"Send {verb.upper()} {path}"))
+    arguments = UniqueNames(["self", "body", "result", "params", "quote", "Any", "models"])
+    in_path = re.findall(r"\{([^{}]*)\}", path)
+    for wire in in_path:
+        declared = next((each for each in given if snake(f"{{{each['name']}}}", "parameter") == wire), {})
+        kind = annotation(document, declared.get("schema") or declared, {})
+        made.parameters.append(
+            OperationParameter(wire, arguments.take(wire), "path", kind if kind in ("str", "int") else "str", True)
+        )
+    for each in given:
+        place = each.get("in")
+        if place not in _PLACES or place == "path" or (place == "header" and not _is_own_header(each)):
+            continue
+        kind = annotation(document, each.get("schema") or each, {})
+        argument = arguments.take(snake(each["name"], "argument"))
+        made.parameters.append(OperationParameter(each["name"], argument, place, kind, each.get("required") is True))
+    made.has_body = bool(document.mapping(operation.get("requestBody") or {}))
+    made.returns = _returned(document, operation, models)
+    return made
+
+
+def _is_own_header(parameter: Mapping[str, Any]) -> bool:
+    return bool(_HEADER.fullmatch(parameter["name"])) and parameter["name"].lower() not in _IGNORED_HEADERS
+
+
+def _returned(document: ApiDocument, operation: Mapping[str, Any], models: Mapping[str, str]) -> str:
+    answers = operation.get("responses")
+    for status, answer in answers.items() if isinstance(answers, Mapping) else ():
+        if str(status).startswith("2"):
+            found = document.mapping(answer)
+            schema = json_of(found)
+            if schema:
+                return annotation(document, schema, models, prefix="models.")
+            return "bytes" if found.get("content") else "None"
+    return "Any"

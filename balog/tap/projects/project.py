@@ -1,0 +1,223 @@
+"""A new project: all of its files, written into a folder that does not exist yet."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from balog.distribution import DISTRIBUTION
+from balog.errors import ConfigError
+from balog.tap.projects.model import ApiDescription, ApiOperation, ApiSignIn, StreamPlan
+from balog.tap.projects.names import project_name
+from balog.tap.projects.python_files import client_file, config_file, models_file, streams_file
+from balog.tap.projects.stand_in_files import STAND_IN, answers, sample_config, test_file
+
+
+def example(title: str) -> ApiDescription:
+    """Return the description of an API with one list, to be replaced by the source's own."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "id": {"type": "integer"},
+            "name": {"type": ["null", "string"]},
+            "updated_at": {"type": ["null", "string"], "format": "date-time"},
+        },
+    }
+    stream = StreamPlan(
+        "items",
+        "Items",
+        "/items",
+        schema,
+        "data",
+        "cursor:next_cursor",
+        {"updated_since": "{bookmark}"},
+        ["id"],
+        "updated_at",
+        "updated_since",
+    )
+    secret = {"type": "string", "minLength": 1, "secret": True}
+    sign_in = ApiSignIn(["bearer"], 'bearer(config["token"])', {"token": secret}, "A bearer token.")
+    operation = ApiOperation("list_items", "GET", "/items", "Return the items, the first page of them.")
+    return ApiDescription(title, operations=[operation], streams=[stream], sign_in=sign_in)
+
+
+def project_files(name: str, api: ApiDescription) -> dict[str, str]:
+    """Return the texts of a project's files by their paths.
+
+    Args:
+        name: the tap's name, such as ``tap-petstore``.
+        api: the API; its texts reach code only as quoted literals.
+    """
+    package = project_name(name).replace("-", "_")
+    files = {
+        ".github/workflows/ci.yml": _CI,
+        ".gitignore": ".venv/\n__pycache__/\n*.egg-info/\nconfig.json\nstate.json\n",
+        "README.md": _readme(name, api),
+        "config.sample.json": _json(sample_config(api)),
+        "pyproject.toml": _PYPROJECT.replace("@NAME@", name)
+        .replace("@PACKAGE@", package)
+        .replace("@DISTRIBUTION@", DISTRIBUTION)
+        .replace("@TITLE@", msgspec.json.encode(f"Singer tap for {api.title}").decode()),
+        f"{package}/__init__.py": _INIT.replace("@NAME@", name).replace("@PACKAGE@", package),
+        f"{package}/__main__.py": _MAIN.replace("@PACKAGE@", package),
+        f"{package}/client.py": client_file(package, api),
+        f"{package}/config.py": config_file(package, api),
+        f"{package}/py.typed": "",
+        f"{package}/streams.py": streams_file(package, api),
+        "tests/__init__.py": '"""The tests of the tap."""\n',
+        "tests/answers.json": _json(answers(api)),
+        "tests/stand_in.py": STAND_IN,
+        "tests/test_tap.py": test_file(package, api),
+    }
+    if api.models:
+        files[f"{package}/models.py"] = models_file(api.models, api.title)
+    return files | {f"{package}/schemas/{plan.name}.json": _json(plan.schema) for plan in api.streams}
+
+
+def write_project(folder: Path, files: Mapping[str, str]) -> None:
+    """Write the files of a new project, all or none.
+
+    Raises:
+        ConfigError: the folder exists, or cannot be written.
+    """
+    if os.path.lexists(folder):
+        raise ConfigError("exists already; choose another name, or --into another folder", str(folder))
+    part = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}.part")
+    try:
+        for path, text in files.items():
+            place = part / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8")
+        os.rename(part, folder)  # fails where the folder has appeared meanwhile, unless it is empty
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", str(folder)) from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
+def _readme(name: str, api: ApiDescription) -> str:
+    rows = "".join(
+        f"| {plan.name} | {_shown(', '.join(plan.keys)) or '–'} | {_shown(plan.replication_key) or 'full table'} "
+        f"| `{_shown(plan.path)}` |\n"
+        for plan in api.streams
+    )
+    skipped = "".join(f"- {_shown(line)}\n" for line in api.skipped[:100])
+    left_out = f"\nNot generated:\n\n{skipped}" if skipped else ""
+    text = _README.replace("@NAME@", name).replace("@DISTRIBUTION@", DISTRIBUTION)
+    text = text.replace("@STREAMS@", rows or "| – | – | – | – |\n")
+    text = text.replace("@SIGN_IN@", api.sign_in.note).replace("@LEFT_OUT@", left_out)
+    return text.replace("@TITLE@", _shown(api.title))
+
+
+def _shown(text: str) -> str:
+    """Return a text without characters that Markdown or HTML would act on."""
+    return "".join(" " if char in "|`<>[]\n" else char for char in text)
+
+
+_INIT = '''"""@NAME@: a Singer tap on balog's tap toolkit."""
+
+from @PACKAGE@.streams import tap
+
+__all__ = ["tap"]
+'''
+
+_MAIN = '''"""``python -m @PACKAGE@``."""
+
+from @PACKAGE@ import tap
+
+tap.run()
+'''
+
+_PYPROJECT = """[build-system]
+requires = ["setuptools>=68"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "@NAME@"
+version = "0.1.0"
+description = @TITLE@
+readme = "README.md"
+requires-python = ">=3.10"
+dependencies = ["@DISTRIBUTION@"]
+
+[project.optional-dependencies]
+dev = ["mypy>=1.11", "pytest>=8", "ruff>=0.6"]
+
+[project.scripts]
+@NAME@ = "@PACKAGE@:tap.run"
+
+[tool.setuptools]
+packages = ["@PACKAGE@"]
+
+[tool.setuptools.package-data]
+@PACKAGE@ = ["py.typed", "schemas/*.json"]
+
+[tool.ruff]
+line-length = 120
+target-version = "py310"
+
+[tool.ruff.lint]
+select = ["B", "C4", "E", "F", "I", "UP", "W"]
+ignore = [
+  "E501",  # names and paths of the source can be long; ruff format breaks all other lines
+  "UP013",  # names that Python does not allow need the other form of TypedDict
+]
+
+[tool.mypy]
+strict = true
+packages = ["@PACKAGE@", "tests"]
+
+[tool.pytest.ini_options]
+testpaths = ["tests"]
+pythonpath = ["."]
+"""
+
+_CI = """name: CI
+on: [push, pull_request]
+jobs:
+  test:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.12"
+      - run: pip install -e .[dev]
+      - run: ruff check .
+      - run: ruff format --check .
+      - run: mypy
+      - run: pytest
+"""
+
+_README = """# @NAME@
+
+A [Singer](https://github.com/singer-io/getting-started/blob/master/docs/SPEC.md) tap for @TITLE@, on the tap toolkit of
+[balog](https://pypi.org/project/@DISTRIBUTION@/).
+
+| stream | keys | replication | path |
+|---|---|---|---|
+@STREAMS@
+```text
+pip install -e .[dev]
+cp config.sample.json config.json    # then write your own values into it
+@NAME@ --config config.json --discover > catalog.json
+@NAME@ --config config.json --test
+balog tap verify -- @NAME@ --config config.json
+pytest
+```
+
+The project was generated once. All of it is yours to edit:
+
+- `streams.py`: check the keys, the paging and the replication keys of each stream against the API.
+- `client.py`: a method for each operation. Sign-in: @SIGN_IN@
+- `schemas/`: a JSON Schema for each stream.
+- `tests/`: the tap against a stand-in of the source, which answers with `answers.json`.
+@LEFT_OUT@"""
