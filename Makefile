@@ -2,7 +2,7 @@
 
 PYTHON ?=
 ARGS ?=
-BENCH ?= log redaction filters pipe records sinks report load scaling forms acting acting_sqs acting_kafka validate evolution serve tap
+BENCH ?= log redaction filters pipe records sinks report load scaling forms acting acting_sqs acting_kafka validate evolution serve tap verify
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 BIN = .venv/bin
 INSTALL = PYTHON="$(PYTHON)" sh .ci/install
@@ -10,6 +10,7 @@ PACKAGING = setup.cfg pyproject.toml .ci/install
 
 DEMO_PARTS = .demo/tap-jsonl/installed .demo/tap-weather/installed .demo/target-csv/installed .demo/vega-datasets/installed
 TAPS = tap-gitlab tap-postgres tap-postgres-pipelinewise tap-rest-api-msdk tap-s3-csv
+MORE_TAPS = tap-csv-folder tap-dbf tap-dimdate tap-feed tap-geo tap-jsonfile tap-rest-api tap-singer-jsonl tap-spreadsheets
 TARGETS = target-jsonl target-postgres target-postgres-pipelinewise
 HOSTS = airflow dagster
 TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano $(TAPS) $(TARGETS) $(HOSTS))
@@ -87,6 +88,15 @@ PIN_tap-postgres = meltanolabs-tap-postgres==0.10.0
 PIN_tap-postgres-pipelinewise = pipelinewise-tap-postgres==1.8.4
 PIN_tap-s3-csv = pipelinewise-tap-s3-csv==3.0.1
 PIN_tap-gitlab = tap-gitlab==0.5.1 pytz
+PIN_tap-csv-folder = tap-csv-folder==0.0.1a1
+PIN_tap-dbf = tap-dbf==0.1.25
+PIN_tap-dimdate = tap-dimdate==0.1.0 'setuptools<81'
+PIN_tap-feed = tap-feed==1.1.1
+PIN_tap-geo = tap-geo==0.3.1
+PIN_tap-jsonfile = tap-jsonfile==0.1.2
+PIN_tap-rest-api = tap-rest-api==0.2.22
+PIN_tap-singer-jsonl = tap-singer-jsonl==0.1.0 'setuptools<81'
+PIN_tap-spreadsheets = tap-spreadsheets==1.1.2
 PIN_tap-rest-api-msdk = tap-rest-api-msdk==1.4.2 'setuptools<81'
 PIN_meltano = meltano==4.4.1
 BASE = msgspec 'semantic-version>=2.10' 'sqlglot>=28' structlog 'urllib3>=1.26' 'venusian>=3.1'

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from balog.verify.report import VerifyReport
 
 _CHANGING = re.compile(
-    r"(?:; )?said: .*|, and no line says why.*|; the last: .*|,? in the run '[^']*'|"
+    r"(?:; )?said: .*|a traceback without a message: .*|, and no line says why.*|; the last: .*|,? in the run '[^']*'|"
     r", the first (?:in line|is record) \d+|\d+"
 )
 """Parts of a detail that differ from run to run, though the finding is the same."""

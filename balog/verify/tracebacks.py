@@ -13,8 +13,8 @@ _STANDARD = re.compile(r"/lib(?:64)?/python3[^/]*/|^<")
 def place_of(trace: str) -> str:
     """Return ``FILE:LINE`` of the innermost frame in the tap's own code, else of the innermost in any other library.
 
-    The tap's own code is outside of the installed packages, or in a package whose name has the word tap. A file below
-    the current folder is relative to it; of any other, the last two parts of the path are enough.
+    The tap's own code is outside of the installed packages, or in a package whose name has the word tap. A file of a
+    package is relative to the packages, another below the current folder to that; else its path has two parts.
     """
     frames = _FRAME.findall(trace)
     for is_own in (_is_own, _is_library, lambda path: True):
@@ -36,6 +36,9 @@ def _is_library(path: str) -> bool:
 
 
 def _short(path: str) -> str:
+    _, installed, rest = path.rpartition("-packages/")
+    if installed:
+        return rest
     try:
         return str(Path(path).relative_to(Path.cwd()))
     except ValueError:

@@ -63,6 +63,13 @@ def test_a_quick_run_of_the_taps_compares_what_can_be_had_here() -> None:
     assert re.search(r"^balog\.tap, one by one +\d+\.\d\d +[\d,]+ +1\.000$", said, re.MULTILINE)
 
 
+def test_a_quick_run_of_the_verification_finds_all_and_nothing_else() -> None:
+    said = quick("verify")
+    assert re.search(r"^recall: 1\.000 ", said, re.MULTILINE), said
+    assert re.search(r"^precision: 1\.000 ", said, re.MULTILINE), said
+    assert re.search(r"^ratio: \d+\.\d\d × one run at a time", said, re.MULTILINE)
+
+
 def test_a_quick_run_of_acting_says_what_each_part_comes_to() -> None:
     said = quick("acting")
     assert re.search(r"^end to end: [\d,]+ events/s", said, re.MULTILINE)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from tests.services.servers.elasticmq import bare_client
 from tests.services.servers.moto import running_moto
 from tests.services.servers.postgres import Database, PostgresServer
 
-__all__ = ["TAPS", "RealTap", "prepared"]
+__all__ = ["MORE_TAPS", "TAPS", "RealTap", "prepared"]
 
 ROOT = Path(__file__).parents[2]
 PEOPLE = 300
@@ -156,8 +157,8 @@ class _Api(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         page = int(parse_qs(url.query).get("page", ["1"])[0])
         found = _people_page(page) if url.path == "/people" else _gitlab(url.path.removeprefix("/api/v4"), page)
-        body = json.dumps(found).encode()
-        self.send_response(404 if found is None else 200)
+        body = _feed_page() if url.path == "/feed" else json.dumps(found).encode()
+        self.send_response(404 if found is None and url.path != "/feed" else 200)
         self.send_header("Content-Type", "application/json")
         self.send_header("X-Total-Pages", "2" if url.path.endswith("/commits") else "1")
         self.send_header("Content-Length", str(len(body)))
@@ -234,6 +235,134 @@ def _gitlab_api(folder: Path, postgres: Any) -> Iterator[RealTap]:
         yield RealTap([command], config)
 
 
+@contextmanager
+def _rest(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-rest-api", "tap-rest-api")
+    kinds = {"id": "integer", "name": "string", "price": "number", "is_new": "boolean", "place": "integer"}
+    properties: dict[str, Any] = {name: {"type": ["null", kind]} for name, kind in kinds.items()}
+    properties["updated_at"] = {"type": ["null", "string"], "format": "date-time"}
+    (folder / "people.json").write_text(json.dumps({"type": "object", "properties": properties}))
+    with _api() as url:
+        config = {
+            "url": f"{url}/people?page={{current_page}}",
+            "streams": "people",
+            "schema_dir": str(folder),
+            "catalog_dir": str(folder),
+            "record_list_level": "$.people[*]",
+            "primary_key": "id",
+            "timestamp_key": "updated_at",
+            "start_datetime": "2020-01-01T00:00:00Z",
+            "items_per_page": 100,
+        }
+        yield RealTap([command], config)
+
+
+@contextmanager
+def _csv_folder(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-csv-folder", "tap-csv-folder")
+    _write_csv(folder / "tables" / "people.csv")
+    yield RealTap(
+        [command], {"filesystem": "local", "path": str(folder / "tables"), "read_mode": "one_stream_per_file"}
+    )
+
+
+@contextmanager
+def _spreadsheets(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-spreadsheets", "tap-spreadsheets")
+    _write_csv(folder / "tables" / "people.csv")
+    file = {"path": str(folder / "tables" / "*.csv"), "format": "csv", "table_name": "people", "primary_keys": ["id"]}
+    yield RealTap([command], {"files": [file]})
+
+
+def _write_csv(path: Path) -> None:
+    rows = [{key: value for key, value in row.items() if key != "place"} for row in people()]
+    path.parent.mkdir()
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@contextmanager
+def _jsonfile(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-jsonfile", "tap-jsonfile")
+    for number, row in enumerate(people()[:20]):
+        (folder / f"{number}.person.json").write_text(json.dumps(row))
+    yield RealTap([command], {"paths": [str(folder / "*.person.json")], "stream_name": "people"})
+
+
+@contextmanager
+def _dbf(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-dbf", "tap-dbf")
+    (folder / "tables").mkdir()
+    (folder / "tables" / "people.dbf").write_bytes(_dbf_table())
+    yield RealTap([command], {"path": str(folder / "tables" / "people.dbf")})
+
+
+def _dbf_table() -> bytes:
+    """A table of dBASE III: an id of 6 digits and a name of 20 characters for each of the people."""
+    rows = [f" {row['id']:>6}{(row['name'] or '').replace('ë', 'e'):<20}".encode() for row in people()]
+    fields = [(b"ID", b"N", 6), (b"NAME", b"C", 20)]
+    head = struct.pack("<4BIHH20x", 3, 126, 11, 20, len(rows), 32 + 32 * len(fields) + 1, 27)
+    described = b"".join(struct.pack("<11sc4xBB14x", name, kind, size, 0) for name, kind, size in fields)
+    return head + described + b"\r" + b"".join(rows) + b"\x1a"
+
+
+@contextmanager
+def _geo(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-geo", "tap-geo")
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"id": row["id"], "name": row["name"]},
+            "geometry": {"type": "Point", "coordinates": [row["id"] / 10, 47.5]},
+        }
+        for row in people()[:50]
+    ]
+    (folder / "people.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    file = {"paths": [str(folder / "people.geojson")], "table_name": "people", "primary_keys": ["id"]}
+    yield RealTap([command], {"files": [{**file, "expose_fields": ["id", "name"]}]})
+
+
+@contextmanager
+def _dimdate(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-dimdate", "tap-dimdate")
+    yield RealTap([command], {"start_date": "2026-01-01", "end_date": "2026-03-31"})
+
+
+@contextmanager
+def _feed(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-feed", "tap-feed")
+    with _api() as url:
+        fields = {"feed_fields": ["title"], "feed_entry_fields": ["id", "title", "link"]}
+        config = {"feed_urls": [f"{url}/feed"], **fields, "feed_entry_replication_key": "published"}
+        yield RealTap([command], {**config, "start_date": "2020-01-01T00:00:00Z"})
+
+
+def _feed_page() -> bytes:
+    items = "".join(
+        f"<item><guid>{row['id']}</guid><title>person {row['id']}</title><link>http://people.example/{row['id']}</link>"
+        f"<pubDate>Fri, 20 Nov 2026 {row['id'] // 60:02}:{row['id'] % 60:02}:12 GMT</pubDate></item>"
+        for row in people()[:50]
+    )
+    return f'<?xml version="1.0"?><rss version="2.0"><channel><title>people</title>{items}</channel></rss>'.encode()
+
+
+@contextmanager
+def _singer_jsonl(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-singer-jsonl", "tap-singer-jsonl")
+    properties = {"id": {"type": "integer"}, "name": {"type": ["null", "string"]}}
+    schema = {"type": "object", "properties": properties}
+    messages: list[dict[str, Any]] = [
+        {"type": "SCHEMA", "stream": "people", "schema": schema, "key_properties": ["id"]}
+    ]
+    for row in people():
+        messages.append({"type": "RECORD", "stream": "people", "record": {"id": row["id"], "name": row["name"]}})
+    messages.append({"type": "STATE", "value": {}})
+    (folder / "people.singer").write_text("".join(json.dumps(message) + "\n" for message in messages))
+    yield RealTap([command], {"source": "local", "local": {"folders": [str(folder)]}})
+
+
 TAPS = {
     "tap-gitlab": _gitlab_api,
     "tap-jsonl": _jsonl,
@@ -243,6 +372,20 @@ TAPS = {
     "tap-s3-csv": _s3_csv,
     "tap-weather": _weather,
 }
+"""Those that CI verifies."""
+
+MORE_TAPS = {
+    "tap-csv-folder": _csv_folder,
+    "tap-dbf": _dbf,
+    "tap-dimdate": _dimdate,
+    "tap-feed": _feed,
+    "tap-geo": _geo,
+    "tap-jsonfile": _jsonfile,
+    "tap-rest-api": _rest,
+    "tap-singer-jsonl": _singer_jsonl,
+    "tap-spreadsheets": _spreadsheets,
+}
+"""Those that only ``make soak`` verifies: each adds an environment."""
 
 
 @contextmanager
@@ -250,12 +393,12 @@ def prepared(name: str, folder: Path, postgres: Any) -> Iterator[tuple[list[str]
     """Give a tap's command line, its config in the folder, and the environment to run it in.
 
     Args:
-        name: of ``TAPS``.
+        name: of ``TAPS`` or ``MORE_TAPS``.
         folder: for its files; there is nothing else in it.
         postgres: called for a running server by those that need one.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with TAPS[name](folder, postgres) as tap:
+    with (TAPS | MORE_TAPS)[name](folder, postgres) as tap:
         (folder / "config.json").write_text(json.dumps(tap.config))
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("BALOG_", "AWS_"))}
         clean["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), clean["PATH"]])

@@ -132,3 +132,38 @@ def command(config: Path, *defects: str) -> list[str]:
     """Return the command of the tap with defects."""
     named = [word for defect in defects for word in ("--sin", defect)]
     return [sys.executable, "-S", "-E", str(TAP), "--config", str(config), *named]
+
+
+ALSO: dict[str, set[str]] = {
+    "shaky discovery": {"inclusion-is-declared"},
+    "doubled id": {"each-stream-gives-records", "properties-are-used", "replication-values-are-there"},
+    "schema is a text": {"sync-succeeds"},
+    "bookmark of now": {
+        *("bookmark-is-not-ahead", "interrupted-resumes-without-a-gap", "resumes-without-a-gap"),
+    },
+    "unknown type": {"breadcrumbs-exist", "properties-are-used"},
+    "lost key": {"schema-has-the-catalog-keys"},
+    "lost replication key": {"replication-values-are-there"},
+    "selects all": {
+        *("nothing-selected-gives-nothing", "only-selected-properties-come", "only-selected-streams-come"),
+    },
+    "unknown stream": {"nothing-selected-gives-nothing", "only-selected-streams-come", "streams-are-named"},
+    "no key properties": {"schema-has-the-catalog-keys"},
+    "torn": {"only-messages-on-stdout"},
+    "other keys": {"keys-are-there", "records-come-once"},
+    "null key": {"records-match-schema"},
+    "half null keys": {"records-match-schema", "records-come-once"},
+    "twice": {"counts-are-right"},
+    "nearly all twice": {"counts-are-right"},
+    "stuck bookmark": {"resumes-with-little"},
+    "rash state": {"bookmark-is-of-a-record", "bookmark-is-not-ahead", "resumes-without-a-gap"},
+    "unordered": {"resumes-without-a-gap", "interrupted-resumes-without-a-gap"},
+    "other rows on resume": {"interrupted-resumes-without-a-gap"},
+    "silent failure": {"failure-is-logged-at-a-level"},
+    "quiet death": {"failure-is-logged-at-a-level"},
+    "traceback after warning": {"failure-is-logged-at-a-level"},
+    "anonymous": {"records-are-counted", "requests-are-timed"},
+    "no metrics": {"requests-are-timed"},
+    "hoards": {"counts-are-right", "ends-on-sigterm", "only-selected-properties-come", "records-come-once"},
+}
+"""By defect, the other rules that it breaks: each was looked at."""

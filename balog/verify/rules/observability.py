@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from balog.verify.catalogs import id_of
 from balog.verify.output_reader import OutputReader
 from balog.verify.rules.registration import RuleSource, Violation, check, check_each
 from balog.verify.rules.subjects import require_output, require_whole
@@ -15,10 +16,13 @@ from balog.verify.trials import Trials
 _ENOUGH = 16 * 1024 * 1024  # bytes of records; with fewer, the tap's own size hides growth
 _PART = 0.5  # of the records' bytes; records kept as Python objects take several times as much
 _HTTP = re.compile("https?://")
+_REQUEST = re.compile(r"\b(?:GET|POST|PUT|HEAD|request\w*|fetch\w*|calling|url)\b[^\n]{0,80}https?://", re.IGNORECASE)
 
 
 def _with_records(trials: Trials) -> list[tuple[str, OutputReader]]:
-    output = require_output(trials.sync).output
+    if require_output(trials.sync).has_failed:
+        raise Skip(f"{trials.sync.name} failed")
+    output = trials.sync.output
     if not output.records:
         raise Skip("no records came")
     return [("", output)]
@@ -55,6 +59,8 @@ def clean_run_has_no_errors(trials: Trials) -> Iterator[Violation]:
     Log conditions that the tap recovers from at WARNING: an ERROR alerts an operator.
     """
     logs = require_whole(trials.sync).output.logs
+    if logs.failures:
+        raise Skip("failure-is-not-success reports them")
     count = logs.levels["ERROR"] + logs.levels["CRITICAL"]
     if count:
         place = f" (in {logs.place})" if logs.place else ""
@@ -70,7 +76,9 @@ def streams_are_named(trials: Trials) -> Iterator[Violation]:
     """
     [(_, output)] = _with_records(trials)
     for name, stream in output.streams.items():
-        if stream.records and not output.logs.mentions(name):
+        entry = trials.entries.get(name)
+        names = {name, id_of(entry) if entry is not None else name}
+        if stream.records and not any(map(output.logs.mentions, names)):
             yield Violation("no log line names it", name)
 
 
@@ -116,7 +124,7 @@ def requests_are_timed(trials: Trials) -> Iterator[Violation]:
     logs = output.logs
     if any("http" in name or "request" in name for name in logs.metrics):
         return
-    if not any(map(_HTTP.search, (json.dumps(trials.config), *logs.excerpts))):
+    if not _HTTP.search(json.dumps(trials.config)) and not any(map(_REQUEST.search, logs.excerpts)):
         raise Skip("nothing shows that its source uses HTTP")
     yield Violation("no timer of requests")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from balog.verify.catalogs import id_of, replication_key_of
 from balog.verify.output_reader import StateLine
 from balog.verify.rules.registration import RuleSource, Violation, check
-from balog.verify.rules.subjects import require_start
+from balog.verify.rules.subjects import require_start, require_success
 from balog.verify.runs import Skip, SyncRun
 from balog.verify.synced_stream import SyncedStream
 from balog.verify.trials import Trials
@@ -66,6 +66,7 @@ def resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
     for state, run in trials.resumed:
         where = f"from the STATE in line {state.line}"
         if run.has_failed:
+            require_success(trials)
             yield Violation(f"{where}: {run.outcome}")
             continue
         found = gaps(trials, trials.sync, state, run)
@@ -170,6 +171,8 @@ def state_of_another_tap_is_harmless(trials: Trials) -> Iterator[Violation]:
     """
     require_start(trials)
     run = trials.foreign_state
+    if run.has_failed:
+        require_success(trials)
     if run.result.stopped == "timeout" or (run.result.code and run.output.logs.tracebacks):
         yield Violation(run.outcome)
     elif run.result.code and not run.output.logs.lines and not run.output.lines:
@@ -246,6 +249,7 @@ def interrupted_resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
     """
     first, second = trials.interrupted, trials.after_interruption
     if second.has_failed:
+        require_success(trials)
         yield Violation(second.outcome)
         return
     found = gaps(trials, first, first.output.last_state, second)

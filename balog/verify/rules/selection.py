@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from balog.verify.catalogs import key_properties_of, replication_key_of
 from balog.verify.rules.registration import RuleSource, Violation, check
-from balog.verify.rules.subjects import require_output, streams
+from balog.verify.rules.subjects import require_end, require_output, require_success, streams
 from balog.verify.runs import Skip, SyncRun
 from balog.verify.trials import Trials
 
@@ -45,8 +45,7 @@ def each_stream_gives_records(trials: Trials) -> Iterator[Violation]:
     Verify with an account that has data in each stream: empty streams cannot be judged by the other rules.
     """
     seen = require_output(trials.sync).output.streams
-    if trials.sync.result.stopped:
-        raise Skip("the run was ended before all streams were synced")
+    require_end(trials.sync)
     for name in trials.entries:
         if name not in seen or not (seen[name].records or seen[name].batches):
             yield Violation("wrote no record", name)
@@ -58,6 +57,7 @@ def properties_form_works(trials: Trials) -> Iterator[Violation]:
 
     Accept --properties with `selected` inside the schemas, or reject it as an unknown option.
     """
+    require_success(trials)
     run = trials.by_properties
     if _is_unknown_option(run):
         raise Skip("the tap has no --properties")
@@ -70,6 +70,7 @@ def both_forms_at_once_work(trials: Trials) -> Iterator[Violation]:
 
     Let --catalog take precedence over --properties, or reject the combination with an error message.
     """
+    require_success(trials)
     run = trials.by_both
     if _is_unknown_option(run):
         raise Skip("the tap has no --properties")
@@ -112,7 +113,9 @@ def only_selected_streams_come(trials: Trials) -> Iterator[Violation]:
     Skip streams whose metadata does not have `selected: true`.
     """
     name, run = trials.alone
-    if run.has_failed:
+    if run.has_failed and trials.sync.has_failed:
+        require_success(trials)
+    elif run.has_failed:
         yield Violation(f"it cannot be synced alone: {run.outcome}", name)
     elif _records_of(trials.sync, name) and not _records_of(run, name) and not run.result.stopped:
         yield Violation("it writes records, but none when it is selected alone", name)
@@ -141,7 +144,9 @@ def only_selected_properties_come(trials: Trials) -> Iterator[Violation]:
     Omit properties whose metadata has `selected: false`.
     """
     left_out, run = trials.deselected
-    if run.result.code and not run.result.stopped:
+    if run.has_failed and not run.output.records:
+        require_success(trials)
+    if run.result.code and not run.result.stopped and not trials.sync.has_failed:
         yield Violation(run.outcome)
     for name, spare in left_out.items():
         stream = run.output.streams.get(name)

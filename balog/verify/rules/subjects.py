@@ -42,10 +42,18 @@ def require_start(trials: Trials) -> None:
 
 
 def require_end(run: SyncRun) -> SyncRun:
-    """Return a run that the verification did not end, or skip the rule."""
+    """Return a run that neither the verification ended nor an error, or skip the rule."""
     if run.result.stopped:
         raise Skip("the run was cut short")
+    if run.result.code:
+        raise Skip(f"{run.name} failed")
     return run
+
+
+def require_success(trials: Trials) -> None:
+    """Skip the rule if the first sync failed: then other runs fail for the same reason, which is reported once."""
+    if trials.sync.has_failed:
+        raise Skip(f"{trials.sync.name} failed")
 
 
 def require_whole(run: SyncRun) -> SyncRun:
