@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime, timezone
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -98,14 +99,16 @@ _encoder = msgspec.json.Encoder()
 
 
 class Event(KeyAccess, Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """One event. The payload stays undecoded until its first use.
+    """One event. The payload stays undecoded until its first use, and its bytes stay as they are until it changes.
 
-    A key works as an attribute does: ``event["payload"]["values"]``, ``event["header"]["channel"]``.
+    A key works as an attribute does: ``event["payload"]["values"]``, ``event["header"]["channel"]``. The payload and
+    the header may be changed in place or replaced; ``encode`` and ``raw_payload`` have the changes.
     """
 
     schema: str
     header: Header
     raw_payload: Raw = field(name="payload")
+    """The payload's JSON."""
 
     @classmethod
     def new(
@@ -145,17 +148,67 @@ class Event(KeyAccess, Struct, kw_only=True, forbid_unknown_fields=True, dict=Tr
         )
         return cls(schema=FACILITY_VERSION, header=header, raw_payload=raw)
 
-    @cached_property
+    @property
     def payload(self) -> dict[str, Any]:
-        """The payload as plain Python data, decoded at its first use."""
-        return _read(self.raw_payload, "$.payload")  # type: ignore[no-any-return]
+        """The payload as plain Python data, decoded at its first use. Changes of it are written."""
+        state = self.__dict__
+        if "payload" not in state:
+            payload = state.pop("_view", None) or _read(_stored_payload(self), "$.payload")
+            state.setdefault("payload", payload)  # another thread may have been first
+        return state["payload"]  # type: ignore[no-any-return]
 
-    @cached_property
-    def _head(self) -> _PayloadHead:
+    @payload.setter
+    def payload(self, payload: dict[str, Any]) -> None:
+        self.__dict__["payload"] = payload
+
+    @property
+    def payload_view(self) -> dict[str, Any]:
+        """The payload for readers that don't change it, so ``encode`` need not look for changes."""
+        state = self.__dict__
+        if "payload" in state:
+            return state["payload"]  # type: ignore[no-any-return]
+        if "_view" not in state:
+            state["_view"] = _read(_stored_payload(self), "$.payload")
+        return state["_view"]  # type: ignore[no-any-return]
+
+    @property
+    def has_changed_payload(self) -> bool:
+        """Whether the payload has other values than its JSON had; then ``encode`` writes the values."""
         try:
-            return _payload_head.decode(self.raw_payload)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            return _PayloadHead()
+            return "payload" in self.__dict__ and self._change() is not None
+        except EventError:  # a value without a JSON form is new
+            return True
+
+    def _change(self) -> bytes | None:
+        """Return the JSON of a payload that was changed; None for one that was not."""
+        payload, old = self.__dict__["payload"], _stored_payload(self)
+        try:
+            new = _encoder.encode(payload)
+            # Equal values are not enough: 1 == True.
+            return None if new == bytes(old) or new == _encoder.encode(_read(old, "$.payload")) else new
+        except EventError:
+            return new
+        except Exception as error:  # an object may run code of its own
+            raise EventError(f"cannot be written: {error}", "$.payload") from None
+
+    @property
+    def _head(self) -> _PayloadHead:
+        state = self.__dict__
+        if "payload" in state:
+            payload = state["payload"]
+            return _PayloadHead(*map(payload.get, _HEAD_KEYS)) if isinstance(payload, dict) else _PayloadHead()
+        if "_head" not in state:
+            try:
+                state["_head"] = _payload_head.decode(self.raw_payload)
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                state["_head"] = _PayloadHead()
+        return state["_head"]  # type: ignore[no-any-return]
+
+    def __copy__(self) -> Event:
+        return _restore(self.schema, self.header, _stored_payload(self), dict(self.__dict__))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.schema, self.header, _stored_payload(self), dict(self.__dict__))
 
     @property
     def cls_type(self) -> str | None:
@@ -184,6 +237,38 @@ class Event(KeyAccess, Struct, kw_only=True, forbid_unknown_fields=True, dict=Tr
         """Unknown keys of a later facility version: ``{"": {…}, "header": {…}}``."""
         kept: dict[str, dict[str, Raw]] = self.__dict__.get("_unknown", {})
         return {place: {key: _read(raw, "$") for key, raw in found.items()} for place, found in kept.items()}
+
+
+_HEAD_KEYS = _PayloadHead.__struct_fields__
+_stored_payload: Callable[[Event], Raw] = Event.__dict__["raw_payload"].__get__
+_store_payload: Callable[[Event, Raw], None] = Event.__dict__["raw_payload"].__set__
+
+
+def _raw_payload(event: Event) -> Raw:
+    """Return the payload's JSON, with the changes of its values."""
+    change = event._change() if "payload" in event.__dict__ else None
+    if change is None:
+        return _stored_payload(event)
+    if change[:1] != b"{":
+        raise EventError("want an object", "$.payload")
+    return Raw(change)
+
+
+def _set_raw_payload(event: Event, raw: Raw) -> None:
+    for derived in ("payload", "_view", "_head"):
+        event.__dict__.pop(derived, None)
+    _store_payload(event, raw)
+
+
+# The encoder reads the field itself, without this property, which costs nothing on the path of unread payloads.
+type.__setattr__(Event, "raw_payload", property(_raw_payload, _set_raw_payload))
+
+
+def _restore(schema: str, header: Header, raw: Raw, state: dict[str, Any]) -> Event:
+    """Make a copy of an event, also of what its fields don't have: changes, and unknown keys of a later version."""
+    event = Event(schema=schema, header=header, raw_payload=raw)
+    event.__dict__.update(state)
+    return event
 
 
 def _read(raw: Raw, path: str) -> Any:
@@ -281,7 +366,7 @@ def decode_checked(line: bytes, document: dict[str, Any]) -> Event:
         EventError: the data is not a valid event; ``path`` is that of the problem.
     """
     event = _decode_line(line)
-    event.__dict__["payload"] = document["payload"]
+    event.__dict__["_view"] = document["payload"]
     return event
 
 
@@ -357,14 +442,22 @@ def _take_unknown(members: dict[str, Raw], known: frozenset[str]) -> dict[str, R
 def encode(event: Event) -> bytes:
     """Encode one event as compact JSON without a newline, with the unknown keys of a later version.
 
+    A payload that was not changed keeps its bytes.
+
     Raises:
-        EventError: a payload with line breaks is nested too deep to write on one line.
+        EventError: a payload with line breaks is nested too deep to write on one line, or a changed payload is not an
+            object or has values without a JSON form.
     """
-    unknown: dict[str, dict[str, Raw]] | None = event.__dict__.get("_unknown")
-    if unknown or not event.header.timestamp.microsecond:  # msgspec leaves out a fraction of zero
+    state = event.__dict__
+    unknown: dict[str, dict[str, Raw]] | None = state.get("_unknown")
+    changed = event.raw_payload if "payload" in state else None
+    if changed is _stored_payload(event):
+        changed = None
+    # msgspec leaves out a fraction of zero.
+    if unknown or changed is not None or not event.header.timestamp.microsecond:
         header = msgspec.to_builtins(event.header)
         header["timestamp"] = event.header.timestamp.isoformat(timespec="microseconds").replace("+00:00", "Z")
-        document = {"schema": event.schema, "header": header, "payload": event.raw_payload}
+        document = {"schema": event.schema, "header": header, "payload": changed or _stored_payload(event)}
         if unknown:
             header.update(unknown["header"])
             document.update(unknown[""])

@@ -10,12 +10,17 @@ from balog.handlers.records import Naming
 __all__ = ["SchemaFormatter"]
 
 
+_LAYOUT_MARKS = frozenset("%{$")
+
+
 class SchemaFormatter(EventFormatter):
     """Formats a record as an event, with the logger's name as its channel: ``root`` for the root logger.
 
-    The arguments are those of :class:`balog.handlers.EventFormatter`.
+    The arguments are those of :class:`balog.handlers.EventFormatter`. A format of the standard library, such as
+    ``%(message)s``, is ignored, as in the first balog.
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, fmt: str | None = None, *args: Any, **options: Any) -> None:
+        is_layout = isinstance(fmt, str) and not _LAYOUT_MARKS.isdisjoint(fmt)
+        super().__init__(None if is_layout else fmt, *args, **options)
         self.naming = Naming(self.naming.channel, self.naming.prefix, root="root")

@@ -11,7 +11,7 @@ from balog.event import LEVELS, Event, Level
 from balog.outputs.calls import with_exception
 from balog.payload import log_payload
 from balog.recording import callsites, configuration, exceptions
-from balog.recording.call_options import OPTION_NAMES, CallOptions
+from balog.recording.call_options import NO_PAYLOAD, OPTION_NAMES, CallOptions
 from balog.recording.channels import LoggerChannel, channel_of_caller
 from balog.recording.context import bound
 from balog.recording.encoding import message_text, payload_of
@@ -171,7 +171,11 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
             if options.raw_event is not None:
                 if self._write_raw(recorder, level, options.raw_event):
                     return
-                payload = options.raw_event if payload is None else payload
+                if payload is not None:
+                    fields.setdefault("raw_event", options.raw_event)
+                else:
+                    payload = options.raw_event
+                    payload = {"value": payload} if isinstance(payload, NO_PAYLOAD) else payload
                 fields.setdefault("problem", NO_EVENT)
         name = self._logger.under("" if payload is None else event) if channel is None else safe_str(channel)
         if recorder.levels is not None and recorder.threshold_of(name) > LEVELS[level]:

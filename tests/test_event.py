@@ -1,4 +1,6 @@
+import copy
 import json
+import pickle
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -408,3 +410,94 @@ class TestLevels:
         header = Header(id="LG1", channel="c", timestamp=datetime.now(UTC))
 
         assert Event(schema="0.0.1", header=header, raw_payload=msgspec.Raw(b"{}")).level is None
+
+
+class TestChanges:
+    """An event whose payload changes."""
+
+    def test_a_payload_that_was_read_only_keeps_its_bytes(self) -> None:
+        """Also numbers that are written in another way, and spaces."""
+        line = written(payload={}).replace(b"{}}", b'{"n": 1.0e2, "big":123456789012345678901234567890}}')
+        line = line.replace(b", ", b",").replace(b": ", b":").replace(b"1.0e2,", b"1.0e2, ")
+        event = decode(line)
+        assert event.payload["n"] == 100
+
+        assert encode(event) == line
+        assert not event.has_changed_payload
+
+    @pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0.0, -0.0), ([1], [1, 2]), ({"a": {}}, {})])
+    def test_a_value_that_is_merely_equal_is_a_change(self, old: object, new: object) -> None:
+        """1 == True."""
+        event = Event.new("a", {"v": old, "w": 1})
+        event.payload["v"] = new
+
+        assert json.dumps(json.loads(encode(event))["payload"]) == json.dumps({"v": new, "w": 1})
+        assert json.loads(bytes(event.raw_payload)) == {"v": new, "w": 1}
+
+    @given(payload=objects, key=text)
+    def test_what_is_read_is_what_is_written(self, payload: dict[str, object], key: str) -> None:
+        event = decode(encode(Event.new("a", payload)))
+        event.payload[key] = "new"
+        again = decode(encode(event))
+
+        assert again.payload == {**payload, key: "new"}
+
+    def test_the_type_follows_the_change(self) -> None:
+        event = Event.new("a", {"cls_type": "old", "version": "1.0.0"})
+        assert event.cls_type == "old"
+        event.payload["cls_type"] = "new"
+
+        assert (event.cls_type, event.version) == ("new", "1.0.0")
+        event.raw_payload = msgspec.Raw(b'{"cls_type":"third"}')
+        assert event.cls_type == "third"
+        assert event.payload == {"cls_type": "third"}
+
+    @pytest.mark.parametrize(("payload", "reason"), [([1], "object"), ({"o": object()}, "object"), (None, "object")])
+    def test_a_payload_that_cannot_be_written_is_an_error(self, payload: Any, reason: str) -> None:
+        event = Event.new("a", {})
+        event.payload = payload
+
+        with pytest.raises(EventError, match=reason) as caught:
+            encode(event)
+        assert caught.value.path == "$.payload"
+
+    def test_copies_keep_unknown_keys_of_a_later_version(self) -> None:
+        line = written(more=1, top_schema="1.9.0", top_more={"a": 2})
+
+        for made in (copy.copy(decode(line)), copy.deepcopy(decode(line)), pickle.loads(pickle.dumps(decode(line)))):
+            assert json.loads(encode(made)) == json.loads(line)
+
+    def test_a_copy_is_that_of_a_dict(self) -> None:
+        event = Event.new("a", {"n": 1})
+        other = event.copy()
+        other["payload"] = {"n": 2}
+
+        assert (event.payload, other.payload) == ({"n": 1}, {"n": 2})
+
+
+class TestDictAccess:
+    """An event as the dict that it was in the first balog."""
+
+    def test_it_reads_as_its_json(self) -> None:
+        event = decode(written())
+
+        assert dict(event.items()) == dict(event) == {key: event[key] for key in ("schema", "header", "payload")}
+        assert len(event) == 3
+        assert event.values() == tuple(event[key] for key in event)
+        header = event["header"]
+        assert dict(header.items())["channel"] == header.channel
+        assert len(header) == len(list(header))
+
+    def test_values_can_be_replaced(self) -> None:
+        event = decode(written())
+        event["header"]["channel"] = "b"
+        event.update({"payload": {"n": 5}})
+
+        found = json.loads(encode(event))
+        assert found["header"]["channel"] == "b"
+        assert found["payload"] == {"n": 5}
+
+    @pytest.mark.parametrize("key", ["tag", "raw_payload", "cls_type"])
+    def test_no_other_key_can_be_set(self, key: str) -> None:
+        with pytest.raises(KeyError, match="Event has schema, header, payload"):
+            decode(written())[key] = 1

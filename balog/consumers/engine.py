@@ -130,8 +130,15 @@ class Engine:
 
     @property
     def running(self) -> bool:
-        """Whether a run is going on."""
+        """Whether a run is going on. Setting it to False stops the run, as in the first balog."""
         return self._is_running
+
+    @running.setter
+    def running(self, is_running: bool) -> None:
+        if is_running:
+            raise ConfigError("run() starts an engine; only False can be set, which stops it", "engine.running")
+        if self._is_running:
+            self.stop()
 
     @property
     def counts(self) -> EngineStats:

@@ -55,7 +55,7 @@ def _payload(steps: tuple[str | int, ...]) -> Get:
 
         def get(event: Event) -> Any:
             try:
-                return event.payload.get(key)
+                return event.payload_view.get(key)
             except EventError:
                 return None
 
@@ -63,7 +63,7 @@ def _payload(steps: tuple[str | int, ...]) -> Get:
 
     def dig(event: Event) -> Any:
         try:
-            return _dig(event.payload, steps)
+            return _dig(event.payload_view, steps)
         except EventError:  # a payload that cannot be read has nothing in it
             return None
 

@@ -28,7 +28,7 @@ class EventFormatter(logging.Formatter):
         form: the same as ``fmt``.
 
     Raises:
-        ConfigError: another format.
+        ConfigError: another format, or ``channel`` or ``prefix`` is not a text.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class EventFormatter(logging.Formatter):
         self.form = form or fmt or "json"
         if self.form not in ("json", "singer"):
             raise ConfigError(f"no format {self.form[:80]!r}; there are json, singer", "EventFormatter")
-        self.naming = Naming(channel, prefix)
+        self.naming = Naming.checked(channel, prefix, "EventFormatter")
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as one line, without a newline."""

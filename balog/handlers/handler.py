@@ -33,11 +33,14 @@ class EventHandler(logging.Handler):
         level: the lowest level, as for any handler.
         channel: the channel of all records, instead of their loggers' names.
         prefix: put before the loggers' names.
+
+    Raises:
+        ConfigError: ``channel`` or ``prefix`` is not a text.
     """
 
     def __init__(self, level: int | str = 0, *, channel: str | None = None, prefix: str | None = None) -> None:
         super().__init__(level)
-        self.naming = Naming(channel, prefix)
+        self.naming = Naming.checked(channel, prefix, "EventHandler")
         self.looped = 0
         self._counting = threading.Lock()
 

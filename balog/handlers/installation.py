@@ -50,7 +50,9 @@ def install(
         stack.callback(root.removeHandler, handler)
     elif channel is not None or prefix is not None:
         for handler in installed:
-            stack.callback(_rename, handler, handler.naming, _rename(handler, Naming(channel, prefix)))
+            stack.callback(
+                _rename, handler, handler.naming, _rename(handler, Naming.checked(channel, prefix, "EventHandler"))
+            )
     if replace:
         for other in before:
             if not isinstance(other, EventHandler):

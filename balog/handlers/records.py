@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from balog.errors import EventError
+from balog.errors import ConfigError, EventError
 from balog.event import Event, Level, decode
 from balog.logger import level_of
 from balog.metrics.points import capped, json_tags
@@ -45,6 +45,18 @@ class Naming(NamedTuple):
     channel: str | None = None
     prefix: str | None = None
     root: str | None = None
+
+    @classmethod
+    def checked(cls, channel: str | None, prefix: str | None, where: str) -> Naming:
+        """Create a rule of a program.
+
+        Raises:
+            ConfigError: a value is not a text.
+        """
+        for name, value in (("channel", channel), ("prefix", prefix)):
+            if value is not None and not isinstance(value, str):
+                raise ConfigError(f"{name} is {type(value).__name__}; want a text", where)
+        return cls(channel, prefix)
 
     def of(self, name: str, recorder: Recorder) -> str:
         """Return the channel of a logger's records."""

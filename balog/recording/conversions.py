@@ -163,6 +163,12 @@ def _members_of_model(value: Any) -> Any:
         return dict(value.model_dump())
 
 
+def _members_of_event(value: Any) -> Any:
+    """Return the members of a balog event with the values of its payload, which may have changed."""
+    header = {**value.header, **value.unknown.get("header", {})}
+    return {**value, "header": header, "payload": value.payload_view, **value.unknown.get("", {})}
+
+
 def _text_of_time(value: Any) -> str:
     text = value.isoformat()
     if type(text) is not str:
@@ -262,6 +268,7 @@ _BY_NAME: dict[tuple[str, str], Convert] = {
     **dict.fromkeys([("pandas", "Series"), ("pandas", "Index"), ("pandas", "ExtensionArray")], _rows),
     **dict.fromkeys([("pandas", "DataFrame"), ("pyarrow", "Table"), ("pyarrow", "RecordBatch")], _rows),
     ("pydantic", "BaseModel"): _members_of_model,
+    ("balog", "Event"): _members_of_event,
     ("sqlalchemy", "Row"): lambda value: dict(value._mapping),
 }
 """Conversions by a class's package and name."""

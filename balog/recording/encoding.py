@@ -31,8 +31,19 @@ def message_text(event: Any, args: tuple[Any, ...]) -> str:
         return text % (args[0] if len(args) == 1 and isinstance(args[0], dict) and args[0] else args)
     with suppress(Exception):
         if "{" in text:
-            return text.format(*args)
+            made, used = text.format(*args), _count_used(text, args)
+            return made if used == len(args) else f"{made} {safe_str(args[used:], repr)}"
     return f"{text} {safe_str(args, repr)}"
+
+
+def _count_used(text: str, args: tuple[Any, ...]) -> int:
+    """Return how many of the first arguments a text of ``str.format`` needs."""
+    used = len(args)
+    with suppress(IndexError):
+        while used:
+            text.format(*args[: used - 1])
+            used -= 1
+    return used
 
 
 def payload_of(
@@ -59,7 +70,12 @@ def payload_of(
         return log_payload(event, severity, fields=fields, **details)
     if not details and not fields:
         return payload
-    return {**details, **fields, **encoder.as_dict(payload, strict=strict)}
+    own = encoder.as_dict(payload, strict=strict)
+    made = {**details, **fields, **own}
+    given = fields.get("problem", problem)
+    if own is not payload and "problem" in own and given:  # neither replaces the other
+        made["problem"] = f"{safe_str(given)}; {safe_str(own['problem'])}"
+    return made
 
 
 def encode_object(value: Any, *, strict: bool) -> bytes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.event import FACILITY_VERSION, LEVELS, MAX_CHANNEL_LENGTH, Event, Level, decode, encode, format_timestamp
+from balog.event import FACILITY_VERSION, LEVELS, MAX_CHANNEL_LENGTH, Event, Level, encode, format_timestamp
 from balog.recording.callsites import KEY, CallsiteEncoder, CallsiteFinder
 from balog.recording.context import ProcessContext, bound_values, trace_context
 from balog.recording.context_encoder import ContextEncoder
@@ -165,16 +165,36 @@ class EventRenderer:
         )
 
     def render_foreign(self, event: Event) -> bytes:
-        """Encode an existing event unchanged, except for secrets."""
+        """Encode an existing event unchanged, except for secrets and for values without a JSON form.
+
+        Raises:
+            Exception: a value of a changed payload or of the context has no JSON form; only if ``strict``.
+        """
         redactor, header = self.redactor, event.header
-        if redactor is not None:
-            payload, context = redactor.redact(event.payload), redactor.redact(header.context)
-            channel = redactor.redact_text(header.channel)
-            if payload is not event.payload or context is not header.context or channel is not header.channel:
-                event = decode(encode(event))  # the original may still be in use
-                event.raw_payload = msgspec.Raw(self._encode(payload))
-                event.header.context, event.header.channel = context, channel[:MAX_CHANNEL_LENGTH]
+        payload, context = self._foreign_payload(event), header.context
+        if type(context) is not dict or self._encode_plain(context) is None:
+            context = msgspec.json.decode(self._encode(context))
+        elif redactor is not None:
+            context = redactor.redact(context)
+        channel = header.channel if redactor is None else redactor.redact_text(header.channel)
+        if payload is not None or context is not header.context or channel is not header.channel:
+            event = event.copy()  # the original may still be in use
+            event.header = header.copy()
+            event.header.context, event.header.channel = context, channel[:MAX_CHANNEL_LENGTH]
+            if payload is not None:
+                event.raw_payload = msgspec.Raw(payload)
         return encode(event)
+
+    def _foreign_payload(self, event: Event) -> bytes | None:
+        """Return the JSON of an event's payload that was changed or has secrets; None for the event's own bytes."""
+        redactor = self.redactor
+        if event.has_changed_payload:
+            return self._encode(event.payload)
+        if redactor is None:
+            return None
+        view = event.payload_view
+        clean = redactor.redact(view)
+        return None if clean is view else self._encode(clean)
 
     def _encode(self, value: Any) -> bytes:
         """Encode a value as one JSON object without its secrets."""

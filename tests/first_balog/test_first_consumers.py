@@ -308,3 +308,27 @@ class TestEngine:
         Engine(hub, topics, Operator(settings)).run(until_empty=True)
 
         assert [found for found, _ in handled] == [settings]
+
+
+class TestRunning:
+    """``engine.running`` could be set in the first balog, to stop the engine."""
+
+    def test_a_handler_ends_the_run(self) -> None:
+        topics, seen = MemoryTopics(), []
+
+        def handle(event: Event) -> None:
+            seen.append(engine.running)
+            engine.running = False
+
+        publish(topics, "t", {"n": 1})
+        hub = ConsumerHub()
+        hub.add_consumer(Consumer(handle, "t"))
+        engine = Engine(hub, topics)
+        engine.run()
+
+        assert seen == [True]
+        assert not engine.running
+
+    def test_it_does_not_start_one(self) -> None:
+        with pytest.raises(ConfigError, match="only False can be set"):
+            Engine(ConsumerHub(), MemoryTopics()).running = True

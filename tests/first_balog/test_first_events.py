@@ -5,14 +5,18 @@ condition of a consumer matched.
 """
 
 import json
+import logging
 from datetime import datetime
+from logging.config import fileConfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from balog.consumers import Consumer
+from balog.errors import ConfigError
 from balog.event import Event, decode, encode
+from balog.formatters import SchemaFormatter
 
 DATA = Path(__file__).parent / "data"
 LINES = (DATA / "written.jsonl").read_text(encoding="utf-8").splitlines()
@@ -95,3 +99,26 @@ class TestKeys:
 
         assert "level" not in header
         assert header.get("level") is None
+
+
+def test_the_formatter_ignores_a_layout(tmp_path: Path) -> None:
+    """A logging.conf of the first balog has one for each formatter."""
+    config = tmp_path / "logging.conf"
+    config.write_text(
+        "[loggers]\nkeys=root\n[handlers]\nkeys=h\n[formatters]\nkeys=f\n[logger_root]\nhandlers=h\n"
+        "[handler_h]\nclass=StreamHandler\nformatter=f\nargs=()\n"
+        "[formatter_f]\nclass=balog.formatters.SchemaFormatter\nformat=%(message)s\n"
+    )
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    try:
+        fileConfig(config, disable_existing_loggers=False)
+        formatter = root.handlers[0].formatter
+    finally:
+        root.handlers[:], root.level = before
+
+    assert isinstance(formatter, SchemaFormatter)
+    record = logging.LogRecord("a", 20, "f", 1, "hi", None, None)
+    assert decode(formatter.format(record)).payload["message"] == "hi"
+    with pytest.raises(ConfigError, match="no format 'jsn'"):
+        SchemaFormatter("jsn")

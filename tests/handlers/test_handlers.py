@@ -957,3 +957,11 @@ def test_a_record_s_payload_uses_the_encoders_of_the_configuration(tmp_path: Pat
 
     (event,) = (json.loads(line) for line in path.read_text().splitlines())
     assert event["payload"] == {"cls_type": "money", "amount": 3, "order": 7, "message": "paid"}
+
+
+@pytest.mark.parametrize("make", [EventHandler, EventFormatter])
+@pytest.mark.parametrize("option", ["prefix", "channel"])
+def test_a_name_that_is_no_text_is_refused(make: Any, option: str) -> None:
+    """The first record would be too late."""
+    with pytest.raises(ConfigError, match=f"{option} is int; want a text"):
+        make(**{option: 5})

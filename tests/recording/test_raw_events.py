@@ -1,6 +1,8 @@
 """Events that a program made itself, passed to a logger as ``raw_event``."""
 
+import copy
 import json
+import pickle
 from typing import Any
 
 import pytest
@@ -105,3 +107,115 @@ def test_the_given_event_is_not_changed(events: Events) -> None:
     balog.get_logger("a").info("x", raw_event=made)
 
     assert made.payload == {"password": "hunter2"}
+
+
+def changed(how: str) -> tuple[Event, dict[str, Any]]:
+    """Return an event whose payload was changed in one way, and the payload to be written."""
+    event = decode(json.dumps(WRITTEN))
+    wanted = {**WRITTEN["payload"], "handled": True}  # type: ignore[dict-item]
+    if how == "in place":
+        event["payload"]["handled"] = True
+    elif how == "below":
+        event.payload["deep"] = {"list": [1]}
+        event.payload["deep"]["list"].append(2)
+        wanted = {**WRITTEN["payload"], "deep": {"list": [1, 2]}}  # type: ignore[dict-item]
+    elif how == "an attribute":
+        event.payload = wanted
+    elif how == "a key":
+        event["payload"] = wanted
+    elif how == "copy":
+        event["payload"]["handled"] = True
+        event = copy.copy(event)
+    elif how == "deepcopy":
+        event["payload"]["handled"] = True
+        event = copy.deepcopy(event)
+    elif how == "pickle":
+        event["payload"]["handled"] = True
+        event = pickle.loads(pickle.dumps(event))
+    return event, wanted
+
+
+CHANGES = ["in place", "below", "an attribute", "a key", "copy", "deepcopy", "pickle"]
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_changed_payload_is_written(events: Events, how: str) -> None:
+    """A program that changes an event logs what it reads."""
+    event, wanted = changed(how)
+    balog.get_logger("a").info("x", raw_event=event)
+    balog.get_logger("a").info("x", payload=event)
+    balog.emit("INFO", "a", event)
+    balog.get_logger("a").info("x", payload={"of": [event]})
+
+    first, second, third, nested = (json.loads(encode(one))["payload"] for one in events)
+    assert first == second == third == wanted
+    assert nested["of"][0]["payload"] == wanted
+    assert nested["of"][0]["header"]["id"] == event.header.id
+
+
+def test_odd_values_of_a_changed_event_are_named() -> None:
+    """They cost themselves only, in the payload and in the context."""
+    event = decode(json.dumps(WRITTEN))
+    event.payload["x"], event.header.context["y"] = float("nan"), 1j
+    with capture_events(strict=False) as caught:
+        balog.get_logger("a").info("x", raw_event=event)
+
+    written = caught.one()
+    assert written.payload["x"] is None
+    assert "nan" in written.payload["problem"]
+    assert written.header.context["y"] == "1j"
+    assert "complex" in written.header.context["problem"]
+    assert written.header.id == event.header.id
+
+
+@pytest.mark.parametrize("part", ["payload", "context"])
+def test_odd_values_in_the_dict_of_an_event_are_named(part: str) -> None:
+    """Null is not written in silence for nan."""
+    odd = {"n": float("nan"), 1: "a", "1": "b"}
+    made = {**WRITTEN, "payload": odd} if part == "payload" else {**WRITTEN, "header": {**WRITTEN["header"], part: odd}}  # type: ignore[dict-item]
+    with capture_events(strict=False) as caught:
+        balog.get_logger("a").info("x", raw_event=made)
+
+    event = caught.one(channel="shop.paid")
+    found = event.payload if part == "payload" else event.header.context
+    assert {found["1"], found["1 2"]} == {"a", "b"}
+    assert found["n"] is None
+    assert "nan" in found["problem"]
+    assert "two keys" in found["problem"]
+
+
+def test_odd_values_of_an_event_are_an_error_of_a_strict_call() -> None:
+    """As in any payload."""
+    with capture_events(strict=True), pytest.raises(ValueError, match="nan"):
+        balog.get_logger("a").info("x", raw_event={**WRITTEN, "payload": {"n": float("nan")}})
+
+
+def test_secrets_in_a_changed_payload_are_redacted(events: Events) -> None:
+    """Changes are redacted as all values are."""
+    event = decode(json.dumps(WRITTEN))
+    event.payload["password"] = "hunter2"
+    balog.get_logger("a").info("x", raw_event=event)
+
+    assert "hunter2" not in encode(events.one()).decode()
+    assert event.payload["password"] == "hunter2"
+
+
+@pytest.mark.parametrize("raw", ["text", 5, [1]])
+def test_a_value_that_is_no_event_is_named_as_the_raw_event(raw: Any) -> None:
+    """The call has no payload that could be meant."""
+    with capture_events(strict=False) as caught:
+        balog.get_logger("a").info("x", raw_event=raw)
+
+    assert caught.one().payload == {"value": raw, "problem": "raw_event is no event; it is written as a payload"}
+
+
+@pytest.mark.parametrize("payload", [{"n": 1}, [1]])
+def test_a_value_that_is_no_event_stays_beside_a_payload(payload: Any) -> None:
+    """Both are written, and both problems are named."""
+    with capture_events(strict=False) as caught:
+        balog.get_logger("a").info("x", raw_event="text", payload=payload)
+
+    written = caught.one().payload
+    assert written["raw_event"] == "text"
+    assert written.get("n") == 1 or written["value"] == [1]
+    assert "raw_event is no event" in written["problem"]

@@ -213,7 +213,7 @@ class ItemReader:
     ) -> AcceptedEvent | RejectedItem:
         """Validate an event against its type; ``violations`` are those of its payload if they are known already."""
         try:
-            payload = event.payload  # ensures that consumers can decode it
+            payload = event.payload_view  # ensures that consumers can decode it
         except EventError as error:
             raise EventError(error.reason, path) from None
         type, version = payload.get("cls_type"), payload.get("version")
