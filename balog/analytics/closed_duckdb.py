@@ -41,6 +41,7 @@ def open_closed(
         "temp_directory": text(folder),
         "max_temp_directory_size": text(SPILL),
         "python_enable_replacements": "false",
+        "enable_progress_bar": "false",  # after two seconds it would be on stdout, between the rows
         "enable_external_file_cache": "false",  # a file may change under its name
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",

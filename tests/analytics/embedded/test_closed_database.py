@@ -16,6 +16,7 @@ from balog.analytics.embedded.database import open_database
 from balog.analytics.embedded.statement import ask
 from balog.analytics.embedded.stored_tables import StoredTables
 from balog.analytics.querying.policy import check
+from balog.analytics.reading.parser import borrow_parser
 from balog.errors import BalogError, ConfigError
 
 HOSTILE = [
@@ -122,6 +123,17 @@ def test_the_database_of_questions_is_closed_as_well(tmp_path: Path, sql: str) -
             engine.parquet([str(tmp_path / "other" / "log" / "date=2026-11-20" / "part-0.parquet")], "n BIGINT")
         assert engine.sql("SELECT count(*) AS n FROM {log}", log=log).rows() == [{"n": 3}]
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_no_database_prints_its_progress_between_the_rows(tmp_path: Path) -> None:
+    """DuckDB prints a bar on stdout, also into a pipe, when a statement takes two seconds."""
+    asked = "SELECT value FROM duckdb_settings() WHERE name = 'enable_progress_bar'"
+    with DuckDBEngine() as engine:
+        assert engine.connection.execute(asked).fetchall() == [("false",)]
+    with open_database(write_tables(tmp_path), ["log"]) as database:
+        assert database.execute(asked).fetchall() == [("false",)]
+    with borrow_parser() as parser:
+        assert parser.ask(asked, pa.table({"n": [1]})).to_pylist() == [{"value": "false"}]
 
 
 def test_no_database_reads_variables_of_python(tmp_path: Path) -> None:
