@@ -13,11 +13,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from datetime import date
 from pathlib import Path
 
 import click
 import msgspec
 
+from balog.analytics.reading.tasks import SourceFile, plan
+from balog.analytics.tables.derivation import share_files
+from balog.analytics.tables.store import StagedFile
 from benchmarks.generate import events
 from benchmarks.measure import machine
 from benchmarks.scaling_cluster import standalone
@@ -25,9 +29,11 @@ from benchmarks.scaling_job import Measured, Task
 from benchmarks.scaling_model import Model, Place, Prediction, Run, error, medians_of
 
 _WORKERS, _FACTORS = (1, 2, 4), (1, 4, 16)
+_FILES = 8
 _LONGEST = 2_000  # events of a run, so that sizes are near to multiples
-_SPLIT = 4  # times the input, which is also loaded in several commits
+_SPLIT = 4  # times the input, which the smallest cluster also loads in several commits
 _DAY = 10_000  # GB
+_EVENT = 470  # bytes, as the generated ones have
 _NODES, _NODE_CORES = 50, 16
 _COMMIT_GB = 128 * 1024**2 / 1e9  # for each core, as a load does it by default
 _SMALL_COMMIT_GB = 2 * 1024**3 / 1e9  # what a load does on a few cores
@@ -60,9 +66,22 @@ def measure(
 def run_of(one: Measured) -> Run:
     """Return a measurement as the model takes it."""
     cores = min(one.workers, os.cpu_count() or 1)
-    place = Place(one.job, one.workers, cores, one.bytes / 1e9, max(1, one.batches), max(1, one.days))
+    commits = max(1, one.batches)
+    readers = readers_of(one.bytes // commits, max(1, _FILES // commits), one.workers)
+    writers = writers_of(one.events / commits)
+    place = Place(one.job, one.workers, cores, readers, writers, one.bytes / 1e9, commits, max(1, one.days))
     shuffle = one.shuffle / 1e6
     return Run(place, Prediction(one.processor, one.seconds, one.tasks, shuffle, one.driver, one.files))
+
+
+def readers_of(size: int, files: int, cores: int) -> int:
+    """Return how many tasks balog plans to read files of so many bytes together; Spark counts two cores at least."""
+    return len(plan([SourceFile(f"{number}.jsonl", size // files) for number in range(files)], max(2, cores)))
+
+
+def writers_of(events: float) -> int:
+    """Return how many tasks balog plans to write the tables of payload types of so many events."""
+    return len(share_files([StagedFile("", date.min, 50_000, 0)] * max(1, round(events / 50_000))))
 
 
 def print_runs(runs: Iterable[Run], others: float) -> None:
@@ -106,7 +125,7 @@ def _needs(found: Prediction) -> list[float]:
 
 def print_laws(model: Model) -> None:
     """Print the coefficients."""
-    click.echo("\nThe laws (benchmarks/scaling_model.py)")
+    click.echo("\nThe laws (benchmarks/scaling_model.py), fitted to all inputs")
     for (job, name), law in model.laws.items():
         terms = [f"{value:.3g} × {factor}" for factor, value in law.terms.items() if value > 1e-9]
         click.echo(f"  {job:7}{name:18} {' + '.join(terms) or '0'}")
@@ -120,8 +139,12 @@ def print_day(model: Model) -> None:
         "assumes cores like these, disks and a network that keep up, a commit's events on one day, and laws that\n"
         f"hold {cores // _WORKERS[-1]} times beyond what was measured. Time is from processor time, on a quiet cluster."
     )
-    load = Place("load", cores, cores, _DAY, round(_DAY / (cores * _COMMIT_GB)), 1)
-    for place in (load, load._replace(commits=round(_DAY / _SMALL_COMMIT_GB)), load._replace(job="report", commits=1)):
+    places = []
+    for job, size in (("load", cores * _COMMIT_GB), ("load", _SMALL_COMMIT_GB), ("report", _DAY)):
+        readers = readers_of(int(size * 1e9), max(1, int(size / 0.128)), cores)
+        writers = writers_of(size * 1e9 / _EVENT)
+        places.append(Place(job, cores, cores, readers, writers, _DAY, round(_DAY / size), 1))
+    for place in places:
         made = model.predict(place)
         what = f"load, {place.commits:,} commits" if place.job == "load" else "report from files"
         click.echo(
@@ -135,7 +158,7 @@ def print_day(model: Model) -> None:
 
 @click.command()
 @click.option("--base", default=20, show_default=True, help="Millions of bytes of events of the 1 ×, about.")
-@click.option("--rounds", default=2, show_default=True, help="Times that each job is done; medians are printed.")
+@click.option("--rounds", default=1, show_default=True, help="Times that each job is done; medians are printed.")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
@@ -146,10 +169,11 @@ def print_day(model: Model) -> None:
 @click.option(
     "--raw", type=click.Path(path_type=Path), help="Add the measurements to this file; those of earlier runs count."
 )
+@click.option("--workers", "counts", type=int, multiple=True, default=_WORKERS, show_default=True, help="Of a cluster.")
 @click.option("--quick", is_flag=True, help="A round of 1 and 4 MB on one worker: shows that it runs.")
-def main(base: int, rounds: int, folder: Path, raw: Path | None, quick: bool) -> None:
+def main(base: int, rounds: int, folder: Path, raw: Path | None, counts: tuple[int, ...], quick: bool) -> None:
     """Measure growth with the input and with the workers, and fit a model to it."""
-    counts, factors = (_WORKERS, _FACTORS) if not quick else ((1,), _FACTORS[:2])
+    counts, factors = (counts, _FACTORS) if not quick else ((1,), _FACTORS[:2])
     base, rounds = (1, 1) if quick else (base, rounds)
     click.echo(
         f"{machine('balog', 'pyspark', 'duckdb')}\n"
@@ -157,11 +181,13 @@ def main(base: int, rounds: int, folder: Path, raw: Path | None, quick: bool) ->
         f"Four workers of one core on {os.cpu_count()} cores show what more tasks, files and shuffles cost,\n"
         "not how much sooner four cores are done."
     )
-    archives = [events(folder / "scaling", base * factor * 1_000_000, longest=_LONGEST)[0] for factor in factors]
-    batches = [(0, base * 1_000_000) if factor == _SPLIT else (0,) for factor in factors]
+    archives = [
+        events(folder / "scaling", base * factor * 1_000_000, _FILES, longest=_LONGEST)[0] for factor in factors
+    ]
     lines = raw.read_bytes().splitlines() if raw is not None and raw.exists() else []
     measured = [msgspec.json.decode(line, type=Measured) for line in lines]
     for count in counts:
+        batches = [(0, base * 1_000_000) if factor == _SPLIT and count == _WORKERS[0] else (0,) for factor in factors]
         found = measure(count, archives, batches, rounds, warm=not quick)
         measured += found
         if raw is not None:
@@ -187,8 +213,8 @@ def show(measured: Sequence[Measured]) -> None:
     click.echo(f"a worker's Python process had at most {workers:,.0f} MB")
     largest = max(run.place.gigabytes for run in runs)
     smaller = [run for run in runs if run.place.gigabytes < largest]
-    model = Model(smaller)
-    print_errors(model, [run for run in runs if run.place.gigabytes == largest])
+    print_errors(Model(smaller), [run for run in runs if run.place.gigabytes == largest])
+    model = Model(runs)
     print_laws(model)
     print_day(model)
 

@@ -19,7 +19,7 @@ from balog.analytics.sessions import find_java, wrap
 __all__ = ["standalone"]
 
 _CLASSES = "org.apache.spark.deploy"
-_START = 60.0  # seconds until a process has to be ready
+_START = 300.0  # seconds until a process has to be ready
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def standalone(workers: int, folder: Path) -> Iterator[str]:
         The master's URL.
 
     Raises:
-        ClickException: a process did not start in a minute; with the end of its log.
+        ClickException: a process did not start in five minutes; with the end of its log.
     """
     folder.mkdir(parents=True, exist_ok=True)
     home = Path(pyspark.__file__).parent
@@ -44,6 +44,7 @@ def standalone(workers: int, folder: Path) -> Iterator[str]:
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",  # for the pages of master and workers, too
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         "PYSPARK_PYTHON": sys.executable,
     }
     address = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]

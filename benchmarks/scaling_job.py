@@ -171,10 +171,10 @@ def _report(spark: SparkSession, root: Path) -> tuple[int, int]:
 
 
 def _wait_for_executors(spark: SparkSession, count: int) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() <= count:  # it counts the driver, too
         if time.monotonic() > until:
-            raise SystemExit(f"{count} executors are not there after a minute")
+            raise SystemExit(f"{count} executors are not there after five minutes")
         time.sleep(0.1)
 
 

@@ -3,15 +3,17 @@
 Each law is a sum of terms that can't be negative:
 
 ====================  ==========================================================================
-processor seconds     start + a commit × commits + a task × tasks + a GB × GB
-seconds by the clock  start + a commit × commits + (a task × tasks + a GB × GB) / cores
-tasks                 commits × (some + a core's × workers) + a GB's × GB
-shuffled MB           a commit's × commits + a task's × tasks + a GB's × GB
-files of a table      days × commits × (some + a worker's × workers) + a GB's × GB
-driver's MB           start + a task's × tasks of a commit
+processor seconds     start + a commit × further commits + a reader × readers + a GB × GB
+seconds by the clock  start + a commit × further commits + (a reader × readers + a GB × GB) / cores
+shuffled MB           a commit's × further commits + a reader's × readers + a GB's × GB
+files of a table      a planned file's × planned files
+tasks                 a commit's × commits + a reader's × readers + a file's × files to list
+driver's MB           always the same
 ====================  ==========================================================================
 
-A report counts as one commit. Errors are relative, so that a short run counts as much as a long one.
+Readers are tasks that read events, and writers those that write the tables of payload types; balog's own planner says
+how many of both a commit has. A report counts as one commit. Errors are relative, so that a short run counts as much as
+a long one. The driver's memory is that of Java's heap, which is filled before garbage is collected, whatever the input.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ import numpy
 
 __all__ = ["Law", "Model", "Place", "Prediction", "Run", "fit", "medians_of"]
 
+_FILES_OF = "files of "
+_LESSER = 0.01
+_MOST_FILES = 4  # of one day that a load leaves as its readers wrote them
+_MOST_UNLISTED = 32  # files that Spark's driver looks at itself; for more, each is a task
+
 
 class Place(NamedTuple):
     """Where a job runs, and over what.
@@ -34,6 +41,7 @@ class Place(NamedTuple):
         job: ``load`` or ``report``.
         workers: cores of the cluster that tasks are planned for.
         cores: those that can work at the same time.
+        readers, writers: tasks of one commit that read events, and that write the tables of payload types.
         gigabytes: of JSON lines.
         commits: of a load; 1 for a report.
         days: days that the events of one commit are of.
@@ -42,6 +50,8 @@ class Place(NamedTuple):
     job: str
     workers: int
     cores: int
+    readers: int
+    writers: int
     gigabytes: float
     commits: int
     days: int
@@ -78,6 +88,8 @@ class Law(NamedTuple):
 def fit(points: Sequence[Mapping[str, float]], values: Sequence[float]) -> Law:
     """Fit a law to values by least squares of relative errors; a term that would be negative is left out.
 
+    If the points don't tell terms apart, the first of them counts.
+
     Args:
         points: the factors of each value; all have the same names.
         values: not negative.
@@ -87,6 +99,7 @@ def fit(points: Sequence[Mapping[str, float]], values: Sequence[float]) -> Law:
     weights = numpy.array([1 / max(value, most * 1e-6, 1e-12) for value in values])
     factors = numpy.array([[point[name] for name in names] for point in points], dtype=float)
     scales = numpy.maximum(numpy.abs(factors).max(axis=0), 1e-12)  # so that terms of all sizes count alike
+    scales[1:] /= _LESSER
     rows, wanted = factors / scales * weights[:, None], numpy.array(values, dtype=float) * weights
     kept = [number for number in range(len(names)) if factors[:, number].any()]
     found = numpy.zeros(len(names))
@@ -120,52 +133,26 @@ class Model:
         self.laws: dict[tuple[str, str], Law] = {}
         for job in sorted({run.place.job for run in runs}):
             mine = [run for run in runs if run.place.job == job]
-
-            def law(name: str, points: Sequence[Mapping[str, float]], values: Sequence[float], job: str = job) -> None:
+            needs = [_values(run.found) for run in mine]
+            factors = [_factors(run.place, run.found.files) for run in mine]
+            for name in needs[0]:
+                points, values = [each[name] for each in factors], [each[name] for each in needs]
                 self.laws[job, name] = fit(points, values)
-
-            tasks = [run.found.tasks for run in mine]
-            law("tasks", [_planned(run.place) for run in mine], tasks)
-            work = [_work(run.place, count) for run, count in zip(mine, tasks)]
-            law("processor", work, [run.found.processor for run in mine])
-            shared = [_work(run.place, count, run.place.cores) for run, count in zip(mine, tasks)]
-            law("seconds", shared, [run.found.seconds for run in mine])
-            shuffled = [_shuffled(run.place, count) for run, count in zip(mine, tasks)]
-            law("shuffle", shuffled, [run.found.shuffle for run in mine])
-            law(
-                "driver",
-                [_driven(run.place, count) for run, count in zip(mine, tasks)],
-                [run.found.driver for run in mine],
-            )
-            for kind in sorted({kind for run in mine for kind in run.found.files}):
-                law(
-                    f"files of {kind}",
-                    [_written(run.place) for run in mine],
-                    [run.found.files.get(kind, 0) for run in mine],
-                )
 
     def predict(self, place: Place) -> Prediction:
         """Return what a job needs at another place."""
         law = {name: found for (job, name), found in self.laws.items() if job == place.job}
-        tasks = law["tasks"].at(_planned(place))
-        work = _work(place, tasks)
-        files = {name[9:]: one.at(_written(place)) for name, one in law.items() if name.startswith("files of ")}
-        return Prediction(
-            law["processor"].at(work),
-            law["seconds"].at(_work(place, tasks, place.cores)),
-            tasks,
-            law["shuffle"].at(_shuffled(place, tasks)),
-            law["driver"].at(_driven(place, tasks)),
-            files,
-        )
+        kinds = [name.removeprefix(_FILES_OF) for name in law if name.startswith(_FILES_OF)]
+        files = {kind: law[_FILES_OF + kind].at(_written(place, kind)) for kind in kinds}
+        made = {name: law[name].at(factors) for name, factors in _factors(place, files).items()}
+        return Prediction(made["processor"], made["seconds"], made["tasks"], made["shuffle"], made["driver"], files)
 
     def unshared(self, place: Place) -> float:
         """Return the seconds that a job needs if nothing else runs there, from processor time.
 
         Tasks share the cores; what starts a job and what commits it is done by one of them.
         """
-        work = _work(place, self.laws[place.job, "tasks"].at(_planned(place)), place.cores)
-        return self.laws[place.job, "processor"].at(work)
+        return self.laws[place.job, "processor"].at(_work(place, place.cores))
 
 
 def error(predicted: float, measured: float) -> float:
@@ -173,23 +160,46 @@ def error(predicted: float, measured: float) -> float:
     return predicted / measured - 1 if measured else (0.0 if not predicted else math.inf)
 
 
-def _planned(place: Place) -> dict[str, float]:
-    return {"commits": place.commits, "workers": place.commits * place.workers, "GB": place.gigabytes}
+def _values(found: Prediction) -> dict[str, float]:
+    values = {name: float(getattr(found, name)) for name in ("processor", "seconds", "tasks", "shuffle", "driver")}
+    return values | {_FILES_OF + kind: count for kind, count in found.files.items()}
 
 
-def _work(place: Place, tasks: float, cores: int = 1) -> dict[str, float]:
-    shared = {"tasks": tasks / cores, "GB": place.gigabytes / cores}
+def _factors(place: Place, files: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Return the factors of each law at a place, where the tables get so many files."""
+    return {
+        "processor": _work(place),
+        "seconds": _work(place, place.cores),
+        "tasks": _spread(place, files),
+        "shuffle": _shuffled(place),
+        "driver": {"start": 1.0},
+        **{_FILES_OF + kind: _written(place, kind) for kind in files},
+    }
+
+
+def _work(place: Place, cores: int = 1) -> dict[str, float]:
+    readers = place.commits * place.readers
+    shared = {"readers": readers / cores, "GB": place.gigabytes / cores}
     return {"start": 1.0, "commits": place.commits - 1.0, **shared}
 
 
-def _shuffled(place: Place, tasks: float) -> dict[str, float]:
-    return {"commits": place.commits, "tasks": tasks, "GB": place.gigabytes}
+def _shuffled(place: Place) -> dict[str, float]:
+    """Return the factors of what a job shuffles; a further commit looks for duplicates in earlier ones."""
+    return {"GB": place.gigabytes, "commits": place.commits - 1.0, "readers": float(place.commits * place.readers)}
 
 
-def _driven(place: Place, tasks: float) -> dict[str, float]:
-    return {"start": 1.0, "tasks": tasks / place.commits}
+def _spread(place: Place, files: Mapping[str, float]) -> dict[str, float]:
+    """Return the factors of a job's tasks, for which it needs the files of its tables."""
+    listed = files.get("events", 0.0)
+    return {
+        "commits": float(place.commits),
+        "readers": float(place.commits * place.readers),
+        "files": listed if listed > _MOST_UNLISTED * place.commits else 0.0,
+    }
 
 
-def _written(place: Place) -> dict[str, float]:
-    each = float(place.days * place.commits)
-    return {"days": each, "workers": each * place.workers, "GB": place.gigabytes}
+def _written(place: Place, kind: str) -> dict[str, float]:
+    """Return the files of one table: each writer's days, or for events those of each reader, if they are few."""
+    if kind == "events" and place.readers <= _MOST_FILES:
+        return {"planned files": float(place.commits * place.days * place.readers)}
+    return {"planned files": float(place.commits * (place.days + place.writers - 1))}
