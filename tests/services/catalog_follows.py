@@ -14,6 +14,7 @@ from balog.analytics.tables import open_store, open_tables
 from balog.analytics.tables.follower import follow
 from balog.analytics.tables.loader import LoadOptions
 from balog.analytics.tables.runtimes import check_catalog
+from balog.analytics.tables.store import TableError
 from balog.errors import ConfigError
 from benchmarks.generate import run as generate
 
@@ -42,10 +43,14 @@ def follows(spark: SparkSession, loaded: str, folder: Path) -> Any:
         rest = [extra] if extra is not None else []
 
         def is_over() -> bool:
-            have = open_tables(spark, place).frame("events").count() if store.loaded().commits else 0
+            try:
+                have = open_tables(spark, place).frame("events").count()
+            except TableError:  # there are none yet, or their first batch is being appended
+                have = 0
             if have and rest:
                 name, text = rest.pop()
-                (dumps / name).open("ab").write(text)
+                with (dumps / name).open("ab", buffering=0) as out:  # whole lines at once
+                    out.write(text)
             return have >= count or time.monotonic() > deadline
 
         with store.writing():

@@ -207,7 +207,7 @@ def test_what_comes_is_followed_where_the_catalog_has_a_package_for_such_a_spark
     else:
         followed = said["followed"]
         assert followed["events"] == followed["recounted"] == [40, 90]
-        assert followed["commits"] == [2, 3]  # and a batch that is handed over again is no commit
+        assert followed["commits"] == [2, 3]
         assert followed["types"] == followed["plain"]
 
 
