@@ -28,6 +28,9 @@ from pyspark.sql import SparkSession
 
 from balog.errors import BalogError, ConfigError, MissingExtraError
 
+REMOTE = "SPARK_REMOTE"
+"""Spark's own variable: the Spark Connect server to use, ``sc://HOST:PORT``."""
+
 OLDEST = 17
 """The major version of Java that Spark 4 needs at least."""
 
@@ -127,7 +130,8 @@ def start(application: str, settings: Mapping[str, str], master: str = "", remot
         settings: Spark's own settings; they override the defaults.
         master: where to run: ``local[*]`` (all cores of this machine; the default, unless the settings have one),
             ``local[4]``, ``spark://HOST:PORT``, ``k8s://URL``, ``yarn``.
-        remote: ``sc://HOST:PORT``, a Spark Connect server, on which balog must be installed.
+        remote: ``sc://HOST:PORT``, a Spark Connect server, on which balog must be installed; without a master, that of
+            the variable ``SPARK_REMOTE``.
 
     Raises:
         BalogError: Java 17 or newer is missing, or no session could be started.
@@ -139,9 +143,11 @@ def start(application: str, settings: Mapping[str, str], master: str = "", remot
         return active
     if master and remote:
         raise ConfigError("work is done at a master or by Spark Connect; give one of both", "--master, --remote")
+    master = master or settings.get("spark.master", "")
+    remote = remote or (os.environ.get(REMOTE, "") if not master else "")
     if remote:
         return _connect(application, settings, remote)
-    master = master or settings.get("spark.master") or "local[*]"
+    master = master or "local[*]"
     if not _MASTER.fullmatch(master):
         raise ConfigError(f"{master!r:.100} is not a master; want local[4], spark://HOST:PORT, k8s://URL or yarn")
     folder = _scratch()
@@ -153,7 +159,7 @@ def start(application: str, settings: Mapping[str, str], master: str = "", remot
         "spark.ui.showConsoleProgress": "false",
         **_RESULTS,
     }
-    environment = {"JAVA_HOME": str(wrap(find_java(), folder / "java"))}
+    environment: dict[str, str | None] = {"JAVA_HOME": str(wrap(find_java(), folder / "java")), REMOTE: None}
     if _LOCAL.fullmatch(master):
         defaults |= _settings_here(folder)
         environment |= _environment_here()
@@ -279,14 +285,19 @@ def _build(builder: SparkSession.Builder, settings: Mapping[str, str], place: st
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
+def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Set variables in the block; None removes one."""
     before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
+    _set_variables(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _set_variables(before)
+
+
+def _set_variables(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -102,7 +102,7 @@ def _run(
     }
     paths = [absolute(source) for source in sources]
     read_inputs({**bounds, "paths": json.dumps(paths)}).files()  # what can't be read need not wait for Spark
-    with progress("Starting Spark") as say, spark_place.session("balog filter") as spark:
+    with progress(spark_place.waiting) as say, spark_place.session("balog filter") as spark:
         say("Filtering")
         events = read_events(spark, paths, selection, progress=say.folder, **bounds)
         for side, sign in (("since", ">="), ("until", "<")):

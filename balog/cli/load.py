@@ -89,7 +89,7 @@ def command(
     if spark_place.remote is None:  # a server has a Spark of its own
         check_catalog(location, follow=follow)
     job = _read_job(sources, since, until, form, verify, follow, compact, keep, dry_run)
-    with progress("Starting Spark") as display:
+    with progress(spark_place.waiting) as display:
         job = replace(job, options=replace(job.options, progress=display.folder))
         settings = session_settings(location)
 

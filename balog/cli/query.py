@@ -233,12 +233,14 @@ def _answer_on_spark(asked: _Asked, spark_place: SparkPlace) -> Written:
         from balog.analytics.tables.location import session_settings
 
     _, location, sources, form, output, limit = asked
+    if form == "parquet" and spark_place.server:
+        raise ConfigError("Spark would write it on the server's machine; take another format", "--format parquet")
 
     def explain(error: PySparkException) -> str:
         return f"SQL: {explain_failure(error, asked.text)}"
 
     settings = session_settings(location or "")
-    with progress("Starting Spark") as display, spark_place.session("balog query", settings, explain) as spark:
+    with progress(spark_place.waiting) as display, spark_place.session("balog query", settings, explain) as spark:
         display("Running the query")
         frame = ask(spark, open_tables(spark, location) if location is not None else None, asked.text, sources)
         with display.watching(spark):

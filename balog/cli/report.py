@@ -125,7 +125,7 @@ def command(
     elif is_local:
         is_local = _is_for_duckdb(engine, topics, listed, duckdb_limit)
     with progress(
-        "Reading files" if is_local and not report else "Drawing the page" if report else "Starting Spark"
+        "Reading files" if is_local and not report else "Drawing the page" if report else spark_place.waiting
     ) as display:
         if report is not None:
             pass

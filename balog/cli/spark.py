@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,19 @@ class SparkPlace(NamedTuple):
 
     master: str | None
     remote: str | None
+
+    @property
+    def server(self) -> str:
+        """The Spark Connect server: of ``--remote``, or of the variable ``SPARK_REMOTE``; "" for none."""
+        return self.remote or ("" if self.master else os.environ.get("SPARK_REMOTE", ""))
+
+    @property
+    def waiting(self) -> str:
+        """What a command waits for while a session starts, for people."""
+        if self.server:
+            return "Connecting to the Spark Connect server"
+        where = f" at {self.master}" if self.master else ""
+        return f"Starting Java and Spark{where}, which takes some seconds"
 
     @contextmanager
     def session(
@@ -67,7 +81,9 @@ spark_options = bundle(
     "spark_place",
     SparkPlace,
     option("--master", metavar="URL", help="The cluster to run on; this machine's cores by default."),
-    option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT."),
+    option(
+        "--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT; $SPARK_REMOTE by default."
+    ),
 )
 
 

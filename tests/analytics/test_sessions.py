@@ -1,3 +1,4 @@
+import os
 from importlib.util import find_spec as real_find_spec
 from typing import Any
 
@@ -67,6 +68,25 @@ def test_a_connect_server_is_told_what_results_depend_on(
     assert built["remote"] == "sc://server:15002"
     assert built["spark.sql.session.timeZone"] == "UTC"
     assert "spark.master" not in built
+
+
+def test_a_server_that_the_environment_names_is_used_unless_a_master_is_given(
+    built: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("grpc")
+    monkeypatch.setattr(sessions, "_reach", lambda remote: None)
+    monkeypatch.setenv("SPARK_REMOTE", "sc://server:15002")
+    seen = []
+    build = sessions._build
+    monkeypatch.setattr(
+        sessions, "_build", lambda *given: (seen.append(os.environ.get("SPARK_REMOTE")), build(*given))[1]
+    )
+    sessions.start("mine", {})
+    assert built.pop("remote") == "sc://server:15002"
+    sessions.start("mine", {}, "local[2]")  # pyspark rejects a master if the variable is there
+    assert (built["spark.master"], built.get("remote")) == ("local[2]", None)
+    assert seen == ["sc://server:15002", None]
+    assert os.environ["SPARK_REMOTE"] == "sc://server:15002"
 
 
 def test_connect_without_its_packages_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

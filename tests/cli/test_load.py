@@ -1,13 +1,19 @@
 """``balog load`` as it is called; what it does with events is tested in ``tests/analytics/tables``."""
 
+import io
 import json
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 from balog.cli import main
+from balog.cli.load import command as load_command
+from balog.errors import BalogError
 from balog.event import Event, encode
 from balog.topics import Message, open_topics
 
@@ -123,3 +129,34 @@ def test_a_document_says_what_is_loaded(spark: Any, tmp_path: Path, monkeypatch:
     assert "2 rows" in done.output
     assert "balog load: no events yet in refunds" in done.output
     assert (tmp_path / "tables" / "events").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("words", "server", "waiting"),
+    [
+        ([], "", "Starting Java and Spark, which takes some seconds"),
+        (["--master", "local[2]"], "sc://h:1", "Starting Java and Spark at local[2], which takes some seconds"),
+        (["--remote", "sc://h:1"], "", "Connecting to the Spark Connect server"),
+        ([], "sc://h:1", "Connecting to the Spark Connect server"),
+    ],
+)
+def test_a_terminal_shows_what_the_command_waits_for_while_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], server: str, waiting: str
+) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    screen = io.StringIO()
+    monkeypatch.setattr(
+        "rich.console.Console", partial(Console, file=screen, force_terminal=True, width=120, color_system=None)
+    )
+    monkeypatch.setenv("SPARK_REMOTE", server) if server else monkeypatch.delenv("SPARK_REMOTE", raising=False)
+
+    def start(*given: Any, **settings: Any) -> Any:
+        time.sleep(0.3)  # a display is drawn ten times a second
+        raise BalogError("no session")
+
+    monkeypatch.setattr("balog.analytics.session", start)
+    (tmp_path / "a.jsonl").write_text("{}\n")
+    given = [str(tmp_path / "a.jsonl"), "--tables", str(tmp_path / "tables"), *words]
+    done = CliRunner().invoke(load_command, given)
+    assert str(done.exception) == "no session"
+    assert waiting in screen.getvalue()

@@ -130,7 +130,12 @@ def _look(tables: ReadableTables, sql: str) -> Question | None:
     if found := _SHOW_TABLES.fullmatch(sql):
         rows = tuple(("", name, True) for name in tables.names() if _is_like(name, found[2]))
         return Question(
-            tables, ["namespace", f"{found[1].lower()}Name", "isTemporary"], ["string", "string", "boolean"], [], "", rows
+            tables,
+            ["namespace", f"{found[1].lower()}Name", "isTemporary"],
+            ["string", "string", "boolean"],
+            [],
+            "",
+            rows,
         )
     if found := _SHOW_COLUMNS.fullmatch(sql):
         columns = tables.columns(names[_unquoted(found[1]).lower()])
