@@ -109,10 +109,13 @@ def demo(root: Path, receiver: Receiver) -> None:
         Pipeline([["balog", "load", str(OUT / "archive"), "--tables", str(OUT / "tables")]]),
     )
     step(
-        "11. And reports: what ran, what failed, what slowed down",
+        "11. DuckDB reports from their rollups, without Java: what ran, what failed, what slowed down",
         Pipeline([["balog", "report", str(OUT / "tables"), "--html", str(OUT / "report.html")]]),
     )
-    step("12. Everything else is SQL", Pipeline([["balog", "query", SLOWEST, "--tables", str(OUT / "tables")]]))
+    step(
+        "12. So it does for everything else in SQL",
+        Pipeline([["balog", "query", SLOWEST, "--tables", str(OUT / "tables")]]),
+    )
     step(
         "13. The event service takes each airport as a typed event; two of an old program are refused, so exit code 1",
         Pipeline([[*SERVICE, *DELIVER, f"{OUT / 'csv/airports.csv'}"]]),
