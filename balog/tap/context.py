@@ -48,6 +48,9 @@ class RunAccess(Protocol):
     def checkpoint(self, *, asked: bool) -> None:
         """Write the state; if ``asked``, with the largest replication value so far."""
 
+    def quarantine(self, record: Any, reason: str) -> None:
+        """See ``Context.quarantine``."""
+
     def full_table(self) -> AbstractContextManager[int]:
         """See ``Context.full_table``."""
 
@@ -160,6 +163,14 @@ class Context:
             RecordError: see ``balog.tap.records.Policy``.
         """
         self._writer().emit(record, stream or self.stream)
+
+    def quarantine(self, record: Any, reason: str) -> None:
+        """Set a part of the source aside that is not a record, such as a line that cannot be decoded.
+
+        Raises:
+            RecordError: the stream's policy is ``fail``, or there are too many.
+        """
+        self._writer().quarantine(record, reason)
 
     def to(self, stream: str, record: dict[str, Any]) -> Emitted:
         """Return a record for another stream, which a generator yields, alone or in a list."""

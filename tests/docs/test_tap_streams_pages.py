@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from balog.tap.files import file_stream, formats
 from balog.tap.streams import discovery
 
 PAGES = Path(__file__).parents[2] / "docs"
@@ -18,7 +19,7 @@ def blocks_of(page: str) -> list[tuple[str, str, str]]:
     return re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", ["tap-discovery.md", "tap-sql.md"])
+@pytest.mark.parametrize("page", ["tap-discovery.md", "tap-files.md", "tap-sql.md"])
 def test_its_blocks_run(page: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     printed = ""
@@ -38,3 +39,13 @@ def test_the_limits_of_a_discovery_are_the_code_s() -> None:
     words = " ".join((PAGES / "tap-discovery.md").read_text(encoding="utf-8").split())
 
     assert f"at most {discovery.MAX_STREAMS:,} streams. A name has at most {discovery.MAX_NAME} printable" in words
+
+
+def test_the_limits_of_files_are_the_code_s() -> None:
+    words = " ".join((PAGES / "tap-files.md").read_text(encoding="utf-8").split())
+
+    assert f"{file_stream.MAX_FILES:,} files a stream" in words
+    assert f"{formats.MAX_LINE >> 20} MiB a line of JSON" in words
+    assert f"{formats.MAX_DOCUMENT >> 20} MiB a JSON document or workbook" in words
+    assert f"{formats.MAX_MEMBERS:,} files in a zip archive" in words
+    assert f"`max_bytes` ({formats.ReadOptions.max_bytes >> 30} GiB)" in words

@@ -53,6 +53,9 @@ class _Nothing:
     def checkpoint(self, *, asked: bool) -> None:
         """Write no state."""
 
+    def quarantine(self, record: Any, reason: str) -> None:
+        """Ignore what is not a record."""
+
     def full_table(self) -> AbstractContextManager[int]:
         """Return a version that is not written."""
         return nullcontext(0)

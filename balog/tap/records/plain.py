@@ -39,6 +39,12 @@ def simplify(value: Any) -> Any:
     return _subclass(value)
 
 
+def exact_number(text: str) -> float | Decimal:
+    """Return the number of a JSON text: a float, or a Decimal where a float would lose digits."""
+    double = float(text)
+    return double if Decimal(repr(double)) == Decimal(text) else Decimal(text)
+
+
 def time_text(value: datetime) -> str:
     """Return a time as RFC 3339 in UTC."""
     if value.tzinfo is None:

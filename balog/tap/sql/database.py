@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timezone, tzinfo
-from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from balog.errors import ConfigError
 from balog.tap.errors import SourceError
+from balog.tap.records.plain import exact_number
 from balog.tap.sql.column_types import ColumnType, column_type
 
 if TYPE_CHECKING:
@@ -231,9 +231,4 @@ def source_errors() -> Iterator[None]:
 
 def _json(text: str | bytes) -> Any:
     """Decode JSON with all digits of its numbers."""
-    return json.loads(text, parse_float=_number)
-
-
-def _number(text: str) -> float | Decimal:
-    double = float(text)
-    return double if repr(double) == text else Decimal(text)
+    return json.loads(text, parse_float=exact_number)

@@ -26,6 +26,7 @@ class RecordPipeline:
 
     Attributes:
         schema: the schema of the records that are written.
+        refuse: sets aside what is not a record, with a ``RecordError``.
         stats: the numbers of records.
         can_write_pages: pages of records can be written at once.
     """
@@ -42,6 +43,7 @@ class RecordPipeline:
             log=log,
         )
         self.schema = self._transform.schema
+        self.refuse = self._transform.refuse
         self.stats = SyncStats(self._transform)
         self.can_write_pages = stream.created_key is None
         self._count_created = self._created_counter()

@@ -11,7 +11,7 @@ from balog.tap.bookmarks import EndOfStream, FullTable, Progress
 from balog.tap.bookmarks.start import POSITION
 from balog.tap.catalog import CatalogEntry
 from balog.tap.context import Context, Emitted, replication_key_of
-from balog.tap.errors import LateDeclarationError, OutputError, SyncError, TapError
+from balog.tap.errors import LateDeclarationError, OutputError, RecordError, SyncError, TapError
 from balog.tap.streams import Providers, Stream, inject
 from balog.tap.syncing.interrupts import Interrupted
 from balog.tap.syncing.pipeline import RecordPipeline
@@ -299,6 +299,12 @@ class StreamSync:
                 target = self._sync_of(each.stream if is_emitted else stream)
                 if target.is_selected or target.children:
                     target.accept(each.record if is_emitted else each)
+
+    def quarantine(self, record: Any, reason: str) -> None:
+        """See ``Context.quarantine``."""
+        if self.pipeline is not None:
+            with self.session.stop.deferred():
+                self.pipeline.refuse(record, RecordError(self.stream.name, reason))
 
     def set_bookmark(self, value: Any) -> None:
         """See ``Context.set_bookmark``."""

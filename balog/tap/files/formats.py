@@ -1,0 +1,281 @@
+"""The rows of one file, by its format and compression."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, cast
+
+import msgspec
+
+from balog.errors import MissingExtraError
+from balog.singer.batch.compression import BLOCK_BYTES, Limits, decompress
+from balog.singer.batch.dialects import BatchError
+from balog.tap.errors import SourceError
+from balog.tap.records.plain import exact_number
+
+MAX_LINE = 16 << 20
+"""The maximum number of bytes in a line of JSON."""
+MAX_DOCUMENT = 64 << 20
+"""The maximum number of bytes in a file that is one JSON document, or an Excel workbook."""
+MAX_MEMBERS = 1_000
+"""The maximum number of files in a zip archive."""
+
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".xlsx": "excel",
+}
+FORMATS = tuple(dict.fromkeys(_SUFFIXES.values()))
+_PACKED = (".gz", ".zst", ".zip")
+_PAGE = 1_000
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that is not a record.
+
+    Attributes:
+        raw: the row as it came.
+        reason: what is wrong, as a clause.
+    """
+
+    raw: Any
+    reason: str
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How files are read.
+
+    Attributes:
+        format: one of ``FORMATS``; None for that of the file's name.
+        delimiter: of CSV; None for the format's.
+        encoding: of CSV.
+        sheet: of Excel; None for the first one.
+        max_bytes: the maximum size of a file when it is decompressed.
+    """
+
+    format: str | None = None
+    delimiter: str | None = None
+    encoding: str = "utf-8-sig"
+    sheet: str | None = None
+    max_bytes: int = 8 << 30
+
+
+def format_of(name: str) -> str | None:
+    """Return the format of a file by its name, without ``.gz``, ``.zst`` or ``.zip``; None if it is unknown."""
+    lower = name.lower()
+    for packed in _PACKED:
+        lower = lower.removesuffix(packed)
+    return next((format for suffix, format in _SUFFIXES.items() if lower.endswith(suffix)), None)
+
+
+def read_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[tuple[int, Any]]:
+    """Yield the rows of a file with their numbers, from 1: a record, or a ``BadRow``.
+
+    Compression is found by the first bytes; a zip archive by its name, and its files are read one after another.
+
+    Args:
+        file: the file.
+        name: its name, for its format and for errors.
+        options: see ``ReadOptions``.
+
+    Raises:
+        SourceError: the file is damaged or too large, or its format is unknown.
+        MissingExtraError: a package is missing.
+    """
+    limits = Limits(decompressed=options.max_bytes)
+    try:
+        if name.lower().endswith(".zip"):
+            yield from _members(file, name, options, limits)
+        else:
+            yield from _rows(file, name, options, limits, 0)
+    except BatchError as error:
+        raise SourceError(f"{name}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{name}: is not {options.encoding.removesuffix('-sig')}: {error.reason}") from None
+    except (EOFError, zipfile.BadZipFile) as error:
+        raise SourceError(f"{name}: is damaged: {error}") from None
+
+
+def _members(file: IO[bytes], name: str, options: ReadOptions, limits: Limits) -> Iterator[tuple[int, Any]]:
+    with _seekable(file, name, options.max_bytes) as whole, zipfile.ZipFile(whole) as archive:
+        infos = [info for info in archive.infolist() if not info.is_dir()]
+        if len(infos) > MAX_MEMBERS:
+            raise SourceError(f"{name}: has {len(infos)} files; at most {MAX_MEMBERS} are read")
+        _check_sizes(infos, name, limits)
+        number = 0
+        for info in infos:
+            if info.flag_bits & 1:
+                raise SourceError(f"{name}: {info.filename} is encrypted")
+            with archive.open(info) as member:
+                inner = info.filename if format_of(info.filename) else name
+                for at, row in _rows(member, inner, options, limits, number):
+                    number = at
+                    yield at, row
+
+
+def _check_sizes(infos: list[zipfile.ZipInfo], name: str, limits: Limits) -> None:
+    size, packed = sum(info.file_size for info in infos), sum(info.compress_size for info in infos)
+    if size > limits.decompressed or (size > BLOCK_BYTES * 64 and size > limits.ratio * packed):
+        raise SourceError(f"{name}: would be {size} bytes, {size // max(packed, 1)} times as large; set max_bytes")
+
+
+def _rows(file: IO[bytes], name: str, options: ReadOptions, limits: Limits, before: int) -> Iterator[tuple[int, Any]]:
+    format = options.format or format_of(name)
+    reader = _READERS.get(format or "")
+    if reader is None:
+        raise SourceError(f"{name}: its format is unknown; set format to one of {', '.join(FORMATS)}")
+    blocks = _Blocks(decompress(file, None, limits))
+    yield from enumerate(reader(io.BufferedReader(blocks, BLOCK_BYTES), name, options), before + 1)
+
+
+class _Blocks(io.RawIOBase):
+    """Blocks of bytes as a file."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks, self._rest = blocks, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._rest = memoryview(block)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+
+@contextmanager
+def _seekable(file: IO[bytes], name: str, limit: int) -> Iterator[IO[bytes]]:
+    """Copy a file to a temporary one on disk, which can be read in any order."""
+    with tempfile.TemporaryFile() as copy:
+        size = 0
+        while block := file.read(BLOCK_BYTES):
+            size += len(block)
+            if size > limit:
+                raise SourceError(f"{name}: has more than {limit} bytes")
+            copy.write(block)
+        copy.seek(0)
+        yield copy
+
+
+# -- formats ----------------------------------------------------------------------------------------------------------
+
+
+def _csv(file: IO[bytes], name: str, options: ReadOptions, delimiter: str = ",") -> Iterator[Any]:
+    text = io.TextIOWrapper(file, options.encoding, newline="")
+    rows = csv.reader(text, delimiter=options.delimiter or delimiter)
+    header = next(rows, None)
+    if header is None:
+        return
+    if len(set(header)) < len(header):
+        raise SourceError(f"{name}: the first line has a name twice")
+    width = len(header)
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield BadRow(None, f"line {rows.line_num}: {error}")
+            continue
+        if len(row) == width:
+            yield dict(zip(header, row))
+        elif row:
+            yield BadRow(row, f"has {len(row)} values for {width} columns")
+
+
+def _tsv(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
+    return _csv(file, name, options, "\t")
+
+
+_decode = msgspec.json.Decoder(float_hook=exact_number).decode
+
+
+def _jsonl(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
+    while line := file.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE:
+            raise SourceError(f"{name}: has a line of more than {MAX_LINE} bytes")
+        if line.strip():
+            try:
+                yield _record(_decode(line))
+            except (msgspec.DecodeError, RecursionError) as error:
+                yield BadRow(line.decode("utf-8", "backslashreplace"), f"is not JSON: {error}")
+
+
+def _json(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
+    data = file.read(MAX_DOCUMENT + 1)
+    if len(data) > MAX_DOCUMENT:
+        raise SourceError(f"{name}: one document of more than {MAX_DOCUMENT} bytes; write it as lines (.jsonl)")
+    try:
+        found = _decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise SourceError(f"{name}: is not JSON: {error}") from None
+    yield from map(_record, found if isinstance(found, list) else [found])
+
+
+def _record(value: Any) -> Any:
+    return value if isinstance(value, Mapping) else BadRow(value, "is not an object")
+
+
+def _parquet(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtraError("Parquet", "parquet") from None
+    with _seekable(file, name, options.max_bytes) as whole:
+        try:
+            for batch in parquet.ParquetFile(whole).iter_batches(_PAGE):
+                yield from batch.to_pylist()
+        except (pyarrow.ArrowException, OSError) as error:
+            raise SourceError(f"{name}: is damaged: {str(error).splitlines()[0]}") from None
+
+
+def _excel(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise MissingExtraError("Excel", "excel") from None
+    with _seekable(file, name, MAX_DOCUMENT) as whole:
+        with zipfile.ZipFile(whole) as archive:
+            _check_sizes(archive.infolist(), name, Limits(decompressed=options.max_bytes))
+        book = load_workbook(whole, read_only=True, data_only=True)
+        try:
+            if options.sheet is not None and options.sheet not in book.sheetnames:
+                raise SourceError(f"{name}: has no sheet {options.sheet!r}; it has {', '.join(book.sheetnames)}")
+            sheet = book[options.sheet] if options.sheet is not None else book.worksheets[0]
+            rows = sheet.iter_rows(values_only=True)
+            header = [str(title) for title in next(rows, ()) if title is not None]
+            if len(set(header)) < len(header):
+                raise SourceError(f"{name}: the first row has a name twice")
+            for row in rows:
+                if any(value is not None for value in row):
+                    yield dict(zip(header, row))
+        finally:
+            book.close()
+
+
+_READERS: dict[str, Callable[[IO[bytes], str, ReadOptions], Iterator[Any]]] = {
+    "csv": cast(Any, _csv),
+    "tsv": _tsv,
+    "jsonl": _jsonl,
+    "json": _json,
+    "parquet": _parquet,
+    "excel": _excel,
+}
