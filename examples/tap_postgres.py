@@ -17,7 +17,7 @@ def client(config):
 
 @tap.discover(reader=TableStream)
 def tables(client, context):
-    return client.tables(context)
+    return TableStream.find(client, context)
 
 
 if __name__ == "__main__":

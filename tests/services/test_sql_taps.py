@@ -28,7 +28,7 @@ def tap_of(database: SqlDatabase) -> Tap:
 
     @tap.discover(reader=TableStream)
     def tables(client: SqlDatabase, context: Any) -> Any:
-        return client.tables(context)
+        return TableStream.find(client, context)
 
     return tap
 

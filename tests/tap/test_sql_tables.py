@@ -17,7 +17,7 @@ from balog.tap import Tap
 from balog.tap.bookmarks import State
 from balog.tap.catalog import choose
 from balog.tap.schema import schema_of
-from balog.tap.sql import Database
+from balog.tap.sql import Database, TableStream
 from balog.tap.sql.log import changed_keys, is_running, rank
 from balog.tap.sql.pages import TableReader
 from balog.tap.syncing import Sync
@@ -33,7 +33,7 @@ class Table:
 
     def __init__(self, database: Database, table: str, **metadata: Any) -> None:
         self.database = database
-        streams = {stream.name: stream for stream in database.tables()}
+        streams = {stream.name: stream for stream in TableStream.find(database)}
         self.tap = Tap("tap-rows")
         self.tap.client(lambda config: database)
         stream = self.tap.add(streams[table])
@@ -192,7 +192,7 @@ class TestFound:
             """,
             names=["ord*", "view*"],
         )
-        streams = {stream.name: stream for stream in database.tables()}
+        streams = {stream.name: stream for stream in TableStream.find(database)}
 
         assert list(streams) == ["ord'er", "view_of"]
         assert streams["ord'er"].key_properties == ["a", "b"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timezone, tzinfo
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy
 from sqlalchemy import event
@@ -17,10 +17,6 @@ from balog.errors import ConfigError
 from balog.tap.errors import SourceError
 from balog.tap.records.plain import exact_number
 from balog.tap.sql.column_types import ColumnType, column_type
-
-if TYPE_CHECKING:
-    from balog.tap.sql.table_stream import TableStream
-    from balog.tap.streams import DiscoveryContext
 
 PAGE_ROWS = 5_000
 """The number of rows that one statement reads."""
@@ -51,6 +47,14 @@ class TableColumn(NamedTuple):
     null: bool
 
 
+class FoundTable(NamedTuple):
+    """A table or view: its schema (None for the default one) and name."""
+
+    schema: str | None
+    name: str
+    is_view: bool
+
+
 class Database:
     """A database.
 
@@ -62,7 +66,7 @@ class Database:
 
         @tap.discover(reader=TableStream)
         def tables(client, context):
-            return client.tables(context)
+            return TableStream.find(client, context)
 
     Args:
         url: SQLAlchemy's URL, ``postgresql+psycopg2://user:password@host/name``.
@@ -77,6 +81,7 @@ class Database:
     Attributes:
         engine: SQLAlchemy's engine.
         slot: see above.
+        zone: see ``naive_zone``.
         has_advanced: the slot was advanced in this run.
 
     Raises:
@@ -109,7 +114,7 @@ class Database:
             raise ConfigError(f"the URL's driver is not installed: {error}") from None
         self.dialect: str = self.engine.dialect.name
         self.page_rows, self.slot, self.has_advanced = page_rows, slot, False
-        self._schemas, self._names, self._has_views, self._zone = tuple(schemas), tuple(names), views, naive_zone
+        self._schemas, self._names, self._has_views, self.zone = tuple(schemas), tuple(names), views, naive_zone
         event.listen(self.engine, "connect", self._prepare)
 
     @contextmanager
@@ -122,8 +127,8 @@ class Database:
         """Close the connections that are not in use."""
         self.engine.dispose()
 
-    def tables(self, context: DiscoveryContext | None = None) -> Iterator[TableStream]:
-        """Yield a stream for each table and view, or for those that the context wants, sorted by name."""
+    def tables(self) -> Iterator[FoundTable]:
+        """Yield the tables and views, sorted by name."""
         with self.connection() as connection:
             inspector = sqlalchemy.inspect(connection)
             for schema in self._schemas or (None,):
@@ -134,14 +139,8 @@ class Database:
                     if self.dialect == "postgresql":
                         found += [(name, True) for name in inspector.get_materialized_view_names(schema)]
                 for name, is_view in sorted(set(found)):
-                    if name in hidden or not any(fnmatchcase(name, pattern) for pattern in self._names):
-                        continue
-                    stream = f"{schema}-{name}" if schema else name
-                    if not name.isprintable():
-                        if context is not None:
-                            context.log.warning(f"The table {name!r} is skipped: its name is not printable")
-                    elif context is None or context.wants(stream):
-                        yield self._stream(inspector, schema, name, stream, is_view)
+                    if name not in hidden and any(fnmatchcase(name, pattern) for pattern in self._names):
+                        yield FoundTable(schema, name, is_view)
 
     def columns(self, connection: sqlalchemy.Connection, schema: str | None, table: str) -> dict[str, TableColumn]:
         """Return a table's columns, by name.
@@ -162,45 +161,19 @@ class Database:
             for column in found
         }
 
+    def keys(self, connection: sqlalchemy.Connection, schema: str | None, table: str) -> list[str]:
+        """Return the columns of a table's primary key, in its order."""
+        return list(sqlalchemy.inspect(connection).get_pk_constraint(table, schema).get("constrained_columns") or ())
+
     def type_of(self, kind: Any, *, null: bool = True) -> ColumnType:
         """Return how a column of a type is read."""
         dialect = "mysql" if self.dialect == "mariadb" else self.dialect
-        return column_type(kind, dialect, self._zone, null=null)
+        return column_type(kind, dialect, self.zone, null=null)
 
     def _hidden(self, connection: sqlalchemy.Connection, schema: str | None) -> set[str]:
         if self.dialect != "postgresql":
             return set()
         return set(connection.execute(sqlalchemy.text(_PARTITIONS), {"schema": schema}).scalars())
-
-    def _stream(self, inspector: Any, schema: str | None, name: str, stream: str, is_view: bool) -> TableStream:
-        from balog.tap.sql.table_stream import TableStream
-
-        keys = [] if is_view else list(inspector.get_pk_constraint(name, schema).get("constrained_columns") or ())
-        properties, ordered = {}, []
-        metadata: dict[tuple[str, ...], dict[str, Any]] = {
-            (): {"schema-name": schema, "table-name": name, "is-view": is_view}
-        }
-        for column in inspector.get_columns(name, schema):
-            title, kind = column["name"], column["type"]
-            read = self.type_of(kind, null=bool(column.get("nullable", True)) and title not in keys)
-            properties[title] = read.schema
-            metadata["properties", title] = {"sql-datatype": str(kind)}
-            if read.schema.get("format") == "date-time" and not getattr(kind, "timezone", False):
-                metadata["properties", title]["naive-zone"] = str(self._zone)
-            if read.is_ordered:
-                ordered.append(title)
-        schema_of_rows = {"type": "object", "properties": properties}
-        has_log = bool(self.slot and keys and self.dialect == "postgresql")
-        if has_log:
-            properties["_sdc_deleted_at"] = {"type": ["null", "string"], "format": "date-time"}
-        return TableStream(
-            stream,
-            schema=schema_of_rows,
-            key_properties=keys,
-            replication_keys=ordered,
-            has_log=has_log,
-            metadata=metadata,
-        )
 
     def _prepare(self, connection: Any, record: Any) -> None:
         statements = _SESSION.get(self.dialect, ())

@@ -7,9 +7,10 @@ from typing import Any
 
 from balog.tap.bookmarks.order import order_of
 from balog.tap.context import Context
-from balog.tap.sql.database import Database
+from balog.tap.schema.types import date_time
+from balog.tap.sql.database import Database, FoundTable
 from balog.tap.sql.pages import TableReader
-from balog.tap.streams import Records, Stream
+from balog.tap.streams import DiscoveryContext, Records, Stream
 
 DELETED = "_sdc_deleted_at"
 
@@ -26,6 +27,17 @@ class TableStream(Stream):
     The catalog's metadata ``schema-name`` and ``table-name`` name the table.
     """
 
+    @classmethod
+    def find(cls, client: Database, context: DiscoveryContext | None = None) -> Iterator[TableStream]:
+        """Yield a stream of this class for each table and view of a database, or for those that the context wants."""
+        for found in client.tables():
+            stream = f"{found.schema}-{found.name}" if found.schema else found.name
+            if not found.name.isprintable():
+                if context is not None:
+                    context.log.warning(f"The table {found.name!r} is skipped: its name is not printable")
+            elif context is None or context.wants(stream):
+                yield cls(stream, **_described(client, found))
+
     def records(self, client: Database, context: Context) -> Records:
         """Yield pages of rows."""
         entry, names = context.entry, context.metadata
@@ -41,6 +53,32 @@ class TableStream(Stream):
         else:
             with context.full_table():
                 yield from _whole(reader, context)
+
+
+def _described(client: Database, found: FoundTable) -> dict[str, Any]:
+    """Return the settings of the stream of a table."""
+    properties: dict[str, Any] = {}
+    top = {"schema-name": found.schema, "table-name": found.name, "is-view": found.is_view}
+    metadata: dict[tuple[str, ...], dict[str, Any]] = {(): top}
+    with client.connection() as connection:
+        columns = client.columns(connection, found.schema, found.name)
+        keys = [] if found.is_view else client.keys(connection, found.schema, found.name)
+    for name, column in columns.items():
+        read = client.type_of(column.kind, null=column.null and name not in keys)
+        properties[name] = read.schema
+        metadata["properties", name] = {"sql-datatype": str(column.kind)}
+        if read.schema.get("format") == "date-time" and not getattr(column.kind, "timezone", False):
+            metadata["properties", name]["naive-zone"] = str(client.zone)
+    has_log = bool(client.slot and keys and client.dialect == "postgresql")
+    if has_log:
+        properties[DELETED] = date_time()
+    return {
+        "schema": {"type": "object", "properties": properties},
+        "key_properties": keys,
+        "replication_keys": [name for name, column in columns.items() if column.read.is_ordered],
+        "has_log": has_log,
+        "metadata": metadata,
+    }
 
 
 def _whole(reader: TableReader, context: Context) -> Iterator[Any]:
