@@ -39,7 +39,7 @@ def describe_api(place: str, *, allow_remote: bool = False) -> ApiDescription:
     document = ApiDocument(place, allow_remote=allow_remote)
     info = document.mapping(document.root.get("info") or {})
     api = ApiDescription(sentence(str(info.get("title") or ""), "the API").rstrip("."))
-    api.base_url = _usable(document.base_url())
+    api.base_url = usable_url(document.base_url())
     schemas = document.mapping(document.mapping(document.root.get("components") or {}).get("schemas") or {})
     models = _models(document, schemas, api)
     planner = EndpointPlanner(document, api.skipped)
@@ -60,7 +60,8 @@ def describe_api(place: str, *, allow_remote: bool = False) -> ApiDescription:
     return api
 
 
-def _usable(url: str) -> str:
+def usable_url(url: str) -> str:
+    """Return a URL without a slash at its end; "" if it is none."""
     try:
         check_url(url)
     except ConfigError:

@@ -11,13 +11,14 @@ from balog.tap.projects.model import ApiDescription, ApiOperation, StreamPlan, T
 from balog.tap.projects.names import pascal
 from balog.tap.projects.source_text import Code, call, literal, quoted
 
-_HINT = "written once by balog tap new, yours to edit"
+HINT = "written once by balog tap new, yours to edit"
 _ANNOTATIONS = frozenset({"Any", "bool", "dict", "float", "int", "list", "str"})
 
 
 def client_class(package: str) -> str:
     """Return the name of the client's class."""
-    return pascal(package.removeprefix("tap_"), "Api") + "Client"
+    name = pascal(package.removeprefix("tap_"), "Api") + "Client"
+    return name if name != "SoapClient" else "SourceClient"
 
 
 def client_file(package: str, api: ApiDescription) -> str:
@@ -38,7 +39,7 @@ def client_file(package: str, api: ApiDescription) -> str:
     imports.append("from balog.tap.http import Client\n")
     if any("models." in each.returns for each in api.operations):
         imports.append(f"from {package} import models\n")
-    return f'"""A client for {api.title}; {_HINT}."""\n\n' + "\n".join(imports) + f"\n\n{body}"
+    return f'"""A client for {api.title}; {HINT}."""\n\n' + "\n".join(imports) + f"\n\n{body}"
 
 
 def _method(operation: ApiOperation) -> str:
@@ -98,7 +99,7 @@ def models_file(models: Sequence[TypedModel], title: str) -> str:
     kinds = " ".join(kind for model in models for kind in model.fields.values())
     used = "Any, TypedDict" if re.search(r"\bAny\b", kinds) else "TypedDict"
     return (
-        f'"""The objects of {title}; {_HINT}.\n\nAll keys are optional, because sources leave some out."""\n\n'
+        f'"""The objects of {title}; {HINT}.\n\nAll keys are optional, because sources leave some out."""\n\n'
         f"from __future__ import annotations\n\nfrom typing import {used}\n{body}"
     )
 
@@ -124,7 +125,7 @@ def config_file(package: str, api: ApiDescription) -> str:
     schema = {"type": "object", "required": required, "properties": settings}
     start = "CONFIG: dict[str, Any] = "
     return (
-        f'"""The config of {package.replace("_", "-")}; {_HINT}."""\n\n'
+        f'"""The config of {package.replace("_", "-")}; {HINT}."""\n\n'
         f"from typing import Any\n\n{start}{literal(schema, 0, len(start))}\n"
     )
 
@@ -135,7 +136,7 @@ def streams_file(package: str, api: ApiDescription) -> str:
     classes = "".join(f"\n\n{_stream(plan)}" for plan in api.streams)
     base = "from balog.tap import RestStream, Tap\n" if api.streams else "from balog.tap import Tap\n"
     return (
-        f'"""The streams of {name}; {_HINT}."""\n\nfrom __future__ import annotations\n\nfrom typing import Any\n\n'
+        f'"""The streams of {name}; {HINT}."""\n\nfrom __future__ import annotations\n\nfrom typing import Any\n\n'
         f"{base}from balog.tap.schema import json_folder\n\n"
         f"from {package}.client import {client}\nfrom {package}.config import CONFIG\n\n"
         f'tap = Tap({quoted(name)}, config_spec=CONFIG)\ntap.schema(source=json_folder("schemas"))\n\n\n'

@@ -21,7 +21,9 @@ def sample_config(api: ApiDescription) -> dict[str, Any]:
     found: dict[str, Any] = {"base_url": api.base_url or "https://api.example.com"}
     for name, value in settings.items():
         if name != "token_file":
-            found[name] = value.get("default", f"your {name.replace('_', ' ')}")
+            kind = value.get("type")
+            text = f"your {name.replace('_', ' ')}"
+            found[name] = value.get("default", text if kind == "string" else sample_value(value, 1))
     return found
 
 
@@ -46,26 +48,27 @@ def answers(api: ApiDescription) -> dict[str, Any]:
 def sample(plan: StreamPlan, number: int) -> dict[str, Any]:
     """Return a record of a stream, without the properties from its parent."""
     return {
-        name: _value(schema, number)
+        name: sample_value(schema, number)
         for name, schema in plan.schema["properties"].items()
         if name not in plan.from_parent
     }
 
 
-def _value(schema: Mapping[str, Any], number: int, depth: int = 0) -> Any:
+def sample_value(schema: Mapping[str, Any], number: int, depth: int = 0) -> Any:
+    """Return a value of a schema; numbers and texts differ by a number."""
     if depth > _MAX_DEPTH:
         return None
     for keyword in ("anyOf", "allOf"):
         parts = [part for part in schema.get(keyword, ()) if part != {"type": "null"}]
         if parts and "type" not in schema:
-            return _value(parts[0], number, depth + 1)
+            return sample_value(parts[0], number, depth + 1)
     kinds = schema.get("type", "string")
     kinds = [kinds] if isinstance(kinds, str) else kinds
     kind = next((each for each in kinds if each != "null"), "null")
     if kind == "object":
-        return {name: _value(inner, number, depth + 1) for name, inner in schema.get("properties", {}).items()}
+        return {name: sample_value(inner, number, depth + 1) for name, inner in schema.get("properties", {}).items()}
     if kind == "array":
-        return [_value(schema["items"], number, depth + 1)] if schema.get("items") else []
+        return [sample_value(schema["items"], number, depth + 1)] if schema.get("items") else []
     day = f"2026-01-{1 + number % 28:02}"
     text = {"date-time": f"{day}T00:00:00Z", "date": day}.get(str(schema.get("format")), f"text {number}")
     return {"integer": number, "number": number + 0.5, "boolean": True, "string": text}.get(kind)
@@ -80,7 +83,7 @@ def _filled(path: str, parent: Any) -> str:
     return re.sub(r"\{([^{}]*)\}", fill, path)
 
 
-STAND_IN = '''"""A stand-in of the source on a free port of 127.0.0.1; ``answers.json`` has its answers by path."""
+_STAND_IN = '''"""A stand-in of the source on a free port of 127.0.0.1; ``answers.json`` has its answers by path."""
 
 from __future__ import annotations
 
@@ -89,21 +92,12 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+@IMPORTS@
 
 _KNOWN = json.loads((Path(__file__).parent / "answers.json").read_text(encoding="utf-8"))
 
 
-def answer(target: str) -> Any:
-    """Return the answer to a request, or None; lists are filtered as the source does."""
-    parts = urlsplit(target)
-    found = _KNOWN["answers"].get(parts.path)
-    param, key, items = _KNOWN["filters"].get(parts.path, ("", "", ""))
-    since = dict(parse_qsl(parts.query)).get(param)
-    if since is None:
-        return found
-    records = [record for record in (found[items] if items else found) if record[key] >= since]
-    return {**found, items: records} if items else records
+@ANSWER@
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -111,11 +105,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer."""
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        found = answer(self.path)
-        data = json.dumps(found).encode()
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        found = answer(self.path, body)
+        data = b"" if found is None else found
         self.send_response(404 if found is None else 200)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "@TYPE@")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -146,6 +140,40 @@ class StandIn:
 '''
 
 
+_REST = (
+    "from urllib.parse import parse_qsl, urlsplit",
+    '''def answer(target: str, body: bytes) -> bytes | None:
+    """Return the answer to a request; lists are filtered as the source does."""
+    parts = urlsplit(target)
+    found = _KNOWN["answers"].get(parts.path)
+    if found is None:
+        return None
+    param, key, items = _KNOWN["filters"].get(parts.path, ("", "", ""))
+    since = dict(parse_qsl(parts.query)).get(param)
+    if since is not None:
+        records = [record for record in (found[items] if items else found) if record[key] >= since]
+        found = {**found, items: records} if items else records
+    return json.dumps(found).encode()''',
+    "application/json",
+)
+_SOAP = (
+    "from xml.etree import ElementTree",
+    '''def answer(target: str, body: bytes) -> bytes | None:
+    """Return the answer to a call."""
+    element = ElementTree.fromstring(body)[0][0].tag.rpartition("}")[2]
+    found = _KNOWN["answers"].get(element)
+    space = "http://schemas.xmlsoap.org/soap/envelope/"
+    return found and f\'<e:Envelope xmlns:e="{space}"><e:Body>{found}</e:Body></e:Envelope>\'.encode()''',
+    "text/xml; charset=utf-8",
+)
+
+
+def stand_in_file(is_soap: bool) -> str:
+    """Return the stand-in's server."""
+    imports, answer, kind = _SOAP if is_soap else _REST
+    return _STAND_IN.replace("@IMPORTS@", imports).replace("@ANSWER@", answer).replace("@TYPE@", kind)
+
+
 def test_file(package: str, api: ApiDescription) -> str:
     """Return the tests: discovery, a sync, the client, and the practices of Singer."""
     client = client_class(package)
@@ -157,7 +185,8 @@ def test_file(package: str, api: ApiDescription) -> str:
     methods = [
         each.name
         for each in api.operations
-        if each.verb == "GET" and each.path in paths and not any(part.is_required for part in each.parameters)
+        if (each.soap or (each.verb == "GET" and each.path in paths))
+        and not any(part.is_required for part in each.parameters)
     ]
     text = _TESTS.replace("@PACKAGE@", package).replace("@NAME@", package.replace("_", "-"))
     text = text.replace("@CONFIG@", literal(config, 4, len("return "))).replace("@CLIENT@", client)

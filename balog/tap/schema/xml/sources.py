@@ -73,14 +73,14 @@ def wsdl(
         raise SchemaError("want one of operation, type and element", os.fspath(place))
 
     def convert(definitions: Definitions, path: str, stream: str) -> dict[str, Any]:
-        nodes = _described(definitions, path)
+        nodes = described(definitions, path)
         converter = XsdConverter(definitions, depth, levels)
         if type:
             return _object(_type(converter, definitions, type), type)
         if element:
             return _object(_element(converter, definitions, element, True), element)
         name, *way = operation.split("/")
-        return _object(_inside(_answer(converter, definitions, nodes, name), way, name), operation)
+        return _object(_inside(answer_of(converter, definitions, nodes, name), way, name), operation)
 
     return _source(place, allow_remote, convert)
 
@@ -108,7 +108,7 @@ def _type(converter: XsdConverter, definitions: Definitions, name: str) -> dict[
     return converter.named(_name(definitions, ("complexType", "simpleType"), name))
 
 
-def _described(definitions: Definitions, path: str) -> list[XmlNode]:
+def described(definitions: Definitions, path: str) -> list[XmlNode]:
     """Add the schemas of a WSDL and of its imports. Return their other definitions."""
     places, found = [path], []
     for place in places:
@@ -129,7 +129,9 @@ def _described(definitions: Definitions, path: str) -> list[XmlNode]:
     return found
 
 
-def _answer(converter: XsdConverter, definitions: Definitions, nodes: list[XmlNode], operation: str) -> dict[str, Any]:
+def answer_of(
+    converter: XsdConverter, definitions: Definitions, nodes: list[XmlNode], operation: str
+) -> dict[str, Any]:
     """Return the schema of an operation's response."""
     operations = {
         node.get("name"): node for port in nodes if local(port.tag) == "portType" for node in port.iter("operation")
