@@ -11,6 +11,7 @@ PACKAGING = setup.cfg pyproject.toml .ci/install
 DEMO_PARTS = .demo/tap-jsonl/installed .demo/tap-weather/installed .demo/target-csv/installed .demo/vega-datasets/installed
 TAPS = tap-gitlab tap-postgres tap-postgres-pipelinewise tap-rest-api-msdk tap-s3-csv
 MORE_TAPS = tap-csv-folder tap-dbf tap-dimdate tap-feed tap-geo tap-jsonfile tap-rest-api tap-singer-jsonl tap-spreadsheets
+SOAKED = tests/oracles tests/verify/test_verify_rules.py tests/services/test_verify_taps.py
 TARGETS = target-jsonl target-postgres target-postgres-pipelinewise
 HOSTS = airflow dagster
 TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano $(TAPS) $(TARGETS) $(HOSTS))
@@ -32,8 +33,8 @@ test: .venv/installed-test java ## run the tests (ARGS="-k words" picks some; WO
 	@$(BIN)/python -m pytest -n $(WORKERS) --max-worker-restart 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 # A seed that soak draws is part of the test's name, so it runs in one process.
-soak: .venv/installed-test java ## compare balog with its oracles on random input, 50 times longer than in `make test` (SOAK=200 for more)
-	@BALOG_SOAK=$(or $(SOAK),50) $(BIN)/python -m pytest -o timeout=0 -o faulthandler_timeout=0 tests/oracles $(ARGS)
+soak: .venv/installed-test java $(patsubst %,.demo/%/installed,$(MORE_TAPS)) ## compare balog with its oracles on random input, 50 times longer than in `make test` (SOAK=200 for more)
+	@BALOG_SOAK=$(or $(SOAK),50) $(BIN)/python -m pytest -o timeout=0 -o faulthandler_timeout=0 $(SOAKED) $(ARGS)
 
 lint: .venv/installed-lint ## ruff, mypy --strict, imports, words and sizes
 	$(BIN)/ruff check .

@@ -184,7 +184,9 @@ def select(
             own = metadata.setdefault(("properties", name), {})
             if inclusion_of(entry, name) != "unsupported":
                 own["selected"] = wanted and left_out.get(id_of(entry)) != name
-        if not isinstance(entry.get("metadata"), list) or not entry["metadata"]:
+        schema = entry.get("schema")
+        has_selection = isinstance(schema, dict) and "selected" in schema  # some taps read it there, in a catalog too
+        if has_selection or not isinstance(entry.get("metadata"), list) or not entry["metadata"]:
             _select_in_schema(entry, wanted, left_out.get(id_of(entry)))
         entry["metadata"] = [{"breadcrumb": list(crumb), "metadata": value} for crumb, value in metadata.items()]
     return made

@@ -244,13 +244,13 @@ def _rest(folder: Path, postgres: Any) -> Iterator[RealTap]:
     (folder / "people.json").write_text(json.dumps({"type": "object", "properties": properties}))
     with _api() as url:
         config = {
-            "url": f"{url}/people?page={{current_page}}",
+            "url": f"{url}/people?page={{current_page_one_base}}",
             "streams": "people",
             "schema_dir": str(folder),
             "catalog_dir": str(folder),
             "record_list_level": "$.people[*]",
             "primary_key": "id",
-            "timestamp_key": "updated_at",
+            "datetime_key": "updated_at",
             "start_datetime": "2020-01-01T00:00:00Z",
             "items_per_page": 100,
         }

@@ -131,3 +131,13 @@ def test_what_may_be_left_out_is_no_key_and_not_automatic() -> None:
     assert spare_property(entry()) == "note"
     automatic = [{"breadcrumb": ["properties", "note"], "metadata": {"inclusion": "automatic"}}]
     assert spare_property(entry(metadata=automatic)) == ""
+
+
+def test_a_second_selection_replaces_the_first_in_the_schema_too() -> None:
+    """Given a tap without metadata, which reads ``selected`` in the schema, then its catalog has one selection."""
+    document = {"streams": [{"tap_stream_id": "s", "stream": "s", "schema": {"properties": {"a": {}}}}]}
+
+    [entry] = select(select(document), ())["streams"]
+
+    assert entry["schema"] == {"properties": {"a": {"selected": False}}, "selected": False}
+    assert not is_selected(entry)

@@ -103,6 +103,7 @@ def nothing_selected_gives_nothing(trials: Trials) -> Iterator[Violation]:
         if stream.records:
             yield Violation(f"{stream.records} records came", name)
     if run.result.stopped not in ("", "records") or (run.result.code and run.output.logs.tracebacks):
+        require_success(trials)
         yield Violation(run.outcome)
 
 
