@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, MappingView, Sequence
 from contextlib import suppress
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple
@@ -19,10 +19,21 @@ import msgspec
 from balog.errors import ConfigError
 from balog.recording.containers import is_container_type
 from balog.recording.exceptions import describe
-from balog.recording.numeric_values import duration_of_numpy, item_of_numpy, rows_of, time_of_numpy, timedelta_text
+from balog.recording.json_values import SAME_KEYS
+from balog.recording.numeric_values import (
+    duration_of_numpy,
+    item_of_numpy,
+    rows_of,
+    time_of_numpy,
+    timedelta_text,
+    unique_names,
+)
 
 MAX_ITEMS = 1000
 """Number of items of a lazy or possibly huge sequence (a generator, a range, an array, a frame) that are written."""
+
+MAX_MEMBERS = 10_000
+"""Number of members of a mapping that is not a dict, and of its views, that are written."""
 
 JSON_LEAVES: frozenset[type] = frozenset(
     {str, int, float, bool, type(None), datetime, date, time, timedelta, Decimal, UUID}
@@ -37,17 +48,18 @@ JSON_TYPES = frozenset({str, int, float, bool, type(None), dict, list, tuple})
 
 Convert = Callable[[Any], Any]
 _MAX_TYPES = 2048
+_MAX_PROBLEMS = 20
 
 
-class CutSequence(NamedTuple):
-    """The first items of a sequence.
+class Partial(NamedTuple):
+    """A list or a dict that lacks something of the value that it was made of.
 
     Attributes:
-        total: the number of its items; None if unknown.
+        problem: the difference, for the event's ``problem``.
     """
 
-    items: list[Any]
-    total: int | None
+    value: Any
+    problem: str
 
 
 def check_encoders(encoders: Mapping[Any, Any]) -> None:
@@ -84,7 +96,9 @@ class Conversions:
         self.encoders = {kind: encoder for kind, encoder in (encoders or {}).items() if kind is not object}
         self._last = (encoders or {}).get(object)
         self.json_leaves = frozenset(kind for kind in JSON_LEAVES if self._own(kind) is None)
-        self.leaves = frozenset(kind for kind in LEAVES if self._own(kind) is None)
+        leaves = frozenset(kind for kind in LEAVES if self._own(kind) is None)
+        self.times = leaves & {datetime, time}  # which may have an offset that msgspec does not write
+        self.leaves = leaves - self.times
         self._known: dict[type, Convert | None] = {}
 
     def find(self, kind: type) -> Convert | None:
@@ -154,13 +168,35 @@ def _members_of_named_tuple(value: Any) -> Any:
 
 
 def _members_of_model(value: Any) -> Any:
-    """Return a pydantic model's members; as Python values if one has no JSON form."""
+    """Return a pydantic model's members; as Python values if one has no JSON form.
+
+    Pydantic's warnings are off: they would go to stderr, with values of the fields.
+    """
     if not hasattr(type(value), "model_dump"):  # pydantic 1
         return value.dict()
-    try:
-        return value.model_dump(mode="json")
-    except Exception:
-        return dict(value.model_dump())
+    for options in _DUMPS:
+        with suppress(Exception):
+            return value.model_dump(**options)
+    return _readable_members_of_model(value)
+
+
+_DUMPS: tuple[dict[str, Any], ...] = ({"mode": "json", "warnings": False}, {"warnings": False})
+
+
+def _readable_members_of_model(value: Any) -> Partial:
+    """Return a model's members one by one, because a serializer raises."""
+    kind, members, problems = type(value), {}, []
+    for name in (*kind.model_fields, *kind.model_computed_fields):
+        for options in _DUMPS:
+            try:
+                members.update(value.model_dump(include={name}, **options))
+                break
+            except Exception as error:
+                failure = type(error).__name__
+        else:
+            members[name] = f"<{failure}>"
+            problems.append(f"{name} raised {failure}")
+    return Partial(members, "; ".join(problems[:_MAX_PROBLEMS]))
 
 
 def _members_of_event(value: Any) -> Any:
@@ -174,6 +210,28 @@ def _text_of_time(value: Any) -> str:
     if type(text) is not str:
         raise ConversionError(f"{type(value).__name__} has no JSON form")
     return text
+
+
+def has_exact_offset(value: Any) -> bool:
+    """Return whether a ``datetime`` or ``time`` has no offset, or one in whole minutes, as msgspec writes it."""
+    zone = value.tzinfo
+    if zone is None or zone is timezone.utc:
+        return True
+    offset = value.utcoffset()
+    return offset is None or not offset % _MINUTE
+
+
+def exact_time(value: Any) -> Any:
+    """Return a ``datetime`` or ``time`` that msgspec writes without a loss; one with an offset in seconds in UTC."""
+    if has_exact_offset(value):
+        return value
+    try:
+        return value.astimezone(timezone.utc)
+    except (AttributeError, OverflowError):  # a time without a date, or of the year 1 or 9999
+        return value.isoformat()
+
+
+_MINUTE = timedelta(minutes=1)
 
 
 def _text_of_pattern(value: Any) -> Any:
@@ -193,29 +251,70 @@ def _text_of_timedelta(value: Any) -> str:
 def _scalar_of_arrow(value: Any) -> Any:
     try:
         return value.as_py()
-    except ValueError:  # nanoseconds without pandas
-        return str(value)
+    except Exception:  # nanoseconds without pandas, a year after 9999
+        text = str(value.cast("string").as_py())
+        return Partial(text, f"{type(value).__name__} is out of range") if "out of range" in text else text
 
 
 def _attributes(value: Any) -> Any:
     return dict(vars(value))
 
 
-def _first_items(value: Iterable[Any]) -> Any:
-    items = list(islice(value, MAX_ITEMS + 1))
-    return items if len(items) <= MAX_ITEMS else CutSequence(items[:MAX_ITEMS], None)
+def _first_items(value: Iterable[Any], limit: int = MAX_ITEMS) -> Any:
+    items: list[Any] = []
+    try:
+        for item in value:
+            if len(items) == limit:
+                return Partial(items, "all further items left out")
+            items.append(item)
+    except Exception as error:
+        return Partial(items, f"{type(value).__name__} raised {type(error).__name__} after {len(items)} items")
+    return items
+
+
+def _first_members(value: Mapping[Any, Any]) -> Any:
+    """Return the members of a mapping whose methods are of its own: they may raise, or never end."""
+    members: dict[Any, Any] = {}
+    problem = ""
+    try:
+        for number, key in enumerate(value):
+            if number == MAX_MEMBERS:
+                return Partial(members, "all further members left out")
+            try:
+                members[key] = value[key]
+            except Exception as error:
+                members[key] = f"<{type(error).__name__}>"
+                problem = problem or f"a member of {type(value).__name__} raised {type(error).__name__}"
+    except Exception as error:
+        problem = f"{type(value).__name__} raised {type(error).__name__} after {len(members)} members"
+    return Partial(members, problem) if problem else members
+
+
+def _members_of_row(value: Any) -> Any:
+    names = list(value._fields)
+    unique = unique_names(names)
+    members = dict(zip(unique, tuple(value), strict=True))
+    return members if unique == names else Partial(members, SAME_KEYS)
 
 
 def _first_of_sequence(value: Sequence[Any]) -> Any:
     total = len(value)
-    return list(value) if total <= MAX_ITEMS else CutSequence(list(islice(value, MAX_ITEMS)), total)
+    return list(value) if total <= MAX_ITEMS else _cut(list(islice(value, MAX_ITEMS)), total)
+
+
+def _cut(items: list[Any], total: int) -> Partial:
+    return Partial(items, f"{total - len(items)} of {total} items left out")
 
 
 def _rows(value: Any) -> Any:
     if getattr(value, "ndim", 1) == 0:
         return value[()]
-    rows, total = rows_of(value, MAX_ITEMS)
-    return rows if len(rows) == total else CutSequence(rows, total)
+    rows, total, has_same_names = rows_of(value, MAX_ITEMS)
+    found = rows if len(rows) == total else _cut(rows, total)
+    if not has_same_names:
+        return found
+    problem = f"{found.problem}; {SAME_KEYS}" if isinstance(found, Partial) else SAME_KEYS
+    return Partial(rows, problem)
 
 
 def _nothing(value: Any) -> None:
@@ -269,7 +368,7 @@ _BY_NAME: dict[tuple[str, str], Convert] = {
     **dict.fromkeys([("pandas", "DataFrame"), ("pyarrow", "Table"), ("pyarrow", "RecordBatch")], _rows),
     ("pydantic", "BaseModel"): _members_of_model,
     ("balog", "Event"): _members_of_event,
-    ("sqlalchemy", "Row"): lambda value: dict(value._mapping),
+    ("sqlalchemy", "Row"): _members_of_row,
 }
 """Conversions by a class's package and name."""
 
@@ -278,4 +377,7 @@ _BY_MEMBER: dict[str, Convert] = {
     "__fspath__": lambda value: os.fsdecode(os.fspath(value)),
 }
 
-_ABSTRACT: dict[type, Convert] = {Mapping: dict, MappingView: list}
+_ABSTRACT: dict[type, Convert] = {
+    Mapping: _first_members,
+    MappingView: lambda value: _first_items(value, MAX_MEMBERS),
+}

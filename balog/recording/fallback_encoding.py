@@ -11,7 +11,7 @@ import msgspec
 
 from balog.duplicate_keys import has_duplicate_key, unused_key
 from balog.recording.containers import is_container, length_of, parts_of
-from balog.recording.conversions import ConversionError, Conversions, CutSequence
+from balog.recording.conversions import ConversionError, Conversions, Partial, exact_time
 from balog.recording.json_values import (
     MAX_BYTES,
     MAX_LEVELS,
@@ -33,6 +33,7 @@ from balog.recording.value_path import ValuePath
 
 _MAX_REPR = 64 * 1024
 _MAX_SHORT_TEXT = 256
+_MAX_PARTS = 100_000  # one by one, which takes about a second
 _MAX_PROBLEMS = 50
 _MAX_LEVELS_AS_A_WHOLE = 20
 _CUT = "…"
@@ -90,6 +91,7 @@ class _Fallback:
         self._made = made
         self._redact = redact
         self._room = MAX_BYTES
+        self._parts = 0
         self._problems: dict[str, tuple[str, int]] = {}
         self._unnamed = 0
         self._waiting: list[_Waiting] = []
@@ -161,11 +163,9 @@ class _Fallback:
                 if encoder is None:
                     return value
                 value = convert_once(self._made, encoder, value)
-                if type(value) is CutSequence:
-                    items, total = value
-                    left = "all further" if total is None else f"{total - len(items)} of {total}"
-                    self._note(f"{left} items left out", path)
-                    return items
+                if type(value) is Partial:
+                    self._note(value.problem, path)
+                    return value.value
             reason = f"{type(value).__name__} was converted {MAX_CONVERSIONS_OF_ONE} times"
         except ConversionError as error:
             reason = str(error)
@@ -217,7 +217,8 @@ class _Fallback:
     def _items(self, items: list[Any], path: ValuePath) -> list[Any]:
         data: list[Any] = []
         for number, item in enumerate(items):
-            if self._room <= 0:
+            self._parts += 1
+            if self._room <= 0 or self._parts > _MAX_PARTS:
                 self._note(f"{len(items) - number} of {len(items)} items left out", path)
                 break
             data.append(None)
@@ -228,7 +229,8 @@ class _Fallback:
         data: dict[str, Any] = {}
         left_out = 0
         for number, (key, item) in enumerate(members.items()):
-            if self._room <= 0:
+            self._parts += 1
+            if self._room <= 0 or self._parts > _MAX_PARTS:
                 left_out += len(members) - number
                 break
             name = self._key(key, path)
@@ -262,6 +264,8 @@ class _Fallback:
             return self._finite(value, path)
         if kind is int:
             return self._integer(value, path)
+        if kind in self._conversions.times:
+            return exact_time(value)
         try:
             size = len(_encode(value))
         except Exception:

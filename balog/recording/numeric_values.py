@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from balog.duplicate_keys import unused_key
 
 _UNIT = re.compile(r"\[(\d*)(\w+)\]")
 _NANOSECONDS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
@@ -50,8 +53,21 @@ def duration_of_numpy(value: Any) -> Any:
     return timedelta_text(int(value.astype("int64")) * int(found[1] or 1) * _NANOSECONDS[found[2]])
 
 
-def rows_of(value: Any, limit: int) -> tuple[list[Any], int]:
-    """Return the first rows of an array, a series or a frame, with about ``limit`` values in all, and its length.
+class Rows(NamedTuple):
+    """The first rows of an array, a series or a frame.
+
+    Attributes:
+        total: the number of all rows.
+        has_same_names: whether a number was added to the name of a column, because another one has it.
+    """
+
+    rows: list[Any]
+    total: int
+    has_same_names: bool = False
+
+
+def rows_of(value: Any, limit: int) -> Rows:
+    """Return the first rows of an array, a series or a frame, with about ``limit`` values in all.
 
     A frame's rows are dicts. Rows of more than ``limit`` values are arrays, to be cut on their own.
     """
@@ -59,13 +75,33 @@ def rows_of(value: Any, limit: int) -> tuple[list[Any], int]:
     width = _width(value, total)
     first = getattr(value, "iloc", value)[: max(1, limit // max(1, width))]
     if hasattr(first, "to_dict") and hasattr(first, "columns"):  # a frame of pandas
-        names = [str(name) for name in first.columns]
-        return [dict(zip(names, row, strict=True)) for row in first.itertuples(index=False, name=None)], total
+        return _named_rows(first.columns, first.itertuples(index=False, name=None), total)
     if hasattr(first, "to_pylist") and hasattr(first, "column_names"):
-        return first.to_pylist(), total
+        return _named_rows(first.column_names, zip(*map(_values_of_arrow, first.columns), strict=True), total)
     if width <= limit and getattr(getattr(first, "dtype", None), "kind", "O") in "biufUSc":
-        return first.tolist(), total
-    return list(first), total
+        return Rows(first.tolist(), total)
+    return Rows(list(first), total)
+
+
+def _named_rows(columns: Iterable[Any], rows: Iterable[Any], total: int) -> Rows:
+    names = list(map(str, columns))
+    unique = unique_names(names)
+    return Rows([dict(zip(unique, row, strict=True)) for row in rows], total, unique != names)
+
+
+def unique_names(names: Iterable[str]) -> list[str]:
+    """Return names, with a number added to each that is there already."""
+    found: dict[str, None] = {}
+    for name in names:
+        found[unused_key(name, found)] = None
+    return list(found)
+
+
+def _values_of_arrow(column: Any) -> Any:
+    try:
+        return column.to_pylist()
+    except Exception:  # a value that Python lacks, such as the year 10000; each is converted on its own
+        return list(column)
 
 
 def _width(value: Any, total: int) -> int:

@@ -9,7 +9,7 @@ import msgspec
 
 from balog.duplicate_keys import has_duplicate_key
 from balog.recording.containers import is_container, parts_of
-from balog.recording.conversions import ConversionError, Conversions, Convert, CutSequence
+from balog.recording.conversions import ConversionError, Conversions, Convert, Partial, exact_time
 from balog.recording.json_values import MAX_BYTES, MAX_LEVELS, NO_NUMBER, SAME_KEYS, is_deeper_than
 
 MAX_CONVERSIONS_OF_ONE = 20
@@ -38,7 +38,7 @@ class Conversion:
 
     def __init__(self, conversions: Conversions, made: Made) -> None:
         self._conversions = conversions
-        self._leaves = conversions.leaves
+        self._leaves, self._times = conversions.leaves, conversions.times
         self._left = _MAX_PARTS
         self._made = made
 
@@ -51,6 +51,8 @@ class Conversion:
         kind = type(value)
         if kind in self._leaves:
             return value
+        if kind in self._times:
+            return exact_time(value)
         self._left -= 1
         if levels > _MAX_CONVERTED_LEVELS or self._left < 0:
             raise ConversionError("too deep or too large to be converted as a whole")
@@ -58,8 +60,8 @@ class Conversion:
             encoder = self._conversions.find(kind)
             if encoder is not None:
                 result = convert_once(self._made, encoder, value)
-                if type(result) is CutSequence:
-                    raise ConversionError("only its first items are written")
+                if type(result) is Partial:
+                    raise ConversionError("only a part of it is written")
                 return self.convert(result, levels + 1)
             if not is_container(value):
                 raise ConversionError(f"{kind.__name__} has no JSON form")
@@ -109,17 +111,19 @@ def key_text(key: Any, conversions: Conversions) -> str:
     """Return the text of a key.
 
     Raises:
-        Exception: the key has no JSON form, such as None, a boolean or a tuple.
+        Exception: the key has no JSON form, such as None, a boolean, a tuple or bytes that are not UTF-8.
     """
     for _ in range(MAX_CONVERSIONS_OF_ONE):
         if isinstance(key, bytes):
-            return bytes.decode(key, "utf-8", "replace")
+            return bytes.decode(key, "utf-8")
         encoder = conversions.find(type(key))
         if encoder is None:
             break
         key = encoder(key)
     if type(key) is str:
         return key
+    if type(key) in conversions.times:
+        key = exact_time(key)
     (name,) = _decode(_encode({key: None}))
     text: str = name
     return text

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from balog.duplicate_keys import unused_key
-from balog.recording.conversions import Conversions, Convert
+from balog.recording.conversions import Conversions, Convert, has_exact_offset
 from balog.recording.fallback_encoding import make_encodable
 from balog.recording.json_values import MAX_LEVELS
 from balog.recording.plain_values import Conversion, Made, encode_checked, is_within_limits
@@ -33,7 +33,8 @@ class ValueEncoder:
 
     def __init__(self, encoders: Mapping[type, Convert] | None = None) -> None:
         self.conversions = Conversions(encoders)
-        self._leaves = self.conversions.json_leaves - {float}  # which may be nan
+        self._times = self.conversions.times
+        self._leaves = self.conversions.json_leaves - {float} - self._times  # which may be nan or have odd offsets
         self._names: set[str] = set()
         self._accepts_any_text = not self.conversions.encoders  # as keys; msgspec writes an Enum's value
 
@@ -69,6 +70,8 @@ class ValueEncoder:
             value = value.values()
         elif kind is float:
             return math.isfinite(value)
+        elif kind in self._times:
+            return has_exact_offset(value)
         elif kind is not list and kind is not tuple:
             return False
         elif leaves.issuperset(map(type, value)):
