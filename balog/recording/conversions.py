@@ -286,6 +286,8 @@ def _first_members(value: Mapping[Any, Any]) -> Any:
                 members[key] = f"<{type(error).__name__}>"
                 problem = problem or f"a member of {type(value).__name__} raised {type(error).__name__}"
     except Exception as error:
+        if not members:
+            raise
         problem = f"{type(value).__name__} raised {type(error).__name__} after {len(members)} members"
     return Partial(members, problem) if problem else members
 
