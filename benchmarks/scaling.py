@@ -186,8 +186,9 @@ def main(base: int, rounds: int, folder: Path, raw: Path | None, counts: tuple[i
     ]
     lines = raw.read_bytes().splitlines() if raw is not None and raw.exists() else []
     measured = [msgspec.json.decode(line, type=Measured) for line in lines]
+    commit = 3_000_000 if quick else base * 1_200_000
     for count in counts:
-        batches = [(0, base * 1_000_000) if factor == _SPLIT and count == _WORKERS[0] else (0,) for factor in factors]
+        batches = [(0, commit) if factor == _SPLIT and count == _WORKERS[0] else (0,) for factor in factors]
         found = measure(count, archives, batches, rounds, warm=not quick)
         measured += found
         if raw is not None:
