@@ -210,17 +210,17 @@ class Program:
                 output.batch = read_batch_config(self._batch, source=self._batch_source)
             reporter = Reporter(self.tap.name, version_of(self.tap))
             reporter.begin([entry.tap_stream_id for entry in catalog if entry.is_selected], state.currently_syncing)
-            try:
-                with Stop() as stop:
+            with Stop() as stop:  # also during the report: a signal after the last message changes nothing
+                try:
                     client = self._client[0] if self._client else None  # made for the schemas
                     options: dict[str, Any] = {"observer": reporter, "stop": stop, "client": client, **self._toolkit}
                     sync = Sync(self.tap, config, catalog, state, output, **options)
                     code = sync.run()
-            except BalogError as error:
-                reporter.finish(1, str(error))
-                raise
-            code = code or (1 if catalog.failed else 0)
-            reporter.finish(code, failures=sync.failures)
+                except BalogError as error:
+                    reporter.finish(1, str(error))
+                    raise
+                code = code or (1 if catalog.failed else 0)
+                reporter.finish(code, failures=sync.failures)
         return code
 
     # -- input --------------------------------------------------------------------------------------------------------

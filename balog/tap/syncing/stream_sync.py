@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Set
+from contextlib import AbstractContextManager
 from typing import Any
 
-from balog.tap.bookmarks import EndOfStream, FullTable, Progress
-from balog.tap.bookmarks.start import POSITION
+from balog.tap.bookmarks import EndOfStream, Progress
 from balog.tap.catalog import CatalogEntry
 from balog.tap.context import Context, Emitted, replication_key_of
 from balog.tap.errors import LateDeclarationError, OutputError, RecordError, SyncError, TapError
-from balog.tap.streams import Providers, Stream, inject
-from balog.tap.syncing.interrupts import Interrupted
+from balog.tap.streams import Stream, inject
 from balog.tap.syncing.pipeline import RecordPipeline
-from balog.tap.syncing.session import Session, SyncStats, reason_of
+from balog.tap.syncing.session import Session, SyncStats
+from balog.tap.syncing.source_reader import SourceReader
+from balog.tap.syncing.table_versions import TableVersions
 
 
 class LimitReached(Exception):
@@ -65,7 +64,6 @@ class StreamSync:
         self.is_selected, self.is_over = entry.is_selected, False
         self.failure: SyncError | None = None
         self._key = replication_key_of(stream, entry)
-        self._is_in_full_table = False
         self.context = Context(
             stream,
             entry,
@@ -96,6 +94,18 @@ class StreamSync:
         if self.is_selected:
             self.pipeline = RecordPipeline(session, stream, entry, self.progress, self.context.log)
         self.stats = self.pipeline.stats if self.pipeline else SyncStats()
+        self._versions = TableVersions(
+            session, stream, entry, self.progress, self.pipeline, self.context, has_parent=parent is not None
+        )
+        self._reader = SourceReader(
+            session,
+            stream,
+            self.context,
+            self.progress,
+            accept=self._accept_item,
+            flush=self._checkpoint if parent is not None else None,
+            restart=self.restart if parent is None else None,
+        )
         self._put = self.pipeline.put if self.pipeline else self.progress.see
         self.children = [
             StreamSync(session, child, self, active=self.active) for child in stream.children if session.needs(child)
@@ -133,84 +143,9 @@ class StreamSync:
             bookmarks = [self._key] if self._key else []
             self.session.output.schema(self.entry.stream, self.pipeline.schema, keys, bookmarks)
 
-    # -- the source -----------------------------------------------------------------------------------------------
-
     def read_source(self, parent: Any = None) -> None:
-        """Read all records of the source, from the start again after an error in ``retry_on``.
-
-        Args:
-            parent: the record of the parent.
-        """
-        stream, session, context = self.stream, self.session, self.context
-        providers: Providers = {
-            "client": lambda: session.clients.of(stream),
-            "config": lambda: session.config,
-            "context": lambda: context,
-            "parent": lambda: parent,
-        }
-        context.parent = parent
-        attempt = 0
-        while True:
-            try:
-                session.stop.in_source = True
-                session.stop.check()
-                if self._key is None:
-                    context.log_position = self.progress.bookmark
-                session.is_calling = True
-                items = stream.call(providers)
-                session.is_calling = False
-                self._read(items)
-                return
-            except (OutputError, LateDeclarationError):
-                raise
-            except stream.retry_on as error:
-                if attempt >= stream.retries:
-                    raise
-                attempt += 1
-                self._before_retry(error, attempt)
-                if self.parent is None:
-                    self.restart()
-            finally:
-                session.stop.in_source = session.is_calling = False
-
-    def _before_retry(self, error: Exception, attempt: int) -> None:
-        stream, session = self.stream, self.session
-        self.context.log.warning(f"Stream {stream.name} is restarted: {reason_of(stream, error)}")
-        session.observer.retried(stream, error, attempt)
-        if stream.before_retry is not None:
-            providers: Providers = {"context": lambda: self.context, "error": lambda: error}
-            session.stop.in_source = True  # it may wait
-            session.stop.check()
-            inject(stream.before_retry, providers, f"{stream.title}: before_retry")(providers)
-
-    def _read(self, items: Any) -> None:
-        stream, stop, is_substream = self.stream, self.session.stop, self.parent is not None
-        if isinstance(items, (Mapping, str, bytes)):
-            raise TapError(f"{stream.title}: returned a {type(items).__name__}: want records, yielded or in a list")
-        accept, monotonic, interval = self.accept, time.monotonic, stream.buffer_seconds
-        due = monotonic() + interval
-        try:
-            for item in items:
-                stop.in_source = False
-                if self.emitted and not _is_emitted(item):
-                    self.progress.done()  # all that the records before this one emit has come
-                if type(item) is dict:
-                    accept(item)
-                else:
-                    self._accept_item(item)
-                if is_substream and monotonic() >= due:
-                    self._checkpoint()
-                    due = monotonic() + interval
-                stop.in_source = True
-                if stop.number is not None:
-                    raise Interrupted(stop.number)
-            stop.in_source = False
-            stop.check()  # the source may have ended early because of it
-        finally:
-            stop.in_source = False
-            close = getattr(items, "close", None)
-            if close is not None and hasattr(items, "send"):  # let a generator that was not exhausted clean up
-                close()
+        """Read all records of the source; see ``SourceReader.read``."""
+        self._reader.read(parent)
 
     # -- records --------------------------------------------------------------------------------------------------
 
@@ -234,8 +169,13 @@ class StreamSync:
             raise LimitReached
 
     def _accept_item(self, item: Any) -> None:
+        """Accept an item that the stream's function yielded."""
+        if self.emitted and not _is_emitted(item):
+            self.progress.done()  # all that the records before this one emit has come
         kind = type(item)
-        if kind is list:
+        if kind is dict:
+            self.accept(item)
+        elif kind is list:
             if self.context.has_emitted and Emitted in map(type, item):
                 self.emit(item, self.stream.name)
             else:
@@ -331,51 +271,9 @@ class StreamSync:
         """Return the context of another stream of this run."""
         return self._sync_of(stream).context
 
-    @contextmanager
-    def full_table(self) -> Iterator[int]:
+    def full_table(self) -> AbstractContextManager[int]:
         """See ``Context.full_table``."""
-        title, state, name = self.stream.title, self.session.state, self.stream.name
-        if self.parent is not None:
-            raise TapError(f"{title}: full_table() is for streams without a parent")
-        if self._is_in_full_table:
-            raise TapError(f"{title}: full_table() within full_table()")
-        if self.session.is_calling:
-            raise TapError(f"{title}: full_table() needs a function that yields: returned records come after its end")
-        version = 0
-        if self.pipeline is None:
-            yield version
-        else:
-            can_resume = self.context.log_position is not None
-            self._is_in_full_table = True
-            with FullTable(state, name, self._version_activator(), can_resume=can_resume) as version:
-                self.pipeline.write_version(version)
-                try:
-                    yield version
-                    self.session.stop.check()  # the body may have ended early because of it
-                finally:
-                    self.pipeline.write_version(None)
-                    self._is_in_full_table = False
-        if (self.entry.replication_method or self.stream.method) != "FULL_TABLE":
-            return
-        if not self.progress.set(None) and state.get(name, POSITION) is not None:
-            # A substream failed: the next run resumes there, with this version.
-            state.set(name, "version", version or None)
-        self.context.log_position = None
-
-    def _version_activator(self) -> Callable[[int], None]:
-        quarantined_before = self.stats.quarantined
-
-        def activate(version: int) -> None:
-            if self.stats.quarantined == quarantined_before:
-                self.session.output.activate_version(self.entry.stream, version)
-            else:
-                self.context.log.warning(
-                    f"{self.entry.stream}: the rows of the previous version are kept, because this version lacks "
-                    "quarantined records",
-                    version=version,
-                )
-
-        return activate
+        return self._versions.open()
 
     def _sync_of(self, name: str) -> StreamSync:
         """Return the sync of a stream that records are emitted for; it starts if it is not active.

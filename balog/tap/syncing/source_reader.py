@@ -1,0 +1,118 @@
+"""Reads the source of a stream: calls its function, passes its items on, and restarts it after an error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from balog.tap.bookmarks import Progress
+from balog.tap.context import Context
+from balog.tap.errors import LateDeclarationError, OutputError, TapError
+from balog.tap.streams import Providers, Stream, inject
+from balog.tap.syncing.interrupts import Interrupted
+from balog.tap.syncing.session import Session, reason_of
+
+
+class SourceReader:
+    """Reads the source of one stream, of a substream once for each parent.
+
+    Args:
+        session: the run.
+        stream: the stream.
+        context: the argument ``context`` of its function.
+        progress: its progress.
+        accept: called with each item that its function yields.
+        flush: called each ``buffer_seconds`` while items come; None for streams without a parent.
+        restart: called before another attempt; None for streams with a parent.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        stream: Stream,
+        context: Context,
+        progress: Progress,
+        *,
+        accept: Callable[[Any], None],
+        flush: Callable[[], None] | None,
+        restart: Callable[[], None] | None,
+    ) -> None:
+        self._session, self._stream, self._context, self._progress = session, stream, context, progress
+        self._accept, self._flush, self._restart = accept, flush, restart
+
+    def read(self, parent: Any = None) -> None:
+        """Read all items, from the start again after an error in ``retry_on``.
+
+        Args:
+            parent: the record of the parent.
+        """
+        stream, session, context = self._stream, self._session, self._context
+        providers: Providers = {
+            "client": lambda: session.clients.of(stream),
+            "config": lambda: session.config,
+            "context": lambda: context,
+            "parent": lambda: parent,
+        }
+        context.parent = parent
+        attempt = 0
+        while True:
+            try:
+                self._pass_on(self._call(providers))
+                return
+            except (OutputError, LateDeclarationError):
+                raise
+            except stream.retry_on as error:
+                if attempt >= stream.retries:
+                    raise
+                attempt += 1
+                self._before_retry(error, attempt)
+                if self._restart is not None:
+                    self._restart()
+            finally:
+                session.stop.in_source = session.is_calling = False
+
+    def _call(self, providers: Providers) -> Any:
+        session = self._session
+        session.stop.in_source = True
+        session.stop.check()
+        if self._progress.key is None:
+            self._context.log_position = self._progress.bookmark
+        session.is_calling = True
+        items = self._stream.call(providers)
+        session.is_calling = False
+        return items
+
+    def _before_retry(self, error: Exception, attempt: int) -> None:
+        stream, session = self._stream, self._session
+        self._context.log.warning(f"Stream {stream.name} is restarted: {reason_of(stream, error)}")
+        session.observer.retried(stream, error, attempt)
+        if stream.before_retry is not None:
+            providers: Providers = {"context": lambda: self._context, "error": lambda: error}
+            session.stop.in_source = True  # it may wait
+            session.stop.check()
+            inject(stream.before_retry, providers, f"{stream.title}: before_retry")(providers)
+
+    def _pass_on(self, items: Any) -> None:
+        stream, stop, accept, flush = self._stream, self._session.stop, self._accept, self._flush
+        if isinstance(items, (Mapping, str, bytes)):
+            raise TapError(f"{stream.title}: returned a {type(items).__name__}: want records, yielded or in a list")
+        monotonic, interval = time.monotonic, stream.buffer_seconds
+        due = monotonic() + interval
+        try:
+            for item in items:
+                stop.in_source = False
+                accept(item)
+                if flush is not None and monotonic() >= due:
+                    flush()
+                    due = monotonic() + interval
+                stop.in_source = True
+                if stop.number is not None:
+                    raise Interrupted(stop.number)
+            stop.in_source = False
+            stop.check()  # the source may have ended early because of it
+        finally:
+            stop.in_source = False
+            close = getattr(items, "close", None)
+            if close is not None and hasattr(items, "send"):  # let a generator that was not exhausted clean up
+                close()
