@@ -76,19 +76,8 @@ class StreamSync:
             run=self,
         )
         above = parent or (source if source and (source._key or source.parent) else None)
-        self.progress: Progress = Progress(
-            session.state,
-            stream.name,
-            key=self._key,
-            schema=entry.schema,
-            strategy=EndOfStream() if is_emitted_only else stream.strategy,
-            is_sorted=stream.is_sorted,
-            lookback=stream.lookback,
-            start_date=self.context.start_date,
-            value_of=self._value_of(),
-            is_selected=self.is_selected,
-            parent=above.progress if above else None,
-            log=self.context.log,
+        self.progress: Progress = self._make_progress(
+            above.progress if above else None, is_emitted_only=is_emitted_only
         )
         self.pipeline: RecordPipeline | None = None
         if self.is_selected:
@@ -116,6 +105,23 @@ class StreamSync:
             if session.needs(other) and not is_emitted_only
         ]
         self._is_plain = self.is_selected and not (self.children or session.max_records)
+
+    def _make_progress(self, above: Progress | None, *, is_emitted_only: bool) -> Progress:
+        stream = self.stream
+        return Progress(
+            self.session.state,
+            stream.name,
+            key=self._key,
+            schema=self.entry.schema,
+            strategy=EndOfStream() if is_emitted_only else stream.strategy,
+            is_sorted=stream.is_sorted,
+            lookback=stream.lookback,
+            start_date=self.context.start_date,
+            value_of=self._value_of(),
+            is_selected=self.is_selected,
+            parent=above,
+            log=self.context.log,
+        )
 
     def family(self) -> Iterator[StreamSync]:
         """Yield this sync and all below it, in the order of ``streams.with_descendants``."""
