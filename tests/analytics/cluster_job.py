@@ -4,8 +4,6 @@ python cluster_job.py MASTER_OR_REMOTE SOURCE TABLES
 """
 
 import json
-import os
-import subprocess
 import sys
 
 from balog.analytics import session
@@ -30,19 +28,9 @@ def main(where: str, source: str, place: str) -> None:
             channels = {f"{row.channel} {row.level}": row.events for row in report.channels}
             told[name] = {"channels": channels, "runs": sorted(run.run_id for run in report.runs)}
             told[name]["bad"] = sum(row.lines for row in report.quarantine)
-        if remote:
-            told["command"] = load_by_command(source, f"{place}-again")
         sys.stdout.write(json.dumps(told) + "\n")
     finally:
         spark.stop()
-
-
-def load_by_command(source: str, place: str) -> str:
-    """Load with ``balog load`` on the server that runs already, which the environment names; no Java can start."""
-    command = [sys.executable, "-m", "balog", "load", source, "--tables", place]
-    environment = {**os.environ, "SPARK_HOME": "/nonexistent", "JAVA_HOME": "/nonexistent"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
 
 
 if __name__ == "__main__":
