@@ -61,7 +61,7 @@ class Conversion:
             if encoder is not None:
                 result = convert_once(self._made, encoder, value)
                 if type(result) is Partial:
-                    raise ConversionError("only a part of it is written")
+                    raise ConversionError(f"{kind.__name__}: {result.problem}")
                 return self.convert(result, levels + 1)
             if not is_container(value):
                 raise ConversionError(f"{kind.__name__} has no JSON form")
