@@ -38,10 +38,16 @@ def tool(project: Path, *command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def check_style(project: Path) -> None:
+@pytest.fixture(scope="session")
+def mypy_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder that all checks share, so that balog's own types are read once."""
+    return tmp_path_factory.mktemp("mypy")
+
+
+def check_style(project: Path, mypy_cache: Path) -> None:
     tool(project, "ruff", "check", ".")
     tool(project, "ruff", "format", "--check", ".")
-    tool(project, "mypy", "--cache-dir", str(project.parent / "cache"))
+    tool(project, "mypy", "--cache-dir", str(mypy_cache))
 
 
 def plans(folder: Path, document: Any) -> Any:
@@ -69,8 +75,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "tap-shop"
 
 
-def test_a_project_from_openapi_passes_its_own_checks(shop: Path) -> None:
-    check_style(shop)
+def test_a_project_from_openapi_passes_its_own_checks(shop: Path, mypy_cache: Path) -> None:
+    check_style(shop, mypy_cache)
 
 
 def test_a_project_from_openapi_passes_its_own_tests_and_scores_100(shop: Path) -> None:
@@ -93,10 +99,10 @@ def test_the_streams_of_a_document(shop: Path) -> None:
     assert offers.params == {"locale": "{config.locale}"}
 
 
-def test_a_project_from_a_name_passes_its_own_checks_and_tests(tmp_path: Path) -> None:
+def test_a_project_from_a_name_passes_its_own_checks_and_tests(tmp_path: Path, mypy_cache: Path) -> None:
     assert new(tmp_path, "tap-cool")[0] == 0
     project = tmp_path / "tap-cool"
-    check_style(project)
+    check_style(project, mypy_cache)
     tool(project, "pytest", "-q", "-p", "no:cacheprovider", "-k", "discovery or sync or client")
     with (project / "pyproject.toml").open("rb") as file:
         assert tomllib.load(file)["project"]["scripts"] == {"tap-cool": "tap_cool:tap.run"}
@@ -337,7 +343,7 @@ def test_no_text_of_a_document_becomes_code(tmp_path: Path, a: str, b: str, c: s
     assert_safe(project_files("tap-x", found))
 
 
-def test_hostile_names_pass_the_checks_of_style(tmp_path: Path) -> None:
+def test_hostile_names_pass_the_checks_of_style(tmp_path: Path, mypy_cache: Path) -> None:
     document = hostile("class", "list", "self")
     for number in range(0, len(EVIL), 3):
         more = hostile(*(EVIL[(number + step) % len(EVIL)] for step in range(3)))
@@ -349,7 +355,7 @@ def test_hostile_names_pass_the_checks_of_style(tmp_path: Path) -> None:
     for path, text in project_files("tap-x", found).items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
-    check_style(tmp_path)
+    check_style(tmp_path, mypy_cache)
     tool(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", "-k", "discovery")
 
 
