@@ -179,6 +179,7 @@ class Logs:
             self._metric(metric)
             return
         is_error = level in ("ERROR", "CRITICAL")
+        message = message[:_MAX_EXCERPT]
         has_failed = _FAILED.search(message) is not None
         if message and not is_traceback:
             self.last = self._leaks.redact(message)

@@ -9,7 +9,7 @@ from typing import Any
 
 _MAX_DEPTH = 8
 _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?")
-_SORTED_ALIKE = re.compile("[0-9a-z]+|[0-9A-Z]+")  # databases sort other texts by collations of their own
+_SORTED_ALIKE = re.compile("[0-9a-z]+|[0-9A-Z]+")  # databases sort others by collations of their own, as a and B
 _NAIVE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?")
 _ISO = re.compile(
     r"\d{4}-\d\d-\d\d(?:(?P<separator>[T ])\d\d:\d\d:\d\d(?P<fraction>\.\d{1,9})?(?P<zone>Z|[+-]00:?00)?)?"
@@ -32,7 +32,7 @@ def _comparable(value: Any) -> tuple[str, Any] | None:
             pass
     if _NUMBER.fullmatch(value):  # some sources write numbers as text: "10" is after "9"
         return "number", Decimal(value) if "." in value else int(value)
-    return ("text", value) if _SORTED_ALIKE.fullmatch(value) else None
+    return ("lower" if value.islower() else "upper", value) if _SORTED_ALIKE.fullmatch(value) else None
 
 
 def is_after(one: Any, other: Any) -> bool:

@@ -404,3 +404,41 @@ def test_a_config_that_is_not_there_and_is_waited_for_is_not_refused() -> None:
     found = said("bad-config-is-refused", ran(SCHEMA), missing_config=hung, broken_config=ran(code=1))
 
     assert found == ["missing config: still running after 30 s"]
+
+
+@pytest.mark.parametrize(
+    "values", [(0, 0, 1), ("9.5", "9.5", "10.5"), ("a", "a", "B"), ("Ä", "Ä", "z"), ("b-1", "b-1", "B_0")]
+)
+def test_values_that_sources_sort_their_own_way_are_not_out_of_order(values: tuple[Any, Any, Any]) -> None:
+    """Given a bookmark of 0, decimals as text, or texts of any collation, then no record is lost by it."""
+    first, bookmark, second = values
+    sync = ran(SCHEMA, record(1, first), state(bookmark), record(2, second), state(second))
+
+    for rule in ("bookmark-is-not-ahead", "bookmark-advances", "bookmark-reaches-the-records", "state-is-written"):
+        assert said(rule, sync) == [], rule
+
+
+def test_an_empty_stream_needs_no_state() -> None:
+    full = {"type": "SCHEMA", "stream": "f", "schema": {"type": "object"}, "key_properties": []}
+    row = {"type": "RECORD", "stream": "f", "record": {"a": 1}}
+
+    assert said("state-is-written", ran(SCHEMA, full, row)) == ["(no stream is incremental)"]
+
+
+def test_a_second_sync_with_fewer_records_shows_that_success_is_not_complete() -> None:
+    rows = [record(number, A) for number in range(40)]
+
+    def compared(first: list[Any], second: list[Any]) -> list[str]:
+        other = ran(SCHEMA, *second, name="sync by both")
+        trials: Any = SimpleNamespace(
+            sync=(sync := ran(SCHEMA, *first)), made=[sync, other], catalog=None, resumed=[], options=Options()
+        )
+        return [each.detail for each in CHECKS["success-is-complete"].findings(trials) if each.outcome == "failed"]
+
+    assert compared(rows, rows) == []
+    assert compared(rows, rows[:30]) == ["the run 'sync by both' ended with exit code 0 without 10 of 40 records"]
+    assert compared(rows[:30], rows) == [
+        "the first sync ended with exit code 0 without 10 of 40 records that came later"
+    ]
+    assert compared(rows, [*rows, record(99, B)]) == []  # the source got one
+    assert compared(rows, [*rows[5:], record(99, B)]) == []  # and lost others

@@ -151,7 +151,7 @@ def test_a_tap_that_a_signal_ends_is_no_success(tmp_path: Path) -> None:
 
     report = verify([sys.executable, "-c", program, "--config", str(config)], Options(rules=("discovery-succeeds",)))
 
-    assert details(report)["discovery-succeeds"] == "ended by signal 11"
+    assert details(report)["discovery-succeeds"] == "ended by signal 11, and nothing on stderr"
 
 
 def test_streams_without_end_end_the_run(tmp_path: Path) -> None:

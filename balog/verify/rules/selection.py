@@ -71,9 +71,9 @@ def both_forms_at_once_work(trials: Trials) -> Iterator[Violation]:
     Let --catalog take precedence over --properties, or reject the combination with an error message.
     """
     require_success(trials)
-    run = trials.by_both
-    if _is_unknown_option(run):
+    if _is_unknown_option(trials.by_properties):
         raise Skip("the tap has no --properties")
+    run = trials.by_both
     if run.result.code and not run.result.stopped and not run.output.records and not run.output.logs.tracebacks:
         return  # rejected with an error message
     yield from _same_streams(trials, run)
