@@ -206,7 +206,7 @@ def _members_of_event(value: Any) -> Any:
 
 
 def _text_of_time(value: Any) -> str:
-    exact = exact_time(value)  # pandas leaves out the seconds of an offset
+    exact = exact_time(value)
     text = exact if isinstance(exact, str) else exact.isoformat()
     if type(text) is not str:
         raise ConversionError(f"{type(value).__name__} has no JSON form")

@@ -84,11 +84,6 @@ def test_an_offset_with_seconds_loses_none(moment: datetime.datetime) -> None:
     assert plain is None or datetime.datetime.fromisoformat(json.loads(plain)["v"]) == moment
 
 
-def test_a_timestamp_of_pandas_loses_no_seconds_of_its_offset() -> None:
-    """Its own text has none."""
-    assert encoded(pandas.Timestamp("1890-01-01", tz="Europe/Berlin")) == ("1889-12-31T23:06:32+00:00", "")
-
-
 def test_a_time_with_an_odd_offset_is_exact() -> None:
     """It has no date, so no UTC."""
     value = datetime.time(1, 2, tzinfo=datetime.timezone(datetime.timedelta(seconds=3208)))
