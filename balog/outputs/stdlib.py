@@ -43,7 +43,7 @@ class LoggingOutput(LogOutput):
 
 
 def make_record(level: str, event: bytes) -> logging.LogRecord:
-    """Return an event as a record, with the exception of the current call.
+    """Return an event as a record, with the exception of the current call and its redacted traceback.
 
     The record has the level, the channel as its name, the message, the time and, as ``extra``, the event's ``payload``
     and ``context`` and the fields of a ``log`` payload. A field with the name of a standard attribute is in the payload
@@ -60,7 +60,7 @@ def make_record(level: str, event: bytes) -> logging.LogRecord:
     record.levelname = level
     _set_time(record, whole)
     trace = payload.get("exc_text")
-    if error is None and isinstance(trace, str):
+    if isinstance(trace, str):  # formatters print this redacted text, and not the exception
         record.exc_text = trace
     extra: dict[str, Any] = {"payload": payload, "context": whole.header.context, EVENT_ATTRIBUTE: event}
     fields = payload.get("fields")

@@ -12,6 +12,7 @@ _STRUCTURE = re.compile(
 )
 _MAX_LINES = 20
 _LITERAL = re.compile(r"[bBuUrRfF]{0,2}(\"{3}|'{3}|\"|')")
+_ADDED = re.compile(r"\s*(?:\+\s*)?[bBuUrRfF]{0,2}(\"{3}|'{3}|\"|')")
 _NUMBER = re.compile(r"-?\d[\w.]*")
 _CALL = re.compile(r"[\w.]{1,200}\(\s{0,4}(?=[bBuUrRfF]{0,2}[\"'])")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -86,14 +87,26 @@ class CodeLines:
         return number.span() if number else (at, at)
 
     def _literal(self, opening: re.Match[str], end: int) -> tuple[int, int]:
+        """Return the span of a literal, and of those that are added to it, without the first and the last quote."""
+        begin = opening.end()
+        while True:
+            close = self._end_of_literal(opening, end)
+            if close is None:
+                return begin, end
+            following = _ADDED.match(self._text, close + len(opening[1]), end)
+            if following is None:
+                return begin, close
+            opening = following
+
+    def _end_of_literal(self, opening: re.Match[str], end: int) -> int | None:
         quote, begin = opening[1], opening.end()
         at = begin
         while (at := self._text.find(quote, at, end)) >= 0:
             slashes = at - begin - len(self._text[begin:at].rstrip("\\"))
             if slashes % 2 == 0:
-                return begin, at
+                return at
             at += 1
-        return begin, end
+        return None
 
     def _bracket(self, at: int, end: int) -> tuple[int, int]:
         depth = 0

@@ -14,7 +14,7 @@ _NO_SEPARATORS = {char: None for char in range(128) if chr(char) != "\n" and _SE
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\s_.\-A-Z]+")
 _LAST_PART = re.compile(r"[\"'()\[\]<>\s]+")
 _LONGEST_NAME = 100
-_AFTER_NAME = ("=", " =", '"', "'", "%", "\\")  # one of these follows an exact name in a text
+_AFTER_NAME = ("=", " =", '"', "'", "%", "\\", ":", ">")  # one of these follows an exact name in a text
 
 
 def fold(name: str) -> str:
@@ -173,7 +173,7 @@ def _hints_after(names: list[str]) -> list[str]:
     for after in _AFTER_NAME if names else ():
         any_name = "|".join(f"(?<={re.escape(name[-4:] + after)})" for name in names)
         found.append(f"{re.escape(after[-1])}(?<=[{ends}]{re.escape(after)})(?:{any_name})")
-    return found
+    return [*found, r"-(?<=--)(?=\w)"] if names else found
 
 
 def compile_expression(expression: str) -> re.Pattern[str]:

@@ -101,6 +101,44 @@ _DEFAULT = (
         r"'(?P<secret>(?:[^'\n]|''){1,400})'",
         (r"w(?<=passw)ord[\s(]{1,9}'", "f(?<=identif)ied", r"k(?<=_k)ey(?:_id)?[\s(]{1,9}'"),
     ),
+    # The same in the other quotes of SQL: PostgreSQL's E'…' and $$…$$, and Oracle's "…"
+    SecretPattern(
+        "a password in SQL",
+        r"(?i:\bpassword\s{1,4})(?:[eE]'|\$[A-Za-z_]{0,20}\$)(?P<secret>(?:[^'$\n\\]|\\.){1,400})",
+        (r"w(?<=passw)ord\s{1,4}(?:e'|\$)",),
+    ),
+    SecretPattern(
+        "a password in SQL",
+        r"(?i:\bset\s{1,4}password)\b[^\n='\"]{0,80}=\s{0,4}(?:[A-Za-z]{1,20}\(\s{0,4})?'(?P<secret>(?:[^'\n]|''){1,400})'",
+        (r"w(?<=passw)ord[^\n='\"]{0,80}=",),
+    ),
+    SecretPattern(
+        "a password in SQL",
+        r"(?i:\bidentified\s{1,4}by\s{1,4})\"(?P<secret>[^\"\n]{1,400})\"",
+        ("f(?<=identif)ied",),
+    ),
+    SecretPattern(
+        "the user and the password of Oracle's JDBC driver",
+        r"(?i:jdbc:oracle:\w{1,10}:)(?P<secret>[^\s/@]{1,100}/[^\s@]{1,200})@",
+        ("j(?=dbc:oracle)",),
+    ),
+    SecretPattern(
+        "the parameters of a statement with a secret's column, in an error of SQLAlchemy",
+        r"\[SQL:(?=[^\[]{0,2000}(?i:password|passwd|secret|token|api_key))[^\[]{0,4000}\[parameters:\s"
+        r"(?P<secret>[^\n]{1,4000})\]",
+        ("m(?<=param)eters:",),
+    ),
+    # options that are passwords in some commands only
+    SecretPattern(
+        "the password of a command",
+        r"\b(?:sshpass|docker\s{1,4}login|podman\s{1,4}login)\b[^\n]{0,200}?\s-p[\s=]{0,3}(?P<secret>[^\s\"']{1,200})",
+        ("h(?<=ssh)pass", "k(?<=dock)er login", "m(?<=podm)an login"),
+    ),
+    SecretPattern(
+        "the password of a command",
+        r"\bmysql\w{0,10}\b[^\n]{0,200}?\s-p(?P<secret>[^\s\"'=-][^\s\"']{1,200})",
+        ("q(?<=mysq)l",),
+    ),
     # private keys, also when the text ends before they do
     SecretPattern(
         "a private key",

@@ -10,6 +10,7 @@ from balog.redaction.code_lines import CodeLines
 from balog.redaction.names import SecretNames, compile_expression, fold
 from balog.redaction.patterns import SECRET_PATTERNS
 from balog.redaction.tokens import TOKEN_PATTERN, TOKENS, by_first, has_token
+from balog.redaction.value_spans import Span, element_span, loose_span, member_span, percent_span, value_span
 
 
 def _any_of(hints: Iterable[str]) -> re.Pattern[str]:
@@ -28,14 +29,7 @@ def is_no_secret(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= 9 and value.lower() in _NO_SECRETS
 
 
-_QUOTE = re.compile(r"[bBuUrR]{0,2}(\\{0,7})([\"'`])")
-_BRACKET = re.compile(r"[\[\]{}]")
-# A bare value includes , ; & and quotes, except where the following characters show that they end it.
-_BARE = re.compile(r"(?:[^\s\"'`&;,]|[&;,](?!\s|$|[\w.%-]{1,40}[=:])|[\"'`](?![\s,;:)\]}>&\\]|$))+")
-_HEADER = re.compile(r"(?:[A-Za-z][\w-]{0,30}[ \t]{1,4})?\S+(?:(?<=[;,])[ \t]{1,2}\S+)*")
-_HEADER_NAMES = ("authorization", "cookie", "cookies")
-_LONGEST_ELEMENT = 8192
-_FLAG = re.compile(r"(?:\A|[\s\"'=\[(,])--[\w.-]{0,64}\Z")
+_PLACEHOLDER = re.compile(r"\?|%s|\$\d{1,3}|%\(\w{1,64}\)s?")  # of a parameter in SQL
 
 
 _MOST_ADJOINING = 8
@@ -111,47 +105,58 @@ class SecretText:
         """Return whether the text may have a secret of a known form; a cheap check."""
         return self._hint.search(_lower(text)) is not None or self._has_token(text)
 
-    def _without(self, text: str, spans: Iterator[tuple[int, int]], rule: str, rules: list[str] | None) -> str:
+    def _without(self, text: str, spans: Iterator[Span], rule: str, rules: list[str] | None) -> str:
         parts: list[str] = []
         done = 0
-        for begin, end in spans:
-            parts += (text[done:begin], self._replacement)
+        for begin, end, quote in spans:
+            parts += (text[done:begin], quote, self._replacement, quote)
             if rules is not None and text[begin:end] != self._replacement:
                 rules.append(_named_rule(rule, text[begin:end]))
             done = end
         return "".join((*parts, text[done:])) if parts else text
 
-    def _named_values(self, text: str, rules: list[str] | None) -> Iterator[tuple[int, int]]:
+    def _named_values(self, text: str, rules: list[str] | None) -> Iterator[Span]:
         lower = _lower(text)
         code = CodeLines(text)
         at = 0
         while found := self._named.search(lower, at):
             at = found.end()
             rule = self._rule_of(text, lower, found)
-            if rule is None:
+            span = self._span(text, found, code) if rule is not None else None
+            if rule is None or span is None or span.end <= span.begin:
                 continue
-            if found["loose"] is not None and (
-                text.startswith("-", at) or not _FLAG.search(lower[max(0, found.start() - 65) : found.start()])
-            ):
-                continue
-            line_end = code.end_of_line(found.start())
-            if found["xml"]:
-                begin, end = _xml_value(text, at)
-            elif line_end and not code.is_in_literal(at):
-                begin, end = code.value(at, line_end)
-            elif found["sep"] is not None and found["sep"][0] == "%":
-                begin, end = _percent_value(text, at)
-            else:
-                begin, end = _value(text, at, fold(found["name"] or found["exact"]), line_end or code.end_of_text(at))
-            if end > begin:
-                if not is_no_secret(text[begin:end].strip("\"'` \t.,;:)]}>\\")):
-                    if rules is not None and text[begin:end] != self._replacement:
-                        rules.append(rule)
-                    yield begin, end
-                at = end
+            value = text[span.begin : span.end].strip("\"'` \t.,;:)]}>\\")
+            if not (is_no_secret(value) or _PLACEHOLDER.fullmatch(value)):
+                if rules is not None and text[span.begin : span.end] != self._replacement:
+                    rules.append(rule)
+                yield span
+            at = span.end
+
+    def _span(self, text: str, found: re.Match[str], code: CodeLines) -> Span | None:
+        """Return the span of the value after a name; None if the text has none."""
+        at, line_end = found.end(), code.end_of_line(found.start())
+        stop = line_end or code.end_of_text(at)
+        if found["loose"] is not None:
+            return loose_span(text, found.start(), at, stop, is_quoted=_KEY_QUOTE.search(found["close"]) is not None)
+        if found["xml"]:
+            return element_span(text, at)
+        if line_end and not code.is_in_literal(at):
+            return Span(*code.value(at, line_end))
+        if found["sep"][0] == "%":
+            return percent_span(text, at)
+        if found["sep"] in (":", "=>") and (
+            quote := _KEY_QUOTE.search(text[found.start("close") : found.end("close")])
+        ):
+            return member_span(text, at, quote[0], stop)
+        name = fold(found["name"] or found["exact"])
+        return value_span(text, at, name, stop, is_assigned=found["sep"] == "=")
 
     def _rule_of(self, text: str, lower: str, found: re.Match[str]) -> str | None:
-        """Return the rule for a name in text. An exact name needs ``=`` after it, or quotes around it."""
+        """Return the rule for a name in text.
+
+        An exact name needs ``=`` after it, quotes or a tag around it, or to be a flag: ``pass: 12`` is no secret. After
+        a name that an expression finds, ``:`` is enough: ``db_pass: …``.
+        """
         group = "exact" if found["exact"] is not None else "name"
         begin = max(0, found.start() - 64)
         before = _IDENTIFIER.search(text[begin : found.start()])
@@ -161,7 +166,10 @@ class SecretText:
             return None
         if rule.kind != "suffix":
             separator = found["sep"] or ""
-            return str(rule) if separator[:1] in ("=", "%") or (separator and found["close"]) else None
+            start = begin + (before.start("name") if before else len(text[begin : found.start()]))
+            is_clear = separator[:1] in ("=", "%") or (separator and (found["close"] or rule.kind == "expression"))
+            is_tag = found["xml"] and text[max(0, start - 1) : start] == "<"
+            return str(rule) if is_clear or is_tag or found["loose"] is not None else None
         wider = self._names.rule_of(lower[max(0, found.start() - 40) : found.end(group)])
         return str(rule) if wider is not None and wider.is_secret else None
 
@@ -177,13 +185,8 @@ def _named_rule(rule: str, secret: str) -> str:
     return f"patterns: {SECRET_PATTERNS[rule].reason}" if rule in SECRET_PATTERNS else rule
 
 
+_KEY_QUOTE = re.compile(r"\\{0,7}[\"']")
 _IDENTIFIER = re.compile(r"(?:(?<=%)[0-9a-fA-F]{2}|(?<!%))(?P<name>[\w.\-]*)\Z")
-_PERCENT_VALUE = re.compile(r"(?:%\d[02ad])*((?:[^\s&\"'<>%]|%(?!\d[26cd]|7[dD]|0[aA]))+)")
-
-
-def _percent_value(text: str, at: int) -> tuple[int, int]:
-    found = _PERCENT_VALUE.match(text, at)
-    return found.span(1) if found else (at, at)
 
 
 def _lower(text: str) -> str:
@@ -192,57 +195,24 @@ def _lower(text: str) -> str:
     return lower if len(lower) == len(text) else "".join(char.lower() if char.isascii() else char for char in text)
 
 
-def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+def _spans(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
     group = "secret" if "secret" in pattern.groupindex else 0
     for found in pattern.finditer(text):
         if found.end(group) > found.start(group):
-            yield found.span(group)
-
-
-def _value(text: str, at: int, name: str, stop: int) -> tuple[int, int]:
-    """Return the span of a value without its quotes. A value without an end reaches to ``stop``."""
-    if quote := _QUOTE.match(text, at):
-        return quote.end(), max(quote.end(), _closing_quote(text, quote.end(), quote[2], len(quote[1]), stop))
-    if text.startswith(("[", "{"), at):
-        depth = 0
-        for bracket in _BRACKET.finditer(text, at, stop):
-            depth += 1 if bracket[0] in "[{" else -1
-            if not depth:
-                return at, bracket.end()
-        line = text[at + 1 : stop].partition("\n")[0] if stop < len(text) else text[at + 1 : stop]
-        return at, (stop if line.strip() else at)
-    bare = (_HEADER if name.endswith(_HEADER_NAMES) else _BARE).match(text, at)
-    return at, bare.end() if bare else at
-
-
-def _closing_quote(text: str, begin: int, quote: str, slashes: int, stop: int) -> int:
-    """Return the end of a quoted value. In JSON within JSON, backslashes precede its quotes; inner ones have more."""
-    at = begin
-    while (at := text.find(quote, at, stop)) >= 0:
-        before = 0
-        while at - before > begin and text[at - before - 1] == "\\":
-            before += 1
-        if before % (2 * slashes + 2) == slashes:
-            return at - slashes
-        at += 1
-    return stop
-
-
-def _xml_value(text: str, at: int) -> tuple[int, int]:
-    return at, text.find("<", at, at + _LONGEST_ELEMENT)
+            yield Span(*found.span(group))
 
 
 _CARD = re.compile(r"(?<!\d)(?:\d{13,19}|\d{4}(?:[ -]\d{2,7}){2,4})(?!\d)", re.ASCII)
 
 
-def _card_numbers(text: str) -> Iterator[tuple[int, int]]:
+def _card_numbers(text: str) -> Iterator[Span]:
     at = 0
     while found := _CARD.search(text, at):
         begin, end = found.span()
         at = begin + 4
         while end > begin:  # try without its last groups
             if has_card_number(text[begin:end].replace(" ", "").replace("-", "")):
-                yield begin, end
+                yield Span(begin, end)
                 at = end
                 break
             end = max(text.rfind(" ", begin, end), text.rfind("-", begin, end))

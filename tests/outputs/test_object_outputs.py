@@ -315,6 +315,18 @@ class TestLogging:
         assert "ValueError: no" in logging.Formatter().format(records[0])
         assert "test_object_outputs.py" in records[0].pathname
 
+    def test_formatters_print_the_redacted_traceback(self, records: list[logging.LogRecord]) -> None:
+        """A formatter of the standard library prints the record's text of the exception, where it has one."""
+        configure("logging")
+        try:
+            raise ValueError("password=hunter2")
+        except ValueError:
+            get_logger("shop").exception("failed")
+        printed = logging.Formatter("%(message)s").format(records[0])
+        assert "ValueError: password=[redacted]" in printed
+        assert "hunter2" not in printed
+        assert isinstance(records[0].exc_info[1], ValueError)  # type: ignore[index]
+
     def test_levels_of_handlers_and_of_channels_hold(self, records: list[logging.LogRecord]) -> None:
         """A handler filters as usual; ``set_level`` applies before it."""
         configure("logging", level="DEBUG")
