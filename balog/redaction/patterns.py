@@ -132,7 +132,7 @@ _DEFAULT = (
     SecretPattern(
         "the password of a command",
         r"\b(?:sshpass|docker\s{1,4}login|podman\s{1,4}login)\b[^\n]{0,200}?\s-p[\s=]{0,3}(?P<secret>[^\s\"']{1,200})",
-        ("h(?<=ssh)pass", "k(?<=dock)er login", "m(?<=podm)an login"),
+        ("h(?<=ssh)pass", "k(?<=dock)er", "m(?<=podm)an"),
     ),
     SecretPattern(
         "the password of a command",
