@@ -91,7 +91,7 @@ def command(path: Path | None, kind: str, connect: bool, redaction: bool, schema
 def _schema(kind: str) -> str:
     """Return the JSON Schema of a config, for editors."""
     name = {"forward": "broker", "serve": "service"}.get(kind, kind)
-    return files("balog.schemas").joinpath("config", f"{name}.json").read_text(encoding="utf-8")
+    return (files("balog.schemas") / "config" / f"{name}.json").read_text(encoding="utf-8")
 
 
 def _problems(path: Path, kind: str) -> list[ConfigError]:

@@ -103,7 +103,7 @@ def verify(
         report = run_verification(
             tap, Options(**given), on_run=lambda name: click.echo(f"balog tap: {name} …", err=True)
         )
-    comparison = compare(report, known) if known is not None else None
+    comparison = compare(report.findings, report.failed, known) if known is not None else None
     if str(json_file) == "-":
         click.echo(report.encode(), nl=False)
     else:
@@ -111,7 +111,7 @@ def verify(
             json_file.write_bytes(report.encode())
         _print_report(report, form, known, comparison)
     if write_baseline is not None:
-        write_baseline.write_bytes(baseline_of(report).encode())
+        write_baseline.write_bytes(baseline_of(report.tap, report.failed).encode())
         sys.exit(0)
     is_good = report.is_clean if comparison is None else not comparison.new
     sys.exit(0 if is_good and report.score >= fail_under else 1)

@@ -111,25 +111,25 @@ def read(
     return data, found
 
 
-class Source(NamedTuple):
+class ConfigFile(NamedTuple):
     """A file of a config."""
 
     path: str
     document: Document
 
 
-def read_all(path: str | os.PathLike[str], reading: _Reading = _DEFAULT) -> list[Source]:
+def read_all(path: str | os.PathLike[str], reading: _Reading = _DEFAULT) -> list[ConfigFile]:
     """Read a config file and those that it includes, the included ones first.
 
     Raises:
         ConfigError: as ``read``.
     """
-    found: list[Source] = []
+    found: list[ConfigFile] = []
     _collect(path, reading, (), found)
     return found
 
 
-def _collect(path: str | os.PathLike[str], reading: _Reading, above: tuple[str, ...], found: list[Source]) -> None:
+def _collect(path: str | os.PathLike[str], reading: _Reading, above: tuple[str, ...], found: list[ConfigFile]) -> None:
     source = str(path)
     document = _parse(read_bytes(path, reading.max_bytes), source, reading)
     if isinstance(document.data, dict):
@@ -150,7 +150,7 @@ def _collect(path: str | os.PathLike[str], reading: _Reading, above: tuple[str, 
             if len(found) + len(chain) > _MAX_INCLUDED:
                 raise ConfigError(f"more than {_MAX_INCLUDED} files in all", source, "$.$include")
             _collect(included, reading, chain, found)
-    found.append(Source(source, document))
+    found.append(ConfigFile(source, document))
 
 
 def _parse(data: bytes, source: str, reading: _Reading) -> Document:

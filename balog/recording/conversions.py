@@ -51,7 +51,7 @@ _MAX_TYPES = 2048
 _MAX_PROBLEMS = 20
 
 
-class Partial(NamedTuple):
+class PartialValue(NamedTuple):
     """A list or a dict that lacks something of the value that it was made of.
 
     Attributes:
@@ -183,7 +183,7 @@ def _members_of_model(value: Any) -> Any:
 _DUMPS: tuple[dict[str, Any], ...] = ({"mode": "json", "warnings": False}, {"warnings": False})
 
 
-def _readable_members_of_model(value: Any) -> Partial:
+def _readable_members_of_model(value: Any) -> PartialValue:
     """Return a model's members one by one, because a serializer raises."""
     kind, members, problems = type(value), {}, []
     for name in (*kind.model_fields, *kind.model_computed_fields):
@@ -196,7 +196,7 @@ def _readable_members_of_model(value: Any) -> Partial:
         else:
             members[name] = f"<{failure}>"
             problems.append(f"{name} raised {failure}")
-    return Partial(members, "; ".join(problems[:_MAX_PROBLEMS]))
+    return PartialValue(members, "; ".join(problems[:_MAX_PROBLEMS]))
 
 
 def _members_of_event(value: Any) -> Any:
@@ -254,7 +254,7 @@ def _scalar_of_arrow(value: Any) -> Any:
         return value.as_py()
     except Exception:  # nanoseconds without pandas, a year after 9999
         text = str(value.cast("string").as_py())
-        return Partial(text, f"{type(value).__name__} is out of range") if "out of range" in text else text
+        return PartialValue(text, f"{type(value).__name__} is out of range") if "out of range" in text else text
 
 
 def _attributes(value: Any) -> Any:
@@ -266,10 +266,10 @@ def _first_items(value: Iterable[Any], limit: int = MAX_ITEMS) -> Any:
     try:
         for item in value:
             if len(items) == limit:
-                return Partial(items, "all further items left out")
+                return PartialValue(items, "all further items left out")
             items.append(item)
     except Exception as error:
-        return Partial(items, f"{type(value).__name__} raised {type(error).__name__} after {len(items)} items")
+        return PartialValue(items, f"{type(value).__name__} raised {type(error).__name__} after {len(items)} items")
     return items
 
 
@@ -280,7 +280,7 @@ def _first_members(value: Mapping[Any, Any]) -> Any:
     try:
         for number, key in enumerate(value):
             if number == MAX_MEMBERS:
-                return Partial(members, "all further members left out")
+                return PartialValue(members, "all further members left out")
             try:
                 members[key] = value[key]
             except Exception as error:
@@ -290,14 +290,14 @@ def _first_members(value: Mapping[Any, Any]) -> Any:
         if not members:
             raise
         problem = f"{type(value).__name__} raised {type(error).__name__} after {len(members)} members"
-    return Partial(members, problem) if problem else members
+    return PartialValue(members, problem) if problem else members
 
 
 def _members_of_row(value: Any) -> Any:
     names = list(value._fields)
     unique = unique_names(names)
     members = dict(zip(unique, tuple(value), strict=True))
-    return members if unique == names else Partial(members, SAME_KEYS)
+    return members if unique == names else PartialValue(members, SAME_KEYS)
 
 
 def _first_of_sequence(value: Sequence[Any]) -> Any:
@@ -305,8 +305,8 @@ def _first_of_sequence(value: Sequence[Any]) -> Any:
     return list(value) if total <= MAX_ITEMS else _cut(list(islice(value, MAX_ITEMS)), total)
 
 
-def _cut(items: list[Any], total: int) -> Partial:
-    return Partial(items, f"{total - len(items)} of {total} items left out")
+def _cut(items: list[Any], total: int) -> PartialValue:
+    return PartialValue(items, f"{total - len(items)} of {total} items left out")
 
 
 def _rows(value: Any) -> Any:
@@ -316,8 +316,8 @@ def _rows(value: Any) -> Any:
     found = rows if len(rows) == total else _cut(rows, total)
     if not has_same_names:
         return found
-    problem = f"{found.problem}; {SAME_KEYS}" if isinstance(found, Partial) else SAME_KEYS
-    return Partial(rows, problem)
+    problem = f"{found.problem}; {SAME_KEYS}" if isinstance(found, PartialValue) else SAME_KEYS
+    return PartialValue(rows, problem)
 
 
 def _nothing(value: Any) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from balog.duplicate_keys import has_duplicate_key, unused_key
 from balog.recording.containers import is_container, length_of, parts_of
-from balog.recording.conversions import ConversionError, Conversions, Partial, exact_time
+from balog.recording.conversions import ConversionError, Conversions, PartialValue, exact_time
 from balog.recording.json_values import (
     MAX_BYTES,
     MAX_LEVELS,
@@ -163,7 +163,7 @@ class _Fallback:
                 if encoder is None:
                     return value
                 value = convert_once(self._made, encoder, value)
-                if type(value) is Partial:
+                if type(value) is PartialValue:
                     self._note(value.problem, path)
                     return value.value
             reason = f"{type(value).__name__} was converted {MAX_CONVERSIONS_OF_ONE} times"

@@ -9,7 +9,7 @@ import msgspec
 
 from balog.duplicate_keys import has_duplicate_key
 from balog.recording.containers import is_container, parts_of
-from balog.recording.conversions import ConversionError, Conversions, Convert, Partial, exact_time
+from balog.recording.conversions import ConversionError, Conversions, Convert, PartialValue, exact_time
 from balog.recording.json_values import MAX_BYTES, MAX_LEVELS, NO_NUMBER, SAME_KEYS, is_deeper_than
 
 MAX_CONVERSIONS_OF_ONE = 20
@@ -60,7 +60,7 @@ class Conversion:
             encoder = self._conversions.find(kind)
             if encoder is not None:
                 result = convert_once(self._made, encoder, value)
-                if type(result) is Partial:
+                if type(result) is PartialValue:
                     raise ConversionError(f"{kind.__name__}: {result.problem}")
                 return self.convert(result, levels + 1)
             if not is_container(value):

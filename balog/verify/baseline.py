@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from balog.errors import ConfigError
 from balog.verify.results import RuleResult
-
-if TYPE_CHECKING:
-    from balog.verify.report import VerifyReport
 
 _CHANGING = re.compile(
     r"(?:; )?said: .*|a traceback without a message: .*|, and no line says why.*|; the last: .*|,? in the run '[^']*'|"
@@ -65,8 +62,8 @@ def fingerprint(result: RuleResult) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def baseline_of(report: VerifyReport) -> Baseline:
-    """Return the baseline that has all findings of a report."""
+def baseline_of(tap: str, failed: Sequence[RuleResult]) -> Baseline:
+    """Return the baseline of a tap that has these failed results."""
     found = {
         fingerprint(result): KnownFinding(
             fingerprint=fingerprint(result),
@@ -75,16 +72,16 @@ def baseline_of(report: VerifyReport) -> Baseline:
             stream=result.stream,
             detail=result.detail,
         )
-        for result in report.failed
+        for result in failed
     }
-    return Baseline(tap=report.tap, findings=sorted(found.values(), key=lambda one: (one.rule, one.stream, one.detail)))
+    return Baseline(tap=tap, findings=sorted(found.values(), key=lambda one: (one.rule, one.stream, one.detail)))
 
 
-def compare(report: VerifyReport, baseline: Baseline) -> BaselineComparison:
-    """Return which findings of a report are new, which are known, and which of the baseline are gone."""
+def compare(results: Sequence[RuleResult], failed: Sequence[RuleResult], baseline: Baseline) -> BaselineComparison:
+    """Return which failed results are new, which are known, and which findings of the baseline are gone."""
     known = {finding.fingerprint for finding in baseline.findings}
-    prints = [(result, fingerprint(result)) for result in report.failed]
-    judged = {result.rule.id for result in report.findings if result.outcome != "skipped"}
+    prints = [(result, fingerprint(result)) for result in failed]
+    judged = {result.rule.id for result in results if result.outcome != "skipped"}
     found = {print_ for _, print_ in prints}
     return BaselineComparison(
         new=[result for result, print_ in prints if print_ not in known],
