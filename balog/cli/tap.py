@@ -41,7 +41,7 @@ def new(name: str, openapi: str | None, wsdl: str | None, into: Path, allow_remo
     NAME is the tap's name, such as tap-petstore, and that of the folder. With a document, the project has a client with
     a method for each operation, and streams for the lists. Nothing is overwritten.
     """
-    from balog.tap.projects import describe, example, project_files, project_name, write_project
+    from balog.projects import describe, example, project_files, project_name, write_project
 
     if openapi and wsdl:
         raise click.UsageError("--openapi and --wsdl exclude each other")

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from balog.tap.projects.model import ApiDescription, StreamPlan
-from balog.tap.projects.python_files import client_class
-from balog.tap.projects.source_text import Code, literal
+from balog.projects.model import ApiDescription, StreamPlan
+from balog.projects.python_files import client_class
+from balog.projects.source_text import Code, literal
 
 _RECORDS = 3
 _MAX_DEPTH = 6

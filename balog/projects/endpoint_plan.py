@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from balog.projects.documents import ApiDocument
+from balog.projects.model import StreamPlan
+from balog.projects.names import UniqueNames, pascal, snake
+from balog.projects.record_schema import record_schema
 from balog.tap.errors import SchemaError
-from balog.tap.projects.documents import ApiDocument
-from balog.tap.projects.model import StreamPlan
-from balog.tap.projects.names import UniqueNames, pascal, snake
-from balog.tap.projects.record_schema import record_schema
 
 _FIELD = re.compile(r"[A-Za-z_]\w*")
 _ITEMS = ("data", "items", "results", "records", "values", "value", "content", "entries", "rows", "objects")

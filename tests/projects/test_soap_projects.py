@@ -15,8 +15,8 @@ import xmlschema
 from click.testing import CliRunner
 
 from balog.cli import main
+from balog.projects import describe, project_files
 from balog.tap.errors import SchemaError, SourceError
-from balog.tap.projects import describe, project_files
 from balog.tap.schema import wsdl
 from balog.tap.schema.xml.soap import SoapClient
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
@@ -137,7 +137,7 @@ def test_a_project_from_a_wsdl_passes_its_own_checks_and_tests(tmp_path: Path) -
 
 @pytest.mark.parametrize("text", ['"""', "a'b", "\\", "{x}", "class", "日本", "x" * 300, "list", "call"])
 def test_names_of_a_hostile_wsdl_reach_code_as_texts_only(tmp_path: Path, text: str) -> None:
-    from tests.tap.test_projects import CALLS, METHODS, assert_safe
+    from tests.projects.test_projects import CALLS, METHODS, assert_safe
 
     CALLS.add("RESPONSES")
     METHODS.update(["call"])

@@ -7,9 +7,9 @@ from typing import Any
 
 from balog.errors import ConfigError
 from balog.http.urls import check_url
-from balog.tap.projects.documents import ApiDocument
-from balog.tap.projects.model import ApiSignIn
-from balog.tap.projects.source_text import quoted
+from balog.projects.documents import ApiDocument
+from balog.projects.model import ApiSignIn
+from balog.projects.source_text import quoted
 
 _SECRET = {"type": "string", "minLength": 1, "secret": True}
 _TEXT = {"type": "string", "minLength": 1}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from balog.projects.model import ApiDescription, ApiOperation, OperationParameter, SoapCall, StreamPlan
+from balog.projects.names import UniqueNames, pascal, snake
+from balog.projects.openapi import usable_url
+from balog.projects.source_text import sentence
 from balog.tap.errors import SchemaError
-from balog.tap.projects.model import ApiDescription, ApiOperation, OperationParameter, SoapCall, StreamPlan
-from balog.tap.projects.names import UniqueNames, pascal, snake
-from balog.tap.projects.openapi import usable_url
-from balog.tap.projects.source_text import sentence
 from balog.tap.relative_files import read_file
 from balog.tap.schema.documents import is_remote
 from balog.tap.schema.xml.converter import XsdConverter

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from balog.projects.documents import ApiDocument
 from balog.tap.errors import SchemaError
-from balog.tap.projects.documents import ApiDocument
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve_target
 

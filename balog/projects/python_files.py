@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from balog.tap.projects.model import ApiDescription, ApiOperation, StreamPlan, TypedModel
-from balog.tap.projects.names import pascal
-from balog.tap.projects.source_text import Code, call, literal, quoted
+from balog.projects.model import ApiDescription, ApiOperation, StreamPlan, TypedModel
+from balog.projects.names import pascal
+from balog.projects.source_text import Code, call, literal, quoted
 
 HINT = "written once by balog tap new, yours to edit"
 _ANNOTATIONS = frozenset({"Any", "bool", "dict", "float", "int", "list", "str"})

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from balog.cli import main
+from balog.projects import describe, project_files
+from balog.projects.names import pascal, snake
+from balog.projects.source_text import literal, quoted, sentence
 from balog.tap.errors import SchemaError
-from balog.tap.projects import describe, project_files
-from balog.tap.projects.names import pascal, snake
-from balog.tap.projects.source_text import literal, quoted, sentence
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
 if sys.version_info >= (3, 11):

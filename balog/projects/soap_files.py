@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 from xml.sax.saxutils import escape
 
-from balog.tap.projects.model import ApiDescription, ApiOperation, StreamPlan
-from balog.tap.projects.python_files import HINT, client_class
-from balog.tap.projects.source_text import Code, call, quoted
-from balog.tap.projects.stand_in_files import sample_value
+from balog.projects.model import ApiDescription, ApiOperation, StreamPlan
+from balog.projects.python_files import HINT, client_class
+from balog.projects.source_text import Code, call, quoted
+from balog.projects.stand_in_files import sample_value
 from balog.tap.schema.xml.values import ATTRIBUTE, TEXT
 
 

@@ -11,11 +11,11 @@ import msgspec
 
 from balog.distribution import DISTRIBUTION
 from balog.errors import ConfigError
-from balog.tap.projects.model import ApiDescription, ApiOperation, ApiSignIn, StreamPlan
-from balog.tap.projects.names import project_name
-from balog.tap.projects.python_files import client_file, config_file, models_file, streams_file
-from balog.tap.projects.soap_files import soap_answers, soap_client_file, soap_streams_file
-from balog.tap.projects.stand_in_files import answers, sample_config, stand_in_file, test_file
+from balog.projects.model import ApiDescription, ApiOperation, ApiSignIn, StreamPlan
+from balog.projects.names import project_name
+from balog.projects.python_files import client_file, config_file, models_file, streams_file
+from balog.projects.soap_files import soap_answers, soap_client_file, soap_streams_file
+from balog.projects.stand_in_files import answers, sample_config, stand_in_file, test_file
 
 
 def example(title: str) -> ApiDescription:

@@ -5,9 +5,9 @@ No text of a document is executed: it reaches code as quoted literals only, and 
 
 from __future__ import annotations
 
-from balog.tap.projects.model import ApiDescription
-from balog.tap.projects.names import project_name
-from balog.tap.projects.project import example, project_files, write_project
+from balog.projects.model import ApiDescription
+from balog.projects.names import project_name
+from balog.projects.project import example, project_files, write_project
 
 __all__ = ["ApiDescription", "describe", "example", "project_files", "project_name", "write_project"]
 
@@ -23,9 +23,9 @@ def describe(place: str, *, is_wsdl: bool = False, allow_remote: bool = False) -
         SchemaError: the document cannot be read, or is not one.
     """
     if is_wsdl:
-        from balog.tap.projects.wsdl import describe_service
+        from balog.projects.wsdl import describe_service
 
         return describe_service(place, allow_remote=allow_remote)
-    from balog.tap.projects.openapi import describe_api
+    from balog.projects.openapi import describe_api
 
     return describe_api(place, allow_remote=allow_remote)

@@ -9,15 +9,15 @@ from urllib.parse import quote
 
 from balog.errors import ConfigError
 from balog.http.urls import check_url
+from balog.projects.documents import ApiDocument
+from balog.projects.endpoint_plan import EndpointPlanner, json_of
+from balog.projects.model import ApiDescription, ApiOperation, OperationParameter, TypedModel
+from balog.projects.names import UniqueNames, pascal, snake
+from balog.projects.openapi_sign_in import sign_in_of
+from balog.projects.record_schema import annotation
+from balog.projects.source_text import sentence
 from balog.tap.errors import SchemaError
 from balog.tap.http import Client
-from balog.tap.projects.documents import ApiDocument
-from balog.tap.projects.endpoint_plan import EndpointPlanner, json_of
-from balog.tap.projects.model import ApiDescription, ApiOperation, OperationParameter, TypedModel
-from balog.tap.projects.names import UniqueNames, pascal, snake
-from balog.tap.projects.openapi_sign_in import sign_in_of
-from balog.tap.projects.record_schema import annotation
-from balog.tap.projects.source_text import sentence
 
 _VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
 _PLACES = ("path", "query", "header")
