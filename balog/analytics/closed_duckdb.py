@@ -41,7 +41,6 @@ def open_closed(
         "temp_directory": text(folder),
         "max_temp_directory_size": text(SPILL),
         "python_enable_replacements": "false",
-        "enable_progress_bar": "false",  # after two seconds it would be on stdout, between the rows
         "enable_external_file_cache": "false",  # a file may change under its name
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
@@ -53,6 +52,12 @@ def open_closed(
     if memory:
         settings = {"memory_limit": text(memory), **settings}
     connection = duckdb.connect(":memory:", config={"threads": threads or os.cpu_count() or 1})
+    try:  # after two seconds the bar would be on stdout, between the rows
+        connection.execute("SET enable_progress_bar = false")
+    except (
+        duckdb.InvalidInputException
+    ):  # a notebook without ipywidgets, which draws no bar
+        pass
     try:
         for name, value in settings.items():
             connection.execute(f"SET {name} = {value}")
