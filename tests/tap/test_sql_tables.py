@@ -16,6 +16,7 @@ from balog.errors import ConfigError
 from balog.tap import Tap
 from balog.tap.bookmarks import State
 from balog.tap.catalog import choose
+from balog.tap.errors import SourceError
 from balog.tap.schema import schema_of
 from balog.tap.sql import Database, TableStream
 from balog.tap.sql.log import changed_keys, is_running, rank
@@ -103,10 +104,12 @@ class TestPages:
 
         assert rows == expected[0 if after is None else start + 1 :]
 
-    def test_rows_with_one_key_are_an_error_not_a_loop(self, path: str) -> None:
-        database = database_of(path, "CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1), (1), (1);", page_rows=1)
-        reader = TableReader(database, None, "t", {"a"}, ["a"])
-        assert [row for page in reader.pages(["a"], None) for row in page] == [{"a": 1}]
+    @pytest.mark.parametrize("page_rows", [1, 2, 3, 5])
+    def test_rows_with_one_key_are_an_error_and_never_lost(self, path: str, page_rows: int) -> None:
+        rows = "CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1), (2), (2), (3);"
+        reader = TableReader(database_of(path, rows, page_rows=page_rows), None, "t", {"a"}, ["a"])
+        with pytest.raises(SourceError, match="several rows have the same a, so pages would lose some of them"):
+            list(reader.pages(["a"], None))
 
 
 ROWS = st.lists(st.tuples(st.integers(0, 60), st.none() | st.integers(0, 4)), unique_by=lambda row: row[0], max_size=40)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy
@@ -69,20 +71,20 @@ class TableReader:
         Raises:
             SourceError: the database fails, or two rows have the same values of ``order``.
         """
-        limit, places = self._database.page_rows, [self.names.index(name) for name in order]
-        statement = self._select(order).limit(limit)
+        limit, key_of = self._database.page_rows, itemgetter(*(self.names.index(name) for name in order))
+        statement = self._select(order).limit(limit + 1)  # the first row of the next page shows whether its key is new
         while True:
             where = [*conditions, *([] if after is None else [self._after(order, after)])]
             with self._database.connection() as connection:
                 found = connection.execute(statement.where(*where)).fetchall()
-            if not found:
+            if any(key == following for key, following in pairwise(map(key_of, found))):
+                raise SourceError(f"several rows have the same {', '.join(order)}, so pages would lose some of them")
+            page = found[:limit]
+            if not page:
                 return
-            last = [found[-1][place] for place in places]
-            if last == after:
-                raise SourceError(f"several rows have the same {', '.join(order)}, so no page can follow")
-            after = last
-            yield self.rows(found)
-            if len(found) < limit:
+            after = [page[-1][self.names.index(name)] for name in order]
+            yield self.rows(page)
+            if len(found) <= limit:
                 return
 
     def all(self, order: Sequence[str], *conditions: Any) -> Iterator[list[Row]]:
