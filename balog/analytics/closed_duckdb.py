@@ -54,9 +54,7 @@ def open_closed(
     connection = duckdb.connect(":memory:", config={"threads": threads or os.cpu_count() or 1})
     try:  # after two seconds the bar would be on stdout, between the rows
         connection.execute("SET enable_progress_bar = false")
-    except (
-        duckdb.InvalidInputException
-    ):  # a notebook without ipywidgets, which draws no bar
+    except duckdb.InvalidInputException:  # a notebook without ipywidgets, which draws no bar
         pass
     try:
         for name, value in settings.items():

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from balog.analytics.embedded.values import Kind, family
+from balog.errors import ConfigError
 
 Encoder = Callable[[Any], str]
 
@@ -61,6 +62,10 @@ def _double(value: float) -> str:
 
 
 def _timestamp(value: Any) -> str:
+    if isinstance(value, str):  # DuckDB returns the text of a time that Python has no value for
+        raise ConfigError(
+            f"the time {value} is outside of the years 1 to 9999, which only --engine spark returns", "SQL"
+        )
     return f'"{value.strftime("%Y").zfill(4)}{value.strftime("-%m-%dT%H:%M:%S.%f")}Z"'
 
 

@@ -7,6 +7,7 @@ the files in them, and can't name other files.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -83,7 +84,8 @@ def open_source(path: str, sources: Sequence[str]) -> RawSource:
         return RawSource(RAW + path, (), path)
     files = read_inputs({"paths": json.dumps([_absolute(path)])}).files()
     # A file of BATCH messages names others. The command line may name such a file, a statement may not choose one.
-    outside = [] if path == source else [file for file in files if not _lies_in(file.path, source)]
+    # Nor may it follow a link out of the source.
+    outside = [] if path == source else [file for file in files if not _is_inside(file.path, source)]
     if outside:
         raise ConfigError(f"it leads to {outside[0].path!r:.200}, which is not in {source!r:.200}", path)
     return RawSource(RAW + path, tuple(files))
@@ -92,6 +94,15 @@ def open_source(path: str, sources: Sequence[str]) -> RawSource:
 def _lies_in(path: str, source: str) -> bool:
     place = _absolute(source).rstrip("/")
     return path == place or path.startswith(f"{place}/")
+
+
+def _is_inside(path: str, source: str) -> bool:
+    """Return whether a file lies in a source, also after links are followed."""
+    from balog.analytics.reading.remote import is_remote
+
+    if is_remote(path) or not _lies_in(path, source):
+        return _lies_in(path, source)
+    return _lies_in(os.path.realpath(_absolute(path)), os.path.realpath(_absolute(source)))
 
 
 def _absolute(path: str) -> str:

@@ -220,3 +220,8 @@ def test_show_tables_like(tmp_path: Path) -> None:
 def test_overflow_fails_and_is_not_another_number(tmp_path: Path) -> None:
     with pytest.raises(BalogError, match=r"(?i)overflow"):
         rows(write_tables(tmp_path), "SELECT 9223372036854775807 + n AS x FROM log")
+
+
+def test_a_time_that_python_has_no_value_for_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"10000-01-31 .* is outside of the years 1 to 9999"):
+        rows(write_tables(tmp_path), "SELECT TIMESTAMP '9999-12-31 23:59:59' + INTERVAL 1 MONTH AS x FROM log")

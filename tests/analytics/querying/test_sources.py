@@ -102,6 +102,16 @@ def test_a_file_of_batch_messages_that_leads_elsewhere_is_refused(dumps: Path) -
     ]
 
 
+@pytest.mark.parametrize("path", ["dumps/link/secret.jsonl", "dumps/link", "dumps/alone.jsonl"])
+def test_a_statement_follows_no_link_out_of_its_source(dumps: Path, path: str) -> None:
+    (dumps / "link").symlink_to(dumps.parent / "dumps2")
+    (dumps / "alone.jsonl").symlink_to(dumps.parent / "dumps2" / "secret.jsonl")
+    with pytest.raises(ConfigError, match="which is not in 'dumps'"):
+        open_source(path, ["dumps"])
+    (dumps / "inside.jsonl").symlink_to(dumps / "b.jsonl")
+    assert len(open_source("dumps/inside.jsonl", ["dumps"]).files) == 1
+
+
 def test_the_engine_sees_one_name_at_the_same_position() -> None:
     sql = "SELECT 'balog.`x`' AS t\nFROM balog.`x/a b` AS a JOIN Balog . `x` USING (id), log balog WHERE balog.`id` = 1"
     checked = check(sql, ["log"], ["x"])
