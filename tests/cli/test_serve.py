@@ -57,8 +57,10 @@ def test_a_bad_config_is_refused_with_all_that_is_wrong(tmp_path: Path):
 
     for result in (served, checked):
         assert result.exit_code == 2
-        for place in ("$.topics", "$.fallback", "$.listen", "$.tls_key"):
-            assert f"{path}: {place}: " in result.output
+        for key in ("topics", "fallback", "listen", "tls_key"):
+            column = path.read_text().find(f'"{key}"') + 1
+            where = f"{path}:1:{column}" if result is checked and column else str(path)
+            assert f"{where}: $.{key}: " in result.output
 
 
 @pytest.mark.parametrize("text", ["{", '{"topics": "local:x", "listn": ":0"}', '{"listen": ":0"}'])
