@@ -154,7 +154,7 @@ class TestTapFolder(TapPractices):
         return [sys.executable, str(FOLDER), "--config", str(folder / "config.json")]
 
 
-@pytest.mark.service
+# Not marked as a service: practices that do not apply are skips. The test of the target needs the database.
 @pytest.mark.filterwarnings("error::balog.verify.testing.TapWarning")
 class TestTapPostgres(TapPractices):
     """A test for each practice, on one verification; a warning fails it, too."""

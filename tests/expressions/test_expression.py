@@ -552,9 +552,9 @@ def test_what_stands_on_several_sides_is_computed_once() -> None:
 def test_a_payload_is_decoded_only_when_the_expression_mentions_it() -> None:
     event = make_event()
     assert Expression("cls_type = 'metric' AND context.run_id = 'r1' AND level = 'INFO'").matches(event)
-    assert "payload" not in event.__dict__
+    assert "_view" not in event.__dict__
     assert Expression("payload.n = 5").matches(event)
-    assert "payload" in event.__dict__
+    assert "_view" in event.__dict__
 
 
 def test_a_payload_that_cannot_be_read_has_nothing_in_it() -> None:
