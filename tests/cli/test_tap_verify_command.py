@@ -142,8 +142,15 @@ def command_of(pid: int) -> bytes:
 
 
 def children(pid: int) -> list[int]:
-    """Give the processes that a process has started and not waited for."""
-    try:
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
+    """Return the processes that the threads of a process have started and not waited for."""
+    tasks = Path(f"/proc/{pid}/task")
+    if not tasks.is_dir():
         pytest.skip("the children of a process can be seen on Linux alone")
+    return [int(word) for task in tasks.iterdir() for word in words_of(task / "children")]
+
+
+def words_of(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:  # the thread has ended
+        return []
