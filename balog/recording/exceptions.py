@@ -55,7 +55,11 @@ def find(exc_info: Any) -> BaseException | None:
     if isinstance(exc_info, tuple):
         error = exc_info[1] if len(exc_info) > 1 else None
         return error if isinstance(error, BaseException) else None
-    return sys.exc_info()[1] if exc_info else None
+    try:
+        is_wanted = bool(exc_info)
+    except Exception:  # an object of the caller's, which raises when it is asked
+        is_wanted = True
+    return sys.exc_info()[1] if is_wanted else None
 
 
 def describe(error: BaseException, *, with_locals: bool = False) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,8 @@ COMMANDS = {
 def checked(path: Path, kind: str) -> tuple[int, list[str]]:
     done = CliRunner().invoke(main, ["check", "--for", kind, str(path)])
     assert done.exception is None or isinstance(done.exception, SystemExit)
-    return done.exit_code, [line.removeprefix(f"{path}: ") for line in done.output.splitlines()]
+    place = re.compile(rf"{re.escape(str(path))}(?::\d+:\d+)?: ")
+    return done.exit_code, [place.sub("", line, count=1) for line in done.output.splitlines()]
 
 
 @pytest.mark.parametrize("kind", KINDS)

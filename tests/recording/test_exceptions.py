@@ -167,3 +167,11 @@ def test_it_is_found_in_all_forms() -> None:
     except ValueError:
         found = [find(True), find(1), find(sys.exc_info()), sys.exc_info()[1]]
     assert all(one is found[3] is not None for one in found)
+
+
+def test_an_exc_info_whose_truth_cannot_be_asked_costs_no_event() -> None:
+    class Odd:
+        def __bool__(self) -> bool:
+            raise RuntimeError("no")
+
+    assert find(Odd()) is None
