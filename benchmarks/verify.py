@@ -1,4 +1,4 @@
-"""Count what ``balog tap verify`` finds of planted defects, what it finds that is none, and how long it takes.
+"""Count the planted defects that ``balog tap verify`` finds, its false findings, and the time it takes.
 
     python -m benchmarks.verify
 

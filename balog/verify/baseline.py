@@ -43,7 +43,7 @@ class Baseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class BaselineComparison(Struct, frozen=True, kw_only=True):
-    """A report held against a baseline.
+    """A report compared with a baseline.
 
     Attributes:
         new: the failed results that the baseline does not have.

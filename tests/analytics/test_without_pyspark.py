@@ -13,7 +13,7 @@ from balog.distribution import install_command
 from benchmarks.generate import lines
 
 TABLES = Path(__file__).parents[1] / "data" / "tables"
-"""300 events of a day and a line that is none, loaded by Spark."""
+"""300 events of a day and one invalid line, loaded by Spark."""
 
 COMMAND = "from balog.cli import main; main()"
 FUNCTIONS = """
