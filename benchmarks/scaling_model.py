@@ -3,11 +3,12 @@
 Each law is a sum of terms that can't be negative:
 
 ====================  ==========================================================================
-processor seconds     start + a commit × further commits + a reader × readers + a GB × GB
-seconds by the clock  start + a commit × further commits + (a reader × readers + a GB × GB) / cores
+processor seconds     start + a commit's × further commits + work
+seconds by the clock  start + a commit's × further commits + work / cores
+work                  a worker's × workers + a reader's × readers + a GB's × GB
 shuffled MB           a commit's × further commits + a reader's × readers + a GB's × GB
 files of a table      a planned file's × planned files
-tasks                 a commit's × commits + a reader's × readers + a file's × files to list
+tasks                 a commit's × commits + a reader's × readers
 driver's MB           always the same
 ====================  ==========================================================================
 
@@ -31,7 +32,6 @@ __all__ = ["Law", "Model", "Place", "Prediction", "Run", "fit", "medians_of"]
 _FILES_OF = "files of "
 _LESSER = 0.01
 _MOST_FILES = 4  # of one day that a load leaves as its readers wrote them
-_MOST_UNLISTED = 32  # files that Spark's driver looks at itself; for more, each is a task
 
 
 class Place(NamedTuple):
@@ -166,11 +166,11 @@ def _values(found: Prediction) -> dict[str, float]:
 
 
 def _factors(place: Place, files: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Return the factors of each law at a place, where the tables get so many files."""
+    """Return the factors of each law at a place; ``files`` has the kinds of tables."""
     return {
         "processor": _work(place),
         "seconds": _work(place, place.cores),
-        "tasks": _spread(place, files),
+        "tasks": _spread(place),
         "shuffle": _shuffled(place),
         "driver": {"start": 1.0},
         **{_FILES_OF + kind: _written(place, kind) for kind in files},
@@ -179,7 +179,7 @@ def _factors(place: Place, files: Mapping[str, float]) -> dict[str, dict[str, fl
 
 def _work(place: Place, cores: int = 1) -> dict[str, float]:
     readers = place.commits * place.readers
-    shared = {"readers": readers / cores, "GB": place.gigabytes / cores}
+    shared = {"workers": place.workers / cores, "readers": readers / cores, "GB": place.gigabytes / cores}
     return {"start": 1.0, "commits": place.commits - 1.0, **shared}
 
 
@@ -188,14 +188,9 @@ def _shuffled(place: Place) -> dict[str, float]:
     return {"GB": place.gigabytes, "commits": place.commits - 1.0, "readers": float(place.commits * place.readers)}
 
 
-def _spread(place: Place, files: Mapping[str, float]) -> dict[str, float]:
-    """Return the factors of a job's tasks, for which it needs the files of its tables."""
-    listed = files.get("events", 0.0)
-    return {
-        "commits": float(place.commits),
-        "readers": float(place.commits * place.readers),
-        "files": listed if listed > _MOST_UNLISTED * place.commits else 0.0,
-    }
+def _spread(place: Place) -> dict[str, float]:
+    """Return the factors of a job's tasks."""
+    return {"commits": float(place.commits), "readers": float(place.commits * place.readers)}
 
 
 def _written(place: Place, kind: str) -> dict[str, float]:

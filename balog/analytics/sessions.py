@@ -157,6 +157,8 @@ def start(application: str, settings: Mapping[str, str], master: str = "", remot
         "spark.app.name": application,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{folder / 'log4j2.properties'}",
         "spark.ui.showConsoleProgress": "false",
+        # Beyond this number of files, Spark lists them by a job with a task for each; 32 are few for a commit's files.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         **_RESULTS,
     }
     environment: dict[str, str | None] = {"JAVA_HOME": str(wrap(find_java(), folder / "java")), REMOTE: None}

@@ -16,13 +16,12 @@ def needed(place: Place, noise: float = 0.0, seed: int = 0) -> Prediction:
         return value * (1 + draw.uniform(-noise, noise))
 
     readers = place.commits * place.readers
-    shared = 0.5 * readers + 30 * place.gigabytes
+    shared = 0.7 * place.workers + 0.5 * readers + 30 * place.gigabytes
     each = 0.8 * (place.commits - 1)
     planned = place.days + place.writers - 1
     events = place.days * place.readers if place.readers <= 4 else planned
     files = {"events": place.commits * events, "types": place.commits * planned * 3}
-    listed = files["events"] if files["events"] > 32 * place.commits and place.job == "load" else 0
-    tasks = place.commits * 6 + 2 * readers + listed
+    tasks = place.commits * 6 + 2 * readers
     return Prediction(
         about(2 + each + shared),
         about(2 + each + shared / place.cores),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.schemas import names
@@ -88,9 +87,11 @@ def _copied_ids(tasks: Sequence[RawTask]) -> np.ndarray[Any, Any]:
     rows = pa.concat_tables(tables) if tables else None
     if rows is None or not rows.num_rows:
         return np.empty(0, np.uint64)
-    counts = rows.column("count")
-    buckets = sorted(set(counts.to_pylist()))
-    return np.concatenate([copied_hashes(rows.filter(pc.equal(counts, bucket))) for bucket in buckets])
+    places: dict[int, list[int]] = {}
+    for row, bucket in enumerate(rows.column("count").to_pylist()):
+        places.setdefault(bucket, []).append(row)
+    hashes = rows.column("sketch")
+    return np.concatenate([copied_hashes([hashes[row].as_py() for row in found]) for found in places.values()])
 
 
 def _roll_copies(engine: DuckDBEngine, folder: Path, files: list[str], selection: Selection | None) -> int:
@@ -110,7 +111,7 @@ def _roll_copies(engine: DuckDBEngine, folder: Path, files: list[str], selection
 def _frames(engine: DuckDBEngine, folder: Path, prefix: str) -> Rollups:
     """Return the rows of all tasks as five frames."""
     paths = [path for path in sorted(folder.glob("*.rows")) if path.name.startswith(prefix)]
-    rows = engine.table(pa.concat_tables([ROLLUP.empty_table(), *map(_mapped, paths)]))
+    rows = engine.table(pa.concat_tables(list(map(_mapped, paths)) or [ROLLUP.empty_table()]))
 
     def of(kind: str, name: str) -> DuckDBResult:
         columns = ", ".join(names(FRAMES[name]))

@@ -183,9 +183,13 @@ def hashes_of(events: pa.Table) -> pa.Array:
         return parser.ask("SELECT hash(id) AS ids FROM given", events.select(["id"])).column("ids").combine_chunks()
 
 
-def copied_hashes(rows: pa.Table) -> np.ndarray[Any, Any]:
-    """Return the hashes that rows of the kind ``ids`` have more than once, once for each further time, sorted."""
-    parts = [np.frombuffer(data, np.uint64) for data in rows.column("sketch").to_pylist()]
+def copied_hashes(found: Sequence[bytes]) -> np.ndarray[Any, Any]:
+    """Return the hashes that are in several rows, once for each further time, sorted.
+
+    Args:
+        found: the column ``sketch`` of rows of the kind ``ids``.
+    """
+    parts = [np.frombuffer(data, np.uint64) for data in found]
     hashes = np.sort(np.concatenate([np.empty(0, np.uint64), *parts]))
     copies: np.ndarray[Any, Any] = hashes[1:][hashes[1:] == hashes[:-1]]
     return copies
@@ -193,7 +197,7 @@ def copied_hashes(rows: pa.Table) -> np.ndarray[Any, Any]:
 
 def count_copies(rows: pa.Table) -> int:
     """Return how many events of rows of the kind ``ids`` are duplicates."""
-    return len(copied_hashes(rows))
+    return len(copied_hashes(rows.column("sketch").to_pylist()))
 
 
 def _first_copies(table: pa.Table) -> tuple[pa.Table, int]:
