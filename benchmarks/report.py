@@ -8,6 +8,9 @@ masks an error's message for its fingerprint, the others group by the exception'
 leave out payloads with many metrics, which the events have none of, and check no line. ``balog, rollups`` asks the same
 of tables that were loaded before.
 
+``balog, embedded`` is the same reader in child processes, and DuckDB; ``balog, Spark`` is the data source in a warm
+session. From the shell, whole commands are measured, with Python's (and Java's) start, and with their memory.
+
 Every round asks each once, so that what else the machine does falls on all; medians are compared, and the tables of all
 must be equal, percentiles within the error that their sketches promise. Processor time is that of all processes.
 """
@@ -15,10 +18,13 @@ must be equal, percentiles within the error that their sketches promise. Process
 from __future__ import annotations
 
 import math
+import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,10 +36,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from balog.analytics import functions, rollups, session
+from balog.analytics.frame_engine import engine_of
+from balog.analytics.rollups.raw_files import open_rollups
 from balog.analytics.rollups.spark_schemas import FRAMES
 from balog.analytics.sketches import PERCENTILES, RANK_ERROR, K
 from balog.analytics.tables import open_store, open_tables
 from balog.analytics.tables.loader import load
+from benchmarks.commands import CommandRun, run_commands
 from benchmarks.generate import events
 from benchmarks.measure import archive_options, interleaved, machine, medians, processor_seconds
 
@@ -41,6 +50,8 @@ Tables = dict[str, list[tuple[Any, ...]]]
 
 _TAGS = ("application", "stream", "endpoint", "status")
 _FAILURES = ("application", "channel", "level", "error_type")
+_ERRORS = f"""SELECT {", ".join(_FAILURES)}, sum(events) AS events, min(first) AS first, max(last) AS last
+  FROM {{errors}} GROUP BY {", ".join(_FAILURES)} ORDER BY {", ".join(_FAILURES)}"""
 _SCHEMA = """schema string, header struct<id string, channel string, timestamp timestamp, level string,
     context struct<application string, run_id string>>,
   payload struct<cls_type string, type string, metric string, value double,
@@ -54,6 +65,23 @@ _REPORT = ("outcome", "duration", "exit_code", "records", "bytes", "signal", "pr
 def with_balog(spark: SparkSession, root: Path) -> Tables:
     """Use the data source's rollup."""
     return _kept(rollups.from_files(spark, [str(root)]), rollups.split)
+
+
+def with_embedded(root: Path) -> Tables:
+    """Use the reader in child processes, and DuckDB, as ``balog report`` does."""
+    with open_rollups({"path": str(root)}) as found:
+        asked = found.rollups
+        answers = {
+            "channels": functions.channels(asked),
+            "metrics": functions.metrics(asked, by=_TAGS),
+            "failures": engine_of(asked.errors).sql(_ERRORS, errors=asked.errors),
+            "runs": functions.runs(asked),
+        }
+        return {name: [tuple(map(_plain, row.values())) for row in answer.rows()] for name, answer in answers.items()}  # type: ignore[operator]
+
+
+def _plain(value: Any) -> Any:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
 
 
 def with_tables(spark: SparkSession, place: Path) -> Tables:
@@ -146,7 +174,8 @@ def with_duckdb(root: Path, threads: int) -> Tables:
     errors = f"CASE WHEN {failed} THEN events ELSE 0 END"
     said = "coalesce(payload.message, payload.reason, payload.problem)"
     raised = r"nullif(regexp_extract(payload.exc_text, '([A-Za-z_.]+)(: [^\n]*)?$', 1), '')"
-    with duckdb.connect(config={"threads": threads}) as connection:
+    with duckdb.connect(config={"threads": threads or os.cpu_count() or 1}) as connection:
+        connection.execute("SET enable_progress_bar = false")
         connection.execute(
             f"""CREATE TABLE rolled AS SELECT date_trunc('hour', moment) AS hour, channel, "level", cls_type,
               application, run_id, CASE WHEN is_metric THEN payload."type" END AS "type",
@@ -205,6 +234,23 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+def from_shell(folder: Path, root: Path, day: Path, rounds: int) -> dict[str, CommandRun]:
+    """Run whole commands: a report from files on both engines, DuckDB alone, and questions on tables of a day."""
+    balog, python = Path(sys.executable).with_name("balog"), sys.executable
+    alone = f"from pathlib import Path; from benchmarks.report import with_duckdb; with_duckdb(Path({str(root)!r}), 0)"
+    sql = "SELECT cls_type, count(*) AS n FROM events GROUP BY ALL"
+    page = folder / "report.html"
+    commands: dict[str, list[str | Path]] = {
+        "files, embedded": [balog, "report", root, "--engine", "duckdb", "--no-html"],
+        "files, Spark": [balog, "report", root, "--engine", "spark", "--no-html"],
+        "files, DuckDB alone": [python, "-c", alone],
+        "day, report": [balog, "report", day, "--html", page],
+        "day, no page": [balog, "report", day, "--no-html"],
+        "day, query": [balog, "query", sql, "--tables", day],
+    }
+    return run_commands(commands, Path(__file__).parents[1], rounds)
+
+
 def _timed(answers: dict[str, Tables], spent: dict[str, list[float]], name: str, ask: Callable[[], Tables]) -> float:
     began, cpu = time.perf_counter(), processor_seconds()
     answers[name] = ask()
@@ -225,12 +271,18 @@ def main(size: int, rounds: int, folder: Path) -> None:
     store = open_store(spark, str(place))
     with store.writing():
         load(spark, store, [str(roots["plain"])])
+    day = folder / "report-day"
+    shutil.rmtree(day, ignore_errors=True)
+    store = open_store(spark, str(day))
+    with store.writing():
+        load(spark, store, [str(events(folder, min(size, 100) * 1_000_000, days=1)[0])])
     for form, root in roots.items():
         answers: dict[str, Tables] = {}
         spent: dict[str, list[float]] = {}
         timed = partial(_timed, answers, spent)
         ways: dict[str, Callable[[], Tables]] = {
-            "balog": partial(with_balog, spark, root),
+            "balog, embedded": partial(with_embedded, root),
+            "balog, Spark": partial(with_balog, spark, root),
             "spark.read.json": partial(with_spark_json, spark, root),
             "DuckDB alone": partial(with_duckdb, root, cores),
             "balog, rollups": partial(with_tables, spark, place),
@@ -239,18 +291,31 @@ def main(size: int, rounds: int, folder: Path) -> None:
         for name, tables in answers.items():
             if wrong := differences(tables, answers["DuckDB alone"]) if name != "DuckDB alone" else []:
                 raise click.ClickException(f"{form}: {name} and DuckDB differ: {wrong[0]} (and {len(wrong) - 1} more)")
-        count = sum(row[2] for row in answers["balog"]["channels"])
+        count = sum(row[2] for row in answers["balog, Spark"]["channels"])
         click.echo(f"{form}: {count:,} events, all tables equal")
         middle, cpu = medians(seconds), medians({name: times[1:] for name, times in spent.items()})
-        click.echo("                     time  × balog's   processor  × balog's   times of the rounds")
+        click.echo("                     time   × Spark   processor   × Spark   times of the rounds")
         for name, median in middle.items():
             each = ", ".join(f"{second:.2f}" for second in seconds[name])
-            ratios = median / middle["balog"], cpu[name] / cpu["balog"]
+            ratios = median / middle["balog, Spark"], cpu[name] / cpu["balog, Spark"]
             click.echo(
                 f"  {name:16} {median:6.2f} s  {ratios[0]:9.2f}  {cpu[name]:8.2f} s  {ratios[1]:9.2f}   ({each})"
             )
-    shutil.rmtree(place)
+        _print_ratios(form, middle)
     spark.stop()
+    click.echo("from the shell, medians: time, processor time, most memory")
+    for name, run in from_shell(folder, roots["plain"], day, rounds).items():
+        click.echo(f"  {name:20} {run.seconds:6.2f} s  {run.processor:6.2f} s  {run.memory / 1e6:7,.0f} MB")
+    shutil.rmtree(place)
+    shutil.rmtree(day)
+
+
+def _print_ratios(form: str, middle: dict[str, float]) -> None:
+    """Print what the targets are about."""
+    alone, json_, spark = middle["DuckDB alone"], middle["spark.read.json"], middle["balog, Spark"]
+    click.echo(f"  {form}: embedded is {middle['balog, embedded'] / alone:.2f} × DuckDB alone (target at most 1.2)")
+    target = "2.5" if form == "plain" else "2"
+    click.echo(f"  {form}: Spark is {json_ / spark:.2f} × as fast as spark.read.json (target at least {target})")
 
 
 if __name__ == "__main__":
