@@ -16,6 +16,9 @@ TARGETS = target-jsonl target-postgres target-postgres-pipelinewise
 HOSTS = airflow dagster
 TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano $(TAPS) $(TARGETS) $(HOSTS))
 
+# Demo and tests start thousands of Pythons. Where this is set, each compiles all that it imports.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: help demo demo-parts test-parts java test soak lint package bench clean
 
 help: ## say what can be made
