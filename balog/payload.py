@@ -11,9 +11,14 @@ from balog.errors import EventError, split_refusal
 from balog.event import Event
 
 __all__ = [
+    "AlertAcknowledgementPayload",
+    "AlertEvidence",
+    "AlertPayload",
+    "AlertSilencePayload",
     "ConfigRollbackPayload",
     "ConsumerFailurePayload",
     "ExceptionInfo",
+    "ExpectedBand",
     "FailedEventPayload",
     "FailedEventProblem",
     "Frame",
@@ -247,6 +252,89 @@ class ConsumerFailurePayload(Struct, tag_field="cls_type", tag="consumer_failure
     delay: _Seconds | UnsetType = UNSET
 
 
+class ExpectedBand(Struct, kw_only=True, frozen=True):
+    """The values that a monitor expects; None is no limit."""
+
+    low: float | None = None
+    high: float | None = None
+
+
+class AlertEvidence(Struct, kw_only=True, frozen=True):
+    """The ids of the runs that an alert is about, the latest last, and a link for people."""
+
+    runs: list[str] = []
+    link: str | None = None
+
+
+AlertState = Literal["ok", "pending", "firing", "resolved", "no_data", "learning", "silenced", "acknowledged"]
+
+
+class AlertPayload(Struct, tag_field="cls_type", tag="alert", kw_only=True):
+    """A change of the state of one series of a monitor.
+
+    Attributes:
+        kind: the monitor's kind, such as ``freshness``.
+        previous: the state before; None for a new series.
+        key: identifies the monitor and the series; all alerts of a series have the same one.
+        incident: identifies the group that is notified together, such as all series of a pipeline; "" if none is open.
+        labels: ``pipeline``, ``stream`` and others, as texts.
+        value: the number or text that was judged.
+        reason: one sentence for people.
+        since: RFC 3339: when this state began.
+        started: RFC 3339: when the alert began; None if there is none.
+        sequence: number of the change in its series, from 1, so that a repeat can be dropped.
+    """
+
+    monitor: str
+    kind: str
+    state: AlertState
+    key: str
+    severity: Literal["info", "warning", "error", "critical"]
+    reason: str
+    since: str
+    sequence: _Count
+    version: str = "1.0.0"
+    previous: AlertState | None = None
+    incident: str = ""
+    labels: dict[str, str] = {}
+    value: float | str | None = None
+    expected: ExpectedBand | None = None
+    started: str | None = None
+    evidence: AlertEvidence = AlertEvidence()
+
+
+class AlertSilencePayload(Struct, tag_field="cls_type", tag="alert_silence", kw_only=True):
+    """Silence the alerts of matching series until a time.
+
+    Attributes:
+        match: a glob of monitors' names or of keys.
+        until: RFC 3339; a time that is past ends the silence.
+        by: who silenced them.
+    """
+
+    match: Annotated[str, Meta(min_length=1, max_length=500)]
+    until: str
+    version: str = "1.0.0"
+    why: str = ""
+    by: str = ""
+
+
+class AlertAcknowledgementPayload(Struct, tag_field="cls_type", tag="alert_acknowledgement", kw_only=True):
+    """Acknowledge the firing alerts of matching series until they resolve, or until a time.
+
+    Attributes:
+        match: as in ``AlertSilencePayload``.
+        until: RFC 3339; None for no limit.
+        by: who acknowledges them.
+    """
+
+    match: Annotated[str, Meta(min_length=1, max_length=500)]
+    version: str = "1.0.0"
+    until: str | None = None
+    why: str = ""
+    by: str = ""
+
+
 class StatePayload(Struct, tag_field="cls_type", tag="state", kw_only=True):
     """A Singer STATE message that passed; ``value`` belongs to the tap."""
 
@@ -270,7 +358,10 @@ def log_payload(message: str, severity: str, **parts: Any) -> dict[str, Any]:
 
 
 Payload = (
-    ConsumerFailurePayload
+    AlertAcknowledgementPayload
+    | AlertPayload
+    | AlertSilencePayload
+    | ConsumerFailurePayload
     | ConfigRollbackPayload
     | FailedEventPayload
     | HeldBackPayload
@@ -283,6 +374,9 @@ Payload = (
 )
 
 _decoders: dict[str, msgspec.json.Decoder[Payload]] = {
+    "alert": msgspec.json.Decoder(AlertPayload, strict=False),
+    "alert_acknowledgement": msgspec.json.Decoder(AlertAcknowledgementPayload, strict=False),
+    "alert_silence": msgspec.json.Decoder(AlertSilencePayload, strict=False),
     "config_rollback": msgspec.json.Decoder(ConfigRollbackPayload, strict=False),
     "consumer_failure": msgspec.json.Decoder(ConsumerFailurePayload, strict=False),
     "failed_event": msgspec.json.Decoder(FailedEventPayload, strict=False),

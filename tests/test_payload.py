@@ -14,9 +14,14 @@ from balog import payload as payloads
 from balog.errors import EventError
 from balog.event import Event, decode
 from balog.payload import (
+    AlertAcknowledgementPayload,
+    AlertEvidence,
+    AlertPayload,
+    AlertSilencePayload,
     ConfigRollbackPayload,
     ConsumerFailurePayload,
     ExceptionInfo,
+    ExpectedBand,
     FailedEventPayload,
     FailedEventProblem,
     HeldBackChannel,
@@ -36,6 +41,9 @@ from balog.payload import (
 SCHEMAS = Path(__file__).parents[1] / "schemas" / "payload"
 TYPES = {
     "config_rollback": ConfigRollbackPayload,
+    "alert": AlertPayload,
+    "alert_acknowledgement": AlertAcknowledgementPayload,
+    "alert_silence": AlertSilencePayload,
     "consumer_failure": ConsumerFailurePayload,
     "failed_event": FailedEventPayload,
     "held_back": HeldBackPayload,
@@ -137,6 +145,31 @@ failures = st.builds(
     error_type=st.just(UNSET) | text,
     delay=st.just(UNSET) | st.floats(0, 1e9),
 )
+alert_states = st.sampled_from(
+    ["ok", "pending", "firing", "resolved", "no_data", "learning", "silenced", "acknowledged"]
+)
+limits = st.none() | st.floats(-1e9, 1e9)
+alerts = st.builds(
+    AlertPayload,
+    monitor=text,
+    kind=text,
+    state=alert_states,
+    key=text,
+    severity=st.sampled_from(["info", "warning", "error", "critical"]),
+    reason=text,
+    since=times,
+    sequence=counts,
+    previous=st.none() | alert_states,
+    incident=text,
+    labels=st.dictionaries(text, text, max_size=2),
+    value=limits,
+    expected=st.none() | st.builds(ExpectedBand, low=limits, high=limits),
+    started=st.none() | times,
+    evidence=st.builds(AlertEvidence, runs=st.lists(text, max_size=2), link=st.none() | text),
+)
+silences = st.builds(AlertSilencePayload, match=text.filter(bool), until=times, why=text, by=text)
+acknowledgements = st.builds(AlertAcknowledgementPayload, match=text.filter(bool), until=st.none() | times, why=text)
+alert_events = alerts | silences | acknowledgements
 nulls = st.builds(NullPayload, version=st.none() | st.just("1.0.0"))
 
 
@@ -155,7 +188,9 @@ def test_every_payload_type_that_the_project_writes_has_a_schema_and_every_schem
     assert set(payloads._decoders) == set(TYPES)
 
 
-@given(payload=failures | held_back | refused | rollbacks | logs | metrics | metric | runs | states | nulls)
+@given(
+    payload=alert_events | failures | held_back | refused | rollbacks | logs | metrics | metric | runs | states | nulls
+)
 def test_what_is_written_satisfies_its_schema_and_is_read_back(payload: Any) -> None:
     made = event(payload)
     cls_type = type(payload).__struct_config__.tag

@@ -88,6 +88,7 @@ CONFIGS = {
     "service": ("balog.delivery.settings", "ServiceConfig", "The config of balog serve"),
     "tokens": ("balog.delivery.api.tokens", "TokenFile", "The file of tokens of balog serve"),
     "patch": ("balog.topics.redrive", "PatchFile", "A patch of events, for balog replay"),
+    "monitors": ("balog.watch.monitors", "MonitorsFile", "The monitors of balog watch"),
     "logger": ("balog.recording.logger_config", "LoggerConfig", "The config of the logger"),
     **{
         f"broker-{name}": ("balog.cli.brokers", f"config_of({name!r})", f"The config of broker-{name}")

@@ -27,7 +27,7 @@ from balog.sinks.base import SINKS
 _COMPRESSED = (b"\x28\xb5\x2f\xfd", b"PAR1", b"\xfd7zX", b"PK\x03\x04")  # the first bytes of zstd, Parquet, xz and zip
 _LONGEST_LINE = 8 * 1024 * 1024
 
-_MAIN_KINDS = ("broker", "run", "forward", "cases", "logger", "serve", "document")
+_MAIN_KINDS = ("broker", "run", "forward", "cases", "logger", "serve", "document", "monitors")
 KINDS = (*_MAIN_KINDS, *(f"broker-{name}" for name in SINGLE_SINKS))
 
 
@@ -53,7 +53,8 @@ def command(path: Path | None, kind: str, connect: bool, redaction: bool, schema
     CONFIG is JSON, YAML (.yaml, .yml) or TOML (.toml).
 
     --for names who reads the config: `balog config push` (document), `balog serve` (serve), `balog test` (cases),
-    `balog.configure` (logger), or the command of that name.
+    `balog.configure` (logger), `balog watch` (monitors), or the command of that name. A file with `monitors` at the top
+    needs no --for.
 
     With --redaction, CONFIG is a file of events or other lines instead. The command prints the line, path and rule of
     each secret, never its value.
@@ -70,6 +71,9 @@ def command(path: Path | None, kind: str, connect: bool, redaction: bool, schema
         return
     if kind == "document":
         _check_document(path)
+        return
+    if kind == "monitors" or (kind == "broker" and _has_monitors(path)):
+        _check_monitors(path)
         return
     if kind in ("cases", "logger", "serve"):
         exit_if_invalid(path, _problems(path, kind), 2)
@@ -124,6 +128,20 @@ def _check_document(path: Path) -> None:
     }
     counts = [counted(len(found), kind) for kind, found in parts.items()]
     click.echo(f"{path}: ok, {', '.join(counts)}")
+
+
+def _has_monitors(path: Path) -> bool:
+    document = configs.read(path)[0]
+    return isinstance(document, dict) and "monitors" in document and "sinks" not in document
+
+
+def _check_monitors(path: Path) -> None:
+    from balog.watch.monitors_file import find_monitor_problems
+
+    file, problems = find_monitor_problems(path)
+    exit_if_invalid(path, problems, 2)
+    assert file is not None  # noqa: S101
+    click.echo(f"{path}: ok, {counted(len(file.monitors), 'monitor')}")
 
 
 def _type(kind: str) -> Any:

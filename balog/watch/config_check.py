@@ -1,0 +1,94 @@
+"""Check what the types of monitors cannot express: durations, calendars, conditions, exactly one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from balog.errors import ConfigError
+from balog.expressions import Expression
+from balog.watch.calendars import Calendar, parse_zone
+from balog.watch.durations import parse_duration, parse_factor, parse_share
+from balog.watch.monitors import KINDS, MonitorConfig
+
+_PARSERS: dict[str, Callable[[str], object]] = {
+    **dict.fromkeys(("every", "grace", "training", "adapt", "against", "learn", "forget", "quiet"), parse_duration),
+    **dict.fromkeys(("within", "unchanged_for", "for", "resolve_after", "no_data"), parse_duration),
+    "p95_over": parse_factor,
+    **dict.fromkeys(("rate_over", "share_over", "tolerance"), parse_share),
+    "calendar": Calendar,
+    "timezone": parse_zone,
+    "where": Expression,
+}
+
+_NEEDS_ONE = {
+    "duration": ("p95_over", "over", "under"),
+    "failures": ("new_fingerprint", "rate_over"),
+    "quarantine": ("share_over", "over"),
+    "state": ("unchanged_runs", "unchanged_for"),
+    "threshold": ("over", "under"),
+}
+
+
+def find_semantic_problems(monitors: Sequence[MonitorConfig]) -> list[ConfigError]:
+    """Return the problems of monitors whose types are right, each with its JSONPath in the file."""
+    found: list[ConfigError] = []
+    names: set[str] = set()
+    for number, monitor in enumerate(monitors):
+        place = f"$.monitors[{number}]"
+        if monitor.name in names:
+            found.append(ConfigError(f"the name {monitor.name!r:.80} is there twice", path=f"{place}.name"))
+        names.add(monitor.name)
+        found += _fields(monitor, place)
+        found += _kinds(monitor, place)
+    return found
+
+
+def _fields(options: Any, place: str) -> Iterator[ConfigError]:
+    """Parse the texts of a struct and of its structs."""
+    for one in msgspec.structs.fields(options):
+        value, path = getattr(options, one.name), f"{place}.{one.encode_name}"
+        if isinstance(value, msgspec.Struct):
+            yield from _fields(value, path)
+            continue
+        parse = _PARSERS.get(one.encode_name)
+        if one.encode_name in ("over", "under") and isinstance(value, str):  # of a duration
+            parse = parse_duration
+        if parse is None or value is None:
+            continue
+        try:
+            parse(value)
+        except ConfigError as error:
+            yield ConfigError(error.reason, path=path)
+
+
+def _kinds(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
+    chosen = [name for name in KINDS if getattr(monitor, name) is not None]
+    if not chosen:
+        yield ConfigError(f"a monitor needs a kind; add one of {', '.join(KINDS)}", path=place)
+    elif len(chosen) > 1:
+        yield ConfigError(
+            f"{' and '.join(chosen)} are two kinds; write a monitor for each", path=f"{place}.{chosen[1]}"
+        )
+    for name, options in _NEEDS_ONE.items():
+        struct = getattr(monitor, name)
+        if struct is not None and all(getattr(struct, option) in (None, False) for option in options):
+            yield ConfigError(f"needs one of {', '.join(options)}", path=f"{place}.{name}")
+    has_value = bool({"metric", "sql"} & set(chosen))
+    if has_value and monitor.threshold is None:
+        yield ConfigError("needs a threshold, such as {over: 3, within: 1h}", path=f"{place}.{chosen[0]}")
+    if monitor.threshold is not None and not has_value:
+        yield ConfigError("belongs to metric or sql only", path=f"{place}.threshold")
+    if monitor.lag is not None:
+        yield from _lag(monitor.lag, f"{place}.lag")
+    if monitor.sql is not None and monitor.where is not None:
+        yield ConfigError("belongs to events; put the condition into the query", path=f"{place}.where")
+
+
+def _lag(lag: Any, place: str) -> Iterator[ConfigError]:
+    if (lag.topic is None) == (lag.spool is None):
+        yield ConfigError("needs topic and group, or spool", path=place)
+    elif (lag.topic is None) != (lag.group is None):
+        yield ConfigError("topic and group belong together", path=place)

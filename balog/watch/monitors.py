@@ -1,0 +1,88 @@
+"""Monitors as structs, with defaults."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from balog.watch.durations import DurationText
+from balog.watch.kind_config import (
+    DurationLimits,
+    FailureLimits,
+    Freshness,
+    LagLimits,
+    QuarantineLimits,
+    SchemaChanges,
+    StateProgress,
+    Threshold,
+    VolumeBand,
+)
+
+Severity = Literal["info", "warning", "error", "critical"]
+
+Patterns = str | list[str]
+
+_Text = Annotated[str, Meta(min_length=1, max_length=16384)]
+
+
+class FlapDamping(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Keep a series firing when it fires too often, until it was good for ``within``."""
+
+    firings: Annotated[int, Meta(ge=2, le=100, description="Firings within the time that make it flapping.")] = 3
+    within: Annotated[DurationText, Meta(description="The time, such as 1h.")] = "1h"
+
+
+class MonitorConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """One monitor: which events it watches, exactly one kind, and when it fires."""
+
+    name: Annotated[
+        str, Meta(min_length=1, max_length=200, description="Unique name, part of the key of each of its alerts.")
+    ]
+    pipeline: Annotated[Patterns, Meta(description="Globs of pipelines, such as tap-*. Default: all.")] = "*"
+    stream: Annotated[Patterns, Meta(description="Globs of streams. Default: all.")] = "*"
+    where: Annotated[str | None, Meta(description="A condition on the events, in the filter language.")] = None
+    severity: Annotated[Severity, Meta(description="Severity of its alerts.")] = "error"
+    pending: Annotated[
+        DurationText, Meta(description="Time for which it must be bad before it fires; pending meanwhile.")
+    ] = field(default="0s", name="for")
+    resolve_after: Annotated[DurationText, Meta(description="Time for which it must be good before it resolves.")] = (
+        "0s"
+    )
+    no_data: Annotated[
+        DurationText | None, Meta(description="Time without events after which its state is no_data. Default: never.")
+    ] = None
+    flap: FlapDamping = FlapDamping()
+    timezone: Annotated[str, Meta(description="Time zone of its seasons, such as Europe/Berlin.")] = "UTC"
+    link: Annotated[
+        _Text | None, Meta(description="URL for people; {pipeline}, {stream} and {run_id} are replaced.")
+    ] = None
+    labels: Annotated[dict[str, str], Meta(description="Labels for each of its alerts.", max_length=50)] = {}
+    freshness: Freshness | None = None
+    volume: VolumeBand | None = None
+    duration: DurationLimits | None = None
+    failures: FailureLimits | None = None
+    quarantine: QuarantineLimits | None = None
+    schema: SchemaChanges | None = None
+    lag: LagLimits | None = None
+    state: StateProgress | None = None
+    metric: Annotated[_Text | None, Meta(description="Glob of a metric's name.")] = None
+    sql: Annotated[_Text | None, Meta(description="A query with a column value.")] = None
+    threshold: Threshold | None = None
+
+    @property
+    def kind(self) -> str:
+        """The name of its kind, such as ``freshness``."""
+        return next(name for name in KINDS if getattr(self, name) is not None)
+
+
+KINDS = ("freshness", "volume", "duration", "failures", "quarantine", "schema", "lag", "state", "metric", "sql")
+"""The fields of a monitor of which it has exactly one."""
+
+MAX_MONITORS = 2000
+
+
+class MonitorsFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """``{"monitors": [{"name": "late", "freshness": {"every": "1h"}}]}``."""
+
+    monitors: Annotated[list[MonitorConfig], Meta(max_length=MAX_MONITORS, description="The monitors.")]

@@ -1,0 +1,28 @@
+"""The page on monitors: its file is a valid one, and its tables name each option with its default."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from balog.watch.monitors import KINDS, MonitorConfig
+from balog.watch.monitors_file import load_monitors
+
+PAGE = (Path(__file__).parents[2] / "docs" / "monitors.md").read_text(encoding="utf-8")
+
+
+def test_its_file_is_valid_and_has_a_monitor_of_each_kind_in_the_stream(tmp_path: Path) -> None:
+    block = re.search(r"^```yaml monitors.yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert block
+    (tmp_path / "monitors.yaml").write_text(block[1], encoding="utf-8")
+    assert {monitor.kind for monitor in load_monitors(tmp_path / "monitors.yaml")} == {*KINDS} - {"sql"}
+
+
+def test_its_tables_name_each_option() -> None:
+    for field in msgspec.structs.fields(MonitorConfig):
+        assert f"| `{field.encode_name}`" in PAGE, field.name
+        kind = next((one for one in getattr(field.type, "__args__", ()) if hasattr(one, "__struct_fields__")), None)
+        for option in msgspec.structs.fields(kind) if kind else ():
+            assert f"`{option.encode_name}`" in PAGE, f"{field.name}.{option.encode_name}"
+            if isinstance(option.default, str):
+                assert f"`{option.default}`" in PAGE, f"{field.name}.{option.encode_name}"

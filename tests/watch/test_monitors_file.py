@@ -1,0 +1,104 @@
+"""The file of monitors: read with its defaults, and all mistakes at once with their places."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from balog.cli import main
+from balog.errors import ConfigError, ConfigProblems
+from balog.watch.durations import format_duration, parse_duration, parse_factor, parse_share
+from balog.watch.monitors_file import load_monitors
+
+GOOD = """
+monitors:
+  - name: orders-arrive
+    pipeline: tap-shop
+    freshness: {every: 1h, grace: 15m, calendar: "Mon-Fri 06:00-22:00 Europe/Berlin"}
+  - name: anything
+    sql: "SELECT pipeline, count(*) AS value FROM run GROUP BY 1"
+    threshold: {over: 3, within: 1h}
+"""
+
+WRONG = """\
+monitors:
+  - name: a
+    freshness: {every: 1 hour, calendar: "Mon-Fri 06:00-22:00 Europe/Berln"}
+  - name: v
+    volume: {sensitivty: 3}
+  - name: b
+    duration: {}
+  - name: b
+    where: "level >"
+  - name: c
+    volume: {}
+    failures: {rate_over: 120%}
+  - name: d
+    metric: rows
+  - name: e
+    lag: {over: 3, topic: x}
+    threshold: {}
+"""
+
+
+def check(path: Path) -> tuple[int, str]:
+    done = CliRunner().invoke(main, ["check", str(path)])
+    return done.exit_code, done.output
+
+
+def test_a_file_of_monitors_is_recognised_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "monitors.yaml"
+    path.write_text(GOOD)
+    assert check(path) == (0, f"{path}: ok, 2 monitors\n")
+    monitors = load_monitors(path)
+    assert [monitor.kind for monitor in monitors] == ["freshness", "sql"]
+    assert (monitors[0].severity, monitors[0].pending) == ("error", "0s")
+
+
+def test_all_mistakes_come_with_line_and_column(tmp_path: Path) -> None:
+    path = tmp_path / "monitors.yaml"
+    path.write_text(WRONG)
+    code, output = check(path)
+    assert code == 2
+    for place in (
+        "yaml:3:17: $.monitors[0].freshness.every: '1 hour' is not a duration",
+        "yaml:3:32: $.monitors[0].freshness.calendar: there is no time zone",
+        "yaml:5:5: $.monitors[1].volume: there is no field 'sensitivty'; did you mean 'sensitivity'?",
+        "yaml:7:5: $.monitors[2].duration: needs one of",
+        "yaml:8:5: $.monitors[3].name: the name 'b' is there twice",
+        "yaml:9:5: $.monitors[3].where: ",
+        "yaml:8:5: $.monitors[3]: a monitor needs a kind",
+        "yaml:12:16: $.monitors[4].failures.rate_over: '120%' is not a share",
+        "yaml:12:5: $.monitors[4].failures: volume and failures are two kinds",
+        "yaml:14:5: $.monitors[5].metric: needs a threshold",
+        "yaml:16:5: $.monitors[6].lag: topic and group belong together",
+        "yaml:17:5: $.monitors[6].threshold: ",
+    ):
+        assert place in output
+    with pytest.raises(ConfigProblems):
+        load_monitors(path)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("15m", 900), ("1h", 3600), ("28d", 28 * 86400), ("1.5s", 1.5)])
+def test_a_duration_is_a_number_and_a_unit(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "1", "h", "-1h", "1 h", "1y", "999999999w", "1h30m", "٣h"])
+def test_what_is_no_duration_is_rejected(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_duration(text)
+
+
+def test_shares_and_factors() -> None:
+    assert (parse_share("5%"), parse_factor("2x")) == (0.05, 2.0)
+    for text in ("5", "101%", "x"):
+        with pytest.raises(ConfigError):
+            parse_share(text)
+    for text in ("2", "0x", "-1x"):
+        with pytest.raises(ConfigError):
+            parse_factor(text)
+
+
+def test_a_duration_for_people_has_two_units() -> None:
+    assert [format_duration(one) for one in (0, 59.6, 4500, 90061)] == ["0 s", "1 min", "1 h 15 min", "1 d 1 h"]
