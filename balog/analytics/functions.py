@@ -5,6 +5,7 @@ Each function takes events (a frame with the columns of ``spark.read.format("bal
 several calls, build the rollups once, ``rollups.from_files(spark, paths).persist()``, and pass those. ``between``
 selects whole hours of any of them. Durations are in seconds, sizes in bytes. For percentiles, see
 ``balog.analytics.sketches``: they are actual values, exact up to 1,000 values, otherwise with a rank error of 0.3 %.
+Totals of records and bytes are exact, and null beyond 64 bits.
 
 Rollups may also be frames of a ``DuckDBEngine`` (``balog.analytics.duckdb_engine``). The answer is then a
 ``DuckDBResult`` with ``columns``, ``types`` and ``rows()``, the same as Spark's, and pyspark is not needed.
@@ -136,7 +137,8 @@ def streams(data: EventData) -> DataFrame:
     Columns:
 
     - ``application`` and ``stream``
-    - ``records``: from the runs' reports, otherwise the sum of ``record_count`` (by its tag ``stream`` or ``endpoint``)
+    - ``records``: the sum of the counter ``record_count`` (by its tag ``stream`` or ``endpoint``), otherwise from the
+      runs' reports
     - ``bytes`` and ``runs``: from the reports
     - ``seconds``: the sum of the timer ``sync_duration``, otherwise ``batch_processing_time``, and its ``p50``,
       ``p95``, ``p99``
@@ -165,7 +167,8 @@ def throughput(data: EventData) -> DataFrame:
 
     ``records`` is the counter ``record_count`` for applications that have it; for others it is in the runs' reports, in
     the hour of the report. ``bytes`` is the counter ``pipe_bytes`` of the stage with the most bytes, because all stages
-    of a pipeline count the same ones; in hours without it, it comes from the runs' reports.
+    of a pipeline count the same ones, and the bytes in the reports of runs that no application with such a counter took
+    part in.
     """
     return _ask(data, summaries.THROUGHPUT)
 

@@ -6,7 +6,7 @@ most ``:longest`` rows for each of them. Time ranges are those of ``questions.re
 
 from __future__ import annotations
 
-from balog.analytics.questions.fragments import EXAMPLE_KEY
+from balog.analytics.questions.fragments import EXAMPLE_KEY, total
 from balog.analytics.questions.report import ALL_RUNS, INSIDE, READ
 
 
@@ -84,7 +84,7 @@ def failure_days(number: int) -> str:
 
 STREAM_RUNS = f"""
 WITH rows AS (
-  SELECT stream, run_id, started, ended, duration, outcome, TRY_SUM(records) AS records, TRY_SUM(bytes) AS bytes
+  SELECT stream, run_id, started, ended, duration, outcome, {total("records")} AS records, {total("bytes")} AS bytes
   FROM (
     SELECT one.stream AS stream, one.records AS records, one.bytes AS bytes, run_id, started, ended, duration, outcome
     FROM (

@@ -7,7 +7,10 @@ from balog.analytics.sketches import PERCENTILES, K
 IS_ERROR = "level IN ('ERROR', 'CRITICAL')"
 
 _REPORT_KEY = """STRUCT(run.at, COALESCE(run.outcome, ''), COALESCE(run.duration, -1e308D), COALESCE(run.exit_code, 0),
-    COALESCE(run.records, -1L), COALESCE(run.bytes, -1L), hour, run.streams)"""
+    COALESCE(run.records, -1L), COALESCE(run.bytes, -1L), hour, COALESCE(TRANSFORM(run.streams, one ->
+    STRUCT(COALESCE(one.stream, ''), COALESCE(one.records, -1L), COALESCE(one.bytes, -1L))), ARRAY()))"""
+"""Orders the reports of a run, the latest last; of one time, as ``rollups.worker`` does. No part is null, because
+engines order nulls differently."""
 
 EXAMPLE_KEY = """STRUCT(example.timestamp, COALESCE(example.id, ''), COALESCE(example.run_id, ''),
     COALESCE(example.message, ''))"""
@@ -48,6 +51,20 @@ QUARANTINE = """
     FROM {quarantine} GROUP BY reason)
   ORDER BY lines DESC, reason"""
 """Invalid lines by reason, with the first line of each."""
+
+
+COUNTED_STREAM = "COALESCE(stream, endpoint)"
+"""The stream of a ``record_count``: singer-python's counters have it in the tag ``endpoint``."""
+
+
+def total(number: str) -> str:
+    """Return the exact sum of whole numbers as ``decimal(38,0)``, in any order of the rows."""
+    return f"SUM(CAST({number} AS DECIMAL(28, 0)))"
+
+
+def long_total(number: str) -> str:
+    """Return the exact sum of whole numbers as ``bigint``, null beyond 64 bits."""
+    return f"TRY_CAST({total(number)} AS BIGINT)"
 
 
 def whole(number: str) -> str:

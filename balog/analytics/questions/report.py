@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from balog.analytics.questions.fragments import (
+    COUNTED_STREAM,
     EXAMPLE_KEY,
     IS_ERROR,
     MERGED_RUNS,
@@ -14,6 +15,7 @@ from balog.analytics.questions.fragments import (
     percentiles,
     quantile,
     reports,
+    total,
 )
 
 
@@ -31,12 +33,6 @@ SPANS = {"": INSIDE, "_now": within("now"), "_before": within("before")}
 
 _DURATION = "CASE WHEN run.duration BETWEEN 0 AND 1e8 THEN run.duration END"
 """The duration in a run's report, or null if it is longer than three years: one event must not break the report."""
-
-
-def _finite(total: str) -> str:
-    """Return a sum of doubles that JSON can represent."""
-    number = f"CASE WHEN ISNAN({total}) THEN 0D ELSE {total} END"
-    return f"CASE WHEN {total} IS NOT NULL THEN GREATEST(LEAST({number}, 1e300D), -1e300D) END"
 
 
 def _spans(form: str) -> str:
@@ -95,7 +91,7 @@ _NUMBERS = f"""
 
 RECORDS = f"""
 SELECT at, side, application, kind,
-  {_spans(_finite("SUM(CASE WHEN %(inside)s THEN number END)") + " AS records%(suffix)s")}
+  {_spans("SUM(CASE WHEN %(inside)s THEN number END) AS records%(suffix)s")}
 FROM ({_by_step(_NUMBERS)}) GROUP BY at, side, application, kind ORDER BY at, side, application, kind"""
 """Records by step and application, from counters (``counted``) and from runs' reports (``reported``)."""
 
@@ -115,10 +111,10 @@ sets AS (
   SELECT metric, type, stream, endpoint, status, stage,
     CASE GROUPING_ID() WHEN 15 THEN 'metric' WHEN 7 THEN 'stream' WHEN 9 THEN 'request' WHEN 11 THEN 'endpoint'
       WHEN 14 THEN 'stage' END AS kind,
-    {_some("application", 10)} AS applications,
+    {_some("CASE WHEN count IS NOT NULL THEN application END", 10)} AS applications,
     {
     ", ".join(
-        f'''SUM(count{suffix}) AS count{suffix}, {_finite(f"SUM(sum{suffix})")} AS sum{suffix},
+        f'''SUM(count{suffix}) AS count{suffix}, SUM(sum{suffix}) AS sum{suffix},
     MIN(low{suffix}) AS low{suffix}, MAX(high{suffix}) AS high{suffix},
     {merged_sketch(f"sketch{suffix}")} AS sketch{suffix}'''
         for suffix in SPANS
@@ -161,8 +157,8 @@ ALL_RUNS = f"""
     SELECT run_id, {_some("application", 20)} AS applications, MIN(first) AS first,
       MAX(last) AS ended, MIN(UNIX_MICROS(run.at) - CAST(ROUND(({_DURATION}) * 1e6) AS BIGINT)) AS begun,
       COALESCE(MAX({_DURATION}), {RUN_SECONDS}) AS duration, {RUN_OUTCOME} AS outcome,
-      MAX(run.exit_code) AS exit_code, MAX(run.problem) AS problem, TRY_SUM(run.records) AS records,
-      TRY_SUM(run.bytes) AS bytes, SUM(events) AS events, COALESCE(SUM(errors), 0L) AS errors,
+      MAX(run.exit_code) AS exit_code, MAX(run.problem) AS problem, {total("run.records")} AS records,
+      {total("run.bytes")} AS bytes, SUM(events) AS events, COALESCE(SUM(errors), 0L) AS errors,
       FLATTEN(TRANSFORM(SORT_ARRAY(COLLECT_LIST({_STREAM})), one -> one.streams)) AS streams, MAX(hour) AS hour
     FROM ({MERGED_RUNS.replace("GROUP BY", f"WHERE {READ} GROUP BY")}) GROUP BY run_id)"""
 """One row for each run, of the hours that are read."""
@@ -188,12 +184,35 @@ FROM named GROUP BY names, outcome GROUPING SETS ((names, outcome), (names), (ou
 ORDER BY grouping DESC, runs DESC NULLS LAST, names, outcome LIMIT :most"""
 """Runs by application and outcome, and over all of them (``names`` null) the p95 of their durations."""
 
-RUN_STREAMS = f"""
-SELECT one.stream AS stream, TRY_SUM(one.records) AS records, TRY_SUM(one.bytes) AS bytes,
+STREAMS = f"""
+WITH parts AS (
+  SELECT {COUNTED_STREAM} AS stream, application, sum AS counted, NULL AS records, NULL AS bytes FROM {{metrics}}
+  WHERE {INSIDE} AND metric = 'record_count' AND type = 'counter'
+  UNION ALL
+  SELECT one.stream, application, NULL, one.records, one.bytes
+  FROM (SELECT application, EXPLODE(run.streams) AS one FROM ({reports(INSIDE)}))),
+sums AS (
+  SELECT stream, application, SUM(counted) AS counted, {total("records")} AS records, {total("bytes")} AS bytes
+  FROM parts WHERE stream IS NOT NULL GROUP BY stream, application),
+-- an application's counters of a stream are used instead of the reports of its runs
+chosen AS (
+  SELECT stream, application, counted, CASE WHEN counted IS NULL THEN records END AS reported, bytes FROM sums),
+timed AS (
+  SELECT DISTINCT stream, application, metric FROM {{metrics}}
+  WHERE {INSIDE} AND type = 'timer' AND stream IS NOT NULL),
+rows AS (
+  SELECT stream, CAST(NULL AS STRING) AS timer, application, counted, reported, bytes FROM chosen
+  UNION ALL
+  SELECT chosen.stream, timed.metric, chosen.application, chosen.counted, chosen.reported, chosen.bytes
+  FROM chosen JOIN timed ON chosen.stream = timed.stream AND chosen.application <=> timed.application)
+SELECT stream, timer, SUM(counted) AS counted, {total("reported")} AS reported, {total("bytes")} AS bytes,
   {_some("application", 10)} AS applications
-FROM (SELECT application, EXPLODE(run.streams) AS one FROM ({reports(INSIDE)}))
-GROUP BY one.stream ORDER BY records DESC NULLS LAST, stream LIMIT :most"""
-"""The streams in the reports of runs, in the period."""
+FROM rows GROUP BY stream, timer
+ORDER BY timer IS NOT NULL, counted DESC NULLS LAST, reported DESC NULLS LAST, stream, timer LIMIT :most"""
+"""The records and bytes of streams in the period: of all applications, and of those with each of its timers.
+
+``counted`` is the sum of the applications with counters, ``reported`` that of the others.
+"""
 
 
 def hourly(keys: Sequence[tuple[str, str | None, str | None]]) -> str:

@@ -11,9 +11,11 @@ from balog.analytics.questions.fragments import (
     REPORTS,
     RUN_OUTCOME,
     RUN_SECONDS,
+    long_total,
     merged_sketch,
     percentiles,
     quantile,
+    total,
     whole,
 )
 
@@ -42,7 +44,8 @@ ORDER BY {named}"""
 RUNS = f"""
 SELECT run_id, SORT_ARRAY(COLLECT_SET(application)) AS applications, MIN(first) AS started, MAX(last) AS ended,
   COALESCE(MAX(run.duration), {RUN_SECONDS}) AS duration, {RUN_OUTCOME} AS outcome, MAX(run.exit_code) AS exit_code,
-  TRY_SUM(run.records) AS records, TRY_SUM(run.bytes) AS bytes, SUM(events) AS events, SUM(errors) AS errors
+  {long_total("run.records")} AS records, {long_total("run.bytes")} AS bytes, SUM(events) AS events,
+  SUM(errors) AS errors
 FROM ({MERGED_RUNS}) GROUP BY run_id ORDER BY started DESC, run_id"""
 
 FAILURES = f"""
@@ -58,7 +61,7 @@ WITH reports AS ({REPORTS}),
 streams AS (SELECT application, EXPLODE(run.streams) AS one FROM reports),
 parts AS (
   SELECT application, COALESCE(stream, endpoint) AS stream, NULL AS reported, NULL AS bytes, NULL AS runs,
-    CASE WHEN metric = 'record_count' THEN sum END AS counted,
+    CASE WHEN metric = 'record_count' AND type = 'counter' THEN sum END AS counted,
     CASE WHEN metric = 'http_request_duration' THEN count END AS requests,
     CASE WHEN metric = 'http_request_duration' THEN sum END AS request_seconds,
     CASE WHEN metric = 'sync_duration' THEN sum END AS sync,
@@ -70,14 +73,14 @@ parts AS (
   UNION ALL
   SELECT application, one.stream, one.records, one.bytes, 1L, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM streams),
 sums AS (
-  SELECT application, stream, TRY_SUM(reported) AS reported, TRY_SUM(bytes) AS bytes, TRY_SUM(runs) AS runs,
-    SUM(counted) AS counted, TRY_SUM(requests) AS requests, SUM(request_seconds) AS request_seconds,
+  SELECT application, stream, {long_total("reported")} AS reported, {long_total("bytes")} AS bytes, SUM(runs) AS runs,
+    SUM(counted) AS counted, SUM(requests) AS requests, SUM(request_seconds) AS request_seconds,
     SUM(sync) AS sync, SUM(batch) AS batch,
     {merged_sketch("sync_sketch")} AS sync_sketch, {merged_sketch("batch_sketch")} AS batch_sketch
   FROM parts WHERE stream IS NOT NULL GROUP BY application, stream),
 rows AS (
-  SELECT *, COALESCE(reported, {whole("counted")}) AS records, COALESCE(sync, batch) AS seconds,
-    COALESCE(sync_sketch, batch_sketch) AS sketch
+  SELECT *, CASE WHEN counted IS NULL THEN reported ELSE {whole("counted")} END AS records,
+    COALESCE(sync, batch) AS seconds, COALESCE(sync_sketch, batch_sketch) AS sketch
   FROM sums WHERE COALESCE(counted, reported, sync, batch) IS NOT NULL)  -- other endpoints are not streams
 SELECT application, stream, records, bytes, runs, seconds, {percentiles()}, requests, request_seconds,
   CASE WHEN seconds > 0 THEN records / seconds END AS rate
@@ -95,31 +98,52 @@ sums AS (
 SELECT endpoint, status, COALESCE(timed, {whole("counted")}) AS requests, seconds, {percentiles()}, high
 FROM sums ORDER BY requests DESC, endpoint, status"""
 
+
+def _all_of(measured: str, number: str) -> str:
+    """Return the sum of whole numbers; null if one that was measured as a double is beyond 64 bits."""
+    beyond = f"COUNT(CASE WHEN {measured} IS NOT NULL AND {number} IS NULL THEN 1 END)"
+    return f"CASE WHEN {beyond} = 0 THEN {long_total(number)} END"
+
+
 _VOLUME = f"""
 parts AS (
-  SELECT hour, application, sum AS counted, NULL AS records, NULL AS reported
+  SELECT hour, application, sum AS counted, NULL AS records
   FROM {{metrics}} WHERE metric = 'record_count' AND type = 'counter'
   UNION ALL
-  SELECT hour, application, NULL, run.records, run.bytes FROM reports),
+  SELECT hour, application, NULL, run.records FROM reports),
 hours AS (
-  SELECT application, hour, SUM(counted) AS counted, TRY_SUM(records) AS records, TRY_SUM(reported) AS reported
-  FROM parts GROUP BY application, hour),
+  SELECT application, hour, SUM(counted) AS counted, {total("records")} AS records FROM parts
+  GROUP BY application, hour),
 -- the counters of an application that has them are used instead of its reports
 chosen AS (
-  SELECT hour, counted, records, reported, MAX(CASE WHEN counted IS NOT NULL THEN 1 END) OVER (PARTITION BY application)
-    AS counts FROM hours),
-passed AS (SELECT hour, stage, SUM(sum) AS passed FROM {{metrics}} WHERE metric = 'pipe_bytes' GROUP BY hour, stage),
-most AS (SELECT hour, MAX(passed) AS passed FROM passed GROUP BY hour),
+  SELECT hour, CASE WHEN counts = 1 THEN {whole("counted")} ELSE records END AS records,
+    CASE WHEN counts = 1 THEN counted END AS counted
+  FROM (SELECT *, MAX(CASE WHEN counted IS NOT NULL THEN 1 END) OVER (PARTITION BY application) AS counts FROM hours)),
+passed AS (
+  SELECT hour, stage, application, SUM(sum) AS passed FROM {{metrics}} WHERE metric = 'pipe_bytes'
+  GROUP BY hour, stage, application),
+most AS (
+  SELECT hour, MAX(passed) AS passed FROM (SELECT hour, stage, SUM(passed) AS passed FROM passed GROUP BY hour, stage)
+  GROUP BY hour),
+-- a pipe has counted the bytes of the runs that it took part in
+piped AS (
+  SELECT DISTINCT run_id FROM {{runs}}
+  WHERE COALESCE(application, '') IN (SELECT COALESCE(application, '') FROM passed)),
+reported AS (
+  SELECT reports.hour AS hour, reports.run.bytes AS bytes
+  FROM reports LEFT JOIN piped ON reports.run_id = piped.run_id WHERE piped.run_id IS NULL),
 volume AS (
-  SELECT hour, events, CASE WHEN {IS_ERROR} THEN events ELSE 0 END AS errors, NULL AS records, NULL AS reported,
-    NULL AS passed FROM {{events}}
+  SELECT hour, events, CASE WHEN {IS_ERROR} THEN events ELSE 0 END AS errors, NULL AS records, NULL AS counted,
+    NULL AS bytes, NULL AS passed FROM {{events}}
   UNION ALL
-  SELECT hour, NULL, NULL, CASE WHEN counts = 1 THEN {whole("counted")} ELSE records END, reported, NULL FROM chosen
+  SELECT hour, NULL, NULL, records, counted, NULL, NULL FROM chosen
   UNION ALL
-  SELECT hour, NULL, NULL, NULL, NULL, {whole("passed")} FROM most),
+  SELECT hour, NULL, NULL, NULL, NULL, bytes, NULL FROM reported
+  UNION ALL
+  SELECT hour, NULL, NULL, NULL, NULL, {whole("passed")}, passed FROM most),
 throughput AS (
-  SELECT hour, COALESCE(SUM(events), 0L) AS events, COALESCE(SUM(errors), 0L) AS errors, TRY_SUM(records) AS records,
-    COALESCE(SUM(passed), TRY_SUM(reported)) AS bytes
+  SELECT hour, COALESCE(SUM(events), 0L) AS events, COALESCE(SUM(errors), 0L) AS errors,
+    {_all_of("counted", "records")} AS records, {_all_of("passed", "bytes")} AS bytes
   FROM volume GROUP BY hour)"""
 
 THROUGHPUT = f"WITH reports AS ({REPORTS}), {_VOLUME} SELECT * FROM throughput ORDER BY hour"
@@ -152,8 +176,9 @@ def _stats(table: str, *names: str) -> str:
 HEALTH = f"""
 WITH reports AS ({REPORTS}), {_VOLUME},
 counted AS (
-  SELECT period, SUM(events) AS events, SUM(errors) AS errors, SUM(records) AS records
-  FROM (SELECT *, {_period("period")} FROM throughput) GROUP BY period),
+  SELECT period, COALESCE(SUM(events), 0L) AS events, COALESCE(SUM(errors), 0L) AS errors,
+    SUM(COALESCE(counted, CAST(records AS DOUBLE))) AS records
+  FROM (SELECT *, {_period("period")} FROM volume) GROUP BY period),
 failed AS (
   SELECT period, COUNT(DISTINCT fingerprint) AS failures FROM (SELECT fingerprint, {_period("period")} FROM {{errors}})
   GROUP BY period),

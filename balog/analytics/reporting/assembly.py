@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from balog.analytics.reporting import comparison, model
 from balog.analytics.reporting.formats import count, printable
-from balog.analytics.reporting.queries import RECORDS, REQUESTS, WAITS, Rows
+from balog.analytics.reporting.numbers import finite, whole
+from balog.analytics.reporting.queries import REQUESTS, WAITS, Rows
 from balog.analytics.reporting.time_ranges import TimeRanges, step_of
 
 _MOST_FINDINGS = 5  # of a kind
@@ -56,15 +58,15 @@ def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str,
     failures.sort(key=lambda one: (not one.new, -one.now, -one.events))
     runs = _runs(rows["runs"], failures)
     throughput, outside, records = _throughput(rows)
-    whole = [row for row in rows["outcomes"] if row["grouping"] == 3]
+    of_all = [row for row in rows["outcomes"] if row["grouping"] == 3]
     outcomes = {row["outcome"]: row for row in rows["outcomes"] if row["grouping"] == 2}
     totals = {
         "failures": sum(row["count"] for row in rows["all_failures"]),
-        "runs": sum(row["runs"] or 0 for row in whole),
+        "runs": sum(row["runs"] or 0 for row in of_all),
         "failed_runs": _of(outcomes.get("failed"), "runs"),
         "unknown_runs": _of(outcomes.get("unknown"), "runs"),
     }
-    health = _health(rows, ranges, whole[0] if whole else {}, outcomes, records, failures)
+    health = _health(rows, ranges, of_all[0] if of_all else {}, outcomes, records, failures)
     return {
         "events": sum(row["events"] for row in rows["throughput"]),
         "errors": sum(row["errors"] for row in rows["throughput"]),
@@ -88,10 +90,6 @@ def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str,
 
 def _of(row: Row | None, name: str) -> int:
     return int(row[name] or 0) if row else 0
-
-
-def _whole(number: float) -> int:
-    return round(max(min(number, 2.0**62), -(2.0**62)))  # the range of JSON readers
 
 
 # -- lists --------------------------------------------------------------------------------------------------------
@@ -118,11 +116,12 @@ def _runs(rows: Iterable[Row], failures: Sequence[model.Failure]) -> list[model.
     runs = []
     for row in rows:
         streams = [model.RunStreamStats(**one) for one in row["streams"] if one["stream"] is not None]
-        runs.append(model.RunStats(**{**row, "streams": streams, "failures": of_run.get(row["run_id"], [])}))
+        sums = {name: whole(row[name]) for name in ("records", "bytes")}
+        runs.append(model.RunStats(**{**row, **sums, "streams": streams, "failures": of_run.get(row["run_id"], [])}))
     return runs
 
 
-def _throughput(rows: Rows) -> tuple[list[model.Throughput], list[model.Outside], dict[str, float]]:
+def _throughput(rows: Rows) -> tuple[list[model.Throughput], list[model.Outside], dict[str, float | None]]:
     """Return the steps that axes show, the events outside of them, and the records of the two times compared.
 
     If an application has counters of records, they are used instead of its runs' reports, which come only at a run's
@@ -137,54 +136,59 @@ def _throughput(rows: Rows) -> tuple[list[model.Throughput], list[model.Outside]
     for row in rows["throughput"]:
         if row["events"]:
             counts = {"events": row["events"], "errors": row["errors"]}
-            number = _whole(records[row["side"], row["at"]])
+            number = whole(records[row["side"], row["at"]])
             if row["side"] is None:
                 steps.append(model.Throughput(at=row["at"], records=number, **counts))
             else:
                 ends = {"first": row["first"], "last": row["last"]}
                 outside.append(model.Outside(side=row["side"], records=number, **counts, **ends))
     outside.sort(key=lambda one: one.first)
-    spans = {name: sum(row[f"records_{name}"] or 0 for row in kept) for name in ("now", "before")}
+    spans = {name: finite(sum(row[f"records_{name}"] or 0.0 for row in kept)) for name in ("now", "before")}
     return steps, outside, spans
 
 
 def _streams(rows: Rows) -> list[model.StreamSummary]:
-    reported = {row["stream"]: row for row in rows["run_streams"]}
+    volumes = {(row["stream"], row["timer"]): row for row in rows["streams"]}
     metrics: dict[str, list[Row]] = defaultdict(list)
     for row in rows["metrics"]:
         if row["grouping"] == "stream" and row["count"]:
             metrics[row["stream"]].append(row)
     made = []
-    for name in [*metrics, *(name for name in reported if name not in metrics and name is not None)]:
-        own, report = metrics.get(name, []), reported.get(name)
+    for name in dict.fromkeys([*metrics, *(stream for stream, _ in volumes)]):
+        own, volume = metrics.get(name, []), volumes.get((name, None))
         timers = sorted((row for row in own if row["type"] == "timer"), key=lambda row: -row["sum"])
-        counters = [row["sum"] for row in own if row["metric"] == RECORDS and row["type"] == "counter"]
-        records = _whole(sum(counters)) if counters else report["records"] if report else None
         timer = timers[0] if timers else {}
-        spent = timer.get("sum")
+        spent = finite(timer.get("sum"))
+        timed = _records(volumes.get((name, timer.get("metric"))))
         made.append(model.StreamSummary(
-            stream=name, applications=sorted({app for row in [*own, *([report] if report else [])]
+            stream=name, applications=sorted({app for row in [*own, *([volume] if volume else [])]
                                               for app in row["applications"]}),
-            records=records, bytes=report["bytes"] if report else None, timer=timer.get("metric"), seconds=spent,
-            p50=timer.get("p50"), p95=timer.get("p95"), p95_now=timer.get("p95_now"),
+            records=_records(volume), bytes=whole(volume["bytes"]) if volume else None, timer=timer.get("metric"),
+            seconds=spent, p50=timer.get("p50"), p95=timer.get("p95"), p95_now=timer.get("p95_now"),
             p95_before=timer.get("p95_before"), slower=comparison.is_slower(timer),
-            rate=records / spent if records is not None and spent else None,
+            rate=finite(timed / spent) if timed is not None and spent else None,
         ))  # fmt: skip
     return sorted(made, key=lambda one: (-(one.seconds or 0), -(one.records or 0), one.stream))
+
+
+def _records(row: Row | None) -> int | float | None:
+    """Return the records of a stream: of the applications with counters, and of the others, from their reports."""
+    counted, reported = (row["counted"], row["reported"]) if row else (None, None)
+    return whole(reported) if counted is None else whole(Decimal(counted) + (reported or 0))
 
 
 def _request(row: Row) -> model.RequestStats:
     names = ("endpoint", "status", "p50", "p95", "p99", "p95_now", "p95_before")
     slower = comparison.is_slower(row)
     return model.RequestStats(
-        requests=row["count"], seconds=row["sum"], slower=slower, **{name: row[name] for name in names}
+        requests=row["count"], seconds=finite(row["sum"]), slower=slower, **{name: row[name] for name in names}
     )
 
 
 def _metrics(rows: Rows) -> list[model.MetricStats]:
     names = ("metric", "type", "count", "sum", "low", "high", "p50", "p95", "p99", "p95_now", "p95_before")
     found = [row for row in rows["metrics"] if row["grouping"] == "metric" and row["count"]]
-    made = [model.MetricStats(**{name: row[name] for name in names}) for row in found]
+    made = [model.MetricStats(**{**{name: row[name] for name in names}, "sum": finite(row["sum"])}) for row in found]
     return sorted(made, key=lambda one: (one.metric, one.type or ""))
 
 
@@ -198,9 +202,10 @@ def _waiting(rows: Rows) -> list[model.StageWaits]:
         read, write = wait["read"], wait["write"]
         slow = "neither" if max(read, write) < 1.5 * min(read, write) or not read + write else "before it"
         made.append(
-            model.StageWaits(stage=stage, slow="behind it" if slow != "neither" and write > read else slow, **wait)
-        )
-    return sorted(made, key=lambda one: (-(one.read + one.write), one.stage))
+            model.StageWaits(stage=stage, slow="behind it" if slow != "neither" and write > read else slow,
+                             read=finite(read), write=finite(write))
+        )  # fmt: skip
+    return sorted(made, key=lambda one: (-((one.read or 0) + (one.write or 0)), one.stage))
 
 
 def _channels(rows: Iterable[Row]) -> list[model.ChannelStats]:

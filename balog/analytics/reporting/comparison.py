@@ -57,7 +57,7 @@ def change_in_words(stat: HealthStat) -> str:
     if stat.now is None or stat.before is None:
         return "nothing to compare"
     shown = seconds if stat.unit == "seconds" else count
-    before = shown(stat.before if stat.unit == "seconds" else round(stat.before))  # type: ignore[arg-type]
+    before = shown(stat.before if stat.unit == "seconds" else round(stat.before))
     if stat.now == stat.before:
         return "as before"
     if stat.change is None:

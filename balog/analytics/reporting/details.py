@@ -11,6 +11,7 @@ from balog.analytics.engine import Parameters, Row
 from balog.analytics.questions import details as questions
 from balog.analytics.reporting import model
 from balog.analytics.reporting.model import MOST_DAYS, MOST_DETAILED, MOST_LINES
+from balog.analytics.reporting.numbers import whole
 from balog.analytics.reporting.queries import ReportQueries, Rows
 from balog.analytics.reporting.time_ranges import TimeRanges
 
@@ -80,11 +81,13 @@ def add_stream_runs(streams: Sequence[model.StreamSummary], rows: Iterable[Row],
             stream.all_runs, stream.succeeded = own[0]["runs"], own[0]["succeeded"]
         if stream.succeeded is not None:
             stream.age = max((made - stream.succeeded).total_seconds(), 0.0)
-        stream.runs = [_made(model.StreamRun, {**row, "rate": _rate(row["records"], row["duration"])}) for row in own]
+        stream.runs = [_stream_run(row) for row in own]
 
 
-def _rate(records: int | None, duration: float) -> float | None:
-    return records / duration if records is not None and duration > 0 else None
+def _stream_run(row: Row) -> model.StreamRun:
+    records, duration = whole(row["records"]), row["duration"]
+    rate = records / duration if records is not None and duration > 0 else None
+    return _made(model.StreamRun, {**row, "records": records, "bytes": whole(row["bytes"]), "rate": rate})  # type: ignore[no-any-return]
 
 
 def _grouped(rows: Iterable[Row], name: str) -> defaultdict[str, list[Row]]:

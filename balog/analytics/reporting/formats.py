@@ -8,9 +8,9 @@ from datetime import datetime
 _NOTHING = "–"
 
 
-def count(number: int | None) -> str:
-    """Format a whole number: ``12,345``."""
-    return _NOTHING if number is None else f"{number:,}"
+def count(number: float | None) -> str:
+    """Format a whole number: ``12,345``; one beyond 64 bits with four significant digits."""
+    return f"{number:,}" if isinstance(number, int) else amount(number)
 
 
 def amount(number: float | None) -> str:
@@ -39,9 +39,9 @@ def seconds(number: float | None) -> str:
     return f"{amount(number)} s"
 
 
-def span(number: float) -> str:
+def span(number: float | None) -> str:
     """Format a duration of up to days: ``3.2 s``, ``10 min 25 s``, ``2 h 05 min``, ``3 d 4 h``."""
-    if not number < 1e10:  # more than three centuries
+    if number is None or not number < 1e10:  # more than three centuries
         return seconds(number)
     if number < 60:
         return f"{number:.1f} s" if number >= 0.0995 else seconds(number)

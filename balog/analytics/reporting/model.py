@@ -1,6 +1,7 @@
 """The report as data: ``--json`` prints it, the page and the terminal show it.
 
-Times are UTC, durations are in seconds, sizes in bytes. ``schemas/report/1.0.0.json`` is generated from these classes.
+Times are UTC, durations are in seconds, sizes in bytes. Totals of records and bytes beyond 64 bits are doubles. A sum
+that is no finite double is null. ``schemas/report/1.0.0.json`` is generated from these classes.
 """
 
 from __future__ import annotations
@@ -146,8 +147,8 @@ class RunStats(Struct, kw_only=True):
     outcome: str
     exit_code: int | None
     problem: str | None
-    records: int | None
-    bytes: int | None
+    records: int | float | None
+    bytes: int | float | None
     events: int
     errors: int
     streams: list[RunStreamStats]
@@ -164,24 +165,26 @@ class StreamRun(Struct, kw_only=True):
     started: datetime
     duration: float
     outcome: str
-    records: int | None
-    bytes: int | None
+    records: int | float | None
+    bytes: int | float | None
     rate: float | None
 
 
 class StreamSummary(Struct, kw_only=True):
     """The metrics of one stream.
 
-    ``seconds`` is the sum of its timers, ``p50`` and ``p95`` belong to the longest of them (``timer``), and ``rate`` is
-    records per second of that sum. ``slower`` is true only if there are enough values for a comparison. ``runs`` are
-    the latest ``MOST_STREAM_RUNS`` of ``all_runs`` that reported the stream. ``succeeded`` is the end of the last run
-    of all that succeeded, and ``age`` is the number of seconds from then until the report was made.
+    ``records`` adds up its applications: the counters of an application that counts it, the reports of the runs of
+    others. ``seconds`` is the sum of its longest timer, ``timer``; ``p50`` and ``p95`` are of its values. ``rate`` is
+    records per second of that sum, of the applications with that timer. ``slower`` is true only if there are enough
+    values for a comparison. ``runs`` are the latest ``MOST_STREAM_RUNS`` of ``all_runs`` that reported the stream.
+    ``succeeded`` is the end of the last run of all that succeeded, and ``age`` is the number of seconds from then until
+    the report was made.
     """
 
     stream: str
     applications: list[str]
-    records: int | None
-    bytes: int | None
+    records: int | float | None
+    bytes: int | float | None
     timer: str | None
     seconds: float | None
     p50: float | None
@@ -202,7 +205,7 @@ class RequestStats(Struct, kw_only=True):
     endpoint: str | None
     status: str | None
     requests: int
-    seconds: float
+    seconds: float | None
     p50: float | None
     p95: float | None
     p99: float | None
@@ -217,7 +220,7 @@ class MetricStats(Struct, kw_only=True):
     metric: str
     type: str | None
     count: int
-    sum: float
+    sum: float | None
     low: float | None
     high: float | None
     p50: float | None
@@ -233,7 +236,7 @@ class Throughput(Struct, kw_only=True):
     at: datetime
     events: int
     errors: int
-    records: int
+    records: int | float | None
 
 
 class Outside(Struct, kw_only=True):
@@ -245,7 +248,7 @@ class Outside(Struct, kw_only=True):
     side: str
     events: int
     errors: int
-    records: int
+    records: int | float | None
     first: datetime
     last: datetime
 
@@ -254,8 +257,8 @@ class StageWaits(Struct, kw_only=True):
     """Seconds that one stage of pipes waited for its input (``read``) and its output (``write``)."""
 
     stage: str
-    read: float
-    write: float
+    read: float | None
+    write: float | None
     slow: str
 
 

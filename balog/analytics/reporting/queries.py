@@ -22,7 +22,6 @@ from balog.analytics.reporting.time_ranges import SHORT, TimeRanges, step_of
 from balog.analytics.rollups import Rollups
 
 REQUESTS = "http_request_duration"
-RECORDS = "record_count"
 WAITS = {"pipe_read_wait_seconds": "read", "pipe_write_wait_seconds": "write"}
 
 Rows = dict[str, list[Row]]
@@ -30,7 +29,7 @@ Rows = dict[str, list[Row]]
 _QUESTIONS = {
     "events": questions.EVENTS, "throughput": questions.THROUGHPUT, "records": questions.RECORDS,
     "metrics": questions.METRICS, "failures": questions.FAILURES, "runs": questions.RUNS,
-    "outcomes": questions.OUTCOMES, "run_streams": questions.RUN_STREAMS,
+    "outcomes": questions.OUTCOMES, "streams": questions.STREAMS,
     "stream_runs": STREAM_RUNS, "quarantine": f"{QUARANTINE} LIMIT :most",
 }  # fmt: skip
 

@@ -100,7 +100,7 @@ def _streams(console: Console, report: Report) -> ReportTable:
                    "~in", "~*p95", "*p95 now", "*p95 before", "*records", "*rate", "~*bytes")  # fmt: skip
     for one in report.streams[:MOST_ROWS_PRINTED]:
         table.add_row(
-            _text(one.stream), _text(", ".join(one.applications)), "–" if one.seconds is None else span(one.seconds),
+            _text(one.stream), _text(", ".join(one.applications)), span(one.seconds),
             _text(one.timer), *map(seconds, (one.p95, one.p95_now, one.p95_before)), count(one.records),
             "–" if one.rate is None else f"{amount(one.rate)}/s", size(one.bytes),
         )  # fmt: skip

@@ -77,6 +77,13 @@ _RUN = f"""struct_pack("at" := moment, outcome := payload.outcome, duration := T
     '[{{"stream":"VARCHAR","records":"BIGINT","bytes":"BIGINT"}}]'))[:{LONGEST_KEY}], lambda x:
     struct_pack(stream := left(x.stream, {LONGEST_KEY}), records := x.records, bytes := x.bytes)))"""
 
+_LATEST = """arg_max(run, struct_pack("at" := run."at", outcome := coalesce(run.outcome, ''),
+  duration := coalesce(run.duration, -1e308), exit_code := coalesce(run.exit_code, 0),
+  records := coalesce(run.records, -1), bytes := coalesce(run.bytes, -1), streams := coalesce(list_transform(
+    run.streams, lambda x: struct_pack(stream := coalesce(x.stream, ''), records := coalesce(x.records, -1),
+    bytes := coalesce(x.bytes, -1))), []))) FILTER (run IS NOT NULL) AS run"""
+"""the latest report; of one time, the same one as among all tasks, see ``questions.fragments``"""
+
 _ERROR = ", ".join(
     f"{name} := payload.{name}"
     if length is None
@@ -103,12 +110,13 @@ UNION ALL BY NAME SELECT hour, channel, application, metric, 'value' AS "type", 
   item ->> '$.name' AS metric, TRY_CAST(item ->> '$.value' AS DOUBLE) AS number FROM (SELECT hour, channel, application,
   unnest(TRY(json_extract(payload."values", '$[*]'))) AS item FROM details WHERE cls_type = 'metrics'))
   WHERE metric IS NOT NULL AND isfinite(number)),
-reports AS (SELECT hour, run_id, application, max({_RUN}) AS run FROM details WHERE cls_type = 'run' GROUP BY ALL)
+reports AS (SELECT hour, run_id, application, {_LATEST} FROM (SELECT hour, run_id, application, {_RUN} AS run
+  FROM details WHERE cls_type = 'run') GROUP BY ALL)
 SELECT 'events' AS kind, hour, channel, "level", {_cut("cls_type", "application")}, sum(events)::BIGINT AS events,
   min("first") AS "first", max("last") AS "last" FROM given GROUP BY ALL
 UNION ALL BY NAME SELECT 'run' AS kind, hour, {_cut("run_id", "application")}, sum(events)::BIGINT AS events,
   sum(CASE WHEN "level" IN {ERROR_LEVELS} THEN events ELSE 0 END)::BIGINT AS errors,
-  min("first") AS "first", max("last") AS "last", max(run) AS run FROM
+  min("first") AS "first", max("last") AS "last", {_LATEST} FROM
   (SELECT hour, run_id, application, "level", events, "first", "last", NULL AS run FROM given
    UNION ALL BY NAME SELECT hour, run_id, application, run FROM reports) WHERE run_id IS NOT NULL GROUP BY ALL
 UNION ALL BY NAME SELECT 'metric' AS kind, hour, channel,

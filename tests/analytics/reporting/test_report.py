@@ -323,8 +323,21 @@ def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any,
         lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
     found = make_report(spark, [str(tmp_path)], parse_query(now=NOW))
-    assert [(row.run_id, row.outcome, row.duration, row.records) for row in found.runs] == [("r", "failed", 2.5, None)]
-    assert json.loads(encode(found))["events"] == len(payloads)
+    assert [(row.run_id, row.outcome, row.duration, row.records) for row in found.runs] == [
+        ("r", "failed", 2.5, 5.0 * 2**63)
+    ]
+    (stream,) = found.streams
+    # counters of the stream without a finite sum; the reports of all applications have bytes
+    assert (stream.records, stream.bytes, stream.seconds, stream.rate) == (None, 5.0 * 2**63, None, None)
+    assert {row.metric: (row.count, row.sum, row.high) for row in found.metrics} == dict.fromkeys(
+        ("record_count", "pipe_bytes", "sync_duration"), (2, None, 1.7e308)
+    )
+    document = json.loads(encode(found))
+    assert document["events"] == len(payloads)
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = Path(__file__).parents[3] / "schemas" / "report" / f"{VERSION}.json"
+    jsonschema.Draft202012Validator(json.loads(schema.read_bytes())).validate(document)
+    assert make_page(found)
     rows = rollups.from_files(spark, [str(tmp_path)])
     for question in (functions.runs, functions.streams, functions.throughput, functions.waiting):
         assert question(rows).collect()

@@ -182,10 +182,53 @@ def test_streams_are_told_by_reports_counters_and_timers_the_slowest_first(make:
     )
     found = [[*row.values()] for row in collected(streams(rows))]
     assert found == [
-        ["tap", "users", 20, 400, 1, 10.0, 2.0, 8.0, 8.0, 1, 0.5, 2.0],
+        ["tap", "users", 19, 400, 1, 10.0, 2.0, 8.0, 8.0, 1, 0.5, 1.9],
         ["target", "users", 5, None, None, 4.0, 4.0, 4.0, 4.0, None, None, 1.25],
         ["tap", "tags", 10, None, 1, None, None, None, None, None, None, None],
     ]
+
+
+def test_bytes_of_runs_without_a_pipe_are_added_to_those_of_pipes(make: Any, asked: Any) -> None:
+    from balog.analytics.functions import throughput
+
+    piped, other = {"application": "tap", "run_id": "r"}, {"application": "alone", "run_id": "s"}
+    at = {"timestamp": NOON.format(1)}
+    rows = asked(
+        make(metric("counter", "pipe_bytes", 90, stage="a"), context={"application": "balog", "run_id": "r"}, **at),
+        make(metric("counter", "pipe_bytes", 80, stage="b"), context={"application": "balog", "run_id": "r"}, **at),
+        make(report(bytes=90), context=piped, timestamp="2026-11-20T13:01:00Z"),
+        make(report(bytes=7), context=other, **at),
+        make(report(), context={"application": "third", "run_id": "t"}, **at),
+    )
+    found = [(row["hour"].hour, row["bytes"]) for row in collected(throughput(rows))]
+    assert found == [(found[0][0], 97), (found[0][0] + 1, None)]
+
+
+def test_a_total_with_a_part_beyond_64_bits_is_null_and_not_the_rest(make: Any, asked: Any) -> None:
+    from balog.analytics.functions import streams, throughput
+
+    at = {"timestamp": NOON.format(1)}
+    named = {"stream": "s"}
+    rows = asked(
+        make(metric("counter", "record_count", 1e30, **named), context={"application": "a"}, **at),
+        make(metric("counter", "record_count", 5, **named), context={"application": "b"}, **at),
+        make(report(records=2**62), context={"application": "c", "run_id": "r"}, timestamp=NOON.format(59)),
+        make(
+            metric("counter", "record_count", 6, **named),
+            context={"application": "b"},
+            timestamp="2026-11-20T13:00:00Z",
+        ),
+    )
+    assert [row["records"] for row in collected(throughput(rows))] == [None, 6]
+    assert {row["application"]: row["records"] for row in collected(streams(rows))} == {"a": None, "b": 11}
+
+
+def test_a_sum_of_records_is_exact_in_any_order(make: Any, asked: Any) -> None:
+    from balog.analytics.functions import runs
+
+    names = {"a": 2**62, "b": 2**62, "c": -(2**62), "d": 3}
+    rows = asked(*(make(report(records=n), context={"application": name, "run_id": "r"}) for name, n in names.items()))
+    assert [row["records"] for row in collected(runs(rows))] == [2**62 + 3]
 
 
 def test_requests_are_counted_by_status_by_the_timer_and_else_by_the_counter(make: Any, asked: Any) -> None:

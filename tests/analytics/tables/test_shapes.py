@@ -169,6 +169,14 @@ def test_numeric_text_alone_is_text() -> None:
     assert table.rows[0]["code"] == "12"
 
 
+def test_whole_numbers_that_a_double_column_would_round_are_recovered_with_all_digits() -> None:
+    table = Table().load([{"a": 1.5}]).load([{"a": 2**53 + 1}])
+    assert (table.columns(), table.rows[-1]) == ({"a": "double"}, {"a": None, RECOVERED: f'{{"a":{2**53 + 1}}}'})
+    table.load([{"a": 2**63}]).load([{"a": 2**53 + 1}])  # from now on, the decimal column has room for both
+    assert table.columns() == {"a": "double", "a_recovered": "decimal(38,0)"}
+    assert [row["a_recovered"] for row in table.rows[-2:]] == [Decimal(2**63), Decimal(2**53 + 1)]
+
+
 def test_text_that_is_no_number_is_recovered_beside_numbers() -> None:
     table = Table().load([{"a": 1}]).load([{"a": "x"}, {"a": "5"}, {"a": "007"}])
     assert [(row["a"], row.get("a_recovered")) for row in table.rows] == [

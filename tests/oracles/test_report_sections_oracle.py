@@ -1,0 +1,211 @@
+"""Every section of the report, on both engines, against a recount in plain Python of hostile archives."""
+
+import math
+import random
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+from balog.analytics.reporting.model import Report, encode
+from balog.analytics.reporting.query import Period, parse_query
+from tests.oracles import report_recount as recount
+from tests.oracles.effort import seeds
+from tests.oracles.hostile_events import NOON, HostileArchive
+
+NOW = NOON + timedelta(days=3)
+TIMES = [
+    {},
+    {"since": "2026-03-09", "until": "2026-03-10"},
+    {"since": "2026-03-08T22:30Z", "until": "2026-03-09T13:10Z"},
+]
+
+
+def inside(events: list[Any], period: Period) -> list[Any]:
+    return [event for event in events if period.since <= event.at < period.until]
+
+
+def near(one: float | None, other: float | None) -> bool:
+    return one == other or (one is not None and other is not None and math.isclose(one, other, rel_tol=1e-12))
+
+
+def check(report: Report, folder: Path) -> None:
+    """Compare every section of a report with a recount of its files."""
+    lines = recount.read(folder)
+    assert report.period is not None
+    assert report.compared is not None
+    before = report.compared.before
+    earliest = min(report.period.since, before.since if before else report.period.since)
+    own = inside(lines.events, report.period)
+    heard = inside(lines.events, Period(earliest, report.period.until))  # also the time before
+    assert (report.events, report.errors) == (len(own), sum(event.is_error for event in own))
+    assert report.quarantined == sum(row.lines for row in report.quarantine) == lines.bad
+    if len(own) == len(lines.events):
+        assert report.duplicates == lines.copies
+    check_channels(report, own)
+    check_metrics(report, own)
+    check_streams(report, own)
+    check_runs(report, heard)
+    # the files were read whole for whole hours, so failures may have begun before all times of the report
+    whole_hours = report.period.since.minute == report.period.until.minute == 0
+    until = report.period.until
+    check_failures(report, [event for event in lines.events if event.at < until] if whole_hours else heard)
+    check_times(report, own, heard)
+
+
+def check_channels(report: Report, own: list[Any]) -> None:
+    channels = recount.groups(own, lambda event: (event.channel, event.level))
+    assert {(row.channel, row.level): (row.events, row.errors, row.first, row.last) for row in report.channels} == {
+        key: (
+            len(found),
+            sum(event.is_error for event in found),
+            min(event.at for event in found),
+            max(event.at for event in found),
+        )
+        for key, found in channels.items()
+    }
+    waits = recount.waits(own)
+    assert {row.stage: (row.read, row.write) for row in report.waiting} == {
+        stage: (found["pipe_read_wait_seconds"], found["pipe_write_wait_seconds"]) for stage, found in waits.items()
+    }
+
+
+def check_metrics(report: Report, own: list[Any]) -> None:
+    measured = recount.metrics(own)
+    found = recount.groups(measured, lambda one: (one.name, one.type))
+    assert {(row.metric, row.type) for row in report.metrics} == set(found)
+    for row in report.metrics:
+        values = [one.value for one in found[row.metric, row.type]]
+        assert (row.count, row.low, row.high) == (len(values), min(values), max(values))
+        assert near(row.sum, math.fsum(values))
+        shares = [None if row.type == "counter" else recount.share(values, rank) for rank in (0.5, 0.95, 0.99)]
+        assert [row.p50, row.p95, row.p99] == shares
+    timed = [one for one in measured if one.name == "http_request_duration"]
+    requests = recount.groups(timed, lambda one: (one.tags["endpoint"], one.tags["status"]))
+    assert {(row.endpoint, row.status): (row.requests, row.seconds, row.p95) for row in report.requests} == {
+        key: (len(some), sum(one.value for one in some), recount.share((one.value for one in some), 0.95))
+        for key, some in requests.items()
+    }
+
+
+def check_streams(report: Report, own: list[Any]) -> None:
+    expected = recount.stream_stats(own)
+    assert {row.stream for row in report.streams} == set(expected)
+    for row in report.streams:
+        apps, records, size, timers, spent, shares, rate = expected[row.stream]
+        assert (row.stream, row.applications, row.records, row.bytes) == (row.stream, apps, records, size)
+        assert row.timer in timers or (row.timer is None and not timers)
+        assert near(row.seconds, spent)
+        if len(timers) < 2:
+            assert ([row.p50, row.p95], near(row.rate, rate)) == (shares, True)
+
+
+def check_runs(report: Report, heard: list[Any]) -> None:
+    until = report.period.since if report.period is not None else None
+    expected = {
+        run: stats
+        for run, stats in recount.run_stats(heard).items()
+        if until is not None and stats[2] >= until  # a run is of the time of its last event
+    }
+    assert {row.run_id for row in report.runs} == set(expected)
+    for row in report.runs:
+        names = (
+            "applications",
+            "started",
+            "ended",
+            "duration",
+            "outcome",
+            "exit_code",
+            "records",
+            "bytes",
+            "events",
+            "errors",
+        )
+        found = tuple(getattr(row, name) for name in names)
+        assert found == (*expected[row.run_id][:3], pytest.approx(expected[row.run_id][3]), *expected[row.run_id][4:])
+    outcomes = [stats[4] for stats in expected.values()]
+    totals = {"runs": len(outcomes), "failed_runs": outcomes.count("failed"), "unknown_runs": outcomes.count("unknown")}
+    assert {name: report.totals[name] for name in totals} == totals
+    for stream in report.streams:
+        runs = {run for run, _ in recount.reports(heard)} & set(expected)
+        latest = [e for (run, _), e in recount.reports(heard).items() if run in runs]
+        named = {
+            e.run
+            for e in latest
+            if any(s["stream"][: recount.KEY] == stream.stream for s in e.payload.get("streams", []))
+        }
+        ends = [expected[run][2] for run in named if expected[run][4] == "succeeded"]
+        assert (stream.all_runs, stream.succeeded) == (len(named), max(ends, default=None))
+        assert stream.age == (max((report.made - max(ends)).total_seconds(), 0.0) if ends else None)
+
+
+def check_failures(report: Report, heard: list[Any]) -> None:
+    assert report.period is not None
+    own = recount.failure_stats(inside(heard, report.period))
+    all_seen = recount.failure_stats(heard)
+    assert report.totals["failures"] == len(own)
+    assert {(row.message, row.error_type) for row in report.failures} == set(own)
+    for row in report.failures:
+        key = row.message, row.error_type
+        events, first, last, apps, channels, _level, example = own[key]
+        assert (row.events, row.last, row.applications, row.channels) == (events, last, apps, channels)
+        assert (row.first, row.level) == (all_seen[key][1], all_seen[key][5])
+        assert row.example is not None
+        assert (row.example.id, row.example.timestamp) == (example, first)
+
+
+def check_times(report: Report, own: list[Any], heard: list[Any]) -> None:
+    assert report.shown is not None
+    assert report.compared is not None
+    since, step = report.shown.since, timedelta(seconds=report.step)
+
+    def key(at: datetime) -> Any:
+        if not report.shown.since <= at < report.shown.until:  # type: ignore[union-attr]
+            return "outside"
+        edge = report.compared.now.since if step < timedelta(days=1) else since  # type: ignore[union-attr]
+        edge = edge.replace(hour=0) if step == timedelta(days=1) else edge
+        return edge + (at - edge) // step * step
+
+    counts = recount.groups(own, lambda event: key(event.at))
+    records = recount.records_by(heard, key)
+    assert [(row.at, row.events, row.errors, row.records) for row in report.throughput] == [
+        (at, len(found), sum(event.is_error for event in found), int(records.get(at, 0)))
+        for at, found in sorted((at, found) for at, found in counts.items() if at != "outside")
+    ]
+    assert sum(row.events for row in report.outside) == len(counts.get("outside", []))
+    stats = {stat.name: (stat.now, stat.before) for stat in report.health}
+    sides = [report.compared.now, report.compared.before]
+    of_sides = [inside(heard, side) if side is not None else None for side in sides]
+    assert stats["events"] == tuple(None if side is None else len(side) for side in of_sides)
+    for place, side in enumerate(sides):
+        if side is not None:
+            moved = recount.records_by(heard, lambda at, side=side: side.since <= at < side.until)
+            assert near(stats["records"][place], moved.get(True, 0))
+            assert stats["errors"][place] == sum(event.is_error for event in of_sides[place] or [])
+
+
+@pytest.mark.parametrize("times", TIMES, ids=["all", "day", "minutes"])
+@pytest.mark.parametrize("seed", seeds(2))
+def test_every_section_is_what_plain_python_counts_with_duckdb(
+    tmp_path: Path, seed: int, times: dict[str, str]
+) -> None:
+    from balog.analytics.reporting.raw_report import make_raw_report
+
+    HostileArchive(random.Random(seed)).write(tmp_path, edited="T" not in str(times))
+    made = make_raw_report([str(tmp_path)], parse_query(**times, now=NOW))
+    check(made, tmp_path)
+    assert encode(made)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("times", TIMES, ids=["all", "day", "minutes"])
+def test_every_section_is_what_plain_python_counts_with_spark(
+    spark: Any, tmp_path: Path, times: dict[str, str]
+) -> None:
+    from balog.analytics.reporting.spark_report import make_report
+
+    HostileArchive(random.Random(7)).write(tmp_path, edited="T" not in str(times))
+    check(make_report(spark, [str(tmp_path)], parse_query(**times, now=NOW)), tmp_path)
