@@ -41,11 +41,6 @@ def fill(folder: Path, files: int = 12) -> None:
             os.utime(path, (at, at))
 
 
-def url_of(database: Database) -> str:
-    config = database.config
-    return f"postgresql+psycopg2://{config['user']}:{config['password']}@127.0.0.1:{config['port']}/{database.name}"
-
-
 @pytest.fixture(scope="module")
 def database() -> Iterator[Database]:
     pytest.importorskip("psycopg2")
@@ -112,7 +107,7 @@ def interrupted(pipeline: Pipeline, longest: int) -> None:
 
 @pytest.mark.service
 def test_a_target_has_the_database_s_rows_after_twenty_kills(database: Database, tmp_path: Path) -> None:
-    pipeline = Pipeline(tmp_path, POSTGRES, {"url": url_of(database)})
+    pipeline = Pipeline(tmp_path, POSTGRES, {"url": database.url})
     interrupted(pipeline, 6000)
 
     orders, people = database.ask("SELECT * FROM orders"), database.ask("SELECT * FROM people")
@@ -166,5 +161,5 @@ class TestTapPostgres(TapPractices):
     def tap_command(cls, tmp_path_factory: pytest.TempPathFactory, database: Database) -> Sequence[str]:
         """The tap and a database."""
         folder = tmp_path_factory.mktemp("postgres")
-        (folder / "config.json").write_text(json.dumps({"url": url_of(database)}))
+        (folder / "config.json").write_text(json.dumps({"url": database.url}))
         return [sys.executable, str(POSTGRES), "--config", str(folder / "config.json")]

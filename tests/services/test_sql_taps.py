@@ -5,32 +5,18 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from balog.tap import Tap
 from tests.services.servers.postgres import Database, PostgresServer, running_postgres
 
 pytest.importorskip("psycopg2")
 
-from balog.tap.sql import Database as SqlDatabase
-from balog.tap.sql import TableStream
+from tests.services.sql_runs import Runner
 
 pytestmark = pytest.mark.service
-
-
-def tap_of(database: SqlDatabase) -> Tap:
-    tap = Tap("tap-rows")
-    tap.client(lambda config: database)
-
-    @tap.discover(reader=TableStream)
-    def tables(client: SqlDatabase, context: Any) -> Any:
-        return TableStream.find(client, context)
-
-    return tap
 
 
 @pytest.fixture(scope="module")
@@ -39,90 +25,8 @@ def server() -> Iterator[PostgresServer]:
         yield running
 
 
-class Target:
-    """What a target has of one stream: rows by key, versions, deletions."""
-
-    def __init__(self, keys: list[str]) -> None:
-        self.keys = keys
-        self.rows: dict[tuple[Any, ...], tuple[Any, dict[str, Any]]] = {}
-        self.extra: list[dict[str, Any]] = []
-
-    def put(self, message: dict[str, Any]) -> None:
-        record = message["record"]
-        if not self.keys:
-            self.extra.append(record)
-            return
-        key = tuple(record[name] for name in self.keys)
-        if record.get("_sdc_deleted_at"):
-            self.rows.pop(key, None)
-        else:
-            self.rows[key] = (message.get("version"), record)
-
-    def activate(self, version: int) -> None:
-        self.rows = {key: row for key, row in self.rows.items() if row[0] == version}
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        return [record for _, record in self.rows.values()] + self.extra
-
-
-class Runner:
-    """Runs the tap over and over, as a pipeline does: with the last state that it wrote."""
-
-    def __init__(self, capture: Any, folder: Path, database: Database, rows: int = 50, slot: str | None = None) -> None:
-        self.capture, self.folder = capture, folder
-        config = database.config
-        self.url = (
-            f"postgresql+psycopg2://{config['user']}:{config['password']}@127.0.0.1:{config['port']}/{database.name}"
-        )
-        self.rows, self.slot = rows, slot
-        self.state: dict[str, Any] | None = None
-        self.targets: dict[str, Target] = {}
-        self.lines = 0
-        self.out = self.err = ""
-
-    def start(self, *arguments: str) -> int:
-        database = SqlDatabase(self.url, page_rows=self.rows, slot=self.slot, schemas=["public", "we ird"])
-        with pytest.raises(SystemExit) as exit, closing(database):
-            tap_of(database).run(arguments)
-        self.out, self.err = self.capture.readouterr()
-        return int(exit.value.code or 0)
-
-    def discover(self) -> dict[str, Any]:
-        assert self.start("--discover") == 0, self.err
-        return {entry["tap_stream_id"]: entry for entry in json.loads(self.out)["streams"]}
-
-    def select(self, *entries: dict[str, Any], **metadata: str) -> None:
-        for entry in entries:
-            top = next(each["metadata"] for each in entry["metadata"] if not each["breadcrumb"])
-            top |= {"selected": True, **{key.replace("_", "-"): value for key, value in metadata.items()}}
-        (self.folder / "catalog.json").write_text(json.dumps({"streams": list(entries)}))
-
-    def run(self, seen: int | None = None) -> int:
-        """Run the tap. If only so many lines are seen, it was killed after them: nothing that came later counts."""
-        arguments = ["--catalog", str(self.folder / "catalog.json")]
-        if self.state is not None:
-            (self.folder / "state.json").write_text(json.dumps(self.state))
-            arguments += ["--state", str(self.folder / "state.json")]
-        code = self.start(*arguments)
-        for line in self.out.splitlines()[:seen]:
-            self._take(json.loads(line))
-        return code
-
-    def _take(self, message: dict[str, Any]) -> None:
-        self.lines += 1
-        kind = message["type"]
-        if kind == "SCHEMA":
-            self.targets.setdefault(message["stream"], Target(message["key_properties"]))
-        elif kind == "RECORD":
-            self.targets[message["stream"]].put(message)
-        elif kind == "ACTIVATE_VERSION":
-            self.targets[message["stream"]].activate(message["version"])
-        elif kind == "STATE":
-            self.state = message["value"]
-
-    def records(self, stream: str) -> list[dict[str, Any]]:
-        return self.targets[stream].records
+def runner_of(capture: Any, folder: Path, database: Database, **options: Any) -> Runner:
+    return Runner(capture, folder, database.url, schemas=["public", "we ird"], **options)
 
 
 TYPES = """
@@ -148,7 +52,7 @@ class TestTypes:
     def test_each_has_its_value(self, server: PostgresServer, capfd: Any, tmp_path: Path) -> None:
         database = server.database("kinds")
         database.run(TYPES)
-        runner = Runner(capfd, tmp_path, database)
+        runner = runner_of(capfd, tmp_path, database)
         runner.select(runner.discover()["public-kinds"])
 
         assert runner.run() == 0, runner.err
@@ -193,10 +97,22 @@ class TestTypes:
         database.run(
             "CREATE TABLE d (id int PRIMARY KEY, n numeric); INSERT INTO d VALUES (1, 1234567890123456789.123)"
         )
-        runner = Runner(capfd, tmp_path, database)
+        runner = runner_of(capfd, tmp_path, database)
         runner.select(runner.discover()["public-d"])
         assert runner.run() == 0
         assert '"n":1234567890123456789.123' in runner.out
+
+
+class TestPages:
+    @pytest.mark.parametrize("kind", ["real", "double precision", "numeric"])
+    def test_fractions_as_keys_come_once(self, server: PostgresServer, capfd: Any, tmp_path: Path, kind: str) -> None:
+        database = server.database("fractions")
+        database.run(f"CREATE TABLE f (k {kind} PRIMARY KEY); INSERT INTO f VALUES (0.1), (-1.1), (16777215), (0.7)")
+        runner = runner_of(capfd, tmp_path, database, page_rows=1)
+        runner.select(runner.discover()["public-f"])
+        assert runner.run() == 0, runner.err
+        sent = [message["record"]["k"] for message in map(json.loads, runner.out.splitlines()) if "record" in message]
+        assert sent == [-1.1, 0.1, 0.7, 16777215]
 
 
 class TestDiscovery:
@@ -215,7 +131,7 @@ class TestDiscovery:
             INSERT INTO "we ird"."t""x" VALUES (1, 2);
             """
         )
-        runner = Runner(capfd, tmp_path, database)
+        runner = runner_of(capfd, tmp_path, database)
         found = runner.discover()
 
         assert sorted(found) == ["public-kept", "public-parent", "public-seen", 'we ird-t"x']
@@ -230,7 +146,7 @@ class TestDiscovery:
     ) -> None:
         database = server.database("lost")
         database.run("CREATE TABLE a (id int PRIMARY KEY)")
-        runner = Runner(capfd, tmp_path, database)
+        runner = runner_of(capfd, tmp_path, database)
         runner.select(runner.discover()["public-a"])
         database.run("DROP TABLE a")
         assert runner.run() == 1
@@ -268,7 +184,7 @@ class TestInterrupted:
     ) -> None:
         database = server.database("killed")
         database.run(ORDERS)
-        runner = Runner(capfd, tmp_path, database)
+        runner = runner_of(capfd, tmp_path, database)
         runner.select(runner.discover()["public-orders"], replication_method=method, replication_key="changed")
         chance = random.Random(7)
         for _ in range(20):
@@ -280,7 +196,7 @@ class TestInterrupted:
     def test_a_complete_run_reads_only_what_changed(self, server: PostgresServer, capfd: Any, tmp_path: Path) -> None:
         database = server.database("changed")
         database.run(ORDERS)
-        runner = Runner(capfd, tmp_path, database)
+        runner = runner_of(capfd, tmp_path, database)
         runner.select(runner.discover()["public-orders"], replication_method="INCREMENTAL", replication_key="changed")
         assert runner.run() == 0
         database.run("UPDATE orders SET changed = '2026-06-01', note = 'new' WHERE id = 500")
@@ -297,7 +213,7 @@ class TestLog:
     ) -> None:
         database = server.database("logged")
         database.run(ORDERS + 'CREATE TABLE "o;""ther" (id int PRIMARY KEY, "a[b]:c" text);')
-        runner = Runner(capfd, tmp_path, database, slot="balog_logged")
+        runner = runner_of(capfd, tmp_path, database, slot="balog_logged")
         found = runner.discover()
         runner.select(found["public-orders"], found['public-o;"ther'], replication_method="LOG_BASED")
         assert runner.run() == 0, runner.err
@@ -320,7 +236,7 @@ class TestLog:
     def test_random_changes_and_kills(self, server: PostgresServer, capfd: Any, tmp_path: Path) -> None:
         database = server.database("random_log")
         database.run(ORDERS)
-        runner = Runner(capfd, tmp_path, database, rows=20, slot="balog_random")
+        runner = runner_of(capfd, tmp_path, database, page_rows=20, slot="balog_random")
         runner.select(runner.discover()["public-orders"], replication_method="LOG_BASED")
         chance = random.Random(11)
         for _ in range(8):
@@ -344,7 +260,7 @@ class TestLog:
     ) -> None:
         database = server.database("kept_log")
         database.run(ORDERS)
-        runner = Runner(capfd, tmp_path, database, slot="balog_kept")
+        runner = runner_of(capfd, tmp_path, database, slot="balog_kept")
         runner.select(runner.discover()["public-orders"], replication_method="LOG_BASED")
         assert runner.run() == 0
         old = json.loads(json.dumps(runner.state))
@@ -361,7 +277,7 @@ class TestLog:
     def test_a_lost_slot_reads_all_again(self, server: PostgresServer, capfd: Any, tmp_path: Path) -> None:
         database = server.database("lost_log")
         database.run(ORDERS)
-        runner = Runner(capfd, tmp_path, database, slot="balog_lost")
+        runner = runner_of(capfd, tmp_path, database, slot="balog_lost")
         runner.select(runner.discover()["public-orders"], replication_method="LOG_BASED")
         assert runner.run() == 0
         database.run("SELECT pg_drop_replication_slot('balog_lost'); DELETE FROM orders WHERE id < 500;")

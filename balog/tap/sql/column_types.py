@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
 from decimal import Decimal
 from typing import Any
@@ -16,7 +17,18 @@ from balog.tap.schema.types import array, boolean, date_time, integer, number, s
 from balog.tap.schema.types import date as date_type
 
 _ANY_JSON = {"type": ["null", "object", "array", "string", "number", "boolean"]}
-_SMALL, _NORMAL, _BIG = 1 << 15, 1 << 31, 1 << 63
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INTEGER": 32, "SMALLINTEGER": 16}
+"""The sizes of the integers that are smaller than 64 bits, by the name of SQLAlchemy's class."""
+
+_SHAPES = ("point", "linestring", "polygon")
+GEOMETRIES = ("geometry", "geometrycollection", *_SHAPES, *(f"multi{shape}" for shape in _SHAPES))
+"""Spatial types of MySQL and MariaDB, which SQLAlchemy does not know."""
+
+
+class Geometry(types.UserDefinedType[str]):
+    """A spatial type of MySQL and MariaDB."""
+
+    cache_ok = True
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,7 @@ class ColumnType:
         bind: returns the expression for a value: one that was selected, or its JSON from a state.
         convert: changes a selected value that is not null; None if the value is right.
         is_ordered: its values can be compared as the state compares them, so it can be a replication key.
+        is_naive: its values are times without a zone.
     """
 
     schema: dict[str, Any]
@@ -36,6 +49,7 @@ class ColumnType:
     bind: Callable[[Any], Any]
     convert: Callable[[Any], Any] | None = None
     is_ordered: bool = False
+    is_naive: bool = False
 
     @property
     def is_raw(self) -> bool:
@@ -63,21 +77,26 @@ def column_type(kind: types.TypeEngine[Any], dialect: str, zone: tzinfo, *, null
     if isinstance(kind, (types.Numeric, types.Float)):
         if is_sqlite:  # any value may be in such a column
             return ColumnType(number(null=null), _raw, lambda value: literal(value, types.NullType()), is_ordered=True)
-        return _plain(kind, number(null=null), _decimal if kind.asdecimal else float, is_ordered=True)
+        if isinstance(kind, types.FLOAT if dialect == "mysql" else types.REAL):
+            return ColumnType(number(null=null), _wide, lambda value: literal(_single(value)), _shortest, True)
+        if isinstance(kind, types.Float):  # without SQLAlchemy's Decimal of ten digits
+            return _plain(types.Double(), number(null=null), float, is_ordered=True)
+        return _plain(kind, number(null=null), _decimal, is_ordered=True)
     if isinstance(kind, types.DateTime):
         if is_sqlite:
-            return ColumnType(date_time(null=null), _raw, _sqlite_time, is_ordered=True)
+            return ColumnType(date_time(null=null), _raw, _sqlite_time, is_ordered=True, is_naive=True)
         if getattr(kind, "timezone", False) or (dialect == "mysql" and isinstance(kind, types.TIMESTAMP)):
             return _plain(kind, date_time(null=null), _aware(dialect), is_ordered=True)
-        convert = None if str(zone) == "UTC" else lambda value: value.replace(tzinfo=zone)
-        return _plain(kind, date_time(null=null), lambda value: _naive(value, zone), convert, is_ordered=True)
+        convert = None if str(zone) == "UTC" else lambda value: _time(value).replace(tzinfo=zone)
+        read = _plain(kind, date_time(null=null), lambda value: _naive(value, zone), convert, is_ordered=True)
+        return replace(read, is_naive=True)
     if isinstance(kind, types.Date):
         if is_sqlite:
             return ColumnType(date_type(null=null), _raw, lambda value: literal(str(value)[:10], String()))
         return _plain(kind, date_type(null=null), _date, is_ordered=True)
     if isinstance(kind, types.Uuid):
         return _plain(kind, string(null=null, format="uuid"), _uuid if kind.as_uuid else str)
-    if isinstance(kind, types.LargeBinary):
+    if isinstance(kind, (types.LargeBinary, types.BINARY, types.VARBINARY)):
         return _plain(kind, {**string(null=null), "contentEncoding": "base64"}, _bytes)
     if isinstance(kind, types.JSON):
         return _plain(kind, dict(_ANY_JSON))
@@ -100,16 +119,36 @@ def _plain(
     def bind(value: Any) -> Any:
         return literal(value if parse is None else parse(value), kind)
 
-    return ColumnType(schema, lambda column: column, bind, convert, is_ordered)
+    return ColumnType(schema, lambda column: type_coerce(column, kind), bind, convert, is_ordered)
 
 
 def _text(kind: types.TypeEngine[Any], schema: dict[str, Any], dialect: str) -> ColumnType:
+    if dialect == "mysql":
+        return _mysql_text(kind, schema)
     has_type = not isinstance(kind, types.NullType) and dialect != "sqlite"
     return ColumnType(
         schema,
         _raw if dialect == "sqlite" else lambda column: cast(column, Text()),
         lambda value: cast(literal(value, Text()), kind) if has_type else literal(value),
     )
+
+
+def _mysql_text(kind: Any, schema: dict[str, Any]) -> ColumnType:
+    """Return how a type is read that MySQL compares with a constant of text as it sorts, but for three."""
+    select: Callable[[Any], Any] = lambda column: cast(column, Text())  # noqa: E731
+    bind: Callable[[Any], Any] = literal
+    name = type(kind).__name__
+    if isinstance(kind, Geometry):
+        select = func.ST_AsText
+    elif name == "BIT":
+        select = lambda column: func.lpad(func.bin(column), kind.length or 1, "0")  # noqa: E731
+        bind = lambda value: literal(int(value, 2))  # noqa: E731
+    elif name == "ENUM":  # sorted by the order of the words, and compared with a text as a text
+        bind = lambda value: literal(kind.enums.index(value) + 1 if value in kind.enums else 0)  # noqa: E731
+    elif name == "SET":
+        words = {word: 1 << place for place, word in enumerate(kind.values)}
+        bind = lambda value: literal(sum(words.get(word, 0) for word in value.split(",")))  # noqa: E731
+    return ColumnType(schema, select, bind)
 
 
 def _array(kind: types.ARRAY[Any], dialect: str, zone: tzinfo, null: bool) -> ColumnType:
@@ -132,11 +171,7 @@ def _raw(column: Any) -> Any:
 def _integer(kind: types.Integer, dialect: str, null: bool) -> dict[str, Any]:
     if dialect == "sqlite":
         return integer(null=null)
-    limit = _BIG
-    if isinstance(kind, types.SmallInteger):
-        limit = _SMALL
-    elif not isinstance(kind, types.BigInteger) and type(kind) in (types.Integer, types.INTEGER):
-        limit = _NORMAL
+    limit = 1 << _BITS.get(type(kind).__name__.upper(), 64) - 1
     if getattr(kind, "unsigned", False):
         return integer(null=null, minimum=0, maximum=2 * limit - 1)
     return integer(null=null, minimum=-limit, maximum=limit - 1)
@@ -144,6 +179,22 @@ def _integer(kind: types.Integer, dialect: str, null: bool) -> dict[str, Any]:
 
 def _decimal(value: Any) -> Decimal:
     return value if isinstance(value, Decimal) else Decimal(str(value))
+
+
+def _wide(column: Any) -> Any:
+    """Return a number of 32 bits as one of 64: as text MySQL rounds it to 6 digits."""
+    return cast(column, types.Double())
+
+
+def _single(value: Any) -> float:
+    """Return the number of 32 bits that is the nearest to a value, which the column has."""
+    found: float = struct.unpack("f", struct.pack("f", value))[0]
+    return found
+
+
+def _shortest(value: float) -> float:
+    """Return the number with the fewest digits that is the same in 32 bits."""
+    return next(short for digits in range(6, 18) if _single(short := float(f"{value:.{digits}g}")) == value)
 
 
 def _time(value: Any) -> datetime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timezone, tzinfo
@@ -11,12 +12,12 @@ from typing import Any, NamedTuple
 
 import sqlalchemy
 from sqlalchemy import event
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SAWarning, SQLAlchemyError
 
 from balog.errors import ConfigError
 from balog.tap.errors import SourceError
 from balog.tap.records.plain import exact_number
-from balog.tap.sql.column_types import ColumnType, column_type
+from balog.tap.sql.column_types import GEOMETRIES, ColumnType, Geometry, column_type
 
 PAGE_ROWS = 5_000
 """The number of rows that one statement reads."""
@@ -27,8 +28,7 @@ _SESSION = {
         "SET intervalstyle = 'iso_8601'",
         "SET default_transaction_read_only = on",
     ),
-    "mysql": ("SET time_zone = '+00:00'",),
-    "mariadb": ("SET time_zone = '+00:00'",),
+    "mysql": ("SET time_zone = '+00:00'", "SET SESSION TRANSACTION READ ONLY"),
 }
 """Statements for a new connection, by dialect: times come in UTC, and nothing is written."""
 
@@ -37,6 +37,13 @@ SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.
 WHERE n.nspname = :schema AND (c.relispartition OR NOT pg_catalog.has_table_privilege(c.oid, 'SELECT'))
 """
 """Tables of PostgreSQL that are not streams: partitions, whose rows their table has, and those one may not read."""
+
+
+_CHECKS = """
+SELECT check_clause FROM information_schema.check_constraints
+WHERE constraint_schema = coalesce(:schema, database()) AND table_name = :table
+"""
+"""Checks of a table of MariaDB, whose JSON is a text with a check."""
 
 
 class TableColumn(NamedTuple):
@@ -112,7 +119,13 @@ class Database:
             raise ConfigError("is not a URL of SQLAlchemy: want DIALECT+DRIVER://USER:PASSWORD@HOST/NAME") from None
         except ImportError as error:
             raise ConfigError(f"the URL's driver is not installed: {error}") from None
-        self.dialect: str = self.engine.dialect.name
+        name = self.engine.dialect.name
+        self.dialect: str = "mysql" if name == "mariadb" else name
+        if self.dialect == "mysql":
+            dialect: Any = self.engine.dialect
+            for word in GEOMETRIES:
+                dialect.ischema_names.setdefault(word, Geometry)
+        warnings.filterwarnings("ignore", "Did not recognize type", SAWarning)  # those are selected as text
         self.page_rows, self.slot, self.has_advanced = page_rows, slot, False
         self._schemas, self._names, self._has_views, self.zone = tuple(schemas), tuple(names), views, naive_zone
         event.listen(self.engine, "connect", self._prepare)
@@ -154,6 +167,11 @@ class Database:
             found = []
         if not found:
             raise SourceError(f"there is no table {table!r}" + (f" in the schema {schema!r}" if schema else ""))
+        if getattr(connection.dialect, "is_mariadb", False):
+            checks = connection.execute(sqlalchemy.text(_CHECKS), {"schema": schema, "table": table}).scalars().all()
+            for column in found:
+                if f"json_valid(`{column['name']}`)" in checks:
+                    column["type"] = sqlalchemy.JSON()
         return {
             column["name"]: TableColumn(
                 column["type"], self.type_of(column["type"]), bool(column.get("nullable", True))
@@ -167,8 +185,7 @@ class Database:
 
     def type_of(self, kind: Any, *, null: bool = True) -> ColumnType:
         """Return how a column of a type is read."""
-        dialect = "mysql" if self.dialect == "mariadb" else self.dialect
-        return column_type(kind, dialect, self.zone, null=null)
+        return column_type(kind, self.dialect, self.zone, null=null)
 
     def _hidden(self, connection: sqlalchemy.Connection, schema: str | None) -> set[str]:
         if self.dialect != "postgresql":

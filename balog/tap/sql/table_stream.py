@@ -67,7 +67,7 @@ def _described(client: Database, found: FoundTable) -> dict[str, Any]:
         read = client.type_of(column.kind, null=column.null and name not in keys)
         properties[name] = read.schema
         metadata["properties", name] = {"sql-datatype": str(column.kind)}
-        if read.schema.get("format") == "date-time" and not getattr(column.kind, "timezone", False):
+        if read.is_naive:
             metadata["properties", name]["naive-zone"] = str(client.zone)
     has_log = bool(client.slot and keys and client.dialect == "postgresql")
     if has_log:

@@ -57,6 +57,11 @@ class Database:
             "database": self.name,
         }
 
+    @property
+    def url(self) -> str:
+        """SQLAlchemy's URL."""
+        return f"postgresql+psycopg2://{USER}:{PASSWORD}@127.0.0.1:{self.port}/{self.name}"
+
     def run(self, statements: str) -> str:
         """Run statements; give what the last one printed, without headers."""
         where = ["-h", "127.0.0.1", "-p", str(self.port), "-U", USER, "-d", self.name]
