@@ -57,7 +57,7 @@ class Table:
                 self.state = message["value"]
             elif message["type"] == "RECORD":
                 record = message["record"]
-                self.rows[tuple(record[key] for key in self.keys)] = record
+                self.rows[str([record[key] for key in self.keys])] = record
         return [message["record"] for message in messages if message["type"] == "RECORD"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta, timezone
@@ -37,6 +38,26 @@ def simplify(value: Any) -> Any:
     if known is not None:
         return known(value)
     return _subclass(value)
+
+
+class Unfit:
+    """A value of the source that is not of its column's type: its record goes to the quarantine, with the value."""
+
+    def __init__(self, value: Any, reason: str) -> None:
+        self.value, self.reason = value, reason
+
+
+def exact_json(text: str | bytes) -> Any:
+    """Decode JSON with all digits of its numbers.
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
+    return json.loads(text, parse_float=exact_number, parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
 
 
 def exact_number(text: str) -> float | Decimal:
@@ -80,6 +101,8 @@ _BY_TYPE: dict[type, Callable[[Any], Any]] = {
 
 
 def _subclass(value: Any) -> Any:
+    if isinstance(value, Unfit):
+        raise MismatchError(value.reason)
     if isinstance(value, Enum):
         return simplify(value.value)
     for base, make in _BASES:

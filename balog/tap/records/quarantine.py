@@ -11,6 +11,7 @@ import msgspec
 from balog.errors import ConfigError
 from balog.local_path import state_folder
 from balog.tap.errors import RecordError
+from balog.tap.records.plain import Unfit
 
 if TYPE_CHECKING:
     from balog.singer.quarantine import QuarantineFile
@@ -97,7 +98,11 @@ def default_quarantine(tap: str, stream: str) -> str:
     return str(folder / "quarantine" / f"{name}.jsonl")
 
 
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda value: f"(a {type(value).__name__})").encode
+def _raw(value: Any) -> Any:
+    return value.value if isinstance(value, Unfit) else f"(a {type(value).__name__})"
+
+
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=_raw).encode
 
 
 def _message(stream: str, record: Any) -> bytes:

@@ -11,12 +11,12 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import String, Text, cast, func, literal, type_coerce, types
+from sqlalchemy import Text, cast, func, literal, type_coerce, types
 
 from balog.tap.schema.types import array, boolean, date_time, integer, number, string
 from balog.tap.schema.types import date as date_type
 
-_ANY_JSON = {"type": ["null", "object", "array", "string", "number", "boolean"]}
+ANY_JSON = {"type": ["null", "object", "array", "string", "number", "boolean"]}
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INTEGER": 32, "SMALLINTEGER": 16}
 """The sizes of the integers that are smaller than 64 bits, by the name of SQLAlchemy's class."""
 
@@ -38,10 +38,13 @@ class ColumnType:
     Attributes:
         schema: the JSON Schema of its values.
         select: returns the expression that is selected.
-        bind: returns the expression for a value: one that was selected, or its JSON from a state.
+        bind: returns the expression for a value: one that was selected, or a parsed one.
         convert: changes a selected value that is not null; None if the value is right.
         is_ordered: its values can be compared as the state compares them, so it can be a replication key.
         is_naive: its values are times without a zone.
+        parse: returns the JSON of a state as a value for ``bind``.
+        order: returns what a replication key is compared and sorted by; None for the column itself.
+        is_exact: the JSON of a value identifies it.
     """
 
     schema: dict[str, Any]
@@ -50,11 +53,9 @@ class ColumnType:
     convert: Callable[[Any], Any] | None = None
     is_ordered: bool = False
     is_naive: bool = False
-
-    @property
-    def is_raw(self) -> bool:
-        """Whether SQLAlchemy converts neither its values nor those that are compared with it."""
-        return self.select is _raw
+    parse: Callable[[Any], Any] = lambda value: value
+    order: Callable[[Any], Any] | None = None
+    is_exact: bool = True
 
 
 def column_type(kind: types.TypeEngine[Any], dialect: str, zone: tzinfo, *, null: bool = True) -> ColumnType:
@@ -69,41 +70,34 @@ def column_type(kind: types.TypeEngine[Any], dialect: str, zone: tzinfo, *, null
         zone: the zone of times without one.
         null: the column may be null.
     """
-    is_sqlite = dialect == "sqlite"
     if isinstance(kind, types.Boolean):
         return _plain(kind, boolean(null=null))
     if isinstance(kind, types.Integer):
         return _plain(kind, _integer(kind, dialect, null), is_ordered=True)
     if isinstance(kind, (types.Numeric, types.Float)):
-        if is_sqlite:  # any value may be in such a column
-            return ColumnType(number(null=null), _raw, lambda value: literal(value, types.NullType()), is_ordered=True)
         if isinstance(kind, types.FLOAT if dialect == "mysql" else types.REAL):
             return ColumnType(number(null=null), _wide, lambda value: literal(_single(value)), _shortest, True)
         if isinstance(kind, types.Float):  # without SQLAlchemy's Decimal of ten digits
             return _plain(types.Double(), number(null=null), float, is_ordered=True)
         return _plain(kind, number(null=null), _decimal, is_ordered=True)
     if isinstance(kind, types.DateTime):
-        if is_sqlite:
-            return ColumnType(date_time(null=null), _raw, _sqlite_time, is_ordered=True, is_naive=True)
         if getattr(kind, "timezone", False) or (dialect == "mysql" and isinstance(kind, types.TIMESTAMP)):
             return _plain(kind, date_time(null=null), _aware(dialect), is_ordered=True)
         convert = None if str(zone) == "UTC" else lambda value: _time(value).replace(tzinfo=zone)
         read = _plain(kind, date_time(null=null), lambda value: _naive(value, zone), convert, is_ordered=True)
         return replace(read, is_naive=True)
     if isinstance(kind, types.Date):
-        if is_sqlite:
-            return ColumnType(date_type(null=null), _raw, lambda value: literal(str(value)[:10], String()))
         return _plain(kind, date_type(null=null), _date, is_ordered=True)
     if isinstance(kind, types.Uuid):
         return _plain(kind, string(null=null, format="uuid"), _uuid if kind.as_uuid else str)
     if isinstance(kind, (types.LargeBinary, types.BINARY, types.VARBINARY)):
         return _plain(kind, {**string(null=null), "contentEncoding": "base64"}, _bytes)
     if isinstance(kind, types.JSON):
-        return _plain(kind, dict(_ANY_JSON))
+        return _plain(kind, dict(ANY_JSON))
     if isinstance(kind, types.ARRAY):
         return _array(kind, dialect, zone, null)
     if isinstance(kind, types.String) and not isinstance(kind, types.Enum) and type(kind).__name__ != "SET":
-        is_limited = isinstance(kind.length, int) and dialect != "sqlite"
+        is_limited = isinstance(kind.length, int)
         return _plain(kind, string(null=null, max_length=kind.length if is_limited else None))
     return _text(kind, string(null=null), dialect)
 
@@ -125,10 +119,10 @@ def _plain(
 def _text(kind: types.TypeEngine[Any], schema: dict[str, Any], dialect: str) -> ColumnType:
     if dialect == "mysql":
         return _mysql_text(kind, schema)
-    has_type = not isinstance(kind, types.NullType) and dialect != "sqlite"
+    has_type = not isinstance(kind, types.NullType)
     return ColumnType(
         schema,
-        _raw if dialect == "sqlite" else lambda column: cast(column, Text()),
+        lambda column: cast(column, Text()),
         lambda value: cast(literal(value, Text()), kind) if has_type else literal(value),
     )
 
@@ -163,14 +157,7 @@ def _array(kind: types.ARRAY[Any], dialect: str, zone: tzinfo, null: bool) -> Co
     return ColumnType(array(items, null=null), select, lambda value: literal(value, kind))
 
 
-def _raw(column: Any) -> Any:
-    """Return the column without SQLAlchemy's conversion: SQLite has any value in any column."""
-    return type_coerce(column, types.NullType())
-
-
 def _integer(kind: types.Integer, dialect: str, null: bool) -> dict[str, Any]:
-    if dialect == "sqlite":
-        return integer(null=null)
     limit = 1 << _BITS.get(type(kind).__name__.upper(), 64) - 1
     if getattr(kind, "unsigned", False):
         return integer(null=null, minimum=0, maximum=2 * limit - 1)
@@ -222,14 +209,6 @@ def _aware(dialect: str) -> Callable[[Any], datetime]:
         return when.astimezone(timezone.utc).replace(tzinfo=None) if dialect == "mysql" else when
 
     return parse
-
-
-def _sqlite_time(value: Any) -> Any:
-    """Return a time as the shortest text that SQLite sorts before every text of the same time."""
-    if not isinstance(value, str) or value[10:11] != "T" or not value.endswith("Z"):
-        return literal(value, types.NullType())
-    text = value[:-1].replace("T", " ")
-    return literal(text.rstrip("0").rstrip(".") if "." in text else text, String())
 
 
 def _date(value: Any) -> date:

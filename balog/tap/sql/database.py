@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timezone, tzinfo
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, NamedTuple
 
 import sqlalchemy
@@ -16,8 +16,9 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SAWarning, SQLAlche
 
 from balog.errors import ConfigError
 from balog.tap.errors import SourceError
-from balog.tap.records.plain import exact_number
+from balog.tap.records.plain import exact_json
 from balog.tap.sql.column_types import GEOMETRIES, ColumnType, Geometry, column_type
+from balog.tap.sql.sqlite_types import Declared, sqlite_type
 
 PAGE_ROWS = 5_000
 """The number of rows that one statement reads."""
@@ -37,6 +38,9 @@ SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.
 WHERE n.nspname = :schema AND (c.relispartition OR NOT pg_catalog.has_table_privilege(c.oid, 'SELECT'))
 """
 """Tables of PostgreSQL that are not streams: partitions, whose rows their table has, and those one may not read."""
+
+_DECLARED = "SELECT name, type FROM pragma_table_xinfo(:table, coalesce(:schema, 'main'))"
+"""Columns of a table of SQLite with the types that it declares; SQLAlchemy knows few of them."""
 
 
 _CHECKS = """
@@ -113,7 +117,7 @@ class Database:
             options: dict[str, Any] = {"connect_args": dict(connect or {}), "hide_parameters": True}
             backend = sqlalchemy.make_url(url).get_backend_name()
             if backend in ("postgresql", "mysql", "mariadb", "sqlite"):
-                options["json_deserializer"] = _json
+                options["json_deserializer"] = exact_json
             self.engine = sqlalchemy.create_engine(url, **options)
         except (ArgumentError, NoSuchModuleError, ValueError):
             raise ConfigError("is not a URL of SQLAlchemy: want DIALECT+DRIVER://USER:PASSWORD@HOST/NAME") from None
@@ -125,7 +129,9 @@ class Database:
             dialect: Any = self.engine.dialect
             for word in GEOMETRIES:
                 dialect.ischema_names.setdefault(word, Geometry)
-        warnings.filterwarnings("ignore", "Did not recognize type", SAWarning)  # those are selected as text
+        warnings.filterwarnings(
+            "ignore", "Did not recognize type|Could not instantiate type", SAWarning
+        )  # those are selected as text
         self.page_rows, self.slot, self.has_advanced = page_rows, slot, False
         self._schemas, self._names, self._has_views, self.zone = tuple(schemas), tuple(names), views, naive_zone
         event.listen(self.engine, "connect", self._prepare)
@@ -172,6 +178,10 @@ class Database:
             for column in found:
                 if f"json_valid(`{column['name']}`)" in checks:
                     column["type"] = sqlalchemy.JSON()
+        if self.dialect == "sqlite":
+            declared = connection.execute(sqlalchemy.text(_DECLARED), {"schema": schema, "table": table})
+            kinds = {row["name"]: Declared(row["type"]) for row in declared.mappings()}
+            found = [{**column, "type": kinds[column["name"]]} for column in found]
         return {
             column["name"]: TableColumn(
                 column["type"], self.type_of(column["type"]), bool(column.get("nullable", True))
@@ -185,6 +195,8 @@ class Database:
 
     def type_of(self, kind: Any, *, null: bool = True) -> ColumnType:
         """Return how a column of a type is read."""
+        if isinstance(kind, Declared):
+            return sqlite_type(kind.name, self.zone, null=null)
         return column_type(kind, self.dialect, self.zone, null=null)
 
     def _hidden(self, connection: sqlalchemy.Connection, schema: str | None) -> set[str]:
@@ -193,6 +205,8 @@ class Database:
         return set(connection.execute(sqlalchemy.text(_PARTITIONS), {"schema": schema}).scalars())
 
     def _prepare(self, connection: Any, record: Any) -> None:
+        if self.dialect == "sqlite":  # a text that is not UTF-8 is an error of its row, not of the table
+            connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
         statements = _SESSION.get(self.dialect, ())
         if statements:
             was = getattr(connection, "autocommit", None)
@@ -217,8 +231,3 @@ def source_errors() -> Iterator[None]:
         reason = f"{type(cause).__name__}: {lines[0].strip()}"
         is_lost = bool(getattr(error, "connection_invalidated", False))
         raise SourceError(f"the database: {reason}", retryable=is_lost) from error
-
-
-def _json(text: str | bytes) -> Any:
-    """Decode JSON with all digits of its numbers."""
-    return json.loads(text, parse_float=exact_number)

@@ -11,7 +11,8 @@ import sqlalchemy
 from sqlalchemy import and_, case, false, or_
 
 from balog.tap.errors import SourceError
-from balog.tap.records.plain import simplify
+from balog.tap.json_schema.mismatch import MismatchError
+from balog.tap.records.values import anything
 from balog.tap.sql.database import Database
 
 Row = dict[str, Any]
@@ -51,10 +52,7 @@ class TableReader:
         self.names = [name for name in self.columns if name in wanted or name in keys]
         self.missing = sorted(set(wanted) - self.columns.keys())
         quoted = sqlalchemy.quoted_name
-        columns = [
-            sqlalchemy.column(quoted(name, True), None if column.read.is_raw else column.kind)
-            for name, column in self.columns.items()
-        ]
+        columns = [sqlalchemy.column(quoted(name, True), column.kind) for name, column in self.columns.items()]
         self.table = sqlalchemy.table(
             quoted(table, True), *columns, schema=None if schema is None else quoted(schema, True)
         )
@@ -65,7 +63,7 @@ class TableReader:
 
         Args:
             order: the columns.
-            after: their values in the last row that was read, as selected or as in a state; None for none.
+            after: their values in the last row that was read, as in a state; None for none.
             conditions: further conditions.
 
         Raises:
@@ -73,6 +71,8 @@ class TableReader:
         """
         limit, key_of = self._database.page_rows, itemgetter(*(self.names.index(name) for name in order))
         statement = self._select(order).limit(limit + 1)  # the first row of the next page shows whether its key is new
+        if after is not None:
+            after = [self.columns[name].read.parse(value) for name, value in zip(order, after)]
         while True:
             where = [*conditions, *([] if after is None else [self._after(order, after)])]
             with self._database.connection() as connection:
@@ -88,8 +88,8 @@ class TableReader:
                 return
 
     def all(self, order: Sequence[str], *conditions: Any) -> Iterator[list[Row]]:
-        """Yield the rows of one statement in pages, for a table without keys; ``order`` may be empty."""
-        statement = self._select(order).where(*conditions)
+        """Yield the rows of one statement in pages, in an order that pages cannot go on from; it may be empty."""
+        statement = self._select(order, is_by_value=True).where(*conditions)
         with self._database.connection(stream_results=True, max_row_buffer=self._database.page_rows) as connection:
             with connection.execute(statement) as found:
                 for page in found.partitions(self._database.page_rows):
@@ -97,12 +97,20 @@ class TableReader:
 
     def since(self, key: str, value: Any) -> Any:
         """Return the condition for rows from a replication value on; without one, for rows that have a value."""
-        column = self.table.c[key]
-        return column.is_not(None) if value is None else column >= self.columns[key].read.bind(value)
+        column, read = self.table.c[key], self.columns[key].read
+        if value is None:
+            return column.is_not(None)
+        by = read.order or (lambda expression: expression)
+        return by(column) >= by(read.bind(read.parse(value)))
 
-    def position(self, row: Row) -> list[Any]:
-        """Return the keys of a row, as JSON."""
-        return [simplify(row[key]) for key in self.keys]
+    def position(self, row: Row) -> list[Any] | None:
+        """Return the keys of a row, as JSON; None if they cannot be read from it."""
+        if not all(self.columns[key].read.is_exact for key in self.keys):
+            return None
+        try:
+            return [anything(row[key]) for key in self.keys]
+        except MismatchError:
+            return None
 
     def rows(self, found: Iterable[Sequence[Any]]) -> list[Row]:
         """Return records of selected values."""
@@ -120,12 +128,14 @@ class TableReader:
 
     # -- statements -----------------------------------------------------------------------------------------------
 
-    def _select(self, order: Sequence[str]) -> Any:
+    def _select(self, order: Sequence[str], *, is_by_value: bool = False) -> Any:
         columns = self.table.c
         ordered: list[Any] = []
         for name in order:
             if self.columns[name].null:
                 ordered.append(case((columns[name].is_(None), 1), else_=0))
+            if is_by_value and (by := self.columns[name].read.order):
+                ordered.append(by(columns[name]))
             ordered.append(columns[name])
         return sqlalchemy.select(*self.selected()).select_from(self.table).order_by(*ordered)
 

@@ -91,8 +91,9 @@ def _whole(reader: TableReader, context: Context) -> Iterator[Any]:
         reader.keys, after if isinstance(after, list) and len(after) == len(reader.keys) else None
     ):
         yield page
-        context.set_bookmark({**position, "after": reader.position(page[-1])})
-        context.checkpoint()
+        if (after := reader.position(page[-1])) is not None:
+            context.set_bookmark({**position, "after": after})
+            context.checkpoint()
 
 
 def _position(context: Context) -> dict[str, Any]:
@@ -139,7 +140,8 @@ def _changed(reader: TableReader, key: str, context: Context) -> Iterator[Any]:
         [reader.since(key, since)] if since is not None else [reader.table.c[key].is_(None), reader.since(key, None)]
     )
     for condition in phases:
-        pages = reader.pages(order, None, condition) if reader.keys else reader.all([key], condition)
+        has_pages = reader.keys and reader.columns[key].read.order is None
+        pages = reader.pages(order, None, condition) if has_pages else reader.all(order, condition)
         for page in pages:
             yield page
             if reader.keys:
