@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from balog.errors import EventError, split_refusal
 from balog.event import Event
@@ -32,6 +32,7 @@ __all__ = [
     "RunPayload",
     "StatePayload",
     "StreamCount",
+    "StreamSchemaPayload",
     "log_payload",
     "read",
 ]
@@ -342,6 +343,15 @@ class StatePayload(Struct, tag_field="cls_type", tag="state", kw_only=True):
     version: str = "1.0.0"
 
 
+class StreamSchemaPayload(Struct, tag_field="cls_type", tag="stream_schema", kw_only=True):
+    """A Singer SCHEMA message that passed; ``schema`` is its JSON Schema."""
+
+    stream: str
+    schema: Raw
+    version: str = "1.0.0"
+    key_properties: list[str] = []
+
+
 class NullPayload(Struct, tag_field="cls_type", tag="null", omit_defaults=True):
     """An empty payload: the event itself is the message."""
 
@@ -370,6 +380,7 @@ Payload = (
     | MetricPayload
     | RunPayload
     | StatePayload
+    | StreamSchemaPayload
     | NullPayload
 )
 
@@ -386,6 +397,7 @@ _decoders: dict[str, msgspec.json.Decoder[Payload]] = {
     "run": msgspec.json.Decoder(RunPayload, strict=False),
     "held_back": msgspec.json.Decoder(HeldBackPayload, strict=False),
     "state": msgspec.json.Decoder(StatePayload, strict=False),
+    "stream_schema": msgspec.json.Decoder(StreamSchemaPayload, strict=False),
     "null": msgspec.json.Decoder(NullPayload, strict=False),
 }
 

@@ -34,6 +34,7 @@ from balog.payload import (
     RunPayload,
     StatePayload,
     StreamCount,
+    StreamSchemaPayload,
     log_payload,
     read,
 )
@@ -44,6 +45,7 @@ TYPES = {
     "alert": AlertPayload,
     "alert_acknowledgement": AlertAcknowledgementPayload,
     "alert_silence": AlertSilencePayload,
+    "stream_schema": StreamSchemaPayload,
     "consumer_failure": ConsumerFailurePayload,
     "failed_event": FailedEventPayload,
     "held_back": HeldBackPayload,
@@ -170,6 +172,9 @@ alerts = st.builds(
 silences = st.builds(AlertSilencePayload, match=text.filter(bool), until=times, why=text, by=text)
 acknowledgements = st.builds(AlertAcknowledgementPayload, match=text.filter(bool), until=st.none() | times, why=text)
 alert_events = alerts | silences | acknowledgements
+schemas = st.builds(
+    StreamSchemaPayload, stream=text, schema=st.just(msgspec.Raw(b'{"type":"object"}')), key_properties=st.lists(text)
+)
 nulls = st.builds(NullPayload, version=st.none() | st.just("1.0.0"))
 
 
@@ -189,7 +194,7 @@ def test_every_payload_type_that_the_project_writes_has_a_schema_and_every_schem
 
 
 @given(
-    payload=alert_events | failures | held_back | refused | rollbacks | logs | metrics | metric | runs | states | nulls
+    payload=alert_events | schemas | failures | held_back | refused | rollbacks | logs | metrics | metric | runs | states | nulls
 )
 def test_what_is_written_satisfies_its_schema_and_is_read_back(payload: Any) -> None:
     made = event(payload)

@@ -113,7 +113,7 @@ def runs(data: EventData) -> DataFrame:
 
 
 def failures(data: EventData, since: datetime | None = None) -> DataFrame:
-    """Return failures by fingerprint (see ``balog.analytics.rollups.fingerprints``), new ones first, then by count.
+    """Return failures by fingerprint (see ``balog.fingerprints``), new ones first, then by count.
 
     Columns:
 

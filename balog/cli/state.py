@@ -12,10 +12,10 @@ import click
 import msgspec
 
 from balog import config as configs
-from balog.broker.bookmarks import bookmarks, changes
 from balog.cli import options
 from balog.cli.output import plain, print_rich_table, print_table
 from balog.errors import BalogError, ConfigError
+from balog.singer.bookmarks import bookmarks, changes
 from balog.storage import Options, Storage, StorageError, open_storage
 
 _config = click.option("--config", metavar="FILE", help="Broker's config; its state.store and state.options are used.")

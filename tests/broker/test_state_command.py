@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.broker.bookmarks import bookmarks, changes
+from balog.singer.bookmarks import bookmarks, changes
 from balog.cli import main
 from balog.storage import open_storage
 

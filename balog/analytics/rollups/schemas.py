@@ -52,7 +52,7 @@ ERRORS = struct(
     "message string, events bigint, first timestamp, last timestamp",
     example=EXAMPLE,
 )
-"""``rollup_errors``: the errors of one fingerprint, see ``rollups.fingerprints``.
+"""``rollup_errors``: the errors of one fingerprint, see ``balog.fingerprints``.
 
 ``message`` is masked, ``example`` is not.
 """

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from balog.analytics.reading.scan import scan
 from balog.analytics.reading.tasks import Slice
-from balog.analytics.rollups.fingerprints import masked
+from balog.fingerprints import masked
 from balog.analytics.rollups.worker import RollupQuery
 
 

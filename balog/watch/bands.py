@@ -1,0 +1,222 @@
+"""A robust band of a series: what its next value should be, learned from its history.
+
+The center is the median of comparable values: those of the same hour of the week, with a fallback to the hours
+around, to the hour of the day and to all values while a bucket has few. The spread is the median absolute deviation
+(MAD) of the residuals of all values from the centers that were expected for them, relative to these centers, divided by
+0.6745: the modified z-score of Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993). If more than half of
+the residuals are 0, the mean absolute deviation times 1.253314 stands in for it. The median of the last residuals, if
+it exceeds half of the spread, moves the center: a growing series does not alarm for ever.
+
+An anomaly is not learned. When anomalies are most of the values for ``adapt`` seconds, they are the new history.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from datetime import datetime, tzinfo
+from functools import lru_cache
+from itertools import compress
+from math import isnan, nan, sqrt
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+from balog.watch.arrays import Numbers
+from balog.watch.kind_config import Seasonality
+
+MAX_VALUES = 128
+"""Values of a bucket that are used: every n-th of a larger one."""
+
+MAX_PER_HOUR = 4
+"""Values of one hour that are learned; further ones of a frequent series would say the same."""
+
+MIN_BUCKET = 3
+LAST_RESIDUALS = 24
+_MIN_RESIDUALS = 8
+_MAX_OUTLIERS = 1024
+_MAD_OF_NORMAL = 0.6745
+_MEAN_TO_DEVIATION = 1.253314
+_WEEK = 168
+_SPAN = {"none": 0.0, "hour_of_day": 86400.0, "day_of_week": 7 * 86400.0, "hour_of_week": 7 * 86400.0}
+
+
+class BandOptions(NamedTuple):
+    """How a band is computed; times are in seconds.
+
+    Attributes:
+        is_count: the values are counts, so the band is at least that of a Poisson process.
+    """
+
+    sensitivity: float
+    tolerance: float
+    seasonality: Seasonality
+    training: float
+    min_runs: int
+    adapt: float
+    zone: tzinfo
+    is_count: bool = True
+
+
+class Band(NamedTuple):
+    """The expected value and its limits."""
+
+    center: float
+    low: float
+    high: float
+
+
+class BandHistory(Struct):
+    """The learned values of one series, oldest first, about 20 bytes each.
+
+    Attributes:
+        residuals: relative to the center that was expected; NaN for the first value.
+        hours: the hour of the week of each value.
+        outlier_times: anomalies since the series was normal, like ``outlier_values``.
+        calm: normal values since the last anomaly.
+        normal: normal values since the first anomaly.
+    """
+
+    times: Numbers = field(default_factory=lambda: array("I"))
+    values: Numbers = field(default_factory=lambda: array("d"))
+    residuals: Numbers = field(default_factory=lambda: array("f"))
+    hours: bytearray = field(default_factory=bytearray)
+    outlier_times: Numbers = field(default_factory=lambda: array("I"))
+    outlier_values: Numbers = field(default_factory=lambda: array("d"))
+    calm: int = 0
+    normal: int = 0
+    begun: float = 0.0
+
+
+def expect(history: BandHistory, when: float, options: BandOptions) -> Band | None:
+    """Return the band for a value at a time, in seconds since the epoch; None while the series is learning."""
+    count = len(history.values)
+    if count < options.min_runs or when - history.begun < _SPAN[options.seasonality]:
+        return None
+    center = _center(history, when, options)
+    unit = max(abs(center), 1.0)
+    spread = _spread(history.residuals)
+    last = history.residuals[-LAST_RESIDUALS:]
+    if len(last) >= _MIN_RESIDUALS:
+        drift = median([one for one in last if not isnan(one)] or [0.0])
+        if abs(drift) > spread / 2:
+            center += drift * unit
+    half = max(options.sensitivity * spread * unit, options.tolerance * abs(center))
+    if options.is_count:
+        half = max(half, options.sensitivity * sqrt(max(center, 1.0)))
+    return Band(center, max(center - half, 0.0), center + half)
+
+
+def learn(history: BandHistory, when: float, value: float, options: BandOptions, *, is_anomaly: bool) -> bool:
+    """Add a value; return whether lasting anomalies have become the new history."""
+    if not history.values:
+        history.begun = when
+    if not is_anomaly:
+        if history.outlier_times:
+            history.calm += 1
+            history.normal += 1
+            if history.calm >= options.min_runs:
+                _forget_outliers(history)
+        _append(history, when, value, options)
+        return False
+    history.calm = 0
+    if len(history.outlier_times) < _MAX_OUTLIERS:
+        history.outlier_times.append(int(when))
+        history.outlier_values.append(value)
+    lasted = when - history.outlier_times[0]
+    outliers = len(history.outlier_times)
+    if lasted < options.adapt or outliers < options.min_runs or outliers < history.normal:
+        return False
+    _renew(history, options)
+    return True
+
+
+def _append(history: BandHistory, when: float, value: float, options: BandOptions) -> None:
+    times = history.times
+    if len(times) >= MAX_PER_HOUR and times[-MAX_PER_HOUR] // 3600 == int(when) // 3600:
+        return
+    residual = nan
+    if times:
+        center = _center(history, when, options)
+        residual = (value - center) / max(abs(center), 1.0)
+    times.append(int(when))
+    history.values.append(value)
+    history.residuals.append(residual)
+    history.hours.append(hour_of_week(when, options.zone))
+    oldest = when - options.training
+    old = 0
+    while times[old] < oldest:
+        old += 1
+    if old:
+        for part in (times, history.values, history.residuals, history.hours):
+            del part[:old]
+
+
+def _renew(history: BandHistory, options: BandOptions) -> None:
+    """Replace the history by what came since the first anomaly."""
+    first = history.outlier_times[0]
+    kept = [(time, value) for time, value in zip(history.times, history.values) if time >= first]
+    entries = sorted([*kept, *zip(history.outlier_times, history.outlier_values)])
+    _forget_outliers(history)
+    for part in (history.times, history.values, history.residuals, history.hours):
+        del part[:]
+    history.begun = float(first)
+    for time, value in entries:
+        _append(history, time, value, options)
+
+
+def _forget_outliers(history: BandHistory) -> None:
+    del history.outlier_times[:], history.outlier_values[:]
+    history.calm = history.normal = 0
+
+
+def _center(history: BandHistory, when: float, options: BandOptions) -> float:
+    if options.seasonality != "none":
+        for table in _levels(options.seasonality, hour_of_week(when, options.zone)):
+            mask = history.hours.translate(table)
+            if sum(mask) >= MIN_BUCKET:
+                return median(thin(list(compress(history.values, mask))))
+    return median(thin(history.values))
+
+
+def _spread(residuals: Sequence[float]) -> float:
+    sizes = [abs(one) for one in thin(residuals) if not isnan(one)]
+    if not sizes:
+        return 0.0
+    middle = median(sizes)
+    return middle / _MAD_OF_NORMAL if middle else sum(sizes) / len(sizes) * _MEAN_TO_DEVIATION
+
+
+def thin(values: Sequence[float]) -> Sequence[float]:
+    """Return at most ``MAX_VALUES`` values at even distances, with the last one."""
+    step = -(-len(values) // MAX_VALUES)
+    return values[(len(values) - 1) % step :: step] if step > 1 else values
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the median of at least one value."""
+    ordered: list[float] = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def hour_of_week(when: float, zone: tzinfo) -> int:
+    """Return the hour of the week in a time zone, from 0 for Monday's first to 167."""
+    local = datetime.fromtimestamp(when, zone)
+    return local.weekday() * 24 + local.hour
+
+
+@lru_cache(maxsize=1024)
+def _levels(seasonality: Seasonality, hour: int) -> tuple[bytes, ...]:
+    """Return tables for ``bytes.translate`` that mark the comparable hours, the narrowest first."""
+    return tuple(bytes(code in chosen for code in range(256)) for chosen in _comparable(seasonality, hour))
+
+
+def _comparable(seasonality: Seasonality, hour: int) -> Iterator[set[int]]:
+    if seasonality == "day_of_week":
+        yield set(range(hour - hour % 24, hour - hour % 24 + 24))
+        return
+    if seasonality == "hour_of_week":
+        yield {hour}
+        yield {(hour + step) % _WEEK for step in (-1, 0, 1)}
+    yield set(range(hour % 24, _WEEK, 24))

@@ -1,0 +1,109 @@
+"""From a monitor's config to what evaluates it: its evaluator, its times and the events that it selects."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from balog.event import Event
+from balog.expressions import Expression
+from balog.watch.calendars import parse_zone
+from balog.watch.durations import parse_duration
+from balog.watch.kind_config import Threshold
+from balog.watch.kinds.base import Evaluator
+from balog.watch.kinds.duration import DurationEvaluator
+from balog.watch.kinds.failures import FailureEvaluator
+from balog.watch.kinds.freshness import FreshnessEvaluator
+from balog.watch.kinds.lag import LagEvaluator
+from balog.watch.kinds.metric import MetricEvaluator, QueryEvaluator
+from balog.watch.kinds.quarantine import QuarantineEvaluator
+from balog.watch.kinds.schema import SchemaEvaluator
+from balog.watch.kinds.state import StateEvaluator
+from balog.watch.kinds.volume import VolumeEvaluator
+from balog.watch.monitors import MonitorConfig, Patterns
+from balog.watch.state_machine import Timing
+
+_MAX_REMEMBERED = 10_000
+
+
+class CompiledMonitor:
+    """A monitor, ready to evaluate.
+
+    Args:
+        config: a monitor without problems; see ``find_semantic_problems``.
+
+    Attributes:
+        no_data: seconds without observations after which a series has no data; None for never.
+        pipelines: the pipelines that are named without a glob.
+    """
+
+    def __init__(self, config: MonitorConfig) -> None:
+        self.config = config
+        self.evaluator = make_evaluator(config)
+        self.timing = Timing(
+            parse_duration(config.pending),
+            parse_duration(config.resolve_after),
+            config.flap.firings,
+            parse_duration(config.flap.within),
+        )
+        self.no_data = None if config.no_data is None else parse_duration(config.no_data)
+        self.pipelines = [name for name in _listed(config.pipeline) if not set("*?[") & set(name)]
+        self._pipeline_globs, self._stream_globs = _Globs(config.pipeline), _Globs(config.stream)
+        self._where = None if config.where is None else Expression(config.where)
+
+    def selects(self, pipeline: str, event: Event | None) -> bool:
+        """Return whether the monitor judges observations of a pipeline, and of the event that they come from."""
+        if not self._pipeline_globs.match(pipeline):
+            return False
+        return self._where is None or (event is not None and self._where.matches(event))
+
+    def selects_stream(self, stream: str) -> bool:
+        """Return whether the monitor judges a stream; "" is a series of no stream."""
+        return not stream or self._stream_globs.match(stream)
+
+
+class _Globs:
+    """Globs that remember their answers."""
+
+    def __init__(self, patterns: Patterns) -> None:
+        self._patterns = _listed(patterns)
+        self._matches_all = "*" in self._patterns
+        self._answers: dict[str, bool] = {}
+
+    def match(self, name: str) -> bool:
+        """Return whether a name matches one of them."""
+        if self._matches_all:
+            return True
+        found = self._answers.get(name)
+        if found is None:
+            if len(self._answers) >= _MAX_REMEMBERED:
+                self._answers.clear()
+            found = self._answers[name] = any(fnmatchcase(name, pattern) for pattern in self._patterns)
+        return found
+
+
+def _listed(patterns: Patterns) -> list[str]:
+    return [patterns] if isinstance(patterns, str) else list(patterns)
+
+
+def make_evaluator(config: MonitorConfig) -> Evaluator:
+    """Return the evaluator of a monitor's kind."""
+    if config.freshness is not None:
+        return FreshnessEvaluator(config.freshness, by_stream=config.stream != "*")
+    if config.volume is not None:
+        return VolumeEvaluator(config.volume, parse_zone(config.timezone))
+    if config.duration is not None:
+        return DurationEvaluator(config.duration)
+    if config.failures is not None:
+        return FailureEvaluator(config.failures)
+    if config.quarantine is not None:
+        return QuarantineEvaluator(config.quarantine)
+    if config.schema is not None:
+        return SchemaEvaluator(config.schema)
+    if config.lag is not None:
+        return LagEvaluator(config.lag)
+    if config.state is not None:
+        return StateEvaluator(config.state)
+    threshold = config.threshold or Threshold()
+    if config.metric is not None:
+        return MetricEvaluator(config.metric, threshold)
+    return QueryEvaluator(config.name, threshold)

@@ -1,0 +1,127 @@
+"""Failures: errors that were not seen before, and the share of failed runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+
+from balog.payload import ExpectedBand
+from balog.watch.durations import format_duration, parse_duration, parse_share
+from balog.watch.kind_config import FailureLimits
+from balog.watch.kinds.base import SeriesSample, Verdict
+from balog.watch.observations import ErrorObserved, RunObserved
+
+MAX_FINGERPRINTS = 1000
+"""Known errors of a pipeline; the one that was not seen for longest is forgotten first."""
+
+MAX_RUNS = 2000
+
+_RATE = (("check", "rate"),)
+_ERRORS = (("check", "new_error"),)
+
+
+class FailureState(Struct):
+    """The last runs of a pipeline, or its known errors.
+
+    Attributes:
+        runs: time and failure of each run, oldest first.
+        known: the time of the last error by fingerprint.
+        begun: when watching began.
+        last_new: when the last new error came, while it is reported.
+    """
+
+    runs: list[tuple[float, bool]] = field(default_factory=list)
+    known: dict[str, float] = field(default_factory=dict)
+    begun: float | None = None
+    last_new: float | None = None
+
+
+class FailureEvaluator:
+    """Judges errors and the outcomes of runs."""
+
+    wants = (RunObserved, ErrorObserved)
+    state_type = FailureState
+    starts_early = False
+
+    def __init__(self, options: FailureLimits) -> None:
+        self._options = options
+        self._learn = parse_duration(options.learn)
+        self._forget = parse_duration(options.forget)
+        self._quiet = parse_duration(options.quiet)
+        self._within = parse_duration(options.within)
+        self._rate = None if options.rate_over is None else parse_share(options.rate_over)
+
+    def samples(self, observation: RunObserved | ErrorObserved) -> Iterator[SeriesSample]:
+        """Yield errors, and outcomes of runs: True for a failure."""
+        pipeline, run = observation.pipeline, observation.run
+        if isinstance(observation, ErrorObserved):
+            if self._options.new_fingerprint:
+                value = (observation.fingerprint, observation.message)
+                yield SeriesSample(pipeline, "", value, run, _ERRORS)
+            return
+        if self._rate is not None:
+            yield SeriesSample(pipeline, "", observation.report.outcome == "failed", run, _RATE)
+        if self._options.new_fingerprint:
+            yield SeriesSample(pipeline, "", None, run, _ERRORS)  # the pipeline is known from its first run on
+
+    def judge(self, state: FailureState, value: bool | tuple[str, str] | None, now: float) -> Verdict | None:
+        """Judge an outcome, an error or the mere existence of a pipeline."""
+        if state.begun is None:
+            state.begun = now
+        if isinstance(value, bool):
+            return self._judge_rate(state, value, now)
+        if value is not None:
+            return self._judge_error(state, *value, now)
+        if now - state.begun < self._learn:
+            return Verdict("learning", "Learning which errors are known ones.")
+        return None if state.last_new is not None else Verdict("ok", "No new error has come.")
+
+    def deadline(self, state: FailureState) -> float | None:
+        """Return when a new error has been quiet for long enough, or the last failure leaves the window."""
+        if state.last_new is not None:
+            return state.last_new + self._quiet
+        failed = [when for when, is_failed in state.runs if is_failed] if self._rate is not None else []
+        return failed[0] + self._within if failed else None
+
+    def tick(self, state: FailureState, now: float) -> Verdict | None:
+        """Resolve after the quiet time; judge the rate without the runs that left the window."""
+        if state.last_new is not None:
+            state.last_new = None
+            return Verdict("ok", f"No new error has come for {format_duration(self._quiet)}.")
+        return self._rate_verdict(state, now)
+
+    def _judge_error(self, state: FailureState, fingerprint: str, message: str, now: float) -> Verdict | None:
+        last = state.known.pop(fingerprint, None)
+        state.known[fingerprint] = now  # at the end: the order is that of the last times
+        if len(state.known) > MAX_FINGERPRINTS:
+            del state.known[next(iter(state.known))]
+        if now - (state.begun or 0.0) < self._learn:
+            return Verdict("learning", f"Learning which errors are known ones: {len(state.known)} so far.")
+        if last is not None and now - last <= self._forget:
+            if state.last_new is not None:
+                state.last_new = now  # the new error may be this one; it is not quiet
+                return None
+            return Verdict("ok", "The error is a known one.", fingerprint)
+        state.last_new = now
+        return Verdict("bad", f"An error that is not in the history: {message}", fingerprint, is_repeated=True)
+
+    def _judge_rate(self, state: FailureState, is_failed: bool, now: float) -> Verdict:
+        state.runs.append((now, is_failed))
+        if len(state.runs) > MAX_RUNS:
+            del state.runs[0]
+        return self._rate_verdict(state, now) or Verdict("learning", f"Learning from {len(state.runs)} runs.")
+
+    def _rate_verdict(self, state: FailureState, now: float) -> Verdict | None:
+        if self._rate is None:
+            return None
+        state.runs = [one for one in state.runs if one[0] + self._within > now]
+        count, failed = len(state.runs), sum(is_failed for _, is_failed in state.runs)
+        if count < self._options.min_runs:
+            return Verdict("ok", "No run has failed.", 0.0) if not failed else None
+        share = failed / count
+        words = f"{failed} of {count} runs failed within {format_duration(self._within)}"
+        expected = ExpectedBand(high=self._rate)
+        if share > self._rate:
+            return Verdict("bad", f"{words}, more than {self._rate:.3g} of them.", share, expected)
+        return Verdict("ok", f"{words}.", share, expected)

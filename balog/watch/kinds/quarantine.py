@@ -1,0 +1,47 @@
+"""Quarantine: records and lines that a run rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import UNSET
+
+from balog.payload import ExpectedBand
+from balog.watch.durations import parse_share
+from balog.watch.kind_config import QuarantineLimits
+from balog.watch.kinds.base import Nothing, SeriesSample, Verdict, WithoutClock
+from balog.watch.observations import RunObserved
+
+
+class QuarantineEvaluator(WithoutClock):
+    """Judges the rejected records of each stream, and the invalid lines of the run as those of no stream."""
+
+    wants = (RunObserved,)
+    state_type = Nothing
+
+    def __init__(self, options: QuarantineLimits) -> None:
+        self._share = None if options.share_over is None else parse_share(options.share_over)
+        self._over = options.over
+
+    def samples(self, observation: RunObserved) -> Iterator[SeriesSample]:
+        """Yield rejected and accepted records."""
+        report = observation.report
+        for one in report.streams:
+            rejected = 0 if one.quarantined is UNSET else one.quarantined
+            yield SeriesSample(observation.pipeline, one.stream, (rejected, one.records), observation.run)
+        if report.invalid_lines is not UNSET:
+            yield SeriesSample(observation.pipeline, "", (report.invalid_lines, report.records), observation.run)
+
+    def judge(self, state: Nothing, value: tuple[int, int], now: float) -> Verdict:
+        """Judge a run's rejected records."""
+        rejected, accepted = value
+        share = rejected / (rejected + accepted) if rejected else 0.0
+        words = f"{rejected:,} of {rejected + accepted:,} records were rejected"
+        if self._over is not None and rejected > self._over:
+            return Verdict("bad", f"{words}, more than {self._over:,}.", rejected, ExpectedBand(high=self._over))
+        if self._share is not None:
+            expected = ExpectedBand(high=self._share)
+            if share > self._share:
+                return Verdict("bad", f"{words}, a share of {share:.3g} over {self._share:.3g}.", share, expected)
+            return Verdict("ok", f"{words}.", share, expected)
+        return Verdict("ok", f"{words}.", rejected, ExpectedBand(high=self._over))

@@ -1,0 +1,99 @@
+"""Schema: changes of the SCHEMA of a stream, by the registry's rules of compatibility."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from balog.errors import BalogError
+from balog.watch.kind_config import SchemaChanges
+from balog.watch.kinds.base import SeriesSample, Verdict, WithoutClock
+from balog.watch.observations import SchemaObserved
+
+MAX_BYTES = 256 * 1024
+"""A larger SCHEMA is not compared, and counts as a breaking change when it differs in length."""
+
+_SHOWN = 3
+
+
+class SchemaState(Struct):
+    """The last SCHEMA of a stream, in canonical form."""
+
+    schema: bytes = b""
+
+
+class SchemaEvaluator(WithoutClock):
+    """Judges each SCHEMA against the one before it, which it replaces."""
+
+    wants = (SchemaObserved,)
+    state_type = SchemaState
+
+    def __init__(self, options: SchemaChanges) -> None:
+        self._options = options
+
+    def samples(self, observation: SchemaObserved) -> Iterator[SeriesSample]:
+        """Yield a stream's schema."""
+        yield SeriesSample(observation.pipeline, observation.stream, observation.schema, observation.run)
+
+    def judge(self, state: SchemaState, value: bytes, now: float) -> Verdict | None:
+        """Compare a schema with the last one."""
+        schema = _canonical(value)
+        before, state.schema = state.schema, schema
+        if not before or before == schema:
+            return Verdict("ok", "The schema has not changed.")
+        is_breaking, reason = compare_schemas(before, schema)
+        severity = self._options.breaking if is_breaking else self._options.additive
+        if severity == "ignore":
+            return Verdict("ok", "The schema has changed in a way that is ignored.")
+        kind = "breaking" if is_breaking else "additive"
+        return Verdict("bad", f"The schema has changed ({kind}): {reason}.", kind, severity=severity, is_repeated=True)
+
+
+def compare_schemas(before: bytes, after: bytes) -> tuple[bool, str]:
+    """Return whether readers of a schema cannot read records of a later one, and what has changed."""
+    if max(len(before), len(after)) > MAX_BYTES:
+        return True, f"it has more than {MAX_BYTES} bytes and is not compared"
+    removed = _paths(before) - _paths(after)
+    added = _paths(after) - _paths(before)
+    try:
+        from balog.registry.comparing import compare
+        from balog.registry.schema import Schema
+
+        old, new = Schema("stream", "1.0.0", "json", before), Schema("stream", "1.0.1", "json", after)
+        findings = [finding for finding in compare(old, new, "forward").findings if finding.layer == "json"]
+    except BalogError as error:
+        return True, f"it cannot be compared: {error}"
+    breaks = [f"{finding.path}: {finding.reason}" for finding in findings if finding.breaks]
+    breaks += [f"{path} is gone" for path in sorted(removed)]
+    shown = breaks or [f"{path} is new" for path in sorted(added)] or [f"{one.path}: {one.reason}" for one in findings]
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return bool(breaks), "; ".join(shown[:_SHOWN])[:500] + more or "its annotations differ"
+
+
+def _canonical(schema: bytes) -> bytes:
+    """Return a schema with sorted keys; one that is too large or deep stands for itself by its length."""
+    try:
+        if len(schema) > MAX_BYTES:
+            return b'{"$comment":"' + str(len(schema)).encode() + b' bytes"}' + b" " * MAX_BYTES
+        return msgspec.json.encode(msgspec.json.decode(schema), order="deterministic")
+    except (msgspec.DecodeError, RecursionError):
+        return b"{}"
+
+
+def _paths(schema: bytes) -> set[str]:
+    found: set[str] = set()
+
+    def walk(node: Any, path: str, depth: int) -> None:
+        if not isinstance(node, dict) or depth > 50:
+            return
+        properties = node.get("properties")
+        for name, below in properties.items() if isinstance(properties, dict) else ():
+            found.add(f"{path}.{name}")
+            walk(below, f"{path}.{name}", depth + 1)
+        walk(node.get("items"), f"{path}[*]", depth + 1)
+
+    walk(msgspec.json.decode(schema.strip()), "$", 0)
+    return found

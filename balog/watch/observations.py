@@ -1,0 +1,187 @@
+"""Observations: what monitors judge, made from events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from balog.errors import EventError
+from balog.event import Event
+from balog.fingerprints import ERROR_LEVELS, ERROR_PAYLOAD, failure
+from balog.payload import (
+    AlertAcknowledgementPayload,
+    AlertSilencePayload,
+    MetricPayload,
+    MetricsPayload,
+    RunPayload,
+    StatePayload,
+    StreamSchemaPayload,
+    read,
+)
+
+
+class Observation(Struct, frozen=True, kw_only=True):
+    """An observation of a pipeline at a time, in seconds since the epoch; ``run`` is the id of its run or ""."""
+
+    time: float
+    pipeline: str = ""
+    run: str = ""
+
+
+class RunObserved(Observation, frozen=True, kw_only=True):
+    """A run that ended; its payload has the counts by stream."""
+
+    report: RunPayload
+
+
+class ErrorObserved(Observation, frozen=True, kw_only=True):
+    """An error with its fingerprint and message."""
+
+    fingerprint: str
+    message: str
+
+
+class MetricObserved(Observation, frozen=True, kw_only=True):
+    """A value of a metric; ``type`` is ``counter``, ``timer`` or ``gauge``."""
+
+    name: str
+    type: str
+    value: float
+    tags: Mapping[str, str] = {}
+
+    @property
+    def stream(self) -> str:
+        """The stream that its tags name; "" for none."""
+        return self.tags.get("stream") or self.tags.get("endpoint") or ""
+
+
+class SchemaObserved(Observation, frozen=True, kw_only=True):
+    """A SCHEMA of a stream, as JSON."""
+
+    stream: str
+    schema: bytes
+
+
+class StateObserved(Observation, frozen=True, kw_only=True):
+    """The value of a STATE message."""
+
+    value: Any
+
+
+class LagObserved(Observation, frozen=True, kw_only=True):
+    """The number of messages of a topic that a group has not handled."""
+
+    topic: str
+    group: str
+    lag: int
+
+
+class QueryObserved(Observation, frozen=True, kw_only=True):
+    """A row that the query of a monitor returned: its value, and its other columns as labels."""
+
+    monitor: str
+    value: float
+    labels: Mapping[str, str] = {}
+
+
+class SilenceObserved(Observation, frozen=True, kw_only=True):
+    """A silence of series until a time, in seconds since the epoch."""
+
+    match: str
+    until: float
+
+
+class AcknowledgementObserved(Observation, frozen=True, kw_only=True):
+    """An acknowledgement of firing series; ``until`` may be infinite."""
+
+    match: str
+    until: float
+
+
+_MAX_TEXT = 300
+_EVENTS_OF_MONITORS = frozenset({"alert", "alert_silence", "alert_acknowledgement"})
+
+
+def observe(event: Event) -> Iterator[Observation]:
+    """Yield the observations of an event; none for an event that no kind of monitor judges, or with a wrong payload."""
+    kind = event.cls_type
+    try:
+        payload = read(event) if kind in _TYPES else None
+    except EventError:
+        return
+    is_error = kind == "consumer_failure" or (event.level in ERROR_LEVELS and kind not in _EVENTS_OF_MONITORS)
+    if payload is None and not is_error:
+        return
+    context = event.header.context
+    common: dict[str, Any] = {
+        "time": event.header.timestamp.timestamp(),
+        "pipeline": _text(context.get("pipeline"))
+        or (payload.command[:_MAX_TEXT] if isinstance(payload, RunPayload) else "")
+        or _text(context.get("application")),
+        "run": _text(context.get("run_id")),
+    }
+    yield from _of_payload(payload, common)
+    if is_error:
+        found = failure(_error_parts(event))
+        yield ErrorObserved(fingerprint=found.fingerprint, message=found.original, **common)
+
+
+def _of_payload(payload: Any, common: dict[str, Any]) -> Iterator[Observation]:
+    if isinstance(payload, RunPayload):
+        yield RunObserved(report=payload, **common)
+        if payload.state is not UNSET and payload.state is not None:
+            yield StateObserved(value=payload.state, **common)
+    elif isinstance(payload, MetricPayload):
+        tags = {key: str(tag) for key, tag in payload.tags.items() if isinstance(tag, str | int | float)}
+        yield MetricObserved(name=payload.metric, type=payload.type, value=payload.value, tags=tags, **common)
+    elif isinstance(payload, MetricsPayload):
+        for one in payload.values:
+            yield MetricObserved(name=one.name, type="gauge", value=one.value, **common)
+    elif isinstance(payload, StreamSchemaPayload):
+        yield SchemaObserved(stream=payload.stream, schema=bytes(payload.schema), **common)
+    elif isinstance(payload, StatePayload):
+        yield StateObserved(value=payload.value, **common)
+    elif isinstance(payload, AlertSilencePayload):
+        if (until := _seconds(payload.until)) is not None:
+            yield SilenceObserved(match=payload.match, until=until, **common)
+    elif isinstance(payload, AlertAcknowledgementPayload):
+        until = _seconds(payload.until) if payload.until is not None else float("inf")
+        if until is not None:
+            yield AcknowledgementObserved(match=payload.match, until=until, **common)
+
+
+_TYPES = frozenset({"run", "metric", "metrics", "state", "stream_schema", "alert_silence", "alert_acknowledgement"})
+
+
+def _error_parts(event: Event) -> dict[str, str | None]:
+    """Return the payload's fields for the fingerprint as texts, in the lengths that the rollups use."""
+    try:
+        members = msgspec.json.decode(event.raw_payload, type=dict[str, Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return {"cls_type": event.cls_type}
+    parts: dict[str, str | None] = {"cls_type": event.cls_type}
+    for name, length in ERROR_PAYLOAD.items():
+        if name not in members:
+            continue
+        raw = bytes(members[name])
+        if raw == b"null":
+            continue
+        text = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode("utf-8", "replace")
+        parts[name] = text if length is None else text[:length] if length > 0 else text[length:]
+    return parts
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return moment.timestamp() if moment.tzinfo is not None else None
+
+
+def _text(value: Any) -> str:
+    return value[:_MAX_TEXT] if isinstance(value, str) else ""

@@ -1,0 +1,204 @@
+"""Bands against a plain recomputation, and what they promise: growth, constants, anomalies, seasons."""
+
+import math
+import random
+import statistics
+from datetime import datetime, timezone
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balog.watch.arrays import encode_array
+from balog.watch.bands import Band, BandHistory, BandOptions, expect, learn
+
+HOUR, DAY = 3600.0, 86400.0
+START = datetime(2026, 1, 5, tzinfo=timezone.utc).timestamp()  # a Monday
+
+
+def options(**changes: Any) -> BandOptions:
+    plain = BandOptions(3.5, 0.1, "none", 28 * DAY, 5, 7 * DAY, timezone.utc)
+    return plain._replace(**changes)
+
+
+class Oracle:
+    """The same rules over plain lists, with numpy's and the standard library's medians."""
+
+    def __init__(self, options: BandOptions) -> None:
+        self.options = options
+        self.entries: list[tuple[float, float, float]] = []  # time, value, residual
+        self.begun = 0.0
+
+    @staticmethod
+    def even(values: list[float]) -> list[float]:
+        step = max(math.ceil(len(values) / 128), 1)
+        return list(reversed(list(reversed(values))[::step]))
+
+    def center(self, when: float) -> float:
+        def hours(moment: float) -> tuple[int, int]:
+            local = datetime.fromtimestamp(moment, timezone.utc)
+            return local.weekday(), local.hour
+
+        day, hour = hours(when)
+        code = day * 24 + hour
+        tests = {
+            "none": [],
+            "hour_of_day": [lambda d, h: h == hour],
+            "day_of_week": [lambda d, h: d == day],
+            "hour_of_week": [
+                lambda d, h: (d, h) == (day, hour),
+                lambda d, h: (d * 24 + h - code + 1) % 168 in (0, 1, 2),
+                lambda d, h: h == hour,
+            ],
+        }[self.options.seasonality]
+        for test in tests:
+            found = [value for time, value, _ in self.entries if test(*hours(time))]
+            if len(found) >= 3:
+                return float(np.median(self.even(found)))
+        return float(np.median(self.even([value for _, value, _ in self.entries])))
+
+    def expect(self, when: float) -> Band | None:
+        span = {"none": 0, "hour_of_day": 1, "day_of_week": 7, "hour_of_week": 7}[self.options.seasonality] * DAY
+        if len(self.entries) < self.options.min_runs or when - self.begun < span:
+            return None
+        center = self.center(when)
+        unit = max(abs(center), 1.0)
+        residuals = [one for _, _, one in self.entries]
+        sizes = [abs(one) for one in self.even(residuals) if not math.isnan(one)]
+        spread = 0.0
+        if sizes:
+            spread = statistics.median(sizes) / 0.6745 or statistics.fmean(sizes) * 1.253314
+        last = residuals[-24:]
+        if len(last) >= 8:
+            drift = statistics.median([one for one in last if not math.isnan(one)])
+            center += drift * unit if abs(drift) > spread / 2 else 0.0
+        half = max(
+            self.options.sensitivity * spread * unit,
+            self.options.tolerance * abs(center),
+            self.options.sensitivity * math.sqrt(max(center, 1.0)),
+        )
+        return Band(center, max(center - half, 0.0), center + half)
+
+    def learn(self, when: float, value: float) -> None:
+        if not self.entries:
+            self.begun = when
+        same_hour = [time for time, _, _ in self.entries if time // 3600 == when // 3600]
+        if len(same_hour) >= 4:
+            return
+        residual = math.nan
+        if self.entries:
+            center = self.center(when)
+            residual = float(np.float32((value - center) / max(abs(center), 1.0)))
+        self.entries.append((when, value, residual))
+        self.entries = [entry for entry in self.entries if entry[0] >= when - self.options.training]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    seasonality=st.sampled_from(["none", "hour_of_day", "day_of_week", "hour_of_week"]),
+    count=st.integers(1, 250),
+    step=st.sampled_from([600.0, HOUR, 5 * HOUR, DAY]),
+    training=st.sampled_from([3 * DAY, 28 * DAY]),
+)
+def test_a_band_is_what_a_plain_recomputation_gives(
+    seed: int, seasonality: Any, count: int, step: float, training: float
+) -> None:
+    chance = random.Random(seed)
+    chosen = options(seasonality=seasonality, training=training)
+    history, oracle = BandHistory(), Oracle(chosen)
+    when = START + chance.randrange(10**6)
+    for _ in range(count):
+        when = float(int(when + step * chance.uniform(0.5, 1.5)))
+        value = float(round(chance.lognormvariate(5, 1)) if chance.random() < 0.8 else 0)
+        ours, theirs = expect(history, when, chosen), oracle.expect(when)
+        assert (ours is None) == (theirs is None)
+        if ours is not None and theirs is not None:
+            assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9)
+        learn(history, when, value, chosen, is_anomaly=False)
+        oracle.learn(when, value)
+
+
+def run(values: list[float], chosen: BandOptions, step: float = HOUR) -> list[bool]:
+    """Return which values of a series are anomalies; they are not learned."""
+    history, found = BandHistory(), []
+    for number, value in enumerate(values):
+        when = START + number * step
+        band = expect(history, when, chosen)
+        is_anomaly = band is not None and not band.low <= value <= band.high
+        found.append(is_anomaly)
+        learn(history, when, value, chosen, is_anomaly=is_anomaly)
+    return found
+
+
+def test_a_constant_series_is_not_alarmed_by_little_and_is_by_much() -> None:
+    found = run([1000.0] * 50 + [1050.0, 1500.0, 500.0, 1000.0], options())
+    assert found[-4:] == [False, True, True, False]
+    assert not any(found[:50])
+
+
+def test_steady_growth_does_not_alarm() -> None:
+    chance = random.Random(1)
+    values = [1000 * 1.02**day * chance.gauss(1, 0.03) for day in range(180)]
+    assert sum(run(values, options(), DAY)) <= 4
+
+
+def test_a_season_is_learned_and_half_of_it_is_an_anomaly() -> None:
+    chance = random.Random(2)
+    daily = [100 + 900 * math.sin(math.pi * hour / 24) for hour in range(24)]
+    values = [daily[hour % 24] * chance.gauss(1, 0.05) for hour in range(24 * 28)]
+    values += [daily[0] / 2, daily[12] / 2, daily[12]]
+    history, chosen = BandHistory(), options(seasonality="hour_of_day")
+    alarms = sum(run(values[: 24 * 28], chosen))
+    assert alarms <= 10
+    for hour in range(24 * 28):
+        learn(history, START + hour * HOUR, values[hour], chosen, is_anomaly=False)
+    midnight, noon = START + 24 * 28 * HOUR, START + (24 * 28 + 12) * HOUR
+    low, high = expect(history, midnight, chosen), expect(history, noon, chosen)
+    assert low is not None
+    assert high is not None
+    assert low.high < 300 < 700 < high.low
+
+
+def test_an_anomaly_is_not_the_norm_at_once_and_a_lasting_level_is_after_a_time() -> None:
+    found = run([1000.0] * 200 + [3000.0] * 300, options(adapt=3 * DAY))
+    assert all(found[200 : 200 + 72])
+    assert not any(found[200 + 73 :])
+
+
+def test_a_series_that_returns_is_not_surprised_by_its_old_level() -> None:
+    found = run([1000.0] * 100 + [0.0] * 48 + [1000.0] * 20, options())
+    assert all(found[100:148])
+    assert not any(found[148:])
+
+
+def test_a_season_in_local_time_moves_with_the_clock() -> None:
+    from zoneinfo import ZoneInfo
+
+    berlin = ZoneInfo("Europe/Berlin")
+    begin = datetime(2026, 3, 9, tzinfo=berlin).timestamp()
+    chosen = options(seasonality="hour_of_week", zone=berlin)
+    history, found = BandHistory(), []
+    for number in range(24 * 35):  # over the night of 2026-03-29, when clocks skip an hour
+        when = begin + number * HOUR
+        hour = datetime.fromtimestamp(when, berlin).hour
+        value = 5000.0 if 9 <= hour < 17 else 50.0
+        band = expect(history, when, chosen)
+        is_anomaly = band is not None and not band.low <= value <= band.high
+        found.append(is_anomaly)
+        learn(history, when, value, chosen, is_anomaly=is_anomaly)
+    assert not any(found)
+
+
+def test_a_history_is_small_and_bounded() -> None:
+    history, chosen = BandHistory(), options()
+    for minute in range(0, 28 * 1440, 5):
+        learn(history, START + minute * 60, float(minute), chosen, is_anomaly=False)
+    assert len(history.values) <= 4 * 24 * 28 + 4
+    hourly = BandHistory()
+    for hour in range(24 * 60):
+        learn(hourly, START + hour * HOUR, 1.0, chosen, is_anomaly=False)
+    assert len(msgspec.msgpack.encode(hourly, enc_hook=encode_array)) < 15_000

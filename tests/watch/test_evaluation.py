@@ -1,0 +1,166 @@
+"""The evaluation as a whole: one answer however the clock is read, silences, incidents, stored state, reloads."""
+
+import random
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balog.event import Event
+from balog.payload import AlertPayload
+from balog.watch.evaluation import Evaluation
+from balog.watch.series import dump_series
+from tests.watch.events import START, at, evaluate, event, monitor, run, seconds, states
+
+MONITORS = [
+    monitor(name="late", pipeline="tap-*", freshness={"every": "1h", "grace": "10m"}),
+    monitor(name="thin", volume={"min_runs": 3}, **{"for": "30m"}),
+    monitor(name="slow", duration={"over": "5m"}, resolve_after="90m", no_data="6h"),
+    monitor(name="fail", failures={"rate_over": "40%", "min_runs": 2, "within": "4h", "new_fingerprint": True}),
+    monitor(name="sum", metric="retries", threshold={"over": 10, "within": "2h"}),
+]
+
+
+def events_of(seed: int, count: int = 60) -> list[Event]:
+    chance = random.Random(seed)
+    made, hours = [], 0.0
+    for number in range(count):
+        hours += chance.choice([0.0, 0.2, 0.9, 1.3, 4.0])
+        pipeline = chance.choice(["tap-a", "tap-b"])
+        if chance.random() < 0.2:
+            payload = {"cls_type": "metric", "type": "counter", "metric": "retries", "value": chance.randrange(9)}
+            made.append(event(hours, payload, pipeline))
+            continue
+        outcome = "failed" if chance.random() < 0.25 else "succeeded"
+        streams = {"orders": chance.choice([100, 101, 99, 10])}
+        duration = chance.choice([60.0, 60.0, 900.0])
+        made.append(run(hours, pipeline, outcome, streams, f"r{number}", duration=duration))
+    return made
+
+
+def plain(alerts: list[AlertPayload]) -> list[Any]:
+    return [msgspec.to_builtins(one) for one in alerts]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), reads=st.lists(st.floats(0, 60), max_size=30))
+def test_the_alerts_do_not_depend_on_how_often_the_clock_is_read(seed: int, reads: list[float]) -> None:
+    events = events_of(seed)
+    evaluation, alerts = Evaluation(MONITORS), []
+    reads = sorted(reads)
+    for one in events:
+        while reads and seconds(reads[0]) < one.header.timestamp.timestamp():
+            if evaluation.clock:
+                alerts += evaluation.advance(seconds(reads[0]))
+            reads.pop(0)
+        alerts += evaluation.take(one)
+    alerts += evaluation.advance(seconds(500))
+
+    assert plain(alerts) == plain(evaluate(MONITORS, events, until=500))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), cut=st.integers(1, 59))
+def test_a_stored_state_continues_as_if_nothing_had_happened(seed: int, cut: int) -> None:
+    events = events_of(seed)
+    first, alerts = Evaluation(MONITORS), []
+    for one in events[:cut]:
+        alerts += first.take(one)
+    stored = [dump_series(series) for series in first.series.values()]
+    second = Evaluation(MONITORS)
+    assert len(second.restore(first.clock, first.silences, stored)) == len(stored)
+    for one in events[cut:]:
+        alerts += second.take(one)
+    alerts += second.advance(seconds(500))
+
+    assert plain(alerts) == plain(evaluate(MONITORS, events, until=500))
+
+
+def test_each_alert_of_a_series_has_the_next_number_and_the_state_before() -> None:
+    last: dict[str, AlertPayload] = {}
+    for alert in evaluate(MONITORS, events_of(7, 200), until=2000):
+        before = last.get(alert.key)
+        assert alert.sequence == (before.sequence + 1 if before else 1)
+        if before:
+            assert alert.previous == before.state
+        last[alert.key] = alert
+    assert len(last) > 5
+
+
+def test_pending_comes_before_firing() -> None:
+    late = monitor(freshness={"every": "1h"}, **{"for": "30m"})
+    assert states(evaluate([late], [run(0)], until=3)) == [("tap-shop", "pending", 1.0), ("tap-shop", "firing", 1.5)]
+    assert states(evaluate([late], [run(0), run(1.2)], until=2)) == [
+        ("tap-shop", "pending", 1.0),
+        ("tap-shop", "ok", 1.2),
+    ]
+
+
+def silence(hours: float, match: str, until: float, kind: str = "alert_silence") -> Event:
+    return event(hours, {"cls_type": kind, "match": match, "until": at(until).isoformat(), "by": "me"})
+
+
+def test_a_silence_hides_an_alert_until_it_ends() -> None:
+    late = monitor(name="late", freshness={"every": "1h"})
+    assert states(evaluate([late], [run(0), silence(0.5, "lat*", 3)], until=5)) == [
+        ("tap-shop", "silenced", 1.0),
+        ("tap-shop", "firing", 3.0),
+    ]
+    assert states(evaluate([late], [run(0), silence(1.5, 'late{pipeline="tap-shop"}', 3), run(2)], until=2.5)) == [
+        ("tap-shop", "firing", 1.0),
+        ("tap-shop", "silenced", 1.5),
+        ("tap-shop", "resolved", 2.0),
+    ]
+
+
+def test_an_acknowledgement_ends_with_its_alert() -> None:
+    late = monitor(name="late", freshness={"every": "1h"})
+    acknowledged = silence(1.5, "late", 99, "alert_acknowledgement")
+    assert states(evaluate([late], [run(0), acknowledged, run(2)], until=3.5)) == [
+        ("tap-shop", "firing", 1.0),
+        ("tap-shop", "acknowledged", 1.5),
+        ("tap-shop", "resolved", 2.0),
+        ("tap-shop", "firing", 3.0),
+    ]
+
+
+def test_a_pipeline_that_is_down_is_one_incident() -> None:
+    late = monitor(name="late", stream="s*", freshness={"every": "1h"})
+    alerts = evaluate([late], [run(0, streams={"s1": 1, "s2": 1}), run(0, "tap-b", streams={"s1": 1})], until=2)
+    shop = {one.incident for one in alerts if one.labels["pipeline"] == "tap-shop"}
+    assert len(alerts) == 3
+    assert len(shop) == 1
+    again = evaluate(
+        [late],
+        [run(0, streams={"s1": 1, "s2": 1}), run(2, streams={"s1": 1, "s2": 1}), run(2.1, streams={"s1": 1, "s2": 1})],
+        until=5,
+    )
+    assert len({one.incident for one in again}) == 2
+
+
+def test_an_event_from_the_future_does_not_move_the_clock() -> None:
+    evaluation = Evaluation([monitor(freshness={"every": "1h"})])
+    evaluation.take(run(0))
+    assert not evaluation.take(run(500, "tap-b"), latest=seconds(0.5))
+    assert evaluation.clock == seconds(0.5)
+    assert [one.labels["pipeline"] for one in evaluation.advance(seconds(1.6))] == ["tap-shop", "tap-b"]
+
+
+def test_other_monitors_keep_the_series_of_the_same_name_and_kind() -> None:
+    evaluation = Evaluation(
+        [monitor(name="a", freshness={"every": "1h"}), monitor(name="b", freshness={"every": "1h"})]
+    )
+    evaluation.take(run(0))
+    evaluation.advance(seconds(2))
+    alerts = evaluation.replace_monitors([monitor(name="a", freshness={"every": "3h"}), monitor(name="b", volume={})])
+    assert [(one.monitor, one.state, one.reason) for one in alerts] == [("b", "resolved", "The monitor was removed.")]
+    assert [(one.monitor, one.state) for one in evaluation.take(run(2.5))] == [("a", "resolved")]
+
+
+def test_labels_and_links() -> None:
+    late = monitor(freshness={"every": "1h"}, labels={"team": "data"}, link="https://x/{pipeline}/{run_id}")
+    alert = evaluate([late], [run(0, "tap/ä", run_id="r 1")], until=2)[0]
+    assert alert.labels == {"team": "data", "pipeline": "tap/ä"}
+    assert alert.evidence.link == "https://x/tap%2F%C3%A4/r%201"
+    assert START.year == 2026

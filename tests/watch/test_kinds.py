@@ -1,0 +1,242 @@
+"""Each kind of monitor over a few events: what fires, when, and why."""
+
+from typing import Any
+
+import pytest
+
+from balog.event import Event
+from tests.watch.events import at, evaluate, event, monitor, run, states
+
+
+def test_freshness_fires_at_the_deadline_and_resolves_with_the_next_success() -> None:
+    late = monitor(pipeline="tap-shop", freshness={"every": "1h", "grace": "15m"})
+    alerts = evaluate([late], [run(0), run(1), run(1.5, outcome="failed"), run(4)], until=5)
+    assert states(alerts) == [("tap-shop", "firing", 2.25), ("tap-shop", "resolved", 4.0)]
+    assert alerts[0].reason == "No run has succeeded since 2026-11-23 07:00:00Z; one was due within 1 h 15 min."
+    assert alerts[0].previous == "ok"
+    assert alerts[1].incident == alerts[0].incident == "tap-shop@2026-11-23T08:15:00.000000Z"
+
+
+def test_a_run_that_never_starts_is_late_too() -> None:
+    late = monitor(pipeline=["tap-shop", "tap-crm", "tap-*"], freshness={"every": "1h"})
+    alerts = evaluate([late], [run(0), run(0.9)], until=1.5)
+    assert states(alerts) == [("tap-crm", "firing", 1.0)]
+    assert "since watching began" in alerts[0].reason
+
+
+def test_the_clock_of_freshness_stands_still_outside_of_its_calendar() -> None:
+    late = monitor(freshness={"every": "2h", "calendar": "Mon-Fri 06:00-10:00 UTC"})
+    assert states(evaluate([late], [run(3)], until=24 * 7)) == [("tap-shop", "firing", 25.0)]
+
+
+def test_freshness_of_a_stream_wants_its_records() -> None:
+    late = monitor(stream="orders", freshness={"every": "1h"})
+    runs = [run(0, streams={"orders": 5, "users": 5}), run(0.5, streams={"orders": 0, "users": 5})]
+    assert states(evaluate([late], runs, until=3)) == [("tap-shop,orders", "firing", 1.0)]
+
+
+def test_a_late_event_of_an_old_success_does_not_resolve() -> None:
+    late = monitor(freshness={"every": "1h"})
+    assert states(evaluate([late], [run(0), run(5, outcome="failed"), run(0.5)], until=6)) == [
+        ("tap-shop", "firing", 1.0)
+    ]
+
+
+def volumes(values: list[int], **changes: Any) -> list[tuple[str, str, float]]:
+    thin = monitor(volume={"min_runs": 5, **changes})
+    return states(evaluate([thin], [run(hour, streams={"orders": value}) for hour, value in enumerate(values)]))
+
+
+def test_volume_learns_and_fires_at_a_drop_a_spike_and_zero() -> None:
+    usual = [100, 104, 98, 101, 97, 103, 99, 100]
+    found = volumes([*usual, 30, 101, 300, 99, 0, 100])
+    assert [(state, hour) for _, state, hour in found] == [
+        ("ok", 5),
+        ("firing", 8),
+        ("resolved", 9),
+        ("firing", 10),
+        ("resolved", 11),
+        ("firing", 12),
+        ("resolved", 13),
+    ]
+    assert [state for _, state, _ in volumes([*usual, 300], spike=False)] == ["ok"]
+    assert [state for _, state, _ in volumes([*usual, 30], drop=False)] == ["ok"]
+
+
+def test_a_zero_fires_even_if_the_band_reaches_it() -> None:
+    noisy = [1, 4, 2, 9, 3, 1, 5, 2, 0]
+    assert ("tap-shop,orders", "firing", 8.0) in volumes(noisy)
+    assert ("tap-shop,orders", "firing", 8.0) not in volumes(noisy, zero=False)
+
+
+def test_volume_measures_bytes_too() -> None:
+    thin = monitor(volume={"measure": "both"}, stream="orders")
+    alerts = evaluate([thin], [run(hour, streams={"orders": 50, "users": 1}) for hour in range(7)])
+    assert {(one.labels["measure"], one.value) for one in alerts} == {("records", 50.0), ("bytes", 5000.0)}
+
+
+def test_duration_fires_over_its_history_and_over_a_fixed_limit() -> None:
+    slow = monitor(duration={"p95_over": "2x", "over": "10m"})
+    runs = [run(hour, duration=60.0 + hour) for hour in range(10)] + [run(10, duration=150.0), run(11, duration=61.0)]
+    alerts = evaluate([slow], [*runs, run(12, duration=700.0)])
+    assert [(one.state, one.value) for one in alerts] == [("firing", 150.0), ("resolved", 61.0), ("firing", 700.0)]
+    assert alerts[0].evidence.runs[-1] == "run-10"
+
+
+def test_the_percentile_is_numpy_s() -> None:
+    import random
+    from array import array
+
+    import numpy as np
+
+    from balog.watch.kinds.duration import percentile
+
+    chance = random.Random(3)
+    for count in (1, 2, 7, 100):
+        values = array("d", [chance.expovariate(1) for _ in range(count)])
+        assert percentile(values, 0.95) == pytest.approx(float(np.percentile(values, 95)))
+
+
+def error(hours: float, message: str, **more: Any) -> Event:
+    return event(hours, {"cls_type": "log", "message": message, **more}, level="ERROR")
+
+
+def test_a_new_error_fires_once_and_resolves_when_it_is_quiet() -> None:
+    new = monitor(failures={"new_fingerprint": True, "learn": "1d", "quiet": "1h"})
+    events = [error(0, "user 17 not found"), run(23), error(30, "user 99 not found"), error(31, "disk is full")]
+    alerts = evaluate([new], [*events, error(31.5, "disk is full"), run(32)], until=40)
+    assert [(one.state, one.since[11:16]) for one in alerts] == [
+        ("ok", "12:00"),
+        ("firing", "13:00"),
+        ("resolved", "14:30"),
+    ]
+    assert alerts[1].reason == "An error that is not in the history: disk is full"
+
+
+def test_a_second_new_error_is_reported_while_the_first_fires() -> None:
+    new = monitor(failures={"new_fingerprint": True, "learn": "0s"})
+    alerts = evaluate(
+        [new], [run(0), error(1, "disk is full"), error(1.2, "no route to host"), error(1.3, "disk is full")]
+    )
+    assert [(one.state, one.previous, one.sequence) for one in alerts] == [("firing", "ok", 1), ("firing", "firing", 2)]
+
+
+def test_the_share_of_failed_runs() -> None:
+    often = monitor(failures={"rate_over": "30%", "within": "10h", "min_runs": 4})
+    outcomes = ["succeeded"] * 4 + ["failed", "failed"] + ["succeeded"] * 2
+    alerts = evaluate([often], [run(hour, outcome=one) for hour, one in enumerate(outcomes)], until=20)
+    assert [(one.state, one.value) for one in alerts] == [
+        ("firing", pytest.approx(2 / 6)),
+        ("resolved", pytest.approx(2 / 7)),
+    ]
+
+
+def test_quarantine_by_share_and_by_count() -> None:
+    def rejected(hours: float, count: int) -> Event:
+        one = {"stream": "orders", "records": 95, "quarantined": count}
+        return run(hours, records=95, streams={}) if count < 0 else _with_streams(hours, [one])
+
+    share = monitor(quarantine={"share_over": "4%"})
+    alerts = evaluate([share], [rejected(0, 0), rejected(1, 5), rejected(2, 1)])
+    assert [(one.state, one.value) for one in alerts] == [("firing", 0.05), ("resolved", pytest.approx(1 / 96))]
+    lines = monitor(quarantine={"over": 3})
+    assert [one.state for one in evaluate([lines], [run(0, junk=3), run(1, junk=4)])] == ["firing"]
+
+
+def _with_streams(hours: float, streams: list[dict[str, Any]]) -> Event:
+    made = run(hours)
+    made.payload = {**made.payload, "streams": streams, "records": 95}
+    return made
+
+
+def schema(hours: float, properties: dict[str, Any]) -> Event:
+    value = {"type": "object", "properties": properties}
+    return event(hours, {"cls_type": "stream_schema", "stream": "orders", "schema": value})
+
+
+def test_schema_changes_are_breaking_or_additive() -> None:
+    moved = monitor(schema={"breaking": "critical", "additive": "warning"})
+    text, number = {"type": "string"}, {"type": "integer"}
+    alerts = evaluate(
+        [moved],
+        [
+            *(schema(0, {"id": number}), schema(1, {"id": number})),
+            *(schema(2, {"id": number, "name": text}), schema(3, {"name": text, "id": number})),
+            *(schema(4, {"id": text, "name": text}), schema(5, {"id": text}), schema(6, {"id": text})),
+        ],
+    )
+    assert [(one.state, one.severity, one.value) for one in alerts] == [
+        ("firing", "warning", "additive"),
+        ("resolved", "warning", None),
+        ("firing", "critical", "breaking"),
+        ("firing", "critical", "breaking"),
+        ("resolved", "critical", None),
+    ]
+    assert "$.name is new" in alerts[0].reason
+    assert "$.id" in alerts[2].reason
+    assert "$.name is gone" in alerts[3].reason
+    assert not evaluate([monitor(schema={"additive": "ignore"})], [schema(0, {}), schema(1, {"a": text})])
+
+
+def test_a_bookmark_that_does_not_advance() -> None:
+    def state(hours: float, value: int) -> Event:
+        return run(hours, state={"bookmarks": {"orders": {"id": value}, "users": {"id": hours}}})
+
+    stuck = monitor(state={"unchanged_runs": 3})
+    alerts = evaluate([stuck], [state(0, 1), state(1, 2), state(2, 2), state(3, 2), state(4, 3)])
+    assert states(alerts) == [("tap-shop,orders", "firing", 3.0), ("tap-shop,orders", "resolved", 4.0)]
+    old = monitor(state={"unchanged_for": "2h"}, stream="orders")
+    assert states(evaluate([old], [state(0, 1), state(1, 2)], until=9)) == [("tap-shop,orders", "firing", 3.0)]
+
+
+def metric(hours: float, value: float, kind: str = "counter", **tags: str) -> Event:
+    return event(hours, {"cls_type": "metric", "type": kind, "metric": "retries", "value": value, "tags": tags})
+
+
+def test_a_counter_is_summed_over_its_window_and_resolves_when_it_is_empty() -> None:
+    many = monitor(metric="retr*", threshold={"over": 5, "within": "1h"})
+    alerts = evaluate([many], [metric(0, 3), metric(0.5, 3), metric(0.6, 1)], until=3)
+    assert [(one.state, one.value, one.since[11:16]) for one in alerts] == [
+        ("firing", 6.0, "06:30"),
+        ("resolved", 4.0, "07:00"),
+    ]
+
+
+def test_a_gauge_is_its_last_value_for_each_set_of_tags() -> None:
+    low = monitor(metric="retries", threshold={"under": 2})
+    events = [metric(0, 5, "gauge", host="a"), metric(0, 1, "gauge", host="b"), metric(1, 3, "gauge", host="b")]
+    assert [(one.labels["host"], one.state) for one in evaluate([low], events, until=50)] == [
+        ("b", "firing"),
+        ("b", "resolved"),
+    ]
+
+
+def test_lag_of_a_spool_comes_from_the_gauge_of_its_sink() -> None:
+    full = monitor(lag={"spool": "elastic*", "over": 100})
+    payload = {
+        "cls_type": "metric",
+        "type": "gauge",
+        "metric": "sink_spooled",
+        "value": 500,
+        "tags": {"sink": "elastic-1"},
+    }
+    alerts = evaluate([full], [event(0, payload), event(1, payload | {"tags": {"sink": "statsd"}})])
+    assert [(one.labels["sink"], one.state) for one in alerts] == [("elastic-1", "firing")]
+
+
+def test_pipelines_streams_and_conditions_select() -> None:
+    late = monitor(pipeline="tap-*", where="context.application <> 'tap-b'", freshness={"every": "1h"})
+    alerts = evaluate([late], [run(0, "tap-a"), run(0, "tap-b"), run(0, "other")], until=2)
+    assert [one.labels["pipeline"] for one in alerts] == ["tap-a"]
+
+
+def test_a_series_without_events_has_no_data() -> None:
+    quiet = monitor(duration={"over": "1h"}, no_data="3h")
+    assert states(evaluate([quiet], [run(0), run(1)], until=9)) == [("tap-shop", "no_data", 4.0)]
+
+
+def test_what_is_no_event_of_a_kind_changes_nothing() -> None:
+    wrong = event(0, {"cls_type": "run", "outcome": "odd"})
+    alert = event(0, {"cls_type": "alert", "message": "x"}, level="ERROR")
+    assert not evaluate([monitor(failures={"new_fingerprint": True, "learn": "0s"})], [wrong, alert])
+    assert at(1) > at(0)
