@@ -194,7 +194,18 @@ def test_every_payload_type_that_the_project_writes_has_a_schema_and_every_schem
 
 
 @given(
-    payload=alert_events | schemas | failures | held_back | refused | rollbacks | logs | metrics | metric | runs | states | nulls
+    payload=alert_events
+    | schemas
+    | failures
+    | held_back
+    | refused
+    | rollbacks
+    | logs
+    | metrics
+    | metric
+    | runs
+    | states
+    | nulls
 )
 def test_what_is_written_satisfies_its_schema_and_is_read_back(payload: Any) -> None:
     made = event(payload)

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.singer.bookmarks import bookmarks, changes
 from balog.cli import main
+from balog.singer.bookmarks import bookmarks, changes
 from balog.storage import open_storage
 
 VALUE = {

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from balog.analytics.reading.scan import scan
 from balog.analytics.reading.tasks import Slice
-from balog.fingerprints import masked
 from balog.analytics.rollups.worker import RollupQuery
+from balog.fingerprints import masked
 
 
 @pytest.mark.parametrize(
