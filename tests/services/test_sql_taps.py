@@ -103,6 +103,43 @@ class TestTypes:
         assert '"n":1234567890123456789.123' in runner.out
 
 
+FAR = """
+CREATE TABLE far (id int PRIMARY KEY, at {0});
+INSERT INTO far VALUES (1, '2026-01-01'), (2, 'infinity'), (3, '-infinity'), (4, '0044-03-15 BC'), (5, '12026-01-01'),
+    (6, NULL), (7, '9999-12-31'), (8, '0001-01-01');
+"""
+
+
+class TestFarTimes:
+    @pytest.mark.parametrize("kind", ["timestamptz", "timestamp", "date"])
+    def test_infinity_is_null_and_years_that_json_has_not_are_quarantined(
+        self, server: PostgresServer, capfd: Any, tmp_path: Path, kind: str
+    ) -> None:
+        database = server.database("far")
+        database.run(FAR.format(kind))
+        runner = runner_of(capfd, tmp_path, database, page_rows=2)
+        runner.select(runner.discover()["public-far"])
+        assert runner.run() == 0, runner.err
+        clock = "" if kind == "date" else "T00:00:00Z"
+        written = {record["id"]: record["at"] for record in runner.records("public-far")}
+        days = {1: "2026-01-01", 7: "9999-12-31", 8: "0001-01-01"}
+        assert written == {2: None, 3: None, 6: None, **{key: day + clock for key, day in days.items()}}
+        assert "$.at: want a year from 1 to 9999" in runner.err
+
+    @pytest.mark.parametrize("kind", ["timestamptz", "timestamp", "date"])
+    def test_infinity_does_not_move_the_bookmark(
+        self, server: PostgresServer, capfd: Any, tmp_path: Path, kind: str
+    ) -> None:
+        database = server.database("until")
+        database.run(FAR.format(kind) + "DELETE FROM far WHERE id IN (4, 5, 7)")
+        runner = runner_of(capfd, tmp_path, database, page_rows=2)
+        runner.select(runner.discover()["public-far"], replication_method="INCREMENTAL", replication_key="at")
+        assert runner.run() == 0, runner.err
+        database.run("INSERT INTO far VALUES (9, '2026-01-02')")
+        assert runner.run() == 0, runner.err
+        assert sorted(record["id"] for record in runner.records("public-far")) == [1, 2, 3, 6, 8, 9]
+
+
 class TestPages:
     @pytest.mark.parametrize("kind", ["real", "double precision", "numeric"])
     def test_fractions_as_keys_come_once(self, server: PostgresServer, capfd: Any, tmp_path: Path, kind: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from uuid import UUID
 
 from sqlalchemy import Text, cast, func, literal, type_coerce, types
 
+from balog.tap.records.plain import Unfit
 from balog.tap.schema.types import array, boolean, date_time, integer, number, string
 from balog.tap.schema.types import date as date_type
 
@@ -80,6 +82,8 @@ def column_type(kind: types.TypeEngine[Any], dialect: str, zone: tzinfo, *, null
         if isinstance(kind, types.Float):  # without SQLAlchemy's Decimal of ten digits
             return _plain(types.Double(), number(null=null), float, is_ordered=True)
         return _plain(kind, number(null=null), _decimal, is_ordered=True)
+    if isinstance(kind, (types.DateTime, types.Date)) and dialect == "postgresql":
+        return _postgres_time(kind, zone, null)
     if isinstance(kind, types.DateTime):
         if getattr(kind, "timezone", False) or (dialect == "mysql" and isinstance(kind, types.TIMESTAMP)):
             return _plain(kind, date_time(null=null), _aware(dialect), is_ordered=True)
@@ -114,6 +118,38 @@ def _plain(
         return literal(value if parse is None else parse(value), kind)
 
     return ColumnType(schema, lambda column: type_coerce(column, kind), bind, convert, is_ordered)
+
+
+def _postgres_time(kind: Any, zone: tzinfo, null: bool) -> ColumnType:
+    """Return how a date or time is read that Python may not have: as text, since it can be infinite or BC."""
+    is_date, is_naive = isinstance(kind, types.Date), not getattr(kind, "timezone", False)
+    is_local = is_naive and not is_date and str(zone) != "UTC"
+
+    def convert(text: str) -> Any:
+        if text in ("infinity", "-infinity"):
+            return float(text)
+        if (found := _POSTGRES_TIME(text)) is None:
+            return Unfit(text, "want a year from 1 to 9999")
+        if is_local:
+            return _time(text).replace(tzinfo=zone)
+        return text if is_date else f"{found[1]}T{found[2]}Z"
+
+    def parse(value: Any) -> str:
+        text = str(value)[:10] if is_date else str(value)
+        return _naive(text, zone).isoformat() if is_local else text
+
+    return ColumnType(
+        date_type(null=null) if is_date else date_time(null=null),
+        lambda column: cast(column, Text()),
+        lambda value: cast(literal(value, Text()), kind),
+        convert,
+        is_ordered=True,
+        is_naive=is_naive and not is_date,
+        parse=parse,
+    )
+
+
+_POSTGRES_TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d(?:\.\d+)?)(?:\+00)?)?").fullmatch
 
 
 def _text(kind: types.TypeEngine[Any], schema: dict[str, Any], dialect: str) -> ColumnType:

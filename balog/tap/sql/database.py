@@ -26,6 +26,7 @@ PAGE_ROWS = 5_000
 _SESSION = {
     "postgresql": (
         "SET TIME ZONE 'UTC'",
+        "SET datestyle = 'ISO'",
         "SET intervalstyle = 'iso_8601'",
         "SET default_transaction_read_only = on",
     ),
