@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pyspark
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -109,6 +109,8 @@ logger.task.name = org.apache.spark.executor.Executor
 logger.task.level = off
 logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
 logger.tasks.level = off
+logger.utils.name = org.apache.spark.util.Utils
+logger.utils.level = off
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
@@ -117,6 +119,7 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n
 """
 _RESULTS = {"spark.sql.session.timeZone": "UTC"}
 _MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|(spark|mesos|k8s)://.+|yarn")
+_NAMED = re.compile(r"\S+: \[[A-Z_.]+\]")  # an error with a condition
 _TIMEOUT = 30.0  # seconds until a Spark Connect server answers
 _MOST_CORES = 10_000  # to plan for before they are there
 _LOCAL = re.compile(r"local(-cluster)?(\[.+\])?")
@@ -179,6 +182,19 @@ def cause(error: BaseException) -> str:
     behind = text.rpartition("Traceback (most recent call last):\n")[2]
     lines = (behind if behind != text else text).splitlines()
     return next((line.strip() for line in lines if line.strip() and not line.startswith(" ")), type(error).__name__)
+
+
+def unwrapped(error: Py4JJavaError) -> PySparkException:
+    """Return the error of Spark in an error of Java, without wrappers such as ``Exception thrown in awaitResult``."""
+    from pyspark.errors.exceptions.captured import UnknownException, convert_exception
+
+    java = error.java_exception
+    while True:
+        found = convert_exception(java)
+        behind = java.getCause()
+        if behind is None or not isinstance(found, UnknownException) or _NAMED.match(java.toString()):
+            return found
+        java = behind
 
 
 def parallelism(spark: SparkSession) -> int:

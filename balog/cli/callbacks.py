@@ -17,7 +17,7 @@ from balog.delivery.jobs.callbacks.switch import DisabledCallbacks, place_of
 from balog.delivery.settings import ServiceConfig
 
 _report = reporter("balog callbacks")
-_config = options.config("The config of `balog serve`.", required=True, type=click.Path(path_type=Path))
+_config = options.config("The config of `balog serve`.", required=True, type=options.FilePath(path_type=Path))
 
 
 @click.group(

@@ -45,8 +45,8 @@ class _Check(click.Command):
 @click.option("--connect", is_flag=True, help="Also connect to each sink; nothing is delivered.")
 @click.option("--redaction", is_flag=True, help="Show what redaction would replace in a file of events or lines.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the config instead, for an editor.")
-@click.option("--rules", type=click.Path(path_type=Path), help="With --redaction: a logger's config with its rules.")
-@click.argument("path", metavar="CONFIG", type=click.Path(path_type=Path), required=False)
+@click.option("--rules", type=options.FilePath(path_type=Path), help="With --redaction: a logger's config.")
+@click.argument("path", metavar="CONFIG", type=options.FilePath(path_type=Path), required=False)
 def command(path: Path | None, kind: str, connect: bool, redaction: bool, schema: bool, rules: Path | None) -> None:
     """Find every error in a config: each with its line, column and path, and what to do.
 

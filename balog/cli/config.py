@@ -89,7 +89,7 @@ def command() -> None:
 
 
 @command.command(short_help="Make a document the newest version.")
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE", type=options.FilePath(path_type=Path))
 @_message
 @click.option("--dry-run", is_flag=True, help="Check, print what would change, and push nothing.")
 @_base

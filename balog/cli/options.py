@@ -43,6 +43,20 @@ class CommandGroup(click.Group):
 # -- kinds of options --------------------------------------------------------------------------------------------------
 
 
+class FilePath(click.Path):
+    """A path that is not empty: click would make the working folder of it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path.
+
+        Raises:
+            click.BadParameter: it is empty, or of the wrong kind.
+        """
+        if value == "":
+            self.fail("the path is empty; give a file, or . for the working folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def integer(
     *names: str,
     help: str,

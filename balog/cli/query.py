@@ -48,7 +48,9 @@ LARGEST = 5_000_000_000
     help="Raw events that SQL may read as balog.`PATH`: a file, folder, glob, URL or topic, and all in the folder.",
 )
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="table", show_default=True)
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead of stdout.")
+@click.option(
+    "--output", type=options.FilePath(dir_okay=False, path_type=Path), help="Write to this file, not to stdout."
+)
 @options.integer("--limit", least=0, help="Write at most this many rows; a table shows 200 by default.")
 @click.option(
     "--engine",
@@ -77,13 +79,18 @@ def command(
     began = time.monotonic()
     _need_packages(engine)
     from balog.analytics.querying.policy import check
-    from balog.analytics.tables import is_tables
+    from balog.analytics.reading.inputs import EMPTY
+    from balog.analytics.tables import check_location, is_tables
 
     text = sys.stdin.read() if sql == "-" else sql
     check(text, sources=sources)  # a statement that is not allowed fails before anything starts
     _check_output(form, output, spark_place)
+    if not all(map(str.strip, sources)):
+        raise ConfigError(EMPTY, "--source")
     if location is None and not sources:
         raise ConfigError("nothing to ask; give --tables PLACE or --source PATH", "the command line")
+    if location is not None:
+        check_location(location)
     if location is not None and not is_tables(location):
         raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", location)
     asked = _Asked(text, location, sources, form, output, limit)

@@ -37,7 +37,7 @@ _DRY_RUN = 1000  # failed events that a dry run reads without --limit
     epilog="\b\nExit codes:\n0  nothing is left, except events that running brokers hold\n1  events are left\n"
     "2  wrong use, or a sink that can't be built; nothing was sent"
 )
-@click.argument("spool", type=click.Path(path_type=Path), required=False)
+@click.argument("spool", type=options.FilePath(path_type=Path), required=False)
 @click.option("--sink", metavar="NAME", help="Replay only for this sink: its name or its type.")
 @click.option("--dead", "with_dead", is_flag=True, help="Also send the dead letters.")
 @click.option("--dry-run", is_flag=True, help="Print what waits; send nothing.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from balog.cli import options
 from balog.cli.spark import SparkPlace, spark_options
 from balog.errors import ConfigError, MissingExtraError
 from balog.storage.local_files import replace_file
@@ -43,7 +44,7 @@ _PACKAGES = ("datasketches", "duckdb", "jinja2", "pyarrow", "rich", "vl_convert"
 @click.option("--form", default="", metavar="FORM", help="The form of the files; detected by default.")
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.FilePath(dir_okay=False, path_type=Path),
     default=Path("balog-report.html"),
     show_default=True,
     metavar="FILE",

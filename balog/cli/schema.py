@@ -156,7 +156,7 @@ def infer(files: Sequence[IO[bytes]], type: str | None, limit: int) -> None:
 
 @command.command("docs", short_help="Write one HTML page of all types.")
 @options.registry
-@click.option("-o", "--output", type=click.Path(dir_okay=False), default="-", help="The file.  [default: stdout]")
+@click.option("-o", "--output", type=options.FilePath(dir_okay=False), default="-", help="The file.  [default: stdout]")
 @click.option("--title", default="Types of events", show_default=True, help="Title of the page.")
 def docs(registry_place: options.RegistryPlace, output: str, title: str) -> None:
     """Write one self-contained HTML page of all types: fields, constraints, examples, versions and changes."""

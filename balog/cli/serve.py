@@ -19,7 +19,7 @@ _report = reporter("balog serve")
     epilog="\b\nExit codes:\n0  stopped; all accepted events are durable\n1  cannot run, or events are in no store\n"
     "2  wrong use, or an invalid config"
 )
-@options.config("The service's config.", required=True, type=click.Path(path_type=Path))
+@options.config("The service's config.", required=True, type=options.FilePath(path_type=Path))
 @click.option(
     "--listen", metavar="HOST:PORT", help="Address to listen on, instead of the config's; :PORT is loopback only."
 )

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,23 +55,29 @@ class SparkPlace(NamedTuple):
         Raises:
             BalogError: Spark failed.
         """
+        from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
         from pyspark.errors import PySparkException
 
         from balog.analytics import session
-        from balog.analytics.sessions import cause
+        from balog.analytics.sessions import cause, unwrapped
 
         with _own_handlers():
             spark = session(application, master=self.master or "", remote=self.remote or "", **(settings or {}))
         try:
             try:
                 yield spark
-            except PySparkException as error:  # explained while Java is there
-                line = explain(error) if explain is not None else f"Spark: {cause(error):.300}; run it again"
+            except (PySparkException, Py4JJavaError) as error:  # explained while Java is there
+                known = unwrapped(error) if isinstance(error, Py4JJavaError) else error
+                line = explain(known) if explain is not None else f"Spark: {cause(known):.300}; run it again"
                 raise BalogError(line) from None
+            except (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError):
+                reason = "Java ended, perhaps because it needed more memory; look at stderr, and run it again"
+                raise BalogError(f"Spark: {reason}") from None
         except KeyboardInterrupt:
             raise  # Java is dead
         except BaseException:
-            spark.stop()
+            with suppress(Py4JError, OSError):  # Java may be dead
+                spark.stop()
             raise
         else:
             spark.stop()

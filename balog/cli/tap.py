@@ -32,7 +32,7 @@ def command() -> None:
 @click.argument("name")
 @click.option("--openapi", metavar="FILE|URL", help="OpenAPI document of the source, 2.0 to 3.1, JSON or YAML.")
 @click.option("--wsdl", metavar="FILE|URL", help="WSDL 1.1 of the source.")
-@click.option("--into", type=click.Path(file_okay=False, path_type=Path), default=".", metavar="FOLDER",
+@click.option("--into", type=options.FilePath(file_okay=False, path_type=Path), default=".", metavar="FOLDER",
               help="Folder for the new project's folder; the current one by default.")  # fmt: skip
 @click.option("--allow-remote", is_flag=True, help="Fetch references to other URLs, too.")
 def new(name: str, openapi: str | None, wsdl: str | None, into: Path, allow_remote: bool) -> None:
@@ -65,13 +65,13 @@ def new(name: str, openapi: str | None, wsdl: str | None, into: Path, allow_remo
 @options.repeated("--rules", metavar="RULE", help="Check only this rule or group of rules.")
 @options.repeated("--skip", metavar="RULE", help="Skip this rule or group of rules.")
 @options.pairs("--ordered", metavar="STREAM=KEY", help="Property by which the records of a stream ascend.")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), metavar="FILE",
-              help="Also write the report as JSON; - is stdout, without the text report.")  # fmt: skip
+@click.option("--json", "json_file", type=options.FilePath(dir_okay=False, allow_dash=True, path_type=Path),
+              metavar="FILE", help="Also write the report as JSON; - is stdout, without the text report.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True,
               help="Form on stdout: text, annotations of GitHub Actions, JUnit's XML, SARIF 2.1.0.")  # fmt: skip
-@click.option("--baseline", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+@click.option("--baseline", type=options.FilePath(dir_okay=False, path_type=Path), metavar="FILE",
               help="Known findings: only findings that the file does not have fail.")  # fmt: skip
-@click.option("--write-baseline", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+@click.option("--write-baseline", type=options.FilePath(dir_okay=False, path_type=Path), metavar="FILE",
               help="Write the findings as a baseline, and end with 0.")  # fmt: skip
 @click.option(
     "--fail-under", type=click.IntRange(0, 100), default=0, metavar="SCORE", help="Exit with 1 below this score."

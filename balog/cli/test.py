@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from balog.broker.cases import failures, load_cases
+from balog.cli import options
 from balog.errors import ConfigError
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="CASES …", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, metavar="CASES …", type=options.FilePath(path_type=Path))
 def command(paths: tuple[Path, ...]) -> None:
     """Run test cases of broker configs: sample input and expected output.
 

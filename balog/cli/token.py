@@ -14,7 +14,7 @@ from balog.cli import options
 from balog.cli.output import plain, print_json_lines, print_table
 from balog.delivery.api.tokens import Quota, Right, TokenEntry, add_token, make_token, read_tokens, revoke_tokens
 
-_PATH = click.Path(path_type=Path)
+_PATH = options.FilePath(path_type=Path)
 _file = click.option("--file", "path", metavar="FILE", required=True, type=_PATH, help="File of tokens.")
 
 

@@ -59,5 +59,5 @@ def test_form_zone_and_application_are_options(spark: Any, write: Any) -> None:
 
 
 def test_a_form_that_there_is_not_is_refused(spark: Any, dumps: Path) -> None:
-    with pytest.raises(Exception, match="option form is 'xml'; there are auto, events, sqs, old, singer, stderr"):
+    with pytest.raises(Exception, match="no form 'xml'; there are auto, events, sqs, old, singer, stderr"):
         spark.read.format("balog").option("form", "xml").load(str(dumps)).collect()

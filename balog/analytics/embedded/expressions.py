@@ -12,6 +12,7 @@ from sqlglot import exp
 from balog.analytics.closed_duckdb import text
 from balog.analytics.embedded.aggregates import AGGREGATES, WINDOWS
 from balog.analytics.embedded.functions import ORDERED, SCALARS, concat, constant, item, matches, need, substring
+from balog.analytics.embedded.positions import position
 from balog.analytics.embedded.scopes import Scope, fields_of
 from balog.analytics.embedded.values import (
     SparkNeeded,
@@ -403,8 +404,7 @@ def _place(node: Any) -> str:
     parts = [part.meta for part in node.walk() if "start" in part.meta]
     if not parts:
         return ""
-    first = min(parts, key=lambda meta: int(meta["start"]))
-    return f", line {first['line']}, column {first['col'] - first['end'] + first['start']}"
+    return position(min(parts, key=lambda meta: int(meta["start"])))
 
 
 def _digits(value: Value) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from balog.analytics.closed_duckdb import quoted, text
 from balog.analytics.embedded.columns import UnknownColumn
+from balog.analytics.embedded.positions import position
 from balog.analytics.embedded.values import Kind, SparkNeeded, Value
 from balog.errors import ConfigError
 
@@ -116,4 +117,4 @@ def fields_of(value: Value, names: list[str]) -> Value:
 def _positions(node: Any) -> Iterator[str]:
     for part in node.walk():
         if "line" in part.meta:
-            yield f", line {part.meta['line']}, column {part.meta['col'] - len(part.name) + 1}"
+            yield position(part.meta)

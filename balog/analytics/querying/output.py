@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import IO
 
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from balog.analytics.querying.rows import need_unique, shown_rows, write_rows
+from balog.analytics.sessions import unwrapped
 from balog.errors import ConfigError
 
 _FEW = 10_000
@@ -34,7 +36,10 @@ def write_text(frame: DataFrame, form: str, out: IO[str], limit: int | None) -> 
     if form in ("json", "jsonl"):
         need_unique(frame.columns)
     limit = shown_rows(form, limit)
-    return write_rows(frame.columns, _documents(frame, limit), form, out, limit)
+    try:
+        return write_rows(frame.columns, _documents(frame, limit), form, out, limit)
+    except Py4JJavaError as error:  # pyspark converts errors of collect(), but not those of toLocalIterator()
+        raise unwrapped(error) from None
 
 
 def write_parquet(frame: DataFrame, path: Path, limit: int | None) -> int:

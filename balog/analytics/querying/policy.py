@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import sqlglot
 from sqlglot import TokenType, exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
+from balog.analytics.embedded.positions import offset_position, position, unclosed
 from balog.analytics.querying.sources import RAW, find_source
 from balog.errors import ConfigError
 from balog.suggestions import suggest
@@ -41,6 +42,11 @@ _LOOKS = re.compile(
     rf"|DESC(?:RIBE)?\s+(?:TABLE\s+)?(?:EXTENDED\s+)?{_NAME})[\s;]*",
     re.IGNORECASE,
 )
+_MISSING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
+_GLOB = re.compile(r"\bglob\s*\(", re.IGNORECASE)
+_EXPECTED = re.compile(r"^Expect(?:ing|ed) ([^ ]+)(?=$| after)")
+_CONSTRUCTS = {"EQ": "=", "NEQ": "<>", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<=", "Add": "+", "Sub": "-",
+               "Mul": "*", "Div": "/", "Order": "ORDER BY", "Ordered": "ORDER BY", "Group": "GROUP BY"}  # fmt: skip
 _PATTERN = re.compile(r"[\w*| ]*")
 _BEFORE_QUERY = {TokenType.L_PAREN, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.ALL,
                  TokenType.DISTINCT}  # fmt: skip
@@ -127,8 +133,10 @@ def _tokens(sql: str) -> list[Any]:
 
     try:
         return list(Spark().tokenize(sql))
-    except SqlglotError as error:
-        raise _rejected(f"{_first_line(error)}; a text, a name or a comment does not end") from None
+    except SqlglotError:
+        where = unclosed(sql)
+        what = "a text, a name or a comment does not end" if where else "a text or a number is not valid"
+        raise _rejected(f"{what}{where}") from None
 
 
 def _queries_for_tables(sql: str) -> str:
@@ -167,7 +175,7 @@ def _parse(sql: str) -> Any:
     try:
         statements = [tree for tree in sqlglot.parse(sql, read="spark") if tree is not None]
     except SqlglotError as error:
-        raise _rejected(_first_line(error)) from None
+        raise _rejected(_explained(error, sql)) from None
     except RecursionError:
         raise _rejected("nested too deep; write it with WITH") from None
     except (LookupError, AttributeError, TypeError, ValueError) as error:  # bugs of the parser
@@ -191,8 +199,8 @@ def _check_query(tree: Any, tables: Sequence[str] | None, sources: Sequence[str]
             found = _check_table(node, tables, sources)
             raw += [found] if found is not None else []
         elif isinstance(node, (exp.Anonymous, exp.Func)):
-            name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
-            if name.lower() in _FORBIDDEN_FUNCTIONS:
+            name = _name_of(node)
+            if name in _FORBIDDEN_FUNCTIONS:
                 raise _rejected(f"the function {name} is not run{_where(node)}: it reaches beyond the tables")
     return raw
 
@@ -200,8 +208,8 @@ def _check_query(tree: Any, tables: Sequence[str] | None, sources: Sequence[str]
 def _check_table(table: exp.Table, tables: Sequence[str] | None, sources: Sequence[str]) -> tuple[int, int, str] | None:
     database = table.args.get("db")
     if isinstance(table.this, exp.Func):
-        name = table.this.name if isinstance(table.this, exp.Anonymous) else table.this.sql_name()
-        if name.lower() not in _ROWS_FROM:
+        name = _name_of(table.this)
+        if name not in _ROWS_FROM:
             raise _rejected(f"no rows are read from the function {name}{_where(table)}")
     elif database is not None and database.name.lower() == "balog" and not table.args.get("catalog"):
         find_source(table.name, sources, _where(table.this))
@@ -254,7 +262,7 @@ def _check_name(name: str, tables: Sequence[str] | None, where: str) -> None:
 def _where(node: Any) -> str:
     for part in node.walk():
         if "line" in part.meta:
-            return f", line {part.meta['line']}, column {part.meta['col'] - len(part.name) + 1}"
+            return position(part.meta)
     return ""
 
 
@@ -266,13 +274,41 @@ def _words(tree: Any) -> str:
     return str(tree.key).upper()
 
 
-def _first_line(error: SqlglotError) -> str:
-    found = getattr(error, "errors", None)
-    if not found:
-        return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
-    description = re.sub(r"<Token .*text: (.*?), line: .*>", r"\1", found[0]["description"]).rstrip(".")
-    description = description.replace("got SENTINEL", "came to the end")
-    return f"{description}, line {found[0]['line']}, column {found[0]['col']}"
+def _name_of(function: Any) -> str:
+    """Return a function's name in lower case."""
+    name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
+    return str(name).lower()
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()[0]
+
+
+def _explained(error: SqlglotError, sql: str) -> str:
+    """Return an error of the parser in plain words, with the position of the token where it stopped."""
+    if not isinstance(error, ParseError) or not error.errors:
+        return _plain(str(error))
+    found = error.errors[0]
+    near = str(found.get("highlight") or "")
+    description = re.sub(r"<Token .*text: (.*?), line: .*>", r"\1", _plain(str(found["description"]))).rstrip(".")
+    if missing := _MISSING.fullmatch(description):
+        description = _missing(missing[1], near)
+    elif description.startswith("Invalid expression"):
+        description = f"{near!r:.60} is not expected"
+    description = description.replace("got SENTINEL", "the statement ends").replace("table name but", "table, but")
+    description = _EXPECTED.sub(r"\1 is expected", description).replace("Expected", "expected")
+    lines = sql.split("\n")
+    end = sum(len(line) + 1 for line in lines[: found["line"] - 1]) + found["col"]
+    starts = [one.start() for one in _GLOB.finditer(sql, 0, end)] if description.startswith("glob ") else []
+    return f"{description}{offset_position(sql, starts[-1] if starts else max(end - len(near), 0))}"
+
+
+def _missing(construct: str, near: str) -> str:
+    """Return the error for a construct of which a part is missing, such as WHERE without a condition."""
+    if construct == "Glob":
+        return "glob is not a function of Spark"
+    word = _CONSTRUCTS.get(construct, construct.upper())
+    return f"{word} is not complete" + ("" if near.upper() in (word, word.split()[0]) else f" at {near!r:.60}")
 
 
 def _rejected(reason: str) -> ConfigError:

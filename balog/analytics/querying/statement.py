@@ -17,12 +17,18 @@ from balog.analytics.querying.policy import check
 from balog.analytics.querying.sources import RAW, RawSource, open_source
 from balog.analytics.reading.schemas import columns_of_statement
 from balog.analytics.reading.spark_types import TEXT_EVENT, spark_struct
+from balog.analytics.sessions import cause
 from balog.analytics.tables import Tables
 from balog.analytics.tables.location import quoted
 from balog.errors import ConfigError
 
+_TRACEBACK = "Traceback (most recent call last):"
 _MANY = re.compile(r"\s*SHOW\s+(?:TABLES|VIEWS)\b", re.IGNORECASE)
-_ADVICE = re.compile(r"(?:To (?:tolerate|return|bypass)|Use `?try_|If necessary|To continue).*", re.DOTALL)
+_ADVICE = re.compile(
+    r"(?:To (?:tolerate|return|bypass|process)|If (?:necessary|you want)|To continue|Correct the value"
+    r"|Use the SQL function|(?:Please u|U)se [`']?try_).*",
+    re.DOTALL,
+)
 
 
 def ask(spark: SparkSession, tables: Tables | None, sql: str, sources: Sequence[str] = ()) -> DataFrame:
@@ -89,7 +95,8 @@ def _explained(error: PySparkException, sql: str, frames: Mapping[str, DataFrame
 
 def explain_failure(error: PySparkException, sql: str) -> str:
     """Return Spark's error in one line: the reason and its position in the statement."""
-    message = re.sub(r"\s+", " ", str(error).partition("\n\n")[0].partition("== SQL")[0]).strip()
+    text = cause(error) if _TRACEBACK in str(error) else str(error)
+    message = re.sub(r"\s+", " ", text.partition("\n\n")[0].partition("== SQL")[0]).strip()
     message = re.sub(r"^(?:.*?: )?\[([A-Z_]+)(?:\.[A-Z_]+)*\] ", "", message)
     message = _ADVICE.sub("", re.sub(r"\s*SQLSTATE: \w+.*", "", message)).strip()
     where = re.search(r"\(line (\d+), (?:pos (\d+)|position (\d+))\)", str(error))

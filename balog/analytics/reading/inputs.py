@@ -27,6 +27,9 @@ OPTIONS = (
 )
 """The options of the data source, for reads and streams."""
 
+EMPTY = "a path is empty; give a file, a folder or a URL, or . for the working folder"
+"""The reason of an error."""
+
 _MEANT = {"from": "since", "to": "until", "format": "form", "type": "cls_type"}
 
 
@@ -95,7 +98,13 @@ def check_options(options: Iterable[str]) -> None:
 
 
 def absolute(path: str) -> str:
-    """Return an absolute path, so that workers in other folders find it; URLs and topics are unchanged."""
+    """Return an absolute path, so that workers in other folders find it; URLs and topics are unchanged.
+
+    Raises:
+        ConfigError: the path is empty, which would be the working folder.
+    """
+    if not path.strip():
+        raise ConfigError(EMPTY, "the sources")
     return path if is_remote(path) or path.startswith("file:") or is_topic(path) else os.path.abspath(path)
 
 
@@ -128,10 +137,12 @@ def read_inputs(options: Mapping[str, str]) -> Inputs:
 def _paths(options: Mapping[str, str]) -> Sequence[str]:
     if "files" in options:
         return []
-    if several := options.get("paths"):
-        return [str(path) for path in json.loads(several)]
-    if path := options.get("path"):
-        return [path]
+    several = options.get("paths")
+    paths = [str(path) for path in json.loads(several)] if several else [options.get("path", "")]
+    if all(path.strip() for path in paths):
+        return paths
+    if several:
+        raise ConfigError(EMPTY, "the sources")
     raise ConfigError("no path; use .load(path)", _WHERE)
 
 

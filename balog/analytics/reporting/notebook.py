@@ -27,6 +27,7 @@ _FRAME = (
     '<iframe title="balog report" sandbox="allow-scripts allow-popups allow-popups-to-escape-sandbox" '
     'style="width: 100%; height: {height}px; border: 0" srcdoc="{page}"></iframe>'
 )
+_HERE = "analytics.report"
 HEIGHT = 720
 """The height of the page in a notebook, in pixels; it scrolls."""
 
@@ -87,10 +88,15 @@ def report(
         ConfigError: a source or an option is not valid, or needs Spark.
         MissingExtraError: a package is not installed.
     """
+    for one in (spark, *sources):
+        if isinstance(one, (list, tuple, set)):
+            raise ConfigError("sources are arguments of their own: report(*paths), or report(spark, *paths)", _HERE)
+    if not isinstance(spark, (str, os.PathLike)) and not hasattr(spark, "sql"):
+        raise ConfigError(f"{type(spark).__name__} is neither a path nor a Spark session", _HERE)
     session = None if isinstance(spark, (str, os.PathLike)) else spark
     given = [os.fspath(source) for source in ((*sources,) if session is not None else (spark, *sources))]  # type: ignore[arg-type]
     if not given:
-        raise ConfigError("nothing to report; give a file, a folder or the location of tables", "analytics.report")
+        raise ConfigError("nothing to report; give a file, a folder or the location of tables", _HERE)
     query = parse_query(since, until, compare, channel, where)
     templates = [parse_link(link) for link in links]
     options = {"form": form} if form else {}

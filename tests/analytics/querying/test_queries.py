@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+from pyspark.errors import PySparkException
+
 from balog.analytics.querying.output import write_parquet, write_text
-from balog.analytics.querying.statement import ask
+from balog.analytics.querying.statement import ask, explain_failure
 from balog.errors import ConfigError
 
 pytestmark = pytest.mark.spark
@@ -108,6 +111,30 @@ def test_what_spark_does_not_understand_is_one_line_with_the_place(
         ask(spark, tables, sql)
     assert "\n" not in str(refused.value)
     assert "SQLSTATE" not in str(refused.value)
+
+
+FAILING = {
+    "SELECT id, array(1)[id] FROM events": "The index 1 is out of bounds. The array has 1 elements, line 1, column 12",
+    "SELECT\n CAST(concat(name, 'x') AS INT) FROM events": 'cannot be cast to "INT".*, line 2, column 2',
+    "SELECT 1 / (id - id) FROM events": "Division by zero, line 1, column 8",
+    "SELECT 9223372036854775807L + id FROM events": "overflow, line 1, column 8",
+    "SELECT CAST(id AS DECIMAL(38, 0)) * 99999999999999999999999999999999999999 FROM events": "cannot be represented",
+    "SELECT (SELECT id FROM events) FROM events": "More than one row returned by a subquery",
+    "SELECT raise_error('no\nway') FROM events": "no way",
+}
+
+
+@pytest.mark.parametrize("form", ["table", "csv"])
+def test_an_error_of_a_row_is_one_line_with_the_place(
+    spark: Any, tables: Any, form: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for sql, reason in FAILING.items():
+        with pytest.raises(PySparkException) as failed:
+            text(spark, tables, sql, form)
+        line = explain_failure(failed.value, sql)
+        assert re.search(reason, line), (sql, line)
+        assert not re.search(r"\n|Exception|SQLSTATE|try_", line)
+    assert "Exception" not in capfd.readouterr().err
 
 
 def test_nothing_of_the_environment_is_put_into_a_statement(spark: Any, tables: Any) -> None:

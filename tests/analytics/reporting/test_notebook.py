@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -110,12 +111,16 @@ def test_spark_makes_the_same_report(spark: Any, root: Path) -> None:
         ([], {}, "nothing to report"),
         (["local:topics#sync"], {}, ""),
         (["nowhere"], {}, "no such file or folder"),
+        ([""], {}, "a path is empty"),
+        ([["a", "b"]], {}, "sources are arguments of their own: report(*paths), or report(spark, *paths)"),
+        (["a", ["b"]], {}, "sources are arguments of their own"),
+        ([7], {}, "int is neither a path nor a Spark session"),
         (["."], {"since": "yesterday"}, "--since: 'yesterday' is not a time"),
         (["."], {"links": ["https://x.example/{runid}"]}, "runid"),
     ],
 )
 def test_wrong_use_is_one_line(tmp_path: Path, sources: list[str], options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        analytics.report(*sources, **options) if sources else analytics.report(object())  # type: ignore[call-arg]
+        analytics.report(*sources, **options) if sources else analytics.report(SimpleNamespace(sql=None))  # type: ignore[call-arg]
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)

@@ -21,6 +21,7 @@ from balog.analytics.reading.validation import NormalizedLines, normalize_lines,
 from balog.errors import ConfigError, EventError
 from balog.event import FACILITY_VERSION, Level
 from balog.storage import StorageError
+from balog.suggestions import suggest
 from balog.topics.archives import day_of, derive_id, read_time
 
 FORMS = ("auto", "events", "sqs", "old", "singer", "stderr")
@@ -54,7 +55,7 @@ class FormOptions(NamedTuple):
         """
         found = cls(options.get("form") or "auto", options.get("timezone") or "UTC", options.get("application") or "")
         if found.form not in FORMS:
-            raise ConfigError(f"option form is {found.form!r}; there are {', '.join(FORMS)}", "format('balog')")
+            raise ConfigError(f"no form {found.form!r:.60}{suggest(found.form, FORMS, limit=20)}", "the option form")
         try:
             found.zone  # noqa: B018
         except (ValueError, OSError, KeyError):
