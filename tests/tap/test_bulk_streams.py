@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.tap import BulkStream, Tap
+from balog.tap.endpoints.bulk import rows_of
 from balog.tap.endpoints.bulk_job import JobReport
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Client, Policy
 from balog.tap.http.downloads import download
-from balog.tap.patterns.part_reader import records_of
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.job_server import Jobs
 from tests.tap.syncs import Ran, sync
@@ -360,12 +360,12 @@ class TestServers:
         ({"poll 1": [Answer(200, b'{"state": "done", "rows": 1, "files": [{}]}')]}, "has no URLs at 'files.url'"),
         (
             {"part 1/0": [Answer(200, b"id,name\n1\n")]},
-            "part 1 of 3: line 2 of the file has 1 fields, and the header has 2",
+            "part 1 of 3: the file: row 1: has 1 values for 2 columns",
         ),
-        ({"part 1/0": [Answer(200, b"id,id\n1,2\n")]}, "the header of the file names a column twice"),
-        ({"part 1/0": [Answer(200, b'id,name\n1,"x\n')]}, "line 2 of the file is not CSV: unexpected end of data"),
-        ({"part 1/0": [Answer(200, b"id\n\xff\n")]}, "the file is not UTF-8, after line 0"),
-        ({"part 1/0": [Answer(200, b"\x1f\x8b\x08\x00")]}, "the file is damaged: its compressed data are incomplete"),
+        ({"part 1/0": [Answer(200, b"id,id\n1,2\n")]}, "the file: the first line has a name twice"),
+        ({"part 1/0": [Answer(200, b'id,name\n1,"x\n')]}, "the file: row 1: line 2: unexpected end of data"),
+        ({"part 1/0": [Answer(200, b"id\n\xff\n")]}, "the file: is not utf-8: invalid start byte"),
+        ({"part 1/0": [Answer(200, b"\x1f\x8b\x08\x00")]}, "the file: is cut off: its gzip stream has no end"),
     ],
 )
 def test_answers_that_cannot_be_used_are_one_line(server: HttpStandIn, answers: dict[str, Any], reason: str) -> None:
@@ -374,6 +374,21 @@ def test_answers_that_cannot_be_used_are_one_line(server: HttpStandIn, answers: 
 
     assert reason in failure
     assert "\n" not in failure
+
+
+def test_a_part_may_be_parquet(server: HttpStandIn) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    class Columns(BulkStream):
+        """One part of Parquet."""
+
+        def download_part(self, client: Any, context: Any, part: str, file: Any) -> None:
+            parquet.write_table(pyarrow.Table.from_pylist(ROWS), file)
+
+    serve(server, Jobs(ROWS, parts=1))
+    ran = sync(tap_of(server, Columns, format="parquet"))
+    assert (ran.failures, ran.records()) == ([], ROWS)
 
 
 def test_a_subclass_can_have_its_own_steps(server: HttpStandIn) -> None:
@@ -403,7 +418,7 @@ def test_a_subclass_can_have_its_own_steps(server: HttpStandIn) -> None:
         ({"poll": "exports/{jbo}"}, "{jbo} is a field of the parent's record"),
         ({"done": ("Failed",)}, "'failed' is in done and in failed"),
         ({"done": "done"}, "done='done': want a tuple of texts"),
-        ({"format": "xlsx"}, "format='xlsx': want csv or jsonl"),
+        ({"format": "xlsx"}, "format='xlsx': want csv or tsv or jsonl or json or parquet or excel"),
         ({"jobs": 0}, "jobs=0: want a whole number, at least 1"),
         ({"deadline": 0}, "deadline=0: want seconds, more than 0"),
         ({"parent": "x"}, "a bulk stream has one job, so it has no parent= and no for_each="),
@@ -433,6 +448,6 @@ def test_csv_is_read_as_python_s_writer_wrote_it(rows: list[dict[str, str]], del
     writer.writeheader()
     writer.writerows(rows)
     file = io.BytesIO(text.getvalue().encode())
-    found = [row for page in records_of(file, "csv", delimiter=delimiter, texts={"b"}) for row in page]
+    found = list(rows_of(file, "csv", delimiter, {"b"}))
 
     assert found == [{"a": row["a"] or None, "b": row["b"]} for row in rows]

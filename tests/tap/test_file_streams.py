@@ -21,8 +21,9 @@ from balog.tap import Tap
 from balog.tap.bookmarks import State
 from balog.tap.catalog import choose
 from balog.tap.errors import SourceError, TapError
-from balog.tap.files import FileStream, formats
-from balog.tap.files.formats import BadRow, ReadOptions, read_rows
+from balog.tap.files import FileStream
+from balog.tap.patterns import file_formats
+from balog.tap.patterns.file_formats import BadRow, ReadOptions, read_rows
 from balog.tap.schema import schema_of
 from balog.tap.schema.types import integer, obj, string
 from balog.tap.syncing import Sync
@@ -148,8 +149,8 @@ class TestFormats:
         assert "\n" not in str(error.value)
 
     def test_lines_and_documents_are_bounded(self, monkeypatch: Any) -> None:
-        monkeypatch.setattr(formats, "MAX_LINE", 10)
-        monkeypatch.setattr(formats, "MAX_DOCUMENT", 10)
+        monkeypatch.setattr(file_formats, "MAX_LINE", 10)
+        monkeypatch.setattr(file_formats, "MAX_DOCUMENT", 10)
         for name in ("x.jsonl", "x.json"):
             with pytest.raises(SourceError, match="more than 10 bytes"):
                 rows_in(b'{"a": "123456789"}', name)

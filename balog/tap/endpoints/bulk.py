@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 from urllib.parse import urlsplit
 
@@ -22,13 +23,15 @@ from balog.tap.errors import SourceError, TapError
 from balog.tap.http.client import Client
 from balog.tap.http.downloads import download
 from balog.tap.json_schema.keywords import types_of
+from balog.tap.patterns.file_formats import FORMATS, BadRow, ReadOptions, read_rows
 from balog.tap.patterns.pagination import Page
-from balog.tap.patterns.part_reader import FORMATS, records_of
 
 if TYPE_CHECKING:
     from balog.tap.context import Context
     from balog.tap.streams.settings import Checks
 
+_PAGE = 1000
+_MAX_BYTES = 1 << 40
 _GONE = (403, 404, 410)
 """Statuses of files and jobs that expired; storage services answer 403 to an expired signature."""
 
@@ -82,7 +85,8 @@ class BulkStream(EndpointStream):
         result: the path of the file, with ``{job}``, if the answer has no URLs.
         part_hosts: servers other than the API's that parts may be downloaded from, without its credentials:
             ``("*.s3.amazonaws.com",)``.
-        format: ``csv`` (with a header) or ``jsonl``; files that begin as gzip does are decompressed.
+        format: ``csv`` (with a header), ``tsv``, ``jsonl``, ``json``, ``parquet`` or ``excel``. Files that begin as
+            gzip or zstd do are decompressed.
         delimiter: between fields of CSV.
         deadline: the seconds that a job may run. Then the stream fails, and the next run polls the job once more before
             it creates another one.
@@ -246,7 +250,8 @@ class BulkStream(EndpointStream):
                 file.seek(0)
                 count = 0
                 try:
-                    for page in records_of(file, self.format, delimiter=self.delimiter, texts=texts):
+                    rows = rows_of(file, self.format, self.delimiter, texts)
+                    while page := list(islice(rows, _PAGE)):
                         count += len(page)
                         yield page
                 except SourceError as error:
@@ -321,3 +326,19 @@ class BulkStream(EndpointStream):
 def _line(text: Any) -> str:
     words = " ".join(str(text).split())
     return "".join(char for char in words if char.isprintable())[:200]
+
+
+def rows_of(file: BinaryIO, format: str, delimiter: str, texts: Collection[str]) -> Iterator[Any]:
+    """Yield the records of a part; an empty field of CSV is null if it is not one of ``texts``.
+
+    Raises:
+        SourceError: the part is damaged or not of this format.
+    """
+    options = ReadOptions(format, delimiter if format == "csv" else None, max_bytes=_MAX_BYTES, is_strict=True)
+    for number, row in read_rows(file, "the file", options):
+        if isinstance(row, BadRow):
+            raise SourceError(f"the file: row {number}: {row.reason}")
+        if format in ("csv", "tsv"):
+            yield {name: value if value or name in texts else None for name, value in row.items()}
+        else:
+            yield row

@@ -11,7 +11,7 @@ from balog.storage import Storage, open_storage
 from balog.tap.bookmarks.times import rank
 from balog.tap.context import Context
 from balog.tap.errors import SourceError, TapError
-from balog.tap.files.formats import FORMATS, BadRow, ReadOptions, read_rows
+from balog.tap.patterns.file_formats import FORMATS, BadRow, ReadOptions, read_rows
 from balog.tap.schema import schema_of
 from balog.tap.schema.types import date_time, integer, string
 from balog.tap.streams import Records, Stream

@@ -33,6 +33,23 @@ class Geometry(types.UserDefinedType[str]):
     cache_ok = True
 
 
+class Declared(types.UserDefinedType[Any]):
+    """A type as the table declares it. SQLAlchemy converts none of its values."""
+
+    cache_ok = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def get_col_spec(self, **_: Any) -> str:
+        """Return the declared type."""
+        return self.name
+
+
+class Nested(types.JSON):
+    """A list, a map or a struct of DuckDB."""
+
+
 @dataclass(frozen=True)
 class ColumnType:
     """How a column is read.
@@ -85,6 +102,8 @@ def column_type(kind: types.TypeEngine[Any], dialect: str, zone: tzinfo, *, null
     if isinstance(kind, (types.DateTime, types.Date)) and dialect == "postgresql":
         return _postgres_time(kind, zone, null)
     if isinstance(kind, types.DateTime):
+        if dialect == "duckdb" and kind.timezone:  # as a time without a zone, for which its driver needs no pytz
+            return _plain(kind, date_time(null=null), _aware("mysql"), is_ordered=True, select=_in_utc)
         if getattr(kind, "timezone", False) or (dialect == "mysql" and isinstance(kind, types.TIMESTAMP)):
             return _plain(kind, date_time(null=null), _aware(dialect), is_ordered=True)
         convert = None if str(zone) == "UTC" else lambda value: _time(value).replace(tzinfo=zone)
@@ -97,7 +116,7 @@ def column_type(kind: types.TypeEngine[Any], dialect: str, zone: tzinfo, *, null
     if isinstance(kind, (types.LargeBinary, types.BINARY, types.VARBINARY)):
         return _plain(kind, {**string(null=null), "contentEncoding": "base64"}, _bytes)
     if isinstance(kind, types.JSON):
-        return _plain(kind, dict(ANY_JSON))
+        return _plain(kind, dict(ANY_JSON), select=_to_json if isinstance(kind, Nested) else None)
     if isinstance(kind, types.ARRAY):
         return _array(kind, dialect, zone, null)
     if isinstance(kind, types.String) and not isinstance(kind, types.Enum) and type(kind).__name__ != "SET":
@@ -113,11 +132,12 @@ def _plain(
     convert: Callable[[Any], Any] | None = None,
     *,
     is_ordered: bool = False,
+    select: Callable[[Any], Any] | None = None,
 ) -> ColumnType:
     def bind(value: Any) -> Any:
         return literal(value if parse is None else parse(value), kind)
 
-    return ColumnType(schema, lambda column: type_coerce(column, kind), bind, convert, is_ordered)
+    return ColumnType(schema, select or (lambda column: type_coerce(column, kind)), bind, convert, is_ordered)
 
 
 def _postgres_time(kind: Any, zone: tzinfo, null: bool) -> ColumnType:
@@ -189,11 +209,21 @@ def _array(kind: types.ARRAY[Any], dialect: str, zone: tzinfo, null: bool) -> Co
         # array may have arrays in it.
         items = string() if "format" in items else dict(items)
         items["type"] = [*items["type"], *(["array"] if "array" not in items["type"] else [])]
-        select = lambda column: type_coerce(func.to_json(column), types.JSON())  # noqa: E731
+        select = _to_json
     return ColumnType(array(items, null=null), select, lambda value: literal(value, kind))
 
 
+def _to_json(column: Any) -> Any:
+    return type_coerce(func.to_json(column), types.JSON())
+
+
+def _in_utc(column: Any) -> Any:
+    return func.timezone("UTC", column)
+
+
 def _integer(kind: types.Integer, dialect: str, null: bool) -> dict[str, Any]:
+    if dialect == "duckdb":
+        return integer(null=null)
     limit = 1 << _BITS.get(type(kind).__name__.upper(), 64) - 1
     if getattr(kind, "unsigned", False):
         return integer(null=null, minimum=0, maximum=2 * limit - 1)

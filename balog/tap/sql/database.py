@@ -17,8 +17,9 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SAWarning, SQLAlche
 from balog.errors import ConfigError
 from balog.tap.errors import SourceError
 from balog.tap.records.plain import exact_json
-from balog.tap.sql.column_types import GEOMETRIES, ColumnType, Geometry, column_type
-from balog.tap.sql.sqlite_types import Declared, sqlite_type
+from balog.tap.sql.column_types import GEOMETRIES, ColumnType, Declared, Geometry, column_type
+from balog.tap.sql.duckdb import DuckInspector
+from balog.tap.sql.sqlite_types import sqlite_type
 
 PAGE_ROWS = 5_000
 """The number of rows that one statement reads."""
@@ -30,6 +31,7 @@ _SESSION = {
         "SET intervalstyle = 'iso_8601'",
         "SET default_transaction_read_only = on",
     ),
+    "duckdb": ("SET TimeZone = 'UTC'",),
     "mysql": ("SET time_zone = '+00:00'", "SET SESSION TRANSACTION READ ONLY"),
 }
 """Statements for a new connection, by dialect: times come in UTC, and nothing is written."""
@@ -116,8 +118,11 @@ class Database:
             raise ConfigError("want a number of rows, at least 1", path="page_rows")
         try:
             options: dict[str, Any] = {"connect_args": dict(connect or {}), "hide_parameters": True}
-            backend = sqlalchemy.make_url(url).get_backend_name()
-            if backend in ("postgresql", "mysql", "mariadb", "sqlite"):
+            parsed = sqlalchemy.make_url(url)
+            backend = parsed.get_backend_name()
+            if backend == "duckdb" and parsed.database not in (None, "", ":memory:"):
+                options["connect_args"].setdefault("read_only", True)
+            if backend in ("postgresql", "mysql", "mariadb", "sqlite", "duckdb"):
                 options["json_deserializer"] = exact_json
             self.engine = sqlalchemy.create_engine(url, **options)
         except (ArgumentError, NoSuchModuleError, ValueError):
@@ -126,8 +131,10 @@ class Database:
             raise ConfigError(f"the URL's driver is not installed: {error}") from None
         name = self.engine.dialect.name
         self.dialect: str = "mysql" if name == "mariadb" else name
+        dialect: Any = self.engine.dialect
+        if self.dialect == "duckdb":
+            dialect.inspector = DuckInspector
         if self.dialect == "mysql":
-            dialect: Any = self.engine.dialect
             for word in GEOMETRIES:
                 dialect.ischema_names.setdefault(word, Geometry)
         warnings.filterwarnings(
@@ -196,7 +203,7 @@ class Database:
 
     def type_of(self, kind: Any, *, null: bool = True) -> ColumnType:
         """Return how a column of a type is read."""
-        if isinstance(kind, Declared):
+        if self.dialect == "sqlite":
             return sqlite_type(kind.name, self.zone, null=null)
         return column_type(kind, self.dialect, self.zone, null=null)
 

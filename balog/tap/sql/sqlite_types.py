@@ -17,19 +17,6 @@ from balog.tap.schema.types import boolean, date, date_time, integer, number, st
 from balog.tap.sql.column_types import ANY_JSON, ColumnType
 
 
-class Declared(types.UserDefinedType[Any]):
-    """A type as the table declares it. SQLAlchemy converts none of its values."""
-
-    cache_ok = True
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def get_col_spec(self, **_: Any) -> str:
-        """Return the declared type."""
-        return self.name
-
-
 def sqlite_type(name: str, zone: tzinfo, *, null: bool) -> ColumnType:
     """Return how a column of a declared type is read.
 

@@ -63,6 +63,7 @@ class ReadOptions:
         encoding: of CSV.
         sheet: of Excel; None for the first one.
         max_bytes: the maximum size of a file when it is decompressed.
+        is_strict: whether CSV with a quote inside of a field, or without its partner, is a ``BadRow``.
     """
 
     format: str | None = None
@@ -70,6 +71,7 @@ class ReadOptions:
     encoding: str = "utf-8-sig"
     sheet: str | None = None
     max_bytes: int = 8 << 30
+    is_strict: bool = False
 
 
 def format_of(name: str) -> str | None:
@@ -179,7 +181,8 @@ def _seekable(file: IO[bytes], name: str, limit: int) -> Iterator[IO[bytes]]:
 
 def _csv(file: IO[bytes], name: str, options: ReadOptions, delimiter: str = ",") -> Iterator[Any]:
     text = io.TextIOWrapper(file, options.encoding, newline="")
-    rows = csv.reader(text, delimiter=options.delimiter or delimiter)
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
+    rows = csv.reader(text, delimiter=options.delimiter or delimiter, strict=options.is_strict)
     header = next(rows, None)
     if header is None:
         return
