@@ -39,6 +39,7 @@ GROUPS = {
     "Act": {
         "consume": "Run the handlers of a package on the events of topics.",
         "consumers": "List the handlers of a package and the events that each one handles.",
+        "watch": "Run monitors on events: alerts when a pipeline is late, thin, slow or failing.",
         "forward": "Send the events of a topic to sinks, with a broker's config and no Python.",
     },
     "Ask": {

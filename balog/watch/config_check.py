@@ -74,7 +74,7 @@ def _kinds(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
         )
     for name, options in _NEEDS_ONE.items():
         struct = getattr(monitor, name)
-        if struct is not None and all(getattr(struct, option) in (None, False) for option in options):
+        if struct is not None and not any(_is_set(getattr(struct, option)) for option in options):
             yield ConfigError(f"needs one of {', '.join(options)}", path=f"{place}.{name}")
     has_value = bool({"metric", "sql"} & set(chosen))
     if has_value and monitor.threshold is None:
@@ -85,6 +85,10 @@ def _kinds(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
         yield from _lag(monitor.lag, f"{place}.lag")
     if monitor.sql is not None and monitor.where is not None:
         yield ConfigError("belongs to events; put the condition into the query", path=f"{place}.where")
+
+
+def _is_set(value: object) -> bool:
+    return value is not None and value is not False  # 0 is a limit
 
 
 def _lag(lag: Any, place: str) -> Iterator[ConfigError]:

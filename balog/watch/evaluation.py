@@ -10,6 +10,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from balog.event import Event, format_timestamp
 from balog.payload import AlertEvidence, AlertPayload, AlertState
@@ -25,6 +26,13 @@ MAX_SERIES = 100_000
 """Series of all monitors; further ones are counted and not watched."""
 
 _QUIET = ("ok", "learning")
+
+
+class TimedAlert(NamedTuple):
+    """An alert, and when the state changed, in seconds since the epoch."""
+
+    payload: AlertPayload
+    time: float
 
 
 class Evaluation:
@@ -73,20 +81,20 @@ class Evaluation:
                     monitor.evaluator.tick(series.memory, now)
                     self._settle(monitor, series, now)
 
-    def take(self, event: Event, latest: float = float("inf")) -> list[AlertPayload]:
+    def take(self, event: Event, latest: float = float("inf")) -> list[TimedAlert]:
         """Evaluate the observations of an event.
 
         Args:
             latest: the time to assume for an event from the future, whose producer's clock is wrong.
         """
-        alerts: list[AlertPayload] = []
+        alerts: list[TimedAlert] = []
         for one in observe(event):
             alerts += self.observe(one, event, latest)
         return alerts
 
     def observe(
         self, observation: Observation, event: Event | None = None, latest: float = float("inf")
-    ) -> list[AlertPayload]:
+    ) -> list[TimedAlert]:
         """Evaluate an observation, after all deadlines before it. One that comes late counts from now on.
 
         Args:
@@ -107,9 +115,9 @@ class Evaluation:
                     alerts += self._judge(monitor, sample, now)
         return alerts
 
-    def advance(self, until: float) -> list[AlertPayload]:
+    def advance(self, until: float) -> list[TimedAlert]:
         """Meet all deadlines up to a time, each at its own time."""
-        alerts: list[AlertPayload] = []
+        alerts: list[TimedAlert] = []
         if not self.clock:
             self.begin(until)
         while self._due and self._due[0][0] <= until:
@@ -144,11 +152,11 @@ class Evaluation:
             self._schedule(self._monitors[series.monitor], series)
         return kept
 
-    def replace_monitors(self, monitors: Sequence[MonitorConfig]) -> list[AlertPayload]:
+    def replace_monitors(self, monitors: Sequence[MonitorConfig]) -> list[TimedAlert]:
         """Use other monitors from now on. The series of a monitor with the same name and kind go on."""
         before = self._monitors
         self._compile(monitors)
-        alerts: list[AlertPayload] = []
+        alerts: list[TimedAlert] = []
         for series in list(self._series.values()):
             monitor = self._monitors.get(series.monitor)
             if monitor is not None and monitor.config.kind == before[series.monitor].config.kind:
@@ -180,7 +188,7 @@ class Evaluation:
             series = self._series[key] = new_series(monitor, key, sample, now)
         return series
 
-    def _judge(self, monitor: CompiledMonitor, sample: SeriesSample, now: float) -> list[AlertPayload]:
+    def _judge(self, monitor: CompiledMonitor, sample: SeriesSample, now: float) -> list[TimedAlert]:
         series = self._find(monitor, sample, now)
         if series is None:
             return []
@@ -189,7 +197,7 @@ class Evaluation:
         verdict = monitor.evaluator.judge(series.memory, sample.value, now)
         return self._apply(monitor, series, verdict, now)
 
-    def _tick(self, monitor: CompiledMonitor, series: Series, now: float) -> list[AlertPayload]:
+    def _tick(self, monitor: CompiledMonitor, series: Series, now: float) -> list[TimedAlert]:
         verdict = None
         due = monitor.evaluator.deadline(series.memory)
         if due is not None and due <= now:
@@ -198,9 +206,7 @@ class Evaluation:
             verdict = Verdict("no_data", "No event has come for the time that no_data sets.")
         return self._apply(monitor, series, verdict, now)
 
-    def _apply(
-        self, monitor: CompiledMonitor, series: Series, verdict: Verdict | None, now: float
-    ) -> list[AlertPayload]:
+    def _apply(self, monitor: CompiledMonitor, series: Series, verdict: Verdict | None, now: float) -> list[TimedAlert]:
         was_alerting = series.is_alerting
         change(series.life, verdict.signal if verdict is not None else None, now, monitor.timing)
         if verdict is not None and (verdict.signal == "bad" or not series.is_alerting):
@@ -212,10 +218,10 @@ class Evaluation:
 
     def _settle(
         self, monitor: CompiledMonitor, series: Series, now: float, *, is_repeated: bool = False
-    ) -> list[AlertPayload]:
+    ) -> list[TimedAlert]:
         """Report a state that differs from the last reported one, and schedule the next deadline."""
         self.changed.add(series.key)
-        alerts: list[AlertPayload] = []
+        alerts: list[TimedAlert] = []
         state = self._state(series, now)
         if series.shown is None and state in _QUIET:
             series.shown, series.since = state, now
@@ -232,7 +238,7 @@ class Evaluation:
             return "silenced"
         return "acknowledged" if series.acknowledged > now else "firing"
 
-    def _report(self, monitor: CompiledMonitor, series: Series, now: float) -> list[AlertPayload]:
+    def _report(self, monitor: CompiledMonitor, series: Series, now: float) -> list[TimedAlert]:
         state, previous = self._state(series, now), series.shown
         if state != previous:
             series.shown, series.since = state, now
@@ -260,7 +266,7 @@ class Evaluation:
         if not series.is_alerting and series.started is not None:
             self._incidents.leave(series)
             series.started, series.incident, series.runs = None, "", []
-        return [alert]
+        return [TimedAlert(alert, now)]
 
     def _schedule(self, monitor: CompiledMonitor, series: Series) -> None:
         dues = [monitor.evaluator.deadline(series.memory), deadline(series.life, monitor.timing)]
@@ -280,12 +286,12 @@ class Evaluation:
                 self._due = [(when, key) for key, when in self._deadlines.items()]
                 heapq.heapify(self._due)
 
-    def _hush(self, observation: SilenceObserved | AcknowledgementObserved, now: float) -> list[AlertPayload]:
+    def _hush(self, observation: SilenceObserved | AcknowledgementObserved, now: float) -> list[TimedAlert]:
         """Silence or acknowledge the series that match a name or a key."""
         if isinstance(observation, SilenceObserved):
             self.silences = {match: until for match, until in self.silences.items() if until > now}
             self.silences[observation.match] = observation.until
-        alerts: list[AlertPayload] = []
+        alerts: list[TimedAlert] = []
         for series in list(self._series.values()):
             if not series.is_alerting or not _matches(observation.match, series):
                 continue

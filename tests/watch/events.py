@@ -8,7 +8,7 @@ import msgspec
 from balog.event import Event
 from balog.payload import AlertPayload
 from balog.watch.config_check import find_semantic_problems
-from balog.watch.evaluation import Evaluation
+from balog.watch.evaluation import Evaluation, TimedAlert
 from balog.watch.monitors import MonitorConfig
 
 START = datetime(2026, 11, 23, 6, tzinfo=timezone.utc)  # a Monday
@@ -57,10 +57,11 @@ def event(hours: float, payload: dict[str, Any], pipeline: str = "tap-shop", lev
 
 
 def evaluate(monitors: list[MonitorConfig], events: list[Event], until: float | None = None) -> list[AlertPayload]:
-    evaluation, alerts = Evaluation(monitors), []
+    evaluation, alerts = Evaluation(monitors), list[TimedAlert]()
     for one in events:
         alerts += evaluation.take(one)
-    return alerts + (evaluation.advance(seconds(until)) if until is not None else [])
+    alerts += evaluation.advance(seconds(until)) if until is not None else []
+    return [timed.payload for timed in alerts]
 
 
 def states(alerts: list[AlertPayload]) -> list[tuple[str, str, float]]:

@@ -39,8 +39,8 @@ def events_of(seed: int, count: int = 60) -> list[Event]:
     return made
 
 
-def plain(alerts: list[AlertPayload]) -> list[Any]:
-    return [msgspec.to_builtins(one) for one in alerts]
+def plain(alerts: list[Any]) -> list[Any]:
+    return [msgspec.to_builtins(getattr(one, "payload", one)) for one in alerts]
 
 
 @settings(max_examples=25, deadline=None)
@@ -144,7 +144,7 @@ def test_an_event_from_the_future_does_not_move_the_clock() -> None:
     evaluation.take(run(0))
     assert not evaluation.take(run(500, "tap-b"), latest=seconds(0.5))
     assert evaluation.clock == seconds(0.5)
-    assert [one.labels["pipeline"] for one in evaluation.advance(seconds(1.6))] == ["tap-shop", "tap-b"]
+    assert [one.payload.labels["pipeline"] for one in evaluation.advance(seconds(1.6))] == ["tap-shop", "tap-b"]
 
 
 def test_other_monitors_keep_the_series_of_the_same_name_and_kind() -> None:
@@ -154,8 +154,10 @@ def test_other_monitors_keep_the_series_of_the_same_name_and_kind() -> None:
     evaluation.take(run(0))
     evaluation.advance(seconds(2))
     alerts = evaluation.replace_monitors([monitor(name="a", freshness={"every": "3h"}), monitor(name="b", volume={})])
-    assert [(one.monitor, one.state, one.reason) for one in alerts] == [("b", "resolved", "The monitor was removed.")]
-    assert [(one.monitor, one.state) for one in evaluation.take(run(2.5))] == [("a", "resolved")]
+    assert [(one.payload.monitor, one.payload.state, one.payload.reason) for one in alerts] == [
+        ("b", "resolved", "The monitor was removed.")
+    ]
+    assert [(one.payload.monitor, one.payload.state) for one in evaluation.take(run(2.5))] == [("a", "resolved")]
 
 
 def test_labels_and_links() -> None:

@@ -50,7 +50,7 @@ class FreshnessEvaluator:
     def judge(self, state: FreshnessState, value: float, now: float) -> Verdict:
         """Learn of a success, which may be an old one that comes late."""
         value = min(value, now)
-        if not state.has_succeeded or value > state.last:
+        if not state.has_succeeded or value > state.last or state.last > now:  # a clock was set back
             state.last, state.has_succeeded = value, True
             state.due = self._deadline(value)
         if state.due is not None and state.due <= now:

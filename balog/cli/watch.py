@@ -1,0 +1,46 @@
+"""``balog watch``: run monitors on topics or files, and send alerts."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from balog.cli import options
+
+# A command's module is imported only when the command runs.
+COMMANDS = {"run": "Run monitors on topics or files (the default)."}
+
+
+class _WatchCommands(options.CommandGroup):
+    """The commands of ``balog watch``; ``balog watch MONITORS …`` is ``balog watch run MONITORS …``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"balog.cli.watch_{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*COMMANDS, *ctx.help_option_names):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.command("watch", cls=_WatchCommands)
+def command() -> None:
+    """Run monitors on topics or files, and send alerts.
+
+    \b
+    balog watch monitors.yaml --topics local:topics --topic singer-events --sinks sinks.yaml
+    balog watch monitors.yaml --source archive/day.jsonl
+
+    `balog watch run --help` shows the options.
+    """

@@ -1,0 +1,178 @@
+"""``balog watch run``: run monitors on topics or files."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from balog import config as configs
+from balog.broker.config import BrokerConfig
+from balog.broker.config_check import complete_errors
+from balog.cli import options
+from balog.cli.engines import EngineOptions, set_up_logging, summary
+from balog.cli.output import counted, exit_if_invalid, reporter
+from balog.errors import ConfigError
+from balog.event import encode
+from balog.expressions.functions import parse_time
+from balog.watch.alert_events import as_event
+from balog.watch.evaluation import Evaluation
+from balog.watch.monitors import MonitorConfig
+from balog.watch.monitors_file import find_monitor_problems
+from balog.watch.source import SourceEvents, evaluate_events
+from balog.watch.steady_clock import SteadyClock
+from balog.watch.store import WatchStore
+from balog.watch.stream import TopicWatch
+from balog.watch.targets import LineTarget, SinkTarget, Targets
+from balog.watch.watcher import Watcher
+
+_report = reporter("balog watch")
+
+DRAIN_SECONDS = 10.0
+"""Seconds that sinks have at the end for queued alerts."""
+
+
+class _Place(NamedTuple):
+    """Where the events come from."""
+
+    url: str | None
+    topics: tuple[str, ...]
+    sources: tuple[Path, ...]
+
+
+place_options = options.bundle(
+    "place",
+    _Place,
+    options.of_plugins("--topics", "url", group="balog.topics", metavar="URL", help=options.TOPICS_HELP),
+    options.repeated("--topic", "topics", metavar="NAME", help="A topic whose events are watched."),
+    options.repeated(
+        "--source",
+        "sources",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A file of events, evaluated once; the clock follows the events.",
+    ),
+)
+
+
+@click.command(
+    "run",
+    epilog="\b\nExit codes:\n0      done, or stopped when asked\n1      failed\n"
+    "2      wrong use, or a wrong file of monitors\n128+n  ended at once by a second signal n",
+)
+@click.argument("path", metavar="MONITORS", type=click.Path(path_type=Path))
+@place_options
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    default=Path("watch.sqlite"),
+    show_default=True,
+    help="File with the state of the monitors, for --topics.",
+)
+@click.option("--sinks", "sinks_file", metavar="FILE", help="A broker's config; alerts go to its sinks, too.")
+@options.group("Consumer group of the watcher.", "watch")
+@options.until
+@click.option("--until-empty", is_flag=True, help="Exit when the group has no events left.")
+@options.seconds(
+    "--lease", least=0.1, most=12 * 3600, default=30.0, help="Time until the events of a killed watcher come again."
+)
+@click.option("--listen", metavar="HOST:PORT", help="Serve /metrics, /health and /ready at this address.")
+def command(
+    path: Path,
+    place: _Place,
+    state: Path,
+    sinks_file: str | None,
+    group: str,
+    until: str | None,
+    until_empty: bool,
+    lease: float,
+    listen: str | None,
+) -> None:
+    """Run the monitors of MONITORS on topics, or once on files. Alerts are events on stdout, one a line.
+
+    With --topics, the state, the alerts to send and the ids of handled events are kept in one file. The file of
+    monitors is read again when it changes; a wrong one is reported, and the old one stays in use.
+
+    \b
+    balog watch monitors.yaml --topics local:topics --topic singer-events
+    balog watch monitors.yaml --topics kafka:localhost:9092 --topic singer-events --sinks sinks.yaml --state /var/lib/w
+    balog watch monitors.yaml --source archive/day.jsonl --until 2026-11-21
+    """
+    monitors = _load(path)
+    if place.sources and (place.url is not None or place.topics):
+        raise ConfigError("--source and --topics exclude each other; run the command twice")
+    if place.sources:
+        _watch_files(monitors, place.sources, until)
+        return
+    if place.url is None or not place.topics:
+        raise ConfigError("nothing to watch; name topics with --topics URL --topic NAME, or files with --source")
+    if until is not None:
+        raise ConfigError("--until belongs to --source")
+    engine_options = EngineOptions(place.url, until_empty, 1, lease, "none:", listen)
+    with ExitStack() as parts:
+        target = Targets([LineTarget(), *_open_sinks(sinks_file, parts)])
+        store = WatchStore(state)
+        parts.callback(store.close)
+        watcher = Watcher(monitors, store, target, SteadyClock())
+        parts.callback(watcher.flush)
+        _watch_topics(watcher, engine_options, place.topics, group, path)
+
+
+def _load(path: Path) -> list[MonitorConfig]:
+    file, problems = find_monitor_problems(path)
+    exit_if_invalid(path, problems, 2)
+    assert file is not None  # noqa: S101
+    return file.monitors
+
+
+def _watch_files(monitors: list[MonitorConfig], sources: tuple[Path, ...], until: str | None) -> None:
+    for monitor in monitors:
+        if monitor.kind == "sql" or (monitor.lag is not None and monitor.lag.topic is not None):
+            _report(f"{monitor.name}: files have no values for {monitor.kind}; it stays silent")
+    source = SourceEvents(sources)
+    end = None if until is None else parse_time(until)
+    if until is not None and end is None:
+        raise ConfigError(f"--until {until!r:.60} is not a time; want a date or RFC 3339")
+    alerts = 0
+    for alert in evaluate_events(Evaluation(monitors), source.events, end.timestamp() if end else None):
+        click.echo(encode(as_event(alert)))
+        alerts += 1
+    if source.invalid_lines:
+        _report(f"{counted(source.invalid_lines, 'line')} are not events")
+    _report(f"{counted(len(source.events), 'event')}, {counted(alerts, 'alert')}")
+
+
+def _open_sinks(path: str | None, parts: ExitStack) -> list[SinkTarget]:
+    if path is None:
+        return []
+    with complete_errors(path):
+        config = configs.load(path, BrokerConfig)
+        target = SinkTarget(config.sinks, config.spool, _report)
+    parts.callback(target.close, DRAIN_SECONDS)
+    return [target]
+
+
+def _watch_topics(
+    watcher: Watcher, engine_options: EngineOptions, names: tuple[str, ...], group: str, path: Path
+) -> None:
+    for monitor in watcher.evaluation.monitors.values():
+        if monitor.config.sql is not None:
+            raise ConfigError(
+                f"{monitor.config.name}: a stream has no tables for sql; leave the monitor out", str(path)
+            )
+    from balog.topics import open_topics
+
+    hooks = set_up_logging("watch")
+    with open_topics(engine_options.url) as topics:
+        watch = TopicWatch(watcher, topics, names, group, path, _report)
+        with engine_options.open(watch.hub, None, group, hooks) as engine, watch:
+            try:
+                engine.run(engine_options.until_empty)
+                if engine_options.until_empty:
+                    watch.step()
+            finally:
+                if sys.exc_info()[0] is None or engine.counts.received:
+                    _report(summary(engine.counts))

@@ -1,0 +1,161 @@
+"""Watch topics: the consumer engine brings the events, and a thread of its own reads the clock."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from balog.consumers import ConsumerHub
+from balog.consumers.consumer import Consumer
+from balog.errors import BalogError, ConfigError, ConfigProblems
+from balog.event import Event
+from balog.signals import join, signals_for_main_thread
+from balog.topics import GroupState, Topics
+from balog.watch.monitors_file import load_monitors
+from balog.watch.observations import LagObserved
+from balog.watch.watcher import Watcher
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+TICK_SECONDS = 1.0
+"""Seconds between two looks at the clock and at the file of monitors."""
+
+LAG_SECONDS = 15.0
+"""Seconds between two looks at the lag of topics."""
+
+BATCH = (500, 0.5)
+"""Events in one transaction, and seconds to wait for them."""
+
+
+class TopicWatch:
+    """The watcher of topics as consumers of an engine, and its clock. Use it as a context around the engine's run.
+
+    Args:
+        watcher: evaluates the events.
+        topics: the backend.
+        names: the topics to watch.
+        group: the engine's group.
+        path: the file of monitors, which is read again when it changes.
+        say: called with one line for the operator.
+
+    Attributes:
+        hub: the consumers for the engine.
+    """
+
+    def __init__(
+        self,
+        watcher: Watcher,
+        topics: Topics,
+        names: Sequence[str],
+        group: str,
+        path: str | os.PathLike[str],
+        say: Callable[[str], None],
+    ) -> None:
+        self.hub = ConsumerHub()
+        for name in dict.fromkeys(names):
+            self.hub.add(
+                Consumer(self._take, name, name=f"balog watch {name}", batch=BATCH, concurrency=1, retries=1000)
+            )
+        self._watcher = watcher
+        self._topics = topics
+        self._names = list(dict.fromkeys(names))
+        self._group = group
+        self._path = Path(path)
+        self._stamp = _stamp(self._path)
+        self._say = say
+        self._notice = ""
+        self._lag_in = 0.0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="balog watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        with signals_for_main_thread():
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end.set()
+        join(self._thread)
+
+    def step(self) -> None:
+        """Read the clock, the file of monitors and, when it is time, the lag; commit what follows."""
+        self._reload()
+        if self._watcher.is_due() and self._is_caught_up():
+            self._watcher.tick()
+        self._lag_in -= TICK_SECONDS
+        if self._lag_in <= 0 and self._watcher.evaluation.clock:
+            self._lag_in = LAG_SECONDS
+            self._watcher.observe(self._lags(self._watcher.now() if self._is_caught_up() else 0.0))
+        self._watcher.flush()
+
+    def _take(self, settings: object, events: Sequence[Event]) -> None:
+        self._watcher.handle(events)
+
+    def _run(self) -> None:
+        while not self._end.wait(TICK_SECONDS):
+            try:
+                self.step()
+            except Exception as error:  # the next step may succeed
+                self._warn(str(error) if isinstance(error, BalogError) else f"{type(error).__name__}: {error}")
+            else:
+                self._notice = ""
+
+    def _warn(self, notice: str) -> None:
+        if notice != self._notice:
+            self._notice = notice
+            self._say(notice)
+
+    def _is_caught_up(self) -> bool:
+        """Return whether no event waits: one that waits may be the success whose absence would fire."""
+        for name in self._names:
+            state = self._state(name, self._group)
+            if state is not None and state.pending:
+                return False
+        return True
+
+    def _lags(self, now: float) -> list[LagObserved]:
+        """Return the lag of each group that a monitor names, at the later of a time and the evaluation's clock."""
+        wanted = {
+            (lag.topic, lag.group)
+            for monitor in self._watcher.evaluation.monitors.values()
+            if (lag := monitor.config.lag) is not None and lag.topic is not None and lag.group is not None
+        }
+        found = []
+        for topic, group in sorted(wanted):
+            state = self._state(topic, group)
+            if state is not None:
+                found.append(LagObserved(time=now, topic=topic, group=group, lag=state.pending))
+        return found
+
+    def _state(self, topic: str, group: str) -> GroupState | None:
+        found = self._topics.topic(topic)
+        return found.group_state(group) if found.exists() else None
+
+    def _reload(self) -> None:
+        stamp = _stamp(self._path)
+        if stamp in (self._stamp, None):
+            return
+        self._stamp = stamp
+        try:
+            monitors = load_monitors(self._path)
+        except ConfigError as error:
+            for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
+                self._say(f"the monitors were not changed: {problem}")
+            return
+        self._watcher.replace_monitors(monitors)
+        self._say(f"{self._path} was read again, {len(monitors)} monitors")
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None  # an editor is replacing it
+    return found.st_mtime_ns, found.st_size, found.st_ino

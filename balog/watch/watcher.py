@@ -1,0 +1,183 @@
+"""The watcher: events and the clock in, alerts out, with its state in a store.
+
+The changes of the state, the ids of the events that caused them and the alerts are written in one transaction, before
+the events are acknowledged and before the alerts are sent. So a watcher that is killed loses no alert. One that it had
+sent but not marked as sent is sent again, with the same id.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Protocol
+
+from balog.event import Event, decode, encode
+from balog.watch.alert_events import as_event
+from balog.watch.evaluation import Evaluation, TimedAlert
+from balog.watch.monitors import MonitorConfig
+from balog.watch.observations import Observation, observe
+from balog.watch.series import dump_series
+from balog.watch.steady_clock import SteadyClock
+from balog.watch.store import WatchStore
+
+LATE_SECONDS = 2.0
+"""Seconds that events are given to arrive before a deadline counts."""
+
+STEP_SECONDS = 60.0
+"""A clock that is set back by more than this sets the evaluation's back, too."""
+
+
+class AlertTarget(Protocol):
+    """Where alerts go."""
+
+    def send(self, number: int, event: Event, body: bytes) -> None:
+        """Begin to send an alert; each number is larger than the one before."""
+
+    def delivered(self) -> int:
+        """Return the number up to which every alert has arrived."""
+
+
+class Watcher:
+    """Evaluates monitors over events. Threads may share it.
+
+    Args:
+        monitors: monitors without problems.
+        store: keeps the state.
+        target: gets the alerts.
+        clock: the time for deadlines.
+
+    Raises:
+        TopicError: the store cannot be read.
+    """
+
+    def __init__(
+        self, monitors: Sequence[MonitorConfig], store: WatchStore, target: AlertTarget, clock: SteadyClock
+    ) -> None:
+        self._monitors = list(monitors)
+        self._store = store
+        self._target = target
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._sent = self._forgotten = 0
+        self._is_stale = False
+        self._evaluation = self._load()
+        self._send()
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """The state of the series; its clock is 0 before the first event or tick."""
+        return self._evaluation
+
+    def handle(self, events: Sequence[Event]) -> None:
+        """Evaluate events that have arrived, and commit. When this returns, they may be acknowledged.
+
+        Raises:
+            TopicError: the store failed; nothing has changed.
+        """
+        with self._lock:
+            evaluation = self._current()
+            known = self._store.handled([event.header.id for event in events])
+            alerts: list[TimedAlert] = []
+            handled: list[str] = []
+            for event in events:
+                id = event.header.id
+                if id in known:
+                    continue
+                latest = self._clock.now()
+                seen = list(observe(event))
+                for one in seen:
+                    alerts += evaluation.observe(one, event, latest)
+                if seen:
+                    handled.append(id)
+                    known.add(id)
+            self._commit(alerts, handled)
+
+    def observe(self, observations: Sequence[Observation]) -> None:
+        """Evaluate observations that come from no event, such as the lag of a topic.
+
+        Raises:
+            TopicError: as ``handle``.
+        """
+        with self._lock:
+            evaluation = self._current()
+            alerts = [alert for one in observations for alert in evaluation.observe(one)]
+            self._commit(alerts, ())
+
+    def now(self) -> float:
+        """Return the time up to which events are expected to have arrived, in seconds since the epoch."""
+        return self._clock.now() - LATE_SECONDS
+
+    def is_due(self) -> bool:
+        """Return whether a deadline has passed."""
+        with self._lock:
+            evaluation = self._current()
+            due = evaluation.next_deadline() if evaluation.clock else 0.0
+            return due is not None and due <= self.now()
+
+    def tick(self) -> None:
+        """Meet the deadlines that have passed. Call it only when no event waits to be handled.
+
+        Raises:
+            TopicError: as ``handle``.
+        """
+        with self._lock:
+            now = self.now()
+            evaluation = self._current()
+            if evaluation.clock - now > STEP_SECONDS:
+                evaluation.clock = now  # the clock was set back
+            self._commit(evaluation.advance(now) if now > evaluation.clock else [], ())
+
+    def replace_monitors(self, monitors: Sequence[MonitorConfig]) -> None:
+        """Use other monitors from now on.
+
+        Raises:
+            TopicError: as ``handle``.
+        """
+        with self._lock:
+            self._monitors = list(monitors)
+            self._commit(self._current().replace_monitors(monitors), ())
+
+    def flush(self) -> None:
+        """Forget the alerts that have arrived at their targets."""
+        with self._lock:
+            delivered = min(self._target.delivered(), self._sent)
+            if delivered > self._forgotten:
+                self._store.sent(delivered)
+                self._forgotten = delivered
+
+    def _load(self) -> Evaluation:
+        evaluation = Evaluation(self._monitors)
+        state = self._store.load()
+        if state.clock:
+            evaluation.restore(state.clock, state.silences, state.series)
+            evaluation.begin(state.clock)
+        return evaluation
+
+    def _current(self) -> Evaluation:
+        """Return the evaluation, as it is stored if the last commit failed."""
+        if self._is_stale:
+            self._evaluation = self._load()
+            self._is_stale = False
+        return self._evaluation
+
+    def _commit(self, alerts: Sequence[TimedAlert], handled: Sequence[str]) -> None:
+        evaluation = self._evaluation
+        if not (alerts or handled or evaluation.changed):
+            return
+        series = evaluation.series
+        changes = {key: dump_series(series[key]) if key in series else None for key in evaluation.changed}
+        events = [encode(as_event(alert)) for alert in alerts]
+        try:
+            self._store.commit(evaluation.clock, evaluation.silences, changes, handled, events)
+        except BaseException:
+            self._is_stale = True  # as if the events had not come; they come again
+            raise
+        evaluation.changed.clear()
+        if alerts:
+            self._send()
+
+    def _send(self) -> None:
+        for number, body in self._store.unsent(self._sent):
+            self._target.send(number, decode(body), body)
+            self._sent = number
+        self.flush()

@@ -1,0 +1,119 @@
+"""``balog watch``: files once, topics until stopped, and after a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from balog.cli import main
+from balog.event import decode, encode
+from balog.topics import Message, open_topics
+from tests.watch.events import run
+
+MONITORS = """
+monitors:
+  - name: late
+    freshness: {every: 1h}
+  - name: thin
+    volume: {min_runs: 3}
+"""
+
+
+def write(tmp_path: Path, text: str = MONITORS) -> str:
+    (tmp_path / "monitors.yaml").write_text(text)
+    return str(tmp_path / "monitors.yaml")
+
+
+def call(*words: str) -> Any:
+    return CliRunner().invoke(main, ["watch", *words])
+
+
+def alerts(text: str) -> list[tuple[str, str]]:
+    found = [json.loads(line)["payload"] for line in text.splitlines() if line.startswith("{")]
+    return [(alert["monitor"], alert["state"]) for alert in found]
+
+
+def test_files_are_evaluated_once_by_their_own_clock(tmp_path: Path) -> None:
+    events = [run(hour / 2, streams={"orders": 100}) for hour in range(6)] + [run(5, streams={"orders": 3})]
+    (tmp_path / "b.jsonl").write_bytes(b"".join(encode(one) + b"\n" for one in reversed(events[3:])) + b"junk\n")
+    (tmp_path / "a.jsonl").write_bytes(b"".join(encode(one) + b"\n" for one in events[:4]))
+    done = call(
+        write(tmp_path), "--source", str(tmp_path / "b.jsonl"), "--source", str(tmp_path / "a.jsonl"),
+        "--until", "2026-11-23T11:30:00Z",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert alerts(done.stdout) == [("thin", "ok"), ("late", "firing"), ("late", "resolved"), ("thin", "firing")]
+    assert "1 line are not events" in done.stderr
+    event = decode(done.stdout.splitlines()[1].encode())
+    assert (event.header.channel, event.level) == ("balog.alert", "ERROR")
+    assert event.header.timestamp == datetime(2026, 11, 23, 9, 30, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((), "nothing to watch"),
+        (("--topics", "local:t"), "nothing to watch"),
+        (("--topics", "local:t", "--topic", "x", "--source", "f"), "exclude each other"),
+        (("--topics", "local:t", "--topic", "x", "--until", "2026-01-01"), "--until belongs to --source"),
+        (("--source", "missing.jsonl"), "cannot be read"),
+    ],
+)
+def test_wrong_use_is_one_line(tmp_path: Path, words: tuple[str, ...], reason: str) -> None:
+    done = call(write(tmp_path), *words)
+    assert (done.exit_code, reason in done.stderr) == (2, True)
+
+
+def test_a_wrong_file_gives_all_mistakes_with_their_lines(tmp_path: Path) -> None:
+    done = call(write(tmp_path, MONITORS.replace("1h", "1x").replace("min_runs", "minruns")), "--source", "f")
+    assert done.exit_code == 2
+    assert "monitors.yaml:4:17: $.monitors[0].freshness.every" in done.stderr
+    assert "monitors.yaml:6:5: $.monitors[1].volume" in done.stderr
+
+
+def test_a_query_is_refused_in_the_stream(tmp_path: Path) -> None:
+    path = write(tmp_path, "monitors: [{name: q, sql: 'SELECT 1 AS value', threshold: {over: 0}}]")
+    done = call(path, "--topics", f"local:{tmp_path}/t", "--topic", "x", "--state", str(tmp_path / "w.sqlite"))
+    assert done.exit_code == 2
+    assert "a stream has no tables for sql" in done.stderr
+
+
+def test_a_watcher_of_topics_that_is_killed_goes_on_and_sends_each_alert_once(tmp_path: Path) -> None:
+    url = f"local:{tmp_path}/topics"
+    sinks = {"sinks": [{"type": "topic", "url": url, "topic": "alerts"}]}
+    (tmp_path / "sinks.json").write_text(json.dumps(sinks))
+    now = datetime.now(timezone.utc)
+    hours_ago = (now - datetime(2026, 11, 23, 6, tzinfo=timezone.utc)) / timedelta(hours=1)
+
+    def publish(*hours: float) -> None:
+        with open_topics(url) as topics:
+            made = [run(hours_ago - hour, run_id=f"r{hour}") for hour in hours]
+            topics.topic("events").publish([Message(one.header.id, encode(one)) for one in made])
+
+    command = [
+        sys.executable, "-m", "balog", "watch", write(tmp_path), "--topics", url, "--topic", "events",
+        "--sinks", str(tmp_path / "sinks.json"), "--state", str(tmp_path / "state" / "w.sqlite"),
+        "--lease", "1",
+    ]  # fmt: skip
+    publish(9.0, 8.5, 5.0)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        seen = [first.stdout.readline() for _ in range(2)]
+        os.kill(first.pid, signal.SIGKILL)
+        seen += first.stdout.readlines()
+    assert alerts("".join(seen))[:2] == [("late", "firing"), ("late", "resolved")]
+
+    publish(3.0)
+    again = subprocess.run([*command, "--until-empty"], capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    with open_topics(url) as topics:
+        stored = [decode(message.body).payload for message in topics.topic("alerts").peek(100)]
+    late = [(one["state"], one["sequence"]) for one in stored if one["monitor"] == "late"]
+    assert late == [(("firing", "resolved")[number % 2], number + 1) for number in range(5)]
