@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from balog.sinks.base import SINKS, Batching, Delivery, Retrying, Sink, SinkConfig, SinkError, SinkOptions
 
 if TYPE_CHECKING:
+    from balog.sinks.alertmanager import AlertmanagerSinkConfig
     from balog.sinks.base import SinkConfig as AnySinkConfig
     from balog.sinks.clickhouse import ClickHouseSinkConfig
     from balog.sinks.datadog import DatadogSinkConfig
     from balog.sinks.elastic import ElasticSinkConfig
+    from balog.sinks.email import EmailSinkConfig
     from balog.sinks.otlp import OtlpSinkConfig
     from balog.sinks.pagerduty import PagerDutySinkConfig
     from balog.sinks.prometheus import PrometheusSinkConfig
@@ -25,12 +27,14 @@ else:
     from balog.sinks.base import AnySinkConfig
 
 __all__ = [
+    "AlertmanagerSinkConfig",
     "AnySinkConfig",
     "Batching",
     "ClickHouseSinkConfig",
     "DatadogSinkConfig",
     "Delivery",
     "ElasticSinkConfig",
+    "EmailSinkConfig",
     "OtlpSinkConfig",
     "PagerDutySinkConfig",
     "PrometheusSinkConfig",

@@ -44,9 +44,11 @@ class Retrying(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 SINKS = PluginRegistry(
     "balog.sinks",
     {
+        "alertmanager": "balog.sinks.alertmanager:AlertmanagerSinkConfig",
         "clickhouse": "balog.sinks.clickhouse:ClickHouseSinkConfig",
         "datadog": "balog.sinks.datadog:DatadogSinkConfig",
         "elastic": "balog.sinks.elastic:ElasticSinkConfig",
+        "email": "balog.sinks.email:EmailSinkConfig",
         "otlp": "balog.sinks.otlp:OtlpSinkConfig",
         "pagerduty": "balog.sinks.pagerduty:PagerDutySinkConfig",
         "prometheus": "balog.sinks.prometheus:PrometheusSinkConfig",
@@ -102,6 +104,14 @@ class SinkOptions(AnySinkConfig, Struct, kw_only=True):
     def takes(self, event: Event) -> bool:
         """Return whether the sink sends anything of an event. Other events count as filtered and are not queued."""
         return True
+
+    def preview(self, event: Event) -> str | None:
+        """Return what the sink would send for an event, as text without secrets; None if it cannot tell.
+
+        Raises:
+            ConfigError: a field is invalid.
+        """
+        return None
 
 
 class Sink(Protocol):

@@ -1,4 +1,6 @@
-"""Errors and failed runs as PagerDuty incidents, by the Events API v2; a run that succeeds resolves them.
+"""Errors, failed runs and alerts as PagerDuty incidents, by the Events API v2; a run that succeeds resolves them.
+
+An alert of a monitor triggers, acknowledges and resolves by its own key.
 
 Requests and retryable answers: https://developer.pagerduty.com/docs/events-api-v2/trigger-events/
 """
@@ -16,10 +18,13 @@ from msgspec import Meta
 from balog.errors import ConfigError, EventError
 from balog.event import LEVELS, Event, Level
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
-from balog.payload import RunPayload, read
+from balog.payload import AlertPayload, RunPayload, read
 from balog.secrets import Secret
+from balog.sinks.alert_sink import LatestChanges
+from balog.sinks.alert_text import read_alert
 from balog.sinks.base import Batching, Delivery, SinkError, SinkOptions
 from balog.sinks.http_sink import HttpSink
+from balog.sinks.pagerduty_alerts import alert_action, alert_request
 from balog.sinks.summary import cut, summarize
 
 _PATH = "/v2/enqueue"
@@ -37,7 +42,7 @@ Field = Annotated[str, Meta(min_length=1, max_length=100)]
 
 
 class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid_unknown_fields=True, kw_only=True):
-    """Trigger an incident for errors and failed runs, and resolve it when a run succeeds."""
+    """Trigger an incident for errors and failed runs, and resolve it when a run succeeds; the same for alerts."""
 
     routing_key: Annotated[Secret, Meta(description="The integration key of an Events API v2 integration.")]
     url: Annotated[Url, Meta(description="https://events.eu.pagerduty.com for accounts of the EU region.")] = (
@@ -82,7 +87,18 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
         """Return whether the sink sends anything of an event; see ``SinkOptions``."""
         if event.cls_type == "run":
             return True
+        if (alert := read_alert(event)) is not None:
+            return alert_action(alert) is not None
         return self.level is not None and event.level is not None and LEVELS[event.level] >= LEVELS[self.level]
+
+    def preview(self, event: Event) -> str | None:
+        """Return the request for an alert without its key; see ``SinkOptions``."""
+        alert = read_alert(event)
+        action = alert_action(alert) if alert is not None else None
+        if alert is None or action is None:
+            return None
+        request = {"routing_key": "…", **alert_request(alert, event, action)}
+        return msgspec.json.format(msgspec.json.encode(request)).decode()
 
     def build(self) -> PagerDutySink:
         """Return the sink, unopened.
@@ -115,6 +131,7 @@ class _Call:
     event: Event
     severity: str
     indexes: list[int]
+    alert: AlertPayload | None = None
 
 
 class PagerDutySink(HttpSink):
@@ -132,6 +149,7 @@ class PagerDutySink(HttpSink):
         self._threshold = threshold
         self._pipeline = pipeline
         self._fields = fields
+        self._latest = LatestChanges()
         self._failed: dict[str, set[str]] = {}  # deduplication key -> the commands whose last run failed
 
     def write(self, batch: Sequence[Delivery]) -> None:
@@ -146,13 +164,24 @@ class PagerDutySink(HttpSink):
                     remaining = [index for later in calls[number:] for index in later.indexes]
                     raise error.of_batch(rejected, remaining) from None
                 rejected.update(dict.fromkeys(call.indexes, str(error)))
+            else:
+                if call.alert is not None:
+                    self._latest.record(call.alert)
         if rejected:
             raise SinkError(next(iter(rejected.values())), retryable=False, rejected=rejected, remaining=[])
 
     def _plan(self, batch: Sequence[Delivery]) -> list[_Call]:
         calls: list[_Call] = []
         last: dict[str, _Call] = {}
+        alerts = [read_alert(event) for event, _ in batch]
+        new = {id(alert) for alert in self._latest.select(alert for alert in alerts if alert is not None)}
         for index, (event, _) in enumerate(batch):
+            alert = alerts[index]
+            if alert is not None:
+                action = alert_action(alert)
+                if action is not None and id(alert) in new:
+                    calls.append(_Call(action, alert.key, event, alert.severity, [index], alert))
+                continue
             action = self._action(event)
             if action is None:
                 continue
@@ -208,7 +237,10 @@ class PagerDutySink(HttpSink):
             raise SinkError(f"answered {status} and not {_ACCEPTED}: this is not PagerDuty's Events API v2; see url")
 
     def _body(self, call: _Call) -> bytes:
-        request: dict[str, Any] = {
+        if call.alert is not None:
+            request = alert_request(call.alert, call.event, call.action)
+            return msgspec.json.encode({"routing_key": self._routing_key, **request})
+        request = {
             "routing_key": self._routing_key,
             "event_action": call.action,
             "dedup_key": call.key,

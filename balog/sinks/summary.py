@@ -50,6 +50,8 @@ def _text(event: Event) -> str:
                 return f"{command} succeeded after {run.duration:.1f} s"
             case payloads.RunPayload(command=command) as run:
                 return f"{command} failed with exit code {run.exit_code} after {run.duration:.1f} s"
+            case payloads.AlertPayload(monitor=monitor, state=state, reason=reason):
+                return f"{monitor} {state.replace('_', ' ')}: {reason}"
             case payloads.MetricPayload(metric=metric, value=value):
                 return f"{metric} {value:g}"
         own = event.payload.get("message")

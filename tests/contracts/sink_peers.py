@@ -18,10 +18,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from balog.event import Event, decode
 from balog.secrets import Secret
 from balog.sinks import (
+    AlertmanagerSinkConfig,
     ClickHouseSinkConfig,
     DatadogSinkConfig,
     Delivery,
     ElasticSinkConfig,
+    EmailSinkConfig,
     OtlpSinkConfig,
     PagerDutySinkConfig,
     PrometheusSinkConfig,
@@ -35,6 +37,8 @@ from balog.sinks import (
 from balog.sinks.prometheus import Pushgateway
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME, SinkPeer
 from balog.topics import open_topics
+from tests.stand_ins.alertmanager import AlertmanagerStandIn
+from tests.stand_ins.alerts import alert_event
 from tests.stand_ins.clickhouse import ClickHouseStandIn
 from tests.stand_ins.datadog import Datadog
 from tests.stand_ins.elastic import ElasticStandIn
@@ -42,6 +46,7 @@ from tests.stand_ins.http_server import Answer, HttpStandIn, Request
 from tests.stand_ins.otlp import OtlpReceiver, plain
 from tests.stand_ins.pagerduty import PagerDuty
 from tests.stand_ins.service import ServiceStandIn
+from tests.stand_ins.smtp_server import SmtpServer
 from tests.stand_ins.ytsaurus import YTsaurusStandIn
 
 __all__ = ["PEERS", "HttpPeer", "Peer"]
@@ -339,6 +344,83 @@ class PagerDutyPeer(HttpPeer):
         return found
 
 
+class AlertmanagerPeer(HttpPeer):
+    """Each event is an alert of a monitor of its own; a request with one that is refused is refused whole."""
+
+    refuses = True
+    has_secret = True
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.config = AlertmanagerSinkConfig(
+            url=self.server.url, headers={"Authorization": Secret(env=SECRET_NAME)}, resend=3600
+        )
+        self.alertmanager = AlertmanagerStandIn(SECRET)
+
+    def event(self, number: int, **changes: Any) -> Event:
+        return alert_event(number, **changes)
+
+    def respond(self, request: Request) -> Answer:
+        return self.alertmanager(request)
+
+    def refuse(self, event: Event) -> None:
+        self.alertmanager.refused.add(event.payload["key"])
+
+    def expected(self, batch: Sequence[Delivery]) -> dict[str, str]:
+        return {event.payload["key"]: event.payload["reason"] for event, _ in batch}
+
+    def arrived(self) -> dict[str, str]:
+        assert len(self.alertmanager.posts) == len(self.alertmanager.alerts), "an event was sent twice"
+        return {key: alert["annotations"]["description"] for key, alert in self.alertmanager.alerts.items()}
+
+
+class EmailPeer(Peer):
+    """A mail server; each event is an alert of a monitor of its own."""
+
+    refuses = True
+    has_secret = True
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.server = SmtpServer(root, password=SECRET)
+        self.place = f"localhost:{self.server.port}"
+        self.config = EmailSinkConfig(
+            host="localhost",
+            port=self.server.port,
+            user="balog",
+            password=Secret(env=SECRET_NAME),
+            sender="Balog <balog@example.com>",
+            to=["ops@example.com"],
+            ca_file=self.server.ca_file,
+        )
+
+    def event(self, number: int, **changes: Any) -> Event:
+        return alert_event(number, **changes)
+
+    def expected(self, batch: Sequence[Delivery]) -> dict[str, str]:
+        return {event.payload["monitor"]: event.payload["reason"] for event, _ in batch}
+
+    def arrived(self) -> dict[str, str]:
+        found = {str(one["Subject"]).split()[1]: one.get_content().splitlines()[0] for one in self.server.messages}
+        assert len(found) == len(self.server.messages), "an event was sent twice"
+        return found
+
+    def traces(self) -> list[Any]:
+        return [*self.server.messages, *range(self.server.sessions)]
+
+    def refuse(self, event: Event) -> None:
+        self.server.refused.append(event.payload["monitor"])
+
+    def fail(self) -> None:
+        self.server.stop()
+
+    def mend(self) -> None:
+        self.server.start()
+
+    def close(self) -> None:
+        self.server.stop()
+
+
 class OtlpPeer(HttpPeer):
     """Events without measures, so each is a log record; a request with one that is refused is refused whole."""
 
@@ -451,9 +533,11 @@ def _counter(number: int, **changes: Any) -> Event:
 
 
 PEERS: dict[str, type[Peer]] = {
+    "alertmanager": AlertmanagerPeer,
     "clickhouse": ClickHousePeer,
     "datadog": DatadogPeer,
     "elastic": ElasticPeer,
+    "email": EmailPeer,
     "otlp": OtlpPeer,
     "pagerduty": PagerDutyPeer,
     "prometheus": PrometheusPeer,

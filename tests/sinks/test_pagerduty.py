@@ -13,6 +13,7 @@ from balog.payload import RunPayload, log_payload
 from balog.secrets import Secret
 from balog.sinks import Delivery, SinkError
 from balog.sinks.pagerduty import PagerDutySinkConfig
+from tests.stand_ins.alerts import alert_delivery, alert_life
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.pagerduty import ROUTING_KEY, PagerDuty
 
@@ -229,6 +230,60 @@ def test_a_service_that_is_away_keeps_all(server):
     server.start()
     sink.write([error(), run("failed")])
     sink.close()
+
+
+def test_an_alert_triggers_acknowledges_and_resolves_by_its_key(service, server):
+    sink = build(server, fields=["application", "env"])
+    sink.write([alert_delivery(1), alert_delivery(2)])
+    assert list(service.open) == ["m1|tap-shop|orders", "m2|tap-shop|orders"]
+    sink.write([alert_delivery(1, "acknowledged", sequence=2), alert_delivery(1, "resolved", sequence=3)])
+    assert [action for action, _ in actions(service)] == ["trigger", "trigger", "acknowledge", "resolve"]
+    assert list(service.open) == ["m2|tap-shop|orders"]
+
+
+def test_alerts_of_one_incident_have_one_group(service, server):
+    build(server).write([alert_delivery(1), alert_delivery(2, severity="critical", value="late")])
+    first, second = (sent["payload"] for sent in service.accepted)
+    assert first["group"] == second["group"] == "tap-shop@2026-11-24T06:00:00Z"
+    assert (first["severity"], second["severity"]) == ("error", "critical")
+    assert first["summary"] == "m1 firing: No success for 1 h."
+    assert (first["source"], first["component"], first["class"]) == ("tap-shop", "orders", "freshness")
+    assert service.accepted[0]["links"] == [{"href": "https://runs.example.com/r1", "text": "Evidence"}]
+
+
+def test_a_repeat_of_an_alert_opens_no_incident_again(service, server):
+    sink = build(server)
+    sink.write(alert_life())
+    sink.write([alert_delivery()])
+    sink.write([alert_delivery(), *alert_life(2), alert_delivery(2)])
+    assert service.open == {}
+
+
+@pytest.mark.parametrize("state", ["ok", "pending", "no_data", "learning", "silenced"])
+def test_other_states_change_no_incident(service, server, state):
+    sink = build(server)
+    sink.write([alert_delivery(state=state)])
+    assert service.accepted == []
+
+
+def test_an_alert_that_is_not_of_its_type_counts_by_its_level(service, server):
+    build(server).write([alert_delivery(sequence="many")])
+    assert [action for action, _ in actions(service)] == ["trigger"]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(text=st.text(max_size=400), link=st.none() | st.text())
+def test_any_alert_makes_a_request_that_is_taken(service, server, text, link):
+    fields = dict.fromkeys(("monitor", "kind", "key", "incident", "reason", "value"), text)
+    sink = build(server)
+    sink.write([alert_delivery(**fields, labels={text: text}, evidence={"runs": [text], "link": link})])
+    sink.close()
+    assert service.accepted[-1]["event_action"] == "trigger"
+
+
+def test_the_preview_shows_no_key(server):
+    text_of_it = PagerDutySinkConfig(routing_key=Secret(env="NOT_SET")).preview(alert_delivery().event)
+    assert '"dedup_key": "m1|tap-shop|orders"' in (text_of_it or "")
 
 
 TAP = """

@@ -1,0 +1,193 @@
+"""Alerts to Prometheus Alertmanager, by its API v2 (``api/v2/openapi.yaml`` of prometheus/alertmanager).
+
+Alertmanager keeps alerts in memory only. An alert that is not sent again before its ``endsAt`` is resolved there.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from balog.event import Event
+from balog.http import CaFile, HttpClient, Timeout, Url
+from balog.payload import AlertPayload
+from balog.sinks.alert_sink import AlertSinkOptions, LatestChanges, is_end, moment
+from balog.sinks.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, one_line, read_alert
+from balog.sinks.base import Batching, Delivery, SinkError
+from balog.sinks.http_sink import Headers, HttpSink, reveal_headers
+from balog.sinks.summary import cut
+
+_PATH = "/api/v2/alerts"
+_MAX_VALUE = 500
+_MAX_FIRING = 10_000
+_PER_REQUEST = 500
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
+
+
+class AlertmanagerSinkConfig(
+    AlertSinkOptions, tag_field="type", tag="alertmanager", forbid_unknown_fields=True, kw_only=True
+):
+    """Fire and resolve alerts in Prometheus Alertmanager."""
+
+    url: Annotated[Url, Meta(description="Base URL, such as http://localhost:9093.")]
+    headers: Headers = msgspec.field(default_factory=dict)
+    labels: Annotated[dict[str, str], Meta(max_length=50, description="Further labels of each alert.")] = msgspec.field(
+        default_factory=dict
+    )
+    resend: Annotated[
+        float, Meta(ge=0.1, le=3600, description="Seconds between two requests about an alert that fires.")
+    ] = 60.0
+    hold: Annotated[
+        float,
+        Meta(ge=1, le=2_592_000, description="Seconds after the last request until Alertmanager resolves an alert."),
+    ] = 86_400.0
+    timeout: Timeout = 10.0
+    ca_file: CaFile | None = None
+    batch: Batching = Batching(age=1.0)
+
+    @property
+    def name(self) -> str:
+        """``alertmanager URL``."""
+        return f"alertmanager {self.url}"
+
+    def sends_ends_of_silenced(self, alert: AlertPayload) -> bool:
+        """Return True: Alertmanager would otherwise go on notifying."""
+        return True
+
+    def build(self) -> AlertmanagerSink:
+        """Return the sink, unopened.
+
+        Raises:
+            ConfigError: a URL, header or template is invalid, or a secret is missing.
+        """
+        templates = self.templates()
+        client = HttpClient(self.url, headers=reveal_headers(self.headers), timeout=self.timeout, ca_file=self.ca_file)
+        return AlertmanagerSink(client, self, templates)
+
+    def preview(self, event: Event) -> str | None:
+        """Return the alert as Alertmanager gets it; see ``SinkOptions``."""
+        alert = read_alert(event)
+        if alert is None:
+            return None
+        document = api_alert(alert, self.templates(), self.labels, self.hold)
+        return msgspec.json.format(msgspec.json.encode([document])).decode()
+
+
+class AlertmanagerSink(HttpSink):
+    """See ``AlertmanagerSinkConfig``. A thread sends the alerts that fire again every ``resend`` seconds."""
+
+    def __init__(
+        self, client: HttpClient, options: AlertmanagerSinkConfig, templates: tuple[AlertTemplate, AlertTemplate]
+    ) -> None:
+        super().__init__(client)
+        self._options = options
+        self._templates = templates
+        self._latest = LatestChanges()
+        self._firing: dict[str, dict[str, Any]] = {}  # key of the series -> the alert, guarded by the lock
+        self._requests = threading.Lock()
+        self._is_closed = threading.Event()
+        self._resender = threading.Thread(target=self._resend_regularly, name="balog alertmanager", daemon=True)
+
+    def write(self, batch: Sequence[Delivery]) -> None:
+        """Post the alerts of a batch; the last change of a series counts."""
+        alerts = [read_alert(event) for event, _ in batch if self._options.takes(event)]
+        changes = self._latest.select(alert for alert in alerts if alert is not None)
+        if not changes:
+            return
+        with self._requests:
+            self._post([self._document(alert) for alert in changes])
+            for alert in changes:
+                self._latest.record(alert)
+                self._firing.pop(alert.key, None)
+                if not is_end(alert) and len(self._firing) < _MAX_FIRING:
+                    self._firing[alert.key] = self._document(alert)
+        if self._firing and not self._resender.is_alive() and not self._is_closed.is_set():
+            self._resender.start()
+
+    def close(self) -> None:
+        """Stop sending, and close the connections. Alerts that fire stay in Alertmanager for ``hold`` seconds."""
+        self._is_closed.set()
+        if self._resender.is_alive():
+            self._resender.join()
+        super().close()
+
+    def _document(self, alert: AlertPayload) -> dict[str, Any]:
+        document = api_alert(alert, self._templates, self._options.labels, self._options.hold)
+        if is_end(alert) and alert.key in self._firing:  # labels are an alert's identity
+            document["labels"] = self._firing[alert.key]["labels"]
+        return document
+
+    def _post(self, documents: Sequence[Mapping[str, Any]]) -> None:
+        for start in range(0, len(documents), _PER_REQUEST):
+            self._client.post(_PATH, msgspec.json.encode(documents[start : start + _PER_REQUEST]))
+
+    def _resend_regularly(self) -> None:
+        while not self._is_closed.wait(self._options.resend):
+            with self._requests:
+                ends = _text(datetime.now(timezone.utc) + timedelta(seconds=self._options.hold))
+                try:
+                    self._post([{**document, "endsAt": ends} for document in self._firing.values()])
+                except SinkError:
+                    pass  # the next round tries again; `write` reports what fails
+
+
+def api_alert(
+    alert: AlertPayload,
+    templates: tuple[AlertTemplate, AlertTemplate],
+    labels: Mapping[str, str],
+    hold: float,
+) -> dict[str, Any]:
+    """Return an alert as a ``postableAlert`` of the API.
+
+    Args:
+        labels: further labels; those of the alert win.
+        hold: seconds until the alert ends unless it is sent again.
+    """
+    title, text = templates
+    named = {_NOT_IN_NAMES.sub("_", name): value for name, value in {**labels, **alert.labels}.items()}
+    named = {f"_{name}" if name[:1].isdigit() else name: value for name, value in named.items()}
+    named |= {"alertname": alert.monitor, "severity": alert.severity, "key": alert.key}
+    notes = {
+        "summary": title.render(alert, MAX_TITLE),
+        "description": text.render(alert, MAX_TEXT),
+        "incident": alert.incident,
+        "runs": ", ".join(alert.evidence.runs),
+    }
+    starts = moment(alert.started or alert.since)
+    ends = moment(alert.since) if is_end(alert) else datetime.now(timezone.utc) + timedelta(seconds=hold)
+    document: dict[str, Any] = {
+        "labels": _texts(named),
+        "annotations": _texts(notes),
+        "startsAt": _text(min(starts, ends)),
+        "endsAt": _text(ends),
+    }
+    link = alert.evidence.link or ""
+    if _is_url(link):
+        document["generatorURL"] = link
+    return document
+
+
+def _texts(values: Mapping[str, str]) -> dict[str, str]:
+    found = {
+        name: cut(one_line(value), MAX_TEXT if name == "description" else _MAX_VALUE) for name, value in values.items()
+    }
+    return {name: value for name, value in found.items() if name and value}
+
+
+def _text(when: datetime) -> str:
+    return when.isoformat(timespec="microseconds")
+
+
+def _is_url(link: str) -> bool:
+    try:
+        parts = urlsplit(link)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and all("!" <= char <= "~" for char in link)
+    except ValueError:
+        return False

@@ -1,0 +1,117 @@
+"""The Alertmanager sink with a stand-in that checks the documented form."""
+
+import json
+import time
+
+import pytest
+
+from balog.errors import SinkError
+from balog.secrets import Secret
+from balog.sinks import AlertmanagerSinkConfig
+from tests.stand_ins.alertmanager import AlertmanagerStandIn
+from tests.stand_ins.alerts import alert_delivery, alert_event, alert_life
+from tests.stand_ins.http_server import Answer, HttpStandIn
+
+
+@pytest.fixture
+def service():
+    return AlertmanagerStandIn("t")
+
+
+@pytest.fixture
+def server(service):
+    with HttpStandIn(service) as server:
+        yield server
+
+
+@pytest.fixture
+def sink(server, monkeypatch):
+    monkeypatch.setenv("AM_TOKEN", "t")
+    made = AlertmanagerSinkConfig(
+        url=server.url, headers={"Authorization": Secret(env="AM_TOKEN")}, labels={"team": "data"}, resend=0.1
+    ).build()
+    yield made
+    made.close()
+
+
+def test_an_alert_has_labels_annotations_and_times(service, sink):
+    sink.write([alert_delivery(labels={"pipeline": "tap-shop", "größe.1": "x\ny", "2nd": "b", "": "c"})])
+    (alert,) = service.alerts.values()
+    assert alert["labels"] == {
+        "alertname": "m1",
+        "key": "m1|tap-shop|orders",
+        "severity": "error",
+        "team": "data",
+        "pipeline": "tap-shop",
+        "gr__e_1": "x y",
+        "_2nd": "b",
+    }
+    assert alert["annotations"] == {
+        "summary": "firing: m1 tap-shop",
+        "description": "No success for 1 h.",
+        "incident": "tap-shop@2026-11-24T06:00:00Z",
+        "runs": "r1",
+    }
+    assert alert["startsAt"] == "2026-11-24T06:00:00.000000+00:00"
+    assert alert["generatorURL"] == "https://runs.example.com/r1"
+
+
+def test_a_resolved_alert_ends_under_the_labels_that_it_began_with(service, sink):
+    fires, resolves = alert_delivery(), alert_delivery(1, "resolved", severity="info")
+    sink.write([fires])
+    sink.write([resolves])
+    alert = service.alerts["m1|tap-shop|orders"]
+    assert alert["labels"]["severity"] == "error"
+    assert alert["endsAt"] == "2026-11-24T08:00:00.000000+00:00"
+
+
+def test_an_alert_that_fires_is_sent_again_until_it_resolves(service, sink, server):
+    """Given an Alertmanager that forgets its alerts, then it has the firing one again."""
+    sink.write([alert_delivery(1), *alert_life(2)])
+    first = service.alerts["m1|tap-shop|orders"]["endsAt"]
+    service.alerts.clear()
+    server.will(Answer(500))  # one round fails
+    until = time.monotonic() + 30
+    while not service.alerts and time.monotonic() < until:
+        time.sleep(0.02)
+    assert list(service.alerts) == ["m1|tap-shop|orders"]
+    assert service.alerts["m1|tap-shop|orders"]["endsAt"] > first
+    sink.write([alert_delivery(1, "resolved")])
+    count = len(service.posts)
+    time.sleep(0.3)
+    assert len(service.posts) == count
+
+
+def test_a_repeat_changes_nothing(service, sink):
+    sink.write(alert_life())
+    sink.write([alert_delivery()])
+    sink.write([alert_delivery(), alert_delivery(1, "resolved")])
+    assert service.posts == ["m1|tap-shop|orders"] * 2
+
+
+def test_the_end_of_a_silenced_alert_is_sent(service, sink):
+    sink.write([alert_delivery(), alert_delivery(1, "silenced", sequence=2)])
+    sink.write([alert_delivery(1, "resolved", previous="silenced", sequence=3)])
+    assert service.alerts["m1|tap-shop|orders"]["endsAt"] == "2026-11-24T08:00:00.000000+00:00"
+
+
+def test_a_server_that_is_away_keeps_all(service, sink, server):
+    server.stop()
+    with pytest.raises(SinkError) as caught:
+        sink.write([alert_delivery(1), alert_delivery(2)])
+    assert (caught.value.retryable, caught.value.remaining) == (True, None)
+    server.start()
+    sink.write([alert_delivery(1), alert_delivery(2)])
+    assert len(service.alerts) == 2
+
+
+@pytest.mark.parametrize("since", ["yesterday", "2026-11-24T06:00:00", "0001-01-01T00:00:00+23:00"])
+def test_a_wrong_time_is_no_reason_to_lose_an_alert(service, sink, since):
+    sink.write([alert_delivery(since=since, started=None)])
+    assert len(service.alerts) == 1
+
+
+def test_the_preview_shows_no_secret():
+    config = AlertmanagerSinkConfig(url="http://localhost:1", headers={"Authorization": Secret(env="NOT_SET")})
+    (alert,) = json.loads(config.preview(alert_event()) or "")
+    assert alert["labels"]["alertname"] == "m1"
