@@ -11,10 +11,10 @@ PACKAGING = setup.cfg pyproject.toml .ci/install
 DEMO_PARTS = .demo/tap-jsonl/installed .demo/tap-weather/installed .demo/target-csv/installed .demo/vega-datasets/installed
 TAPS = tap-gitlab tap-postgres tap-postgres-pipelinewise tap-rest-api-msdk tap-s3-csv
 MORE_TAPS = tap-csv-folder tap-dbf tap-dimdate tap-feed tap-geo tap-jsonfile tap-rest-api tap-singer-jsonl tap-spreadsheets
-SOAKED = tests/oracles tests/verify/test_verify_rules.py tests/services/test_verify_taps.py
+SOAKED = tests/oracles tests/verify/test_verify_rules.py tests/services/test_verify_taps.py tests/services/test_example_pipelines.py
 TARGETS = target-jsonl target-postgres target-postgres-pipelinewise
 HOSTS = airflow dagster
-TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano $(TAPS) $(TARGETS) $(HOSTS))
+TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano singer-tools $(TAPS) $(TARGETS) $(HOSTS))
 
 # Demo and tests start thousands of Pythons. Where this is set, each compiles all that it imports.
 export PYTHONDONTWRITEBYTECODE =
@@ -106,5 +106,6 @@ PIN_meltano = meltano==4.4.1
 BASE = msgspec 'semantic-version>=2.10' 'sqlglot>=28' structlog 'urllib3>=1.26' 'venusian>=3.1'
 PIN_airflow = apache-airflow==3.3.2 $(BASE)
 PIN_dagster = dagster==1.13.29 $(BASE)
+PIN_singer-tools = singer-tools==0.4.1 singer-python==6.8.0
 PIN_singer-sdk = singer-sdk[msgspec]==0.54.9
 PIN_vega-datasets = --no-deps vega-datasets==0.9.0
