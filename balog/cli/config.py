@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import os
-import socket
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -18,7 +16,7 @@ import msgspec
 
 from balog import config as configs
 from balog.cli import options
-from balog.cli.output import counted, exit_if_invalid, plain, print_json_lines, print_table, utc
+from balog.cli.output import counted, exit_if_invalid, plain, print_json_lines, print_table, user_at_host, utc
 from balog.delivery.control.diff import DocumentChange, diff
 from balog.delivery.control.remote import open_control
 from balog.delivery.control.store import Control, DocumentVersion, Pushed, ServiceStatus
@@ -110,7 +108,7 @@ def push(file: Path, message: str, dry_run: bool, base: int | None, store: Contr
             click.echo(f"{file}: ok; {count} to version {head.number if head else 0}; nothing was pushed")
             return
         newest = base if base is not None else head.number if head else 0
-        entry = control.push(data, who=_who(), message=message, base=newest)
+        entry = control.push(data, who=user_at_host(), message=message, base=newest)
     if head is not None and entry.number == head.number:
         click.echo(f"version {entry.number} is this document already")
     else:
@@ -187,7 +185,7 @@ def rollback(number: int | None, message: str, base: int | None, store: ControlP
     with store.open() as control:
         head = control.head()
         newest = base if base is not None else head.number if head else 0
-        entry = control.rollback(number, who=_who(), message=message, base=newest)
+        entry = control.rollback(number, who=user_at_host(), message=message, base=newest)
     if head is not None and entry.number == head.number:
         click.echo(f"version {entry.number} has this document already")
     else:
@@ -305,13 +303,6 @@ def _show_change(sign: str, colour: str, change: DocumentChange, value: Any) -> 
 
 def _action(entry: DocumentVersion) -> str:
     return entry.action if entry.origin is None else f"{entry.action} to {entry.origin}"
-
-
-def _who() -> str:
-    try:
-        return f"{getpass.getuser()}@{socket.gethostname()}"
-    except (KeyError, OSError):  # a container whose user has no name
-        return f"{os.getuid()}@{socket.gethostname()}"
 
 
 def _line(text: str) -> str:

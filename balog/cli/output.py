@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -149,6 +151,14 @@ def utc(when: datetime) -> str:
 def plain(text: str, replacement: str = "�") -> str:
     """Return a text with its control characters replaced."""
     return "".join(char if char.isprintable() else replacement for char in text)
+
+
+def user_at_host() -> str:
+    """Return who runs the command, such as ``ana@host``, for records of who did what."""
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (KeyError, OSError):  # a container whose user has no name
+        return f"{os.getuid()}@{socket.gethostname()}"
 
 
 def printable(text: str, keep: str = "") -> str:

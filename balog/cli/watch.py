@@ -9,7 +9,12 @@ import click
 from balog.cli import options
 
 # A command's module is imported only when the command runs.
-COMMANDS = {"run": "Run monitors on topics or files (the default)."}
+COMMANDS = {
+    "run": "Run monitors on topics or files (the default).",
+    "preview": "Print what sinks would send for an alert.",
+    "silence": "Silence alerts for some time.",
+    "acknowledge": "Acknowledge alerts that fire.",
+}
 
 
 class _WatchCommands(options.CommandGroup):
@@ -41,6 +46,8 @@ def command() -> None:
     \b
     balog watch monitors.yaml --topics local:topics --topic singer-events --sinks sinks.yaml
     balog watch monitors.yaml --source archive/day.jsonl
+    balog watch preview --sinks sinks.yaml
+    balog watch silence orders-arrive 2h --why "the shop is being moved" --topics local:topics --topic singer-events
 
     `balog watch run --help` shows the options.
     """
