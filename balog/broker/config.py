@@ -23,7 +23,8 @@ InvalidLinePolicy = Literal["pass", "quarantine", "fail"]
 class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     """``{"sinks": [{"type": "statsd"}]}`` leaves the command's stdout untouched and sends its logs to sinks.
 
-    With ``in_band``, ``count``, ``state`` or a policy for ``invalid_lines``, the stream passes through the sidecar.
+    With ``in_band``, ``count``, ``state``, ``schemas`` or a policy for ``invalid_lines``, the stream passes through the
+    sidecar.
     """
 
     DEPRECATED_KEYS: ClassVar[dict[str, str]] = {"junk": "invalid_lines"}
@@ -36,6 +37,9 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     count: Annotated[bool, Meta(description="Count records and bytes by stream for the run's report.")] = False
     state: Annotated[
         bool, Meta(description="Put the last STATE, up to 64 KiB and without secrets, into the run's report.")
+    ] = False
+    schemas: Annotated[
+        bool, Meta(description="Make an event stream_schema of each SCHEMA, up to 256 KiB, that a run begins to use.")
     ] = False
     invalid_lines: Annotated[
         InvalidLinePolicy, Meta(description="What to do with lines on stdout that are not Singer messages.")
@@ -54,7 +58,7 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     @property
     def looks(self) -> bool:
         """Whether the stream passes through the sidecar; else the command writes directly to the target."""
-        return self.in_band or self.count or self.state or self.invalid_lines != "pass"
+        return self.in_band or self.count or self.state or self.schemas or self.invalid_lines != "pass"
 
     def check(self) -> None:
         """Check the rules that types can't express.

@@ -20,6 +20,7 @@ from balog.broker.editor import PipeError
 from balog.broker.invalid_lines import InvalidLineFilter
 from balog.broker.metrics import StatsReporter
 from balog.broker.quarantine import Quarantine
+from balog.broker.schema_reader import SchemaReader
 from balog.broker.sidecar_report import SidecarStats, complete_report
 from balog.broker.status import StageStatus
 from balog.broker.stopwatch import Stopwatch
@@ -116,6 +117,7 @@ class _Run:
         self._dispatcher = dispatcher
         self._quarantine = quarantine
         self._redactor = Redactor()
+        self._schemas = SchemaReader()
         self._stream: TapStream | None = None
         self._filter: InvalidLineFilter | None = None
         self._patterns = config.patterns()
@@ -138,7 +140,10 @@ class _Run:
         if self._config.looks:
             if self._config.invalid_lines != "pass":
                 self._filter = InvalidLineFilter(self._on_invalid_line)
-            self._stream = TapStream(target, _say, invalid_lines=self._filter, keeps_state=self._config.state)
+            on_schema = self._on_schema if self._config.schemas else None
+            self._stream = TapStream(
+                target, _say, invalid_lines=self._filter, keeps_state=self._config.state, on_schema=on_schema
+            )
         try:
             child = Child(
                 command, None if self._stream else target, {**os.environ, "BALOG_RUN_ID": run_id, "BALOG_SIDECAR": "1"}
@@ -302,6 +307,11 @@ class _Run:
             message = f"stdout has a line that is not a Singer message: {reason}; such lines go to quarantine"
             self._log([self._event("junk", log_payload(message, "WARNING", fields={"bytes": len(line)}), "WARNING")])
         return True
+
+    def _on_schema(self, line: bytes) -> None:
+        payload = self._schemas.read(line)
+        if payload is not None:
+            self._log([self._event("schema", payload, "INFO")])
 
     def _log(self, events: Sequence[Event]) -> None:
         """Send events without their secrets to the sinks, and into the stream once the spool is synced."""

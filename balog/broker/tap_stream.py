@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from balog.broker.descriptors import write_all
 from balog.broker.invalid_lines import InvalidLineFilter
@@ -17,10 +17,30 @@ _MAX_HELD_LOGS = 16 * 1024 * 1024
 _MAX_STATE = 64 * 1024
 _PREFIX_BYTES = 64 * 1024
 
-_NO_STATE = rb'\{"type": ?"(?:RECORD|SCHEMA|ACTIVATE_VERSION|BATCH)"'
-_begins_with_no_state = re.compile(_NO_STATE).match
-_mentions_state = re.compile(rb'"type"\s*:\s*"state"', re.IGNORECASE).search
-_NEXT_MAYBE_STATE = re.compile(rb"\n(?!%b)" % _NO_STATE)
+
+class _Search:
+    """Finds the messages of one type in whole lines, without parsing lines that begin as those of another."""
+
+    def __init__(self, kind: str, others: str) -> None:
+        other = rb'\{"type": ?"(?:%b)"' % others.encode()
+        self._kind = kind
+        self.is_other = re.compile(other).match
+        self._next = re.compile(rb"\n(?!%b)" % other)
+        self._mentions = re.compile(rb'"type"\s*:\s*"%b"' % kind.encode(), re.IGNORECASE).search
+
+    def find(self, lines: bytes) -> Iterator[bytes]:
+        """Yield the lines of that type."""
+        starts = [] if self.is_other(lines) else [0]
+        for start in [*starts, *(newline.end() for newline in self._next.finditer(lines))]:
+            end = lines.find(b"\n", start)
+            line = lines[start : end if end >= 0 else len(lines)]
+            kind = kind_of(line)
+            if kind == self._kind or (kind is None and self._mentions(line)):
+                yield line
+
+
+_STATES = _Search("STATE", "RECORD|SCHEMA|ACTIVATE_VERSION|BATCH")
+_SCHEMAS = _Search("SCHEMA", "RECORD|STATE|ACTIVATE_VERSION|BATCH")
 
 
 class TapStream:
@@ -33,6 +53,7 @@ class TapStream:
         say: writes one line to the user.
         invalid_lines: removes lines that are not messages; None lets every line pass.
         keeps_state: whether to keep the last STATE.
+        on_schema: called with each SCHEMA line before it passes; None for no call.
 
     Attributes:
         records: counts of the records that passed.
@@ -50,11 +71,13 @@ class TapStream:
         *,
         invalid_lines: InvalidLineFilter | None = None,
         keeps_state: bool = False,
+        on_schema: Callable[[bytes], None] | None = None,
     ) -> None:
         self._target: int | None = target
         self._say = say
         self._filter = invalid_lines
         self._keeps_state = keeps_state
+        self._on_schema = on_schema
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._long_line = ""  # whether the current long line passes or is dropped
@@ -107,7 +130,7 @@ class TapStream:
         self._held, self._held_bytes = [], 0
         if self._filter is None or self._filter.sift_long(beginning[:_PREFIX_BYTES]):
             self._long_line = "pass"
-            if not _begins_with_no_state(beginning):
+            if not _STATES.is_other(beginning):
                 self.state = None  # it may be a STATE that is too large to keep
             self.records.count(beginning)
             self._write(beginning)
@@ -117,19 +140,16 @@ class TapStream:
     def _pass(self, lines: bytes) -> None:
         if self._filter is not None:
             lines = self._filter.sift(lines)
-        if self._keeps_state:
-            self._remember_state(lines)
+        self._examine(lines)
         self.records.count(lines)
         self._write(lines)
 
-    def _remember_state(self, lines: bytes) -> None:
-        starts = [] if _begins_with_no_state(lines) else [0]
-        for start in [*starts, *(newline.end() for newline in _NEXT_MAYBE_STATE.finditer(lines))]:
-            end = lines.find(b"\n", start)
-            line = lines[start : end if end >= 0 else len(lines)]
-            kind = kind_of(line)
-            if kind == "STATE" or (kind is None and _mentions_state(line)):
-                self.state = read_value(line) if len(line) <= _MAX_STATE else None
+    def _examine(self, lines: bytes) -> None:
+        for line in _STATES.find(lines) if self._keeps_state else ():
+            self.state = read_value(line) if len(line) <= _MAX_STATE else None
+        if self._on_schema is not None:
+            for line in _SCHEMAS.find(lines):
+                self._on_schema(line)
 
     def add_log(self, line: bytes) -> None:
         """Write a LOG line now, or at the end of the unfinished line."""
@@ -151,8 +171,8 @@ class TapStream:
         rest, self._held, self._held_bytes = b"".join(self._held), [], 0
         if rest and self._filter is not None:
             rest = self._filter.sift(rest)
-        if rest and self._keeps_state:
-            self._remember_state(rest)
+        if rest:
+            self._examine(rest)
         self.records.count(rest)
         last_logs()
         self._write(rest)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from balog.event import Event
@@ -240,3 +241,18 @@ def test_what_is_no_event_of_a_kind_changes_nothing() -> None:
     alert = event(0, {"cls_type": "alert", "message": "x"}, level="ERROR")
     assert not evaluate([monitor(failures={"new_fingerprint": True, "learn": "0s"})], [wrong, alert])
     assert at(1) > at(0)
+
+
+def test_properties_that_redaction_replaced_do_not_hide_a_change() -> None:
+    from balog.redaction import Redactor
+
+    moved = monitor(schema={})
+    redactor = Redactor()
+
+    def redacted(hours: float, **properties: Any) -> Event:
+        made = schema(hours, {"password": {"type": "string"}, **properties})
+        made.payload = msgspec.json.decode(redactor.redact_encoded(bytes(made.raw_payload)))
+        return made
+
+    alerts = evaluate([moved], [redacted(0), redacted(1, name={"type": "string"}), redacted(2)])
+    assert [(one.state, one.value) for one in alerts] == [("firing", "additive"), ("firing", "breaking")]

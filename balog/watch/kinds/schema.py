@@ -78,9 +78,24 @@ def _canonical(schema: bytes) -> bytes:
     try:
         if len(schema) > MAX_BYTES:
             return b'{"$comment":"' + str(len(schema)).encode() + b' bytes"}' + b" " * MAX_BYTES
-        return msgspec.json.encode(msgspec.json.decode(schema), order="deterministic")
+        return msgspec.json.encode(_without_redactions(msgspec.json.decode(schema)), order="deterministic")
     except (msgspec.DecodeError, RecursionError):
         return b"{}"
+
+
+def _without_redactions(node: Any) -> Any:
+    """Return a schema in which the schemas of properties that redaction replaced by a text accept any value."""
+    if isinstance(node, list):
+        return [_without_redactions(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: _without_redactions(value) for key, value in node.items()}
+    properties = found.get("properties")
+    if isinstance(properties, dict):
+        found["properties"] = {
+            name: below if isinstance(below, dict | bool) else True for name, below in properties.items()
+        }
+    return found
 
 
 def _paths(schema: bytes) -> set[str]:
