@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
 import msgspec
@@ -133,7 +134,7 @@ def _sarif_result(report: VerifyReport, result: RuleResult, number: int, known: 
     location: dict[str, Any] = {"logicalLocations": [{"name": result.stream or report.tap, "kind": "module"}]}
     # Code scanning shows no result without a file.
     physical: dict[str, Any] = {
-        "artifactLocation": {"uri": (file or report.tap).replace("\\", "/").replace(" ", "%20")}
+        "artifactLocation": {"uri": quote((file or report.tap).replace("\\", "/"), errors="replace")}
     }
     if line:
         physical["region"] = {"startLine": line}

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft4Validator
 
 from balog.cli import main
 from balog.verify import Options, VerifyReport, verify
@@ -21,6 +22,10 @@ from balog.verify.report import as_text
 from balog.verify.report_formats import as_github, as_junit, as_sarif
 from tests.verify.defects import command, write_config
 
+SARIF = Draft4Validator(
+    json.loads((Path(__file__).parent / "sarif" / "sarif-2.1.0-rtm.5.json").read_text()),
+    format_checker=Draft4Validator.FORMAT_CHECKER,
+)
 RULES = ("records", "clean-run-has-no-errors", "about-is-printed", "sync-succeeds", "versions-are-activated")
 
 
@@ -152,7 +157,10 @@ def test_no_text_of_a_tap_breaks_a_form(report: VerifyReport, detail: str, strea
     assert line.startswith("::")
     assert not {"\n", "\r"} & set(line)
     assert Xml.fromstring(as_junit(changed)).findall(".//testcase")
-    assert json.loads(as_sarif(changed))["runs"][0]["results"]
+    document = json.loads(as_sarif(changed))
+    SARIF.validate(document)
+    uri = document["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert re.fullmatch(r"(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})*", uri)  # RFC 3986, without a scheme
 
 
 def test_junit_has_a_case_for_each_rule_and_counts_that_add_up(report: VerifyReport) -> None:
@@ -182,6 +190,25 @@ def test_junit_has_a_case_for_each_rule_and_counts_that_add_up(report: VerifyRep
     assert int(root.get("failures", "")) == 1
 
 
+def test_a_peer_reads_the_same_from_junit(report: VerifyReport) -> None:
+    junitparser = pytest.importorskip("junitparser")
+    found = junitparser.JUnitXml.fromstring(as_junit(report))
+
+    outcomes = {
+        case.name: {junitparser.Failure: "failed", junitparser.Skipped: "skipped"}[type(case.result[0])]
+        for suite in found
+        for case in suite
+        if case.result
+    }
+    failing = {result.rule.id for result in report.failed if result.rule.severity == "error"}
+    skipped = {result.rule.id for result in report.findings if result.outcome == "skipped"}
+    assert outcomes == {**dict.fromkeys(failing, "failed"), **dict.fromkeys(skipped, "skipped")}
+    assert found.tests == len({result.rule.id for result in report.findings})
+    assert (found.failures, found.skipped, found.errors) == (len(failing), len(skipped), 0)
+    [case] = [case for suite in found for case in suite if case.name == "keys-are-unique"]
+    assert "10 of 20 records repeat a key" in case.result[0].message
+
+
 def test_with_a_baseline_junit_fails_by_new_findings_alone(report: VerifyReport) -> None:
     known = {fingerprint(result) for result in report.failed if result.rule.id != "clean-run-has-no-errors"}
 
@@ -196,6 +223,7 @@ def test_sarif_names_each_rule_once_and_each_finding_by_it(report: VerifyReport)
     known = {fingerprint(report.failed[0])}
     document = json.loads(as_sarif(report, known))
 
+    SARIF.validate(document)
     [made] = document["runs"]
     rules = made["tool"]["driver"]["rules"]
     assert document["version"] == "2.1.0"
