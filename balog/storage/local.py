@@ -79,7 +79,7 @@ class LocalStorage:
         with self._errors_at(folder) as path:
             entries: list[tuple[str, int | None]] = []
             for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
-                if not entry.name.startswith((".", "_")) and (entry.is_file() or entry.is_dir()):
+                if not entry.name.startswith((".", "_")) and (entry.is_file() or _is_below(entry, path)):
                     with suppress(FileNotFoundError):  # removed meanwhile
                         size = entry.stat().st_size if entry.is_file() else None
                         entries.append((f"{folder}/{entry.name}".lstrip("/"), size))
@@ -121,3 +121,11 @@ class LocalStorage:
             raise StorageError(f"{error.filename or path}: {error.strerror or error}") from error
         except ValueError as error:  # a path with a null character
             raise StorageError(f"{str(path)!r}: {error}", retryable=False) from error
+
+
+def _is_below(entry: os.DirEntry[str], folder: Path) -> bool:
+    """Return whether an entry is a folder, and not a link to its own folder or one above it."""
+    if not entry.is_dir() or not entry.is_symlink():
+        return entry.is_dir()
+    target = Path(entry.path).resolve()
+    return target != folder.resolve() and target not in folder.resolve().parents

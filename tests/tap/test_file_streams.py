@@ -128,6 +128,24 @@ class TestFormats:
         assert second.reason.startswith("is not JSON: ")
         assert third == BadRow([1], "is not an object")
 
+    def test_an_unpaired_quote_swallows_no_row_silently(self) -> None:
+        found = rows_in(b'a,b\n1,"abc\n2,"x"\n3,c\n', "x.csv")
+        assert found == [BadRow('1,"abc\n2,"x"\n', "line 3: ',' expected after '\"'"), {"a": "3", "b": "c"}]
+
+    def test_a_number_that_a_float_has_not_costs_its_line(self) -> None:
+        first, second = rows_in(b'{"a":1e999}\n{"a":1e-999}\n', "x.jsonl")
+        assert first.raw == '{"a":1e999}\n'
+        assert "has a number beyond those that 64 bits have" in first.reason
+        assert str(second["a"]) == "1E-999"
+
+    @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "json"])
+    def test_a_byte_order_mark_is_skipped(self, format: str) -> None:
+        assert rows_in(b"\xef\xbb\xbf" + WRITTEN[format](ROWS), f"x.{format}") == ROWS
+
+    def test_blank_lines_are_no_rows_and_no_header(self) -> None:
+        assert rows_in(b"\n\n", "x.csv") == []
+        assert rows_in(b"\n\na,b\n\n1,2\n", "x.csv") == [{"a": "1", "b": "2"}]
+
     @pytest.mark.parametrize(
         ("name", "data", "options", "reason"),
         [
@@ -139,6 +157,12 @@ class TestFormats:
             ("x.csv.zip", b"PK no zip", {}, "x.csv.zip: is damaged"),
             ("x.csv.zip", zipped(b"0" * 999, "x.csv"), {"max_bytes": 500}, "would be 999 bytes"),
             ("x.json", b"{", {}, "x.json: is not JSON"),
+            (
+                "x.csv",
+                b'a,b\n1,2\n3,"abc\n4,5\n',
+                {},
+                "x.csv: is cut off: a quoted value in the row of line 3 has no end",
+            ),
             ("x.parquet", b"PAR1 no", {}, "x.parquet: is damaged"),
         ],
     )
@@ -196,6 +220,37 @@ class Files:
 
 
 class TestSelected:
+    def test_a_link_to_a_folder_above_is_not_followed(self, tmp_path: Path) -> None:
+        (tmp_path / "sub").mkdir()
+        other = tmp_path.with_name(tmp_path.name + "-other")
+        other.mkdir()
+        for link, target in [("loop", tmp_path), ("sub/up", tmp_path), ("sub/self", tmp_path / "sub"), ("in", other)]:
+            (tmp_path / link).symlink_to(target)
+        files = Files(tmp_path, "*.csv")
+        files.write("a.csv", 1)
+        files.write("sub/b.csv", 2)
+        files.write("in/c.csv", 3)
+        assert sorted(files.run()) == ["1", "2", "3"]
+
+    def test_own_columns_that_are_replaced_are_a_warning(self, tmp_path: Path, capsys: Any) -> None:
+        files = Files(tmp_path, "*.csv")
+        (tmp_path / "a.csv").write_text("id,_sdc_source_file\n1,mine\n")
+        assert files.run() == ["1"]
+        assert "a.csv has _sdc_source_file, which the stream replaces" in capsys.readouterr().err
+
+    def test_a_stream_without_files_does_not_stop_the_others(self, tmp_path: Path, capsys: Any) -> None:
+        tap = Tap("tap-folder")
+        tap.add(FileStream("full", folder=str(tmp_path), pattern="a*.jsonl"))
+        tap.add(FileStream("empty", folder=str(tmp_path), pattern="b*"))
+        (tmp_path / "a.jsonl").write_text('{"n": 1}\n{"n": 1e999}\n')
+        (tmp_path / "config.json").write_text("{}")
+        with pytest.raises(SystemExit) as ended:
+            tap.run(["--config", str(tmp_path / "config.json")])
+        assert ended.value.code == 1
+        out, err = capsys.readouterr()
+        assert '"record":{"n":1,' in out
+        assert "empty: its schema could not be read: there are no records to infer it from; declare a schema" in err
+
     def test_files_come_by_time_and_once(self, tmp_path: Path) -> None:
         files = Files(tmp_path, "*.csv")
         files.write("b.csv", 1, 2, at=1_000_000_000)

@@ -104,7 +104,7 @@ def test_no_more_records_are_asked_for_than_are_looked_at_and_the_source_is_clos
 @pytest.mark.parametrize(
     ("records", "reason"),
     [
-        ([], "there are no records to infer it from; declare a schema, or read older records"),
+        ([], "there are no records to infer it from; declare a schema"),
         ([{}, "x"], "record 2 can't be one: want an object; found str"),
         ([{"a": object()}], "record 1 can't be one: Encoding objects of type object is unsupported"),
         ([{"id": None}], "record 1 has no 'id', which is a key"),

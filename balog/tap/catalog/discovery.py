@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import field
 
-from balog.errors import ConfigError
+from balog.errors import BalogError, ConfigError
 from balog.tap.catalog.entry import (
     Breadcrumb,
     Catalog,
@@ -137,7 +137,8 @@ def discover(
         except (TapError, ConfigError):
             raise
         except Exception as error:
-            failed = SyncError(stream.name, f"its schema could not be read: {type(error).__name__}: {error}")
+            kind = "" if isinstance(error, BalogError) else f"{type(error).__name__}: "
+            failed = SyncError(stream.name, f"its schema could not be read: {kind}{error}")
             failed.__cause__ = error
             catalog.failed[stream.name] = failed
         else:

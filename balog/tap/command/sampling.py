@@ -11,7 +11,7 @@ import balog
 from balog.tap.bookmarks import State
 from balog.tap.catalog import CatalogEntry
 from balog.tap.context import Context
-from balog.tap.errors import SchemaError
+from balog.tap.errors import SchemaError, SourceError
 from balog.tap.streams import Providers, Stream
 
 _MAX_RECORDS = 1000
@@ -27,7 +27,7 @@ def inferred_schema(stream: Stream, client: Callable[[], Any], config: Callable[
         config: returns the tap's config.
 
     Raises:
-        SchemaError: there are no records, or one is invalid.
+        SourceError: there are no records, or one is invalid, which other streams need not mind.
     """
     from balog.tap.schema import infer
 
@@ -35,7 +35,7 @@ def inferred_schema(stream: Stream, client: Callable[[], Any], config: Callable[
         with closing(_records(stream, client, config)) as records:
             return infer(records, _MAX_RECORDS, stream.key_properties)
     except SchemaError as error:
-        raise SchemaError(error.reason, f"schema of {stream.name} from its records") from None
+        raise SourceError(error.reason) from None
 
 
 class _Nothing:

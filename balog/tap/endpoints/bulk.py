@@ -334,7 +334,7 @@ def rows_of(file: BinaryIO, format: str, delimiter: str, texts: Collection[str])
     Raises:
         SourceError: the part is damaged or not of this format.
     """
-    options = ReadOptions(format, delimiter if format == "csv" else None, max_bytes=_MAX_BYTES, is_strict=True)
+    options = ReadOptions(format, delimiter if format == "csv" else None, max_bytes=_MAX_BYTES)
     for number, row in read_rows(file, "the file", options):
         if isinstance(row, BadRow):
             raise SourceError(f"the file: row {number}: {row.reason}")

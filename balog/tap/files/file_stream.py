@@ -18,6 +18,7 @@ from balog.tap.streams import Records, Stream
 from balog.tap.streams.settings import INFERRED, Checks
 
 FILE, LINE, MODIFIED = "_sdc_source_file", "_sdc_source_lineno", "_sdc_source_modified"
+_ORIGIN = frozenset({FILE, LINE, MODIFIED})
 MAX_FILES = 100_000
 """The maximum number of files of a stream."""
 
@@ -119,6 +120,8 @@ class FileStream(Stream):
         page: list[dict[str, Any]] = []
         with storage.open(file.name) as opened:
             for number, row in read_rows(opened, file.name, options):
+                if number == 1 and not isinstance(row, BadRow) and (own := _ORIGIN & row.keys()):
+                    context.log.warning(f"{file.name} has {', '.join(sorted(own))}, which the stream replaces")
                 if isinstance(row, BadRow):
                     raw = {"row": row.raw, FILE: file.name, LINE: number}
                     context.quarantine(raw, f"{file.name}: row {number}: {row.reason}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
+import math
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, cast
@@ -63,7 +65,6 @@ class ReadOptions:
         encoding: of CSV.
         sheet: of Excel; None for the first one.
         max_bytes: the maximum size of a file when it is decompressed.
-        is_strict: whether CSV with a quote inside of a field, or without its partner, is a ``BadRow``.
     """
 
     format: str | None = None
@@ -71,7 +72,6 @@ class ReadOptions:
     encoding: str = "utf-8-sig"
     sheet: str | None = None
     max_bytes: int = 8 << 30
-    is_strict: bool = False
 
 
 def format_of(name: str) -> str | None:
@@ -182,20 +182,25 @@ def _seekable(file: IO[bytes], name: str, limit: int) -> Iterator[IO[bytes]]:
 def _csv(file: IO[bytes], name: str, options: ReadOptions, delimiter: str = ",") -> Iterator[Any]:
     text = io.TextIOWrapper(file, options.encoding, newline="")
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
-    rows = csv.reader(text, delimiter=options.delimiter or delimiter, strict=options.is_strict)
-    header = next(rows, None)
+    seen: list[str] = []
+    rows = csv.reader(_kept(text, seen), delimiter=options.delimiter or delimiter, strict=True)
+    header = next((row for row in rows if row), None)  # blank lines are no rows
     if header is None:
         return
     if len(set(header)) < len(header):
         raise SourceError(f"{name}: the first line has a name twice")
     width = len(header)
     while True:
+        seen.clear()
         try:
             row = next(rows)
         except StopIteration:
             return
         except csv.Error as error:
-            yield BadRow(None, f"line {rows.line_num}: {error}")
+            if str(error) == "unexpected end of data":
+                line = rows.line_num - len(seen) + 1
+                raise SourceError(f"{name}: is cut off: a quoted value in the row of line {line} has no end") from None
+            yield BadRow("".join(seen), f"line {rows.line_num}: {error}")
             continue
         if len(row) == width:
             yield dict(zip(header, row))
@@ -203,14 +208,33 @@ def _csv(file: IO[bytes], name: str, options: ReadOptions, delimiter: str = ",")
             yield BadRow(row, f"has {len(row)} values for {width} columns")
 
 
+def _kept(lines: Iterable[str], seen: list[str]) -> Iterator[str]:
+    for line in lines:
+        seen.append(line)
+        yield line
+
+
 def _tsv(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
     return _csv(file, name, options, "\t")
 
 
-_decode = msgspec.json.Decoder(float_hook=exact_number).decode
+def _number(text: str) -> Any:
+    if math.isinf(float(text)):
+        raise ValueError("has a number beyond those that 64 bits have")
+    return exact_number(text)
+
+
+_decode = msgspec.json.Decoder(float_hook=_number).decode
+
+
+def _skip_mark(file: IO[bytes]) -> None:
+    """Skip the byte order mark of UTF-8, which some programs write."""
+    if cast(io.BufferedReader, file).peek(3).startswith(codecs.BOM_UTF8):
+        file.read(3)
 
 
 def _jsonl(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
+    _skip_mark(file)
     while line := file.readline(MAX_LINE + 1):
         if len(line) > MAX_LINE:
             raise SourceError(f"{name}: has a line of more than {MAX_LINE} bytes")
@@ -222,6 +246,7 @@ def _jsonl(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
 
 
 def _json(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
+    _skip_mark(file)
     data = file.read(MAX_DOCUMENT + 1)
     if len(data) > MAX_DOCUMENT:
         raise SourceError(f"{name}: one document of more than {MAX_DOCUMENT} bytes; write it as lines (.jsonl)")

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from balog.errors import BalogError
 from balog.tap.errors import SchemaError
 from balog.tap.json_schema.formats import is_date
 from balog.tap.json_schema.keywords import rebuilt
@@ -67,13 +68,13 @@ def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable
             if not isinstance(record, Mapping):
                 raise TypeError(f"want an object; found {type(record).__name__}")
             seen.add(encode(dict(record)))
-        except (TypeError, ValueError, RecursionError) as error:
+        except (TypeError, ValueError, RecursionError, BalogError) as error:
             raise SchemaError(f"record {seen.count + 1} can't be one: {error}") from None
         absent = [key for key in keys if record.get(key) is None]
         if absent:
             raise SchemaError(f"record {seen.count} has no {absent[0]!r}, which is a key")
     if not seen.count:
-        raise SchemaError("there are no records to infer it from; declare a schema, or read older records")
+        raise SchemaError("there are no records to infer it from; declare a schema")
     found = _widened(seen.draft())
     properties = found.setdefault("properties", {})
     for key in keys:
