@@ -363,7 +363,7 @@ class TestServers:
             "part 1 of 3: the file: row 1: has 1 values for 2 columns",
         ),
         ({"part 1/0": [Answer(200, b"id,id\n1,2\n")]}, "the file: the first line has a name twice"),
-        ({"part 1/0": [Answer(200, b'id,name\n1,"x\n')]}, "the file: is cut off: a quoted value in the row of line 2 has no end"),
+        ({"part 1/0": [Answer(200, b'id,name\n1,"x\n')]}, "a quoted value in the row of line 2 has no end"),
         ({"part 1/0": [Answer(200, b"id\n\xff\n")]}, "the file: is not utf-8: invalid start byte"),
         ({"part 1/0": [Answer(200, b"\x1f\x8b\x08\x00")]}, "the file: is cut off: its gzip stream has no end"),
     ],
