@@ -74,7 +74,7 @@ _EXAMPLES = {
     "Operate": "balog topics describe orders --topics local:topics",
 }
 
-_WITH_SPARK = frozenset({"filter", "load", "query", "report"})
+_WITH_SPARK = frozenset({"filter", "load", "query", "report", "watch"})
 
 
 class _Commands(CommandGroup):

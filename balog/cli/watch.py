@@ -1,4 +1,4 @@
-"""``balog watch``: run monitors on topics or files, and send alerts."""
+"""``balog watch``: run monitors on topics or files, send alerts, and test monitors on history."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from balog.cli import options
 # A command's module is imported only when the command runs.
 COMMANDS = {
     "run": "Run monitors on topics or files (the default).",
+    "backtest": "Show the alerts that monitors would have sent over tables (the default with --tables).",
     "preview": "Print what sinks would send for an alert.",
     "silence": "Silence alerts for some time.",
     "acknowledge": "Acknowledge alerts that fire.",
@@ -18,7 +19,9 @@ COMMANDS = {
 
 
 class _WatchCommands(options.CommandGroup):
-    """The commands of ``balog watch``; ``balog watch MONITORS …`` is ``balog watch run MONITORS …``."""
+    """The commands of ``balog watch``; ``balog watch MONITORS …`` is ``balog watch run MONITORS …``, or
+    ``balog watch backtest MONITORS …`` with ``--tables``.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -35,7 +38,8 @@ class _WatchCommands(options.CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*COMMANDS, *ctx.help_option_names):
-            args = ["run", *args]
+            over_history = any(one.partition("=")[0] in ("--tables", "--backtest") for one in args)
+            args = ["backtest" if over_history else "run", *args]
         return super().parse_args(ctx, args)
 
 
@@ -46,8 +50,9 @@ def command() -> None:
     \b
     balog watch monitors.yaml --topics local:topics --topic singer-events --sinks sinks.yaml
     balog watch monitors.yaml --source archive/day.jsonl
+    balog watch monitors.yaml --tables tables --backtest 90d
     balog watch preview --sinks sinks.yaml
     balog watch silence orders-arrive 2h --why "the shop is being moved" --topics local:topics --topic singer-events
 
-    `balog watch run --help` shows the options.
+    `balog watch run --help` shows the options, `balog watch backtest --help` those for history.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -45,12 +45,14 @@ class Evaluation:
         clock: the time up to which the deadlines are met, in seconds since the epoch.
         changed: keys of the series that changed since the caller cleared it; a key without a series is a removed one.
         refused: number of samples of series beyond ``MAX_SERIES``.
+        on_verdict: is called with each verdict on a series and its time, for charts; None for nothing.
     """
 
     def __init__(self, monitors: Sequence[MonitorConfig]) -> None:
         self.clock = 0.0
         self.changed: set[str] = set()
         self.refused = 0
+        self.on_verdict: Callable[[Series, Verdict, float], None] | None = None
         self.silences: dict[str, float] = {}
         self._series: dict[str, Series] = {}
         self._due: list[tuple[float, str]] = []
@@ -208,6 +210,8 @@ class Evaluation:
 
     def _apply(self, monitor: CompiledMonitor, series: Series, verdict: Verdict | None, now: float) -> list[TimedAlert]:
         was_alerting = series.is_alerting
+        if verdict is not None and self.on_verdict is not None:
+            self.on_verdict(series, verdict, now)
         change(series.life, verdict.signal if verdict is not None else None, now, monitor.timing)
         if verdict is not None and (verdict.signal == "bad" or not series.is_alerting):
             series.note(verdict, monitor.config.severity)

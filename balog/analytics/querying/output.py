@@ -37,7 +37,7 @@ def write_text(frame: DataFrame, form: str, out: IO[str], limit: int | None) -> 
         need_unique(frame.columns)
     limit = shown_rows(form, limit)
     try:
-        return write_rows(frame.columns, _documents(frame, limit), form, out, limit)
+        return write_rows(frame.columns, documents(frame, limit), form, out, limit)
     except Py4JJavaError as error:  # pyspark converts errors of collect(), but not those of toLocalIterator()
         raise unwrapped(error) from None
 
@@ -64,7 +64,7 @@ def write_parquet(frame: DataFrame, path: Path, limit: int | None) -> int:
     return rows
 
 
-def _documents(frame: DataFrame, limit: int | None) -> Iterator[str]:
+def documents(frame: DataFrame, limit: int | None) -> Iterator[str]:
     """Return each row as the JSON text of an object; one row more than the limit, if there is one."""
     some = frame if limit is None else frame.limit(limit + 1)
     names = [f"c{number}" for number in range(len(frame.columns))]

@@ -1,0 +1,144 @@
+"""``balog watch backtest``: the alerts that monitors would have sent over the events of tables."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import msgspec
+
+from balog.cli import options
+from balog.cli.output import counted, exit_if_invalid, print_table, utc
+from balog.cli.spark import SparkPlace, spark_options
+from balog.cli.watch_tables import ENGINES, stored_events
+from balog.errors import ConfigError
+from balog.watch.backtest import Backtest, run_backtest, select_events, training_seconds
+from balog.watch.durations import format_duration, parse_duration
+from balog.watch.monitors import MonitorConfig
+from balog.watch.monitors_file import find_monitor_problems
+
+SHOWN = 50
+"""Firings in the table for people."""
+
+
+class HistoryPlace(NamedTuple):
+    """The stored events to read: the tables, how long back, to when, and the engine."""
+
+    location: str | None
+    length: str
+    until: str | None
+    engine: str
+    spark_place: SparkPlace
+
+    def times(self) -> tuple[datetime, datetime]:
+        """Return the beginning and the end.
+
+        Raises:
+            ConfigError: an option is wrong, or there are no tables.
+        """
+        from balog.analytics.reporting.query import moment
+
+        try:
+            back = timedelta(seconds=parse_duration(self.length))
+        except ConfigError as error:
+            raise ConfigError(error.reason, "--backtest") from None
+        if not back:
+            raise ConfigError("want a time above 0, such as 90d", "--backtest")
+        until = moment(self.until or "now", datetime.now(timezone.utc), "--until")
+        return until - back, until
+
+    def tables(self) -> str:
+        """Return the location of the tables.
+
+        Raises:
+            ConfigError: it was not given.
+        """
+        if self.location is None:
+            raise ConfigError("give --tables PLACE", "the command line")
+        return self.location
+
+
+@click.command("backtest")
+@click.argument("path", metavar="MONITORS", type=click.Path(path_type=Path))
+@click.option("--tables", "location", metavar="PLACE", help="The tables of `balog load`.")
+@click.option(
+    "--backtest", "length", default="90d", show_default=True, metavar="TIME", help="How long back firings count."
+)
+@click.option("--until", metavar="TIME", help="The end: a date, RFC 3339, or 24h, 7d before now. Default: now.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
+@options.choice("--engine", of=ENGINES, default="auto", help="auto: DuckDB for up to 5 GB in a folder, else Spark.")
+@spark_options
+def command(
+    path: Path, location: str | None, length: str, until: str | None, as_json: bool, engine: str,
+    spark_place: SparkPlace,
+) -> None:  # fmt: skip
+    """Show which alerts the monitors of MONITORS would have sent, when, for how long, and how many a week.
+
+    Monitors learn from the events before that time, too, as far back as they keep a history.
+
+    \b
+    balog watch monitors.yaml --tables tables --backtest 90d
+    balog watch monitors.yaml --tables tables --backtest 90d --json
+    """
+    file, problems = find_monitor_problems(path)
+    exit_if_invalid(path, problems, 2)
+    assert file is not None  # noqa: S101
+    result = backtest(file.monitors, HistoryPlace(location, length, until, engine, spark_place))
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
+    else:
+        _print(result)
+
+
+def backtest(monitors: list[MonitorConfig], place: HistoryPlace) -> Backtest:
+    """Replay the events of tables.
+
+    Raises:
+        ConfigError: the place is wrong.
+    """
+    since, until = place.times()
+    first = since - timedelta(seconds=training_seconds(monitors))
+    with stored_events(
+        place.tables(), select_events(monitors), first, until, place.engine, place.spark_place
+    ) as events:
+        return run_backtest(monitors, events, since.timestamp(), until.timestamp())
+
+
+def _print(result: Backtest) -> None:
+    head = ("monitor", "kind", "series", "alerts", "a week", "time", "longest")
+    rows = [
+        (one.name, one.kind, f"{one.series:,}", f"{one.firings:,}", f"{one.per_week:.2f}", _span(one.seconds),
+         _span(one.longest))
+        for one in result.monitors
+    ]  # fmt: skip
+    print_table([head, *rows])
+    if result.firings:
+        click.echo()
+        firings = [
+            (utc(one.started), _span(one.seconds) if one.ended else "fires still", one.key, one.reason)
+            for one in result.firings[:SHOWN]
+        ]
+        print_table([("began", "for", "series", "reason"), *firings])
+    left = len(result.firings) - SHOWN
+    if left > 0:
+        click.echo(f"{counted(left, 'more alert')}; --json has them")
+    for one in result.monitors:
+        if one.note:
+            click.echo(f"balog watch: {one.name}: {one.note}", err=True)
+        elif one.learning:
+            click.echo(f"balog watch: {one.name}: {one.learning:,} of {one.series:,} series were learning", err=True)
+    if result.refused:
+        click.echo(f"balog watch: {result.refused:,} values of too many series were not judged", err=True)
+    total = sum(one.firings for one in result.monitors)
+    click.echo(
+        f"balog watch: {counted(result.events, 'event')}, {counted(total, 'alert')} from {utc(result.since)} to "
+        f"{utc(result.until)}",
+        err=True,
+    )
+
+
+def _span(seconds: float) -> str:
+    return format_duration(seconds) if seconds else "–"

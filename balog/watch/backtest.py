@@ -1,0 +1,255 @@
+"""Backtest: which alerts monitors would have sent over stored events, when, and for how long.
+
+The evaluation is that of the stream. It gets the events in the order of their times, and meets the deadlines between
+them. Silences and acknowledgements in the events count, as they did in the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timezone
+
+from msgspec import Struct, field
+
+from balog.event import Event
+from balog.payload import AlertPayload, ExpectedBand
+from balog.watch.durations import parse_duration
+from balog.watch.evaluation import Evaluation, TimedAlert
+from balog.watch.kinds.base import Verdict
+from balog.watch.monitors import MonitorConfig
+from balog.watch.observations import (
+    ErrorObserved,
+    MetricObserved,
+    RunObserved,
+    SchemaObserved,
+    StateObserved,
+)
+from balog.watch.series import Series
+
+MAX_FIRINGS = 100_000
+"""Firings that are listed; further ones are counted only."""
+
+WEEK = 7 * 86400.0
+
+_ALERTING = ("firing", "silenced", "acknowledged")
+_TYPES = {
+    RunObserved: {"run"},
+    MetricObserved: {"metric", "metrics"},
+    StateObserved: {"run", "state"},
+    SchemaObserved: {"stream_schema"},
+}
+_HUSHES = {"alert_silence", "alert_acknowledgement"}
+
+
+class Firing(Struct, kw_only=True):
+    """A time during which a series fired.
+
+    Attributes:
+        ended: None while it fires at the end of the backtest.
+        seconds: its length, at most to the end of the backtest.
+        value, expected, reason: what was judged when it began.
+    """
+
+    monitor: str
+    kind: str
+    key: str
+    severity: str
+    labels: dict[str, str]
+    started: datetime
+    ended: datetime | None = None
+    seconds: float = 0.0
+    value: float | str | None = None
+    expected: ExpectedBand | None = None
+    reason: str = ""
+    runs: list[str] = field(default_factory=list)
+
+
+class MonitorHistory(Struct, kw_only=True):
+    """What one monitor would have done.
+
+    Attributes:
+        learning: series that had too few runs for a verdict until the end.
+        firings: how often a series began to fire.
+        per_week: the same, by week.
+        seconds: the time that its series fired, added up; ``longest`` is the longest of them.
+        note: why its count is not complete; "" if it is.
+    """
+
+    name: str
+    kind: str
+    series: int = 0
+    learning: int = 0
+    firings: int = 0
+    per_week: float = 0.0
+    seconds: float = 0.0
+    longest: float = 0.0
+    note: str = ""
+
+
+class Backtest(Struct, kw_only=True):
+    """The result of a backtest.
+
+    Attributes:
+        since, until: the time whose firings count.
+        learned_from: the first event that was read; monitors learn from those before ``since``, too.
+        refused: samples of series beyond ``evaluation.MAX_SERIES``.
+        firings: in the order of their beginnings, at most ``MAX_FIRINGS``.
+    """
+
+    since: datetime
+    until: datetime
+    learned_from: datetime | None
+    events: int
+    refused: int
+    monitors: list[MonitorHistory]
+    firings: list[Firing]
+
+
+class EventSelection(Struct, frozen=True):
+    """The events that monitors judge: their payload types, and whether errors of all types belong to them."""
+
+    types: tuple[str, ...]
+    errors: bool
+
+
+def select_events(monitors: Sequence[MonitorConfig]) -> EventSelection:
+    """Return which events a backtest of monitors has to read."""
+    wanted = {kind for monitor in Evaluation(monitors).monitors.values() for kind in monitor.evaluator.wants}
+    types = set(_HUSHES).union(*(_TYPES.get(kind, set()) for kind in wanted))
+    return EventSelection(tuple(sorted(types)), ErrorObserved in wanted)
+
+
+def training_seconds(monitors: Sequence[MonitorConfig]) -> float:
+    """Return how long before a backtest events are of use: the longest history that a monitor keeps."""
+    texts = [
+        text
+        for one in monitors
+        for text in (
+            one.volume and one.volume.training,
+            one.duration and one.duration.p95_over and one.duration.against,
+            one.failures and one.failures.new_fingerprint and one.failures.forget,
+            one.failures and one.failures.rate_over and one.failures.within,
+            one.state and one.state.unchanged_for,
+            one.freshness and one.freshness.every,
+        )
+    ]
+    return max((parse_duration(text) for text in texts if text), default=0.0)
+
+
+def run_backtest(
+    monitors: Sequence[MonitorConfig],
+    events: Iterable[Event],
+    since: float,
+    until: float,
+    on_verdict: Callable[[Series, Verdict, float], None] | None = None,
+) -> Backtest:
+    """Replay events, and return what would have fired.
+
+    Args:
+        events: in the order of their times, from before ``since`` if monitors are to learn from them.
+        since, until: the time whose firings count, in seconds since the epoch; events from ``until`` on are left out.
+        on_verdict: is called with each judgement of a series, and its time.
+    """
+    evaluation = Evaluation(monitors)
+    evaluation.on_verdict = on_verdict
+    record = _Record(since, until)
+    count, first = 0, None
+    for event in events:
+        when = event.header.timestamp.timestamp()
+        if when >= until:
+            break
+        first = when if first is None else first
+        count += 1
+        record.add(evaluation.take(event))
+    if not evaluation.clock:
+        evaluation.begin(since)
+    record.add(evaluation.advance(until))
+    return Backtest(
+        since=_time(since),
+        until=_time(until),
+        learned_from=None if first is None else _time(first),
+        events=count,
+        refused=evaluation.refused,
+        monitors=_histories(evaluation, record, (until - since) / WEEK),
+        firings=record.listed(),
+    )
+
+
+class _Record:
+    """The firings, from the changes of states."""
+
+    def __init__(self, since: float, until: float) -> None:
+        self._since, self._until = _time(since), _time(until)
+        self._open: dict[str, Firing] = {}
+        self._firings: list[Firing] = []
+        self.totals: dict[str, MonitorHistory] = {}
+
+    def add(self, alerts: Iterable[TimedAlert]) -> None:
+        for alert, when in alerts:
+            if alert.state in _ALERTING:
+                if alert.key not in self._open:
+                    self._open[alert.key] = _begin(alert, when)
+            elif (firing := self._open.pop(alert.key, None)) is not None:
+                firing.ended = _time(when)
+                self._keep(firing)
+
+    def listed(self) -> list[Firing]:
+        """Return the firings; those that have not ended are counted to the end."""
+        for firing in self._open.values():
+            self._keep(firing)
+        self._open.clear()
+        return sorted(self._firings, key=lambda one: (one.started, one.key))
+
+    def _keep(self, firing: Firing) -> None:
+        firing.seconds = ((firing.ended or self._until) - firing.started).total_seconds()
+        if firing.started < self._since:
+            return
+        total = self.totals.setdefault(firing.monitor, MonitorHistory(name=firing.monitor, kind=firing.kind))
+        total.firings += 1
+        total.seconds += firing.seconds
+        total.longest = max(total.longest, firing.seconds)
+        if len(self._firings) < MAX_FIRINGS:
+            self._firings.append(firing)
+
+
+def _begin(alert: AlertPayload, when: float) -> Firing:
+    return Firing(
+        monitor=alert.monitor,
+        kind=alert.kind,
+        key=alert.key,
+        severity=alert.severity,
+        labels=dict(alert.labels),
+        started=_time(when),
+        value=alert.value,
+        expected=alert.expected,
+        reason=alert.reason,
+        runs=list(alert.evidence.runs),
+    )
+
+
+def _histories(evaluation: Evaluation, record: _Record, weeks: float) -> list[MonitorHistory]:
+    record.listed()
+    found = []
+    for name, monitor in evaluation.monitors.items():
+        history = record.totals.get(name) or MonitorHistory(name=name, kind=monitor.config.kind)
+        history.per_week = history.firings / weeks if weeks else 0.0
+        history.note = note_on(monitor.config)
+        found.append(history)
+    by_name = {one.name: one for one in found}
+    for series in evaluation.series.values():
+        by_name[series.monitor].series += 1
+        by_name[series.monitor].learning += series.life.state == "learning"
+    return found
+
+
+def note_on(monitor: MonitorConfig) -> str:
+    """Return why events alone cannot answer for a monitor; "" if they can."""
+    if monitor.sql is not None:
+        return "a query sees the tables of today, so it is not replayed"
+    if monitor.lag is not None and monitor.lag.topic is not None:
+        return "the lag of a topic is not in the events"
+    return ""
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, timezone.utc)

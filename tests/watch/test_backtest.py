@@ -1,0 +1,99 @@
+"""A backtest gives the alerts that the stream gives, over the same events."""
+
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+from balog.event import decode
+from balog.watch.backtest import run_backtest, select_events
+from balog.watch.evaluation import Evaluation
+from tests.watch.events import START, event, monitor, run, seconds
+from tests.watch.history_events import BEGIN, DAYS, lines, monitors
+
+END = BEGIN + timedelta(days=DAYS)
+
+
+def stream_firings(made: list[str], seed: int) -> list[tuple[Any, ...]]:
+    """Feed events one by one, with readings of a virtual clock in between, and pair the changes of states."""
+    chance, evaluation = random.Random(seed), Evaluation(monitors())
+    alerts, began, found = [], {}, []
+    for line in made:
+        one = decode(line)
+        when = one.header.timestamp.timestamp()
+        if evaluation.clock and chance.random() < 0.3:
+            alerts += evaluation.advance(chance.uniform(evaluation.clock, when))
+        alerts += evaluation.take(one)
+    alerts += evaluation.advance(END.timestamp())
+    for alert, _ in alerts:
+        if alert.state in ("firing", "silenced", "acknowledged"):
+            began.setdefault(alert.key, (alert.since, alert.value, alert.reason))
+        elif alert.key in began:
+            found.append((alert.key, *began.pop(alert.key), alert.since))
+    found += [(key, *rest, None) for key, rest in began.items()]
+    return sorted(found, key=lambda one: (one[1], one[0]))
+
+
+def history_firings(events: Any) -> list[tuple[Any, ...]]:
+    result = run_backtest(monitors(), events, BEGIN.timestamp(), END.timestamp())
+    return [(one.key, text(one.started), one.value, one.reason, text(one.ended)) for one in result.firings]
+
+
+def text(when: datetime | None) -> str | None:
+    return None if when is None else when.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def test_ninety_days_in_the_stream_and_over_history_give_the_same_alerts() -> None:
+    made = lines(1, every=4)
+    expected = stream_firings(made, 1)
+    assert history_firings(map(decode, made)) == expected
+    assert {key.partition("{")[0] for key, *_ in expected} == {one.name for one in monitors()}
+
+
+def test_firings_before_the_time_teach_but_do_not_count() -> None:
+    events = [run(hour, streams={"orders": 0 if hour in (30, 60) else 100}) for hour in range(72)]
+    thin = monitor(name="thin", volume={"min_runs": 5})
+
+    result = run_backtest([thin], events, seconds(48), seconds(72))
+
+    assert [(one.started, one.seconds, one.value) for one in result.firings] == [(START + timedelta(hours=60), 3600, 0)]
+    assert (result.monitors[0].firings, result.monitors[0].per_week) == (1, 7.0)
+    assert result.learned_from == START
+
+
+def test_a_firing_that_has_not_ended_lasts_to_the_end() -> None:
+    late = monitor(name="late", freshness={"every": "90m"})
+    result = run_backtest([late], [run(0), run(1), run(20)], seconds(0), seconds(10))
+
+    assert [(one.started, one.ended, one.seconds) for one in result.firings] == [
+        (START + timedelta(hours=2.5), None, 7.5 * 3600)
+    ]
+    assert result.events == 2  # the third comes later
+    assert result.monitors[0].longest == 7.5 * 3600
+
+
+def test_a_series_that_never_learned_enough_is_counted() -> None:
+    thin = monitor(name="thin", volume={"min_runs": 5})
+    result = run_backtest([thin], [run(0, streams={"orders": 1})], seconds(0), seconds(10))
+
+    assert (result.monitors[0].series, result.monitors[0].learning) == (1, 1)
+
+
+def test_monitors_that_events_cannot_answer_for_say_why() -> None:
+    asked = monitor(name="sql", sql="SELECT 1 AS value", threshold={"over": 3})
+    waits = monitor(name="lag", lag={"topic": "t", "group": "g", "over": 3})
+    result = run_backtest([asked, waits], [event(0, {"cls_type": "log"})], seconds(0), seconds(10))
+
+    assert [bool(one.note) for one in result.monitors] == [True, True]
+
+
+def test_only_events_that_a_monitor_judges_are_selected() -> None:
+    hushes = {"alert_silence", "alert_acknowledgement"}
+    for fields, types, errors in (
+        ({"freshness": {"every": "1h"}}, {"run"}, False),
+        ({"failures": {"new_fingerprint": True}}, {"run"}, True),
+        ({"metric": "x", "threshold": {"over": 1}}, {"metric", "metrics"}, False),
+        ({"schema": {}}, {"stream_schema"}, False),
+        ({"state": {"unchanged_runs": 2}}, {"run", "state"}, False),
+    ):
+        found = select_events([monitor(**fields)])
+        assert (set(found.types), found.errors) == (types | hushes, errors)
