@@ -14,13 +14,15 @@ class SlackServer:
     """Incoming webhooks at a loopback address.
 
     Attributes:
-        texts: the messages that the channel has.
+        texts: the texts of the messages that the channel has.
+        messages: these messages.
         refused: parts of texts that are answered with 400.
         answers: answers to the next requests, instead of those that Slack would give: status, body, headers.
     """
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.messages: list[dict[str, Any]] = []
         self.requests = 0
         self.refused: list[str] = []
         self.answers: list[tuple[int, str, dict[str, str]]] = []
@@ -80,7 +82,26 @@ class SlackServer:
             return 400, "no_text", {}
         if len(text) > 40_000:
             return 400, "msg_too_long", {}
+        if not are_blocks(message.get("blocks", [])):
+            return 400, "invalid_blocks", {}
         if any(part in text.splitlines() for part in self.refused):
             return 400, "invalid_payload", {}
         self.texts.append(text)
+        self.messages.append(message)
         return 200, "ok", {}
+
+
+def are_blocks(blocks: Any) -> bool:
+    """Check blocks against Slack's reference of Block Kit: headers and sections, their fields and lengths."""
+    for block in blocks:
+        if block["type"] == "header":
+            texts, longest = [(block["text"], "plain_text")], 150
+        elif block["type"] == "section" and "text" in block:
+            texts, longest = [(block["text"], "mrkdwn")], 3000
+        elif block["type"] == "section" and 0 < len(block["fields"]) <= 10:
+            texts, longest = [(field, "mrkdwn") for field in block["fields"]], 2000
+        else:
+            return False
+        if any(text["type"] != kind or not 0 < len(text["text"]) <= longest for text, kind in texts):
+            return False
+    return len(blocks) <= 50

@@ -127,5 +127,71 @@ def test_an_answer_of_another_server_is_an_error(peer: SlackPeer, sink: SlackSin
         sink.write(deliveries("no rows"))
 
 
+ALERT = {
+    "cls_type": "alert",
+    "monitor": "late",
+    "kind": "freshness",
+    "state": "firing",
+    "key": "late|tap-shop",
+    "severity": "error",
+    "labels": {"pipeline": "tap-shop"},
+    "value": 4500,
+    "expected": {"low": None, "high": 3600},
+    "reason": "No success <!channel> & so on.",
+    "since": "2026-11-24T06:00:00Z",
+    "started": "2026-11-24T06:00:00Z",
+    "evidence": {"runs": ["r1"], "link": "https://runs.example.com/r1"},
+    "sequence": 1,
+}
+
+
+def alert(**changes: Any) -> Delivery:
+    event = Event.new("balog.alert", {**ALERT, **changes}, level="ERROR")
+    return Delivery(event, encode(event))
+
+
+def test_an_alert_is_a_message_of_blocks(peer: SlackPeer, sink: SlackSink) -> None:
+    sink.write([alert()])
+    (message,) = peer.server.messages
+    assert message["text"] == "firing: late tap-shop"
+    header, text, facts = message["blocks"]
+    assert header["text"]["text"] == "firing: late tap-shop"
+    assert text["text"]["text"].splitlines() == [
+        "No success &lt;!channel&gt; &amp; so on.",
+        "<https://runs.example.com/r1|Evidence>",
+    ]
+    assert [field["text"].replace("\n", " ") for field in facts["fields"]] == [
+        "*Severity* error",
+        "*Value* 4500",
+        "*Expected* at most 3600",
+        "*Started* 2026-11-24T06:00:00Z",
+        "*Runs* r1",
+    ]
+
+
+def test_alerts_and_lines_keep_their_order_and_repeats_are_dropped(peer: SlackPeer, sink: SlackSink) -> None:
+    end = alert(state="resolved", sequence=2)
+    sink.write(
+        [*deliveries("a"), alert(), alert(state="pending", sequence=2), *deliveries("b", "c"), alert(), end, end]
+    )
+    firsts = [text.splitlines()[0].rpartition(": ")[2] for text in peer.server.texts]
+    assert firsts == ["a", "late tap-shop", "b", "late tap-shop"]
+
+
+@pytest.mark.parametrize("text", ["<" * 10_000, "&" * 160, "😀" * 5000, "a\nb", "", "|" * 4000])
+def test_any_alert_keeps_to_the_limits(peer: SlackPeer, sink: SlackSink, text: str) -> None:
+    link = "https://example.com/" + text
+    sink.write([alert(monitor=text, reason=text, value=text, evidence={"runs": [text] * 50, "link": link})])
+    assert len(peer.server.messages) == 1
+
+
+def test_an_alert_that_is_refused_blocks_no_other(peer: SlackPeer, sink: SlackSink) -> None:
+    peer.server.refused.append("firing: bad tap-shop")
+    with pytest.raises(SinkError) as caught:
+        sink.write([alert(monitor="bad", key="bad"), alert()])
+    assert list(caught.value.rejected) == [0]
+    assert peer.server.texts == ["firing: late tap-shop"]
+
+
 def test_the_config_shows_no_secret(peer: SlackPeer) -> None:
     assert SECRET not in json.dumps([repr(peer.config), peer.config.name])
