@@ -1,7 +1,7 @@
 import json
 import string
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import requests
@@ -10,11 +10,19 @@ from hypothesis import strategies as st
 
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Client, Response
+from balog.tap.http.outcomes import HttpError
 from balog.tap.patterns import Next, by_cursor, by_link, by_offset, by_page, by_url, pages
+from balog.tap.patterns.named_paging import by_last
 from balog.tap.patterns.pagination import links
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
 ROWS = [{"id": number} for number in range(25)]
+
+
+class Answered(NamedTuple):
+    """A response with a status."""
+
+    status_code: int
 
 
 def flat(found: Any) -> list[Any]:
@@ -156,6 +164,50 @@ def test_pages_of_any_size_give_the_whole(count: int, size: int) -> None:
     assert flat(pages(lambda offset: rows[offset : offset + size], by_offset(size), first=0)) == rows
     for next in (by_page(), by_page(size)):
         assert flat(pages(lambda n: rows[n * size - size : n * size], next, first=1)) == rows
+
+
+class TestSmallerMaximum:
+    """Sources that return fewer records than a page asks for."""
+
+    @given(count=st.integers(0, 40), size=st.integers(1, 20), most=st.integers(1, 20), end=st.integers(0, 2))
+    def test_no_record_is_lost(self, count: int, size: int, most: int, end: int) -> None:
+        rows, length = [{"id": number} for number in range(count)], min(size, most)
+
+        def after_end(found: list[Any]) -> Any:
+            if not found and end and count:
+                raise HttpError("answered 404", Answered(404))
+            return found
+
+        def after(last: int | None) -> list[Any]:
+            start = 0 if last is None else last + 1
+            return rows[start : start + length]
+
+        whole = count % length == 0 and most >= size  # the source's last page is full, so the next one is asked for
+        if end and whole:
+            return
+        assert flat(pages(lambda at: after_end(rows[at : at + length]), by_offset(size), first=0)) == rows
+        assert flat(pages(lambda n: after_end(rows[n * length : n * length + length]), by_page(size), first=0)) == rows
+        assert flat(pages(after, by_last("id", size))) == rows
+
+    def test_a_source_that_ignores_positions_is_read_once(self) -> None:
+        for next in (by_offset(10), by_page(10), by_last("id", 10)):
+            assert flat(pages(lambda position: ROWS[:3], next, first=0)) == ROWS[:3]
+
+    def test_a_page_that_is_shorter_than_another_needs_no_further_request(self) -> None:
+        asked: list[tuple[int, int]] = []
+        next = by_offset(10)
+        for count in (4, 3, 2, 4):
+            flat(pages(lambda at, count=count: asked.append((count, at)) or ROWS[at:count], next, first=0))
+        assert asked == [(4, 0), (4, 4), (3, 0), (2, 0), (4, 0), (4, 4)]
+
+    def test_another_failure_after_the_first_page_is_an_error(self) -> None:
+        def fetch(position: int) -> Any:
+            if position:
+                raise HttpError("answered 500", Answered(500))
+            return ROWS[:3]
+
+        with pytest.raises(HttpError, match="500"):
+            flat(pages(fetch, by_offset(10), first=0))
 
 
 @pytest.mark.parametrize(

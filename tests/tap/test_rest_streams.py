@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from datetime import datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,7 +16,8 @@ from urllib.parse import unquote
 import pytest
 
 from balog.tap import RestStream, Stream, Tap
-from balog.tap.errors import TapError
+from balog.tap.endpoints.templates import Template, Values
+from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Client, Response
 from balog.tap.patterns.named_paging import named_paging
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
@@ -245,6 +247,19 @@ def test_a_parent_without_the_field_of_a_path_fails_the_child() -> None:
         "rows: the path 'parents/{owner.id}/rows' needs 'owner.id': want a text or a number, as in an id"
     ]
     assert ran.ids("parents") == [1]
+
+
+@pytest.mark.parametrize(
+    ("value", "segment"),
+    [(7.0, "7"), (Decimal("12.00"), "12"), (1.5, "1.5"), ("a/b", "a%2Fb"), ("", "''"), (".", "'.'"), ("..", "'..'")],
+)
+def test_values_of_a_path(value: Any, segment: str) -> None:
+    values = Values(None, None, {"id": value})  # type: ignore[arg-type]
+    if segment.startswith("'"):
+        with pytest.raises(SourceError, match=re.escape(f"'p/{{id}}' needs 'id': {segment} can't be part of a path")):
+            Template("p/{id}").fill_path(values)
+    else:
+        assert Template("p/{id}").fill_path(values) == f"p/{segment}"
 
 
 def rest(**settings: Any) -> Callable[[], Any]:

@@ -188,7 +188,7 @@ def test_a_packed_body_that_is_damaged(server: HttpStandIn, client: Client) -> N
 
 def test_what_is_no_json_says_what_came_instead(server: HttpStandIn, client: Client) -> None:
     server.will(Answer(200, b"<html>", {"Content-Type": "text/html"}), answer({"id": "x"}))
-    with pytest.raises(SourceError, match=r"/v2/contacts answered 200 without JSON \(text/html, 6 bytes\)"):
+    with pytest.raises(SourceError, match=r"/v2/contacts answered 200 without JSON in UTF-8 \(text/html, 6 bytes\)"):
         client.get("contacts").json()
     with pytest.raises(SourceError, match=r"\$\.id"):
         client.get("contacts").decode(Contact)

@@ -15,12 +15,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime, timezone
+from decimal import Decimal
 from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from balog.suggestions import suggest
 from balog.tap.errors import SourceError, TapError
+from balog.tap.json_schema.checks import finite
 from balog.tap.records.times import to_date_time
 
 if TYPE_CHECKING:
@@ -119,8 +121,12 @@ class Template:
             made.append(literal)
             if name is not None:
                 value = _formatted(values.get(name), form)
-                if isinstance(value, bool) or not isinstance(value, (str, int)) or str(value) in ("", ".", ".."):
+                if isinstance(value, (float, Decimal)) and finite(value):  # ids whose type is number
+                    value = int(value) if value == int(value) else value
+                elif isinstance(value, bool) or not isinstance(value, (str, int)):
                     raise SourceError(f"the path {self.text!r} needs {name!r}: want a text or a number, as in an id")
+                if value in ("", ".", ".."):
+                    raise SourceError(f"the path {self.text!r} needs {name!r}: {value!r} can't be part of a path")
                 made.append(quote(str(value), safe=""))
         return "".join(made)
 

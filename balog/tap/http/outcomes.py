@@ -202,7 +202,7 @@ class Response:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             kind = self.headers.get("content-type", "no content type")[:80]
             raise SourceError(
-                f"{endpoint_of(self.url)} answered {self.status} without JSON ({kind}, {len(self.body)} bytes)"
+                f"{endpoint_of(self.url)} answered {self.status} without JSON in UTF-8 ({kind}, {len(self.body)} bytes)"
             ) from None
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from balog.suggestions import suggest
-from balog.tap.patterns.pagination import Next, Page, by_cursor, by_link, by_offset, by_page, by_url
+from balog.tap.patterns.pagination import Fullness, Next, Page, by_cursor, by_link, by_offset, by_page, by_url
 
 
 @dataclass(frozen=True)
@@ -124,16 +124,19 @@ def by_last(name: str, size: int | None = None, more: str | None = None) -> Next
 
     Args:
         name: the field, ``id``.
-        size: the number of records of a full page; fewer are the end. None ends only at an empty page.
+        size: the number of records of a full page; for the end see ``Fullness``. None ends only at an empty page.
         more: the path of a flag for further pages, ``has_more``; false is the end.
     """
 
-    def next(page: Page) -> Any:
-        items = page.items or []
-        if len(items) < (size or 1) or (more is not None and not page.at(more)):
-            return None
-        last = items[-1]
+    pages = Fullness(size)
+
+    def position(last: Any) -> Any:
         return last.get(name) if isinstance(last, dict) else getattr(last, name, None)
+
+    def next(page: Page) -> Any:
+        if not page.items or (more is not None and not page.at(more)):
+            return None
+        return position(page.items[-1]) if more else pages.follow(page, lambda count: position((page.items or [])[-1]))
 
     return next
 

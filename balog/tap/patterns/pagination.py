@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urljoin
 
 import msgspec
@@ -19,6 +19,8 @@ from balog.tap.errors import SourceError, TapError
 
 _NEAR = 8  # pages: an equal page within this distance is reported; farther away, two in a row
 _REMEMBERED = 100_000  # pages
+_NO_PAGE = (400, 404, 410, 416, 422)
+"""Answers to a position after the last page."""
 
 
 class Page:
@@ -77,9 +79,20 @@ def pages(
     """
     guard = _RepeatGuard(may_repeat)
     position, number = first, 0
+    before: list[Any] | None = None
     while True:
         number += 1
-        page = Page(fetch(position), position, number, items)
+        is_probe = isinstance(position, Probe)
+        position = position.position if is_probe else position
+        try:
+            page = Page(fetch(position), position, number, items)
+        except SourceError as error:
+            if is_probe and getattr(error, "status", 0) in _NO_PAGE:
+                return
+            raise
+        if is_probe and (not page.items or page.items == before):
+            return
+        before = page.items
         if page.items is None:
             raise SourceError(f"page {number} has no list of records at {items or 'its top level'!r}")
         guard.check(position, page.items, number)
@@ -107,33 +120,61 @@ def by_cursor(path: str, more: str | None = None) -> Next:
     return next
 
 
+class Probe(NamedTuple):
+    """The position of a page that may not exist: no records, the same ones again, or status 404 are the end."""
+
+    position: Any
+
+
+class Fullness:
+    """Tells which page is the last one, for a source whose pages may have a smaller maximum than asked for.
+
+    A page with fewer records than asked for, and than an earlier page had, is the last one. After a page that is the
+    longest so far and yet short, another one may follow.
+    """
+
+    def __init__(self, size: int | None) -> None:
+        self._size, self._longest = size or 1, 0
+
+    def follow(self, page: Page, position: Callable[[int], Any]) -> Any:
+        """Return the position after a page; ``position`` returns it for the number of its records, None at the end."""
+        count = len(page.items or ())
+        self._longest = max(self._longest, count)
+        if not count or count < min(self._size, self._longest):
+            return None
+        following = position(count)
+        return following if count >= self._size or following is None else Probe(following)
+
+
 def by_offset(size: int) -> Next:
-    """Count records: the position is the number of records before the page; fewer than ``size`` records are the end.
+    """Count records: the position is the number of records before the page. For the end see ``Fullness``.
 
     Offsets shift if records are inserted or deleted meanwhile: if possible, use cursors, or windows of the replication
     key. The first position is 0: ``pages(…, first=0)``.
     """
     _check(size)
-    return lambda page: (page.position or 0) + size if len(page.items or ()) >= size else None
+    pages = Fullness(size)
+    return lambda page: pages.follow(page, lambda count: (page.position or 0) + count)
 
 
 def by_page(size: int | None = None, total: str | None = None) -> Next:
     """Count pages: the position is the page's number, ``pages(…, first=1)``.
 
     Args:
-        size: the number of records of a full page; fewer are the end. None ends only at an empty page.
+        size: the number of records of a full page; for the end see ``Fullness``. None ends only at an empty page.
         total: the path of the number of pages, ``meta.pages``; the end is at that number.
     """
     if size is not None:
         _check(size)
+    pages = Fullness(size)
 
     def next(page: Page) -> Any:
-        count, position = len(page.items or ()), 1 if page.position is None else page.position
+        position = 1 if page.position is None else page.position
         if total is not None:
             last = page.at(total)
             if isinstance(last, int):
                 return position + 1 if position < last else None
-        return position + 1 if count >= (size or 1) else None
+        return pages.follow(page, lambda count: position + 1)
 
     return next
 
