@@ -34,6 +34,8 @@ MAX_PER_HOUR = 4
 MIN_BUCKET = 3
 LAST_RESIDUALS = 24
 _MIN_RESIDUALS = 8
+_EACH = 64  # the values after which the spread is not computed anew with each
+_SOME = 16
 _MAX_OUTLIERS = 1024
 _MAD_OF_NORMAL = 0.6745
 _MEAN_TO_DEVIATION = 1.253314
@@ -75,6 +77,10 @@ class BandHistory(Struct):
         outlier_times: anomalies since the series was normal, like ``outlier_values``.
         calm: normal values since the last anomaly.
         normal: normal values since the first anomaly.
+        learned: number of values that were ever learned.
+        spread: that of the residuals, computed anew with each of the first values, then with some.
+        drift: the median of the last residuals, likewise.
+        center: a time, and the center that was computed for it.
     """
 
     times: Numbers = field(default_factory=lambda: array("I"))
@@ -86,6 +92,10 @@ class BandHistory(Struct):
     calm: int = 0
     normal: int = 0
     begun: float = 0.0
+    learned: int = 0
+    spread: float = 0.0
+    drift: float = 0.0
+    center: tuple[float, float] | None = None
 
 
 def expect(history: BandHistory, when: float, options: BandOptions) -> Band | None:
@@ -95,13 +105,9 @@ def expect(history: BandHistory, when: float, options: BandOptions) -> Band | No
         return None
     center = _center(history, when, options)
     unit = max(abs(center), 1.0)
-    spread = _spread(history.residuals)
-    last = history.residuals[-LAST_RESIDUALS:]
-    if len(last) >= _MIN_RESIDUALS:
-        drift = median([one for one in last if not isnan(one)] or [0.0])
-        if abs(drift) > spread / 2:
-            center += drift * unit
-    half = max(options.sensitivity * spread * unit, options.tolerance * abs(center))
+    if abs(history.drift) > history.spread / 2:
+        center += history.drift * unit
+    half = max(options.sensitivity * history.spread * unit, options.tolerance * abs(center))
     if options.is_count:
         half = max(half, options.sensitivity * sqrt(max(center, 1.0)))
     return Band(center, max(center - half, 0.0), center + half)
@@ -139,6 +145,7 @@ def _append(history: BandHistory, when: float, value: float, options: BandOption
     if times:
         center = _center(history, when, options)
         residual = (value - center) / max(abs(center), 1.0)
+    history.center = None
     times.append(int(when))
     history.values.append(value)
     history.residuals.append(residual)
@@ -150,6 +157,11 @@ def _append(history: BandHistory, when: float, value: float, options: BandOption
     if old:
         for part in (times, history.values, history.residuals, history.hours):
             del part[:old]
+    history.learned += 1
+    if history.learned <= _EACH or history.learned % _SOME == 0:
+        history.spread = _spread(history.residuals)
+        last = history.residuals[-LAST_RESIDUALS:]
+        history.drift = median([one for one in last if not isnan(one)] or [0.0]) if len(last) >= _MIN_RESIDUALS else 0.0
 
 
 def _renew(history: BandHistory, options: BandOptions) -> None:
@@ -161,6 +173,7 @@ def _renew(history: BandHistory, options: BandOptions) -> None:
     for part in (history.times, history.values, history.residuals, history.hours):
         del part[:]
     history.begun = float(first)
+    history.learned, history.center = 0, None
     for time, value in entries:
         _append(history, time, value, options)
 
@@ -171,12 +184,27 @@ def _forget_outliers(history: BandHistory) -> None:
 
 
 def _center(history: BandHistory, when: float, options: BandOptions) -> float:
-    if options.seasonality != "none":
-        for table in _levels(options.seasonality, hour_of_week(when, options.zone)):
-            mask = history.hours.translate(table)
-            if sum(mask) >= MIN_BUCKET:
-                return median(thin(list(compress(history.values, mask))))
-    return median(thin(history.values))
+    if history.center is None or history.center[0] != when:
+        history.center = when, median(_bucket(history, when, options))
+    return history.center[1]
+
+
+def _bucket(history: BandHistory, when: float, options: BandOptions) -> Sequence[float]:
+    """Return the values that are comparable with one at a time."""
+    if options.seasonality == "none":
+        return thin(history.values)
+    hour, hours = hour_of_week(when, options.zone), history.hours
+    if options.seasonality == "hour_of_week" and hours.count(hour) >= MIN_BUCKET:  # the usual case, in C's speed
+        found, place = [], hours.find(hour)
+        while place >= 0:
+            found.append(history.values[place])
+            place = hours.find(hour, place + 1)
+        return thin(found)
+    for table in _levels(options.seasonality, hour):
+        mask = hours.translate(table)
+        if mask.count(1) >= MIN_BUCKET:
+            return thin(list(compress(history.values, mask)))
+    return thin(history.values)
 
 
 def _spread(residuals: Sequence[float]) -> float:
@@ -208,7 +236,7 @@ def hour_of_week(when: float, zone: tzinfo) -> int:
 
 @lru_cache(maxsize=1024)
 def _levels(seasonality: Seasonality, hour: int) -> tuple[bytes, ...]:
-    """Return tables for ``bytes.translate`` that mark the comparable hours, the narrowest first."""
+    """Return tables for ``bytes.translate`` that mark the comparable hours, after the very same hour of the week."""
     return tuple(bytes(code in chosen for code in range(256)) for chosen in _comparable(seasonality, hour))
 
 
@@ -217,6 +245,5 @@ def _comparable(seasonality: Seasonality, hour: int) -> Iterator[set[int]]:
         yield set(range(hour - hour % 24, hour - hour % 24 + 24))
         return
     if seasonality == "hour_of_week":
-        yield {hour}
         yield {(hour + step) % _WEEK for step in (-1, 0, 1)}
     yield set(range(hour % 24, _WEEK, 24))

@@ -31,6 +31,8 @@ class Oracle:
         self.options = options
         self.entries: list[tuple[float, float, float]] = []  # time, value, residual
         self.begun = 0.0
+        self.learned = 0
+        self.spread = self.drift = 0.0
 
     @staticmethod
     def even(values: list[float]) -> list[float]:
@@ -66,21 +68,23 @@ class Oracle:
             return None
         center = self.center(when)
         unit = max(abs(center), 1.0)
+        if abs(self.drift) > self.spread / 2:
+            center += self.drift * unit
+        half = max(
+            self.options.sensitivity * self.spread * unit,
+            self.options.tolerance * abs(center),
+            self.options.sensitivity * math.sqrt(max(center, 1.0)),
+        )
+        return Band(center, max(center - half, 0.0), center + half)
+
+    def renew(self) -> None:
         residuals = [one for _, _, one in self.entries]
         sizes = [abs(one) for one in self.even(residuals) if not math.isnan(one)]
         spread = 0.0
         if sizes:
             spread = statistics.median(sizes) / 0.6745 or statistics.fmean(sizes) * 1.253314
-        last = residuals[-24:]
-        if len(last) >= 8:
-            drift = statistics.median([one for one in last if not math.isnan(one)])
-            center += drift * unit if abs(drift) > spread / 2 else 0.0
-        half = max(
-            self.options.sensitivity * spread * unit,
-            self.options.tolerance * abs(center),
-            self.options.sensitivity * math.sqrt(max(center, 1.0)),
-        )
-        return Band(center, max(center - half, 0.0), center + half)
+        last = [one for one in residuals[-24:] if not math.isnan(one)]
+        self.spread, self.drift = spread, statistics.median(last) if len(residuals) >= 8 else 0.0
 
     def learn(self, when: float, value: float) -> None:
         if not self.entries:
@@ -94,6 +98,9 @@ class Oracle:
             residual = float(np.float32((value - center) / max(abs(center), 1.0)))
         self.entries.append((when, value, residual))
         self.entries = [entry for entry in self.entries if entry[0] >= when - self.options.training]
+        self.learned += 1
+        if self.learned <= 64 or self.learned % 16 == 0:
+            self.renew()
 
 
 @settings(max_examples=30, deadline=None)
