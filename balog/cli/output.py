@@ -16,7 +16,7 @@ from typing import Any
 import click
 import msgspec
 
-from balog.config import Locator
+from balog.config import locate
 from balog.errors import BalogError, ConfigError, ConfigProblems
 from balog.signals import StopSignals
 
@@ -46,12 +46,8 @@ def exit_if_invalid(path: Path, problems: Sequence[ConfigError], code: int, rest
         code: the exit code.
         rest: the end of the last line.
     """
-    locators: dict[str, Locator] = {}
-    for problem in problems:
-        where = problem.source
-        if problem.path.startswith("$") and os.path.isfile(where):
-            where = locators.setdefault(where, Locator(where)).locate(problem.path)
-        click.echo(str(ConfigError(problem.reason, where, problem.path)), err=True)
+    for problem in locate(problems):
+        click.echo(str(problem), err=True)
     if problems:
         click.echo(f"{path}: {counted(len(problems), 'problem')}{rest}", err=True)
         sys.exit(code)

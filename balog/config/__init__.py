@@ -4,7 +4,7 @@ from balog.config.contents import MAX_CONFIG_BYTES
 from balog.config.deprecated import rename_deprecated_keys, report_deprecated
 from balog.config.env_file import load_env
 from balog.config.json_schema import write_schema
-from balog.config.loader import Locator, find_problems, load, read
+from balog.config.loader import Locator, find_problems, load, locate, read
 
 __all__ = [
     "MAX_CONFIG_BYTES",
@@ -12,6 +12,7 @@ __all__ = [
     "find_problems",
     "load",
     "load_env",
+    "locate",
     "read",
     "rename_deprecated_keys",
     "report_deprecated",

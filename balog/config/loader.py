@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -202,3 +202,13 @@ class Locator:
                     return f"{source}:{line}:{column}"
             path = path[: max(path.rfind("."), path.rfind("["))] if path not in ("", "$") else ""
         return self._path
+
+
+def locate(problems: Iterable[ConfigError]) -> Iterator[ConfigError]:
+    """Yield problems with their lines and columns, as far as their files can be read."""
+    locators: dict[str, Locator] = {}
+    for problem in problems:
+        where = problem.source
+        if problem.path.startswith("$") and os.path.isfile(where):
+            where = locators.setdefault(where, Locator(where)).locate(problem.path)
+        yield ConfigError(problem.reason, where, problem.path)

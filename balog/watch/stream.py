@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from balog.config import locate
 from balog.consumers import ConsumerHub
 from balog.consumers.consumer import Consumer
 from balog.errors import BalogError, ConfigError, ConfigProblems
@@ -146,7 +147,7 @@ class TopicWatch:
         try:
             monitors = load_monitors(self._path)
         except ConfigError as error:
-            for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
+            for problem in locate(error.problems if isinstance(error, ConfigProblems) else [error]):
                 self._say(f"the monitors were not changed: {problem}")
             return
         self._watcher.replace_monitors(monitors)

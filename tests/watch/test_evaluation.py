@@ -160,6 +160,14 @@ def test_other_monitors_keep_the_series_of_the_same_name_and_kind() -> None:
     assert [(one.payload.monitor, one.payload.state) for one in evaluation.take(run(2.5))] == [("a", "resolved")]
 
 
+def test_a_changed_time_of_freshness_counts_at_once() -> None:
+    evaluation = Evaluation([monitor(freshness={"every": "1d"})])
+    evaluation.take(run(0))
+    evaluation.advance(seconds(1))
+    evaluation.replace_monitors([monitor(freshness={"every": "90m"})])
+    assert [(one.payload.state, one.time) for one in evaluation.advance(seconds(3))] == [("firing", seconds(1.5))]
+
+
 def test_labels_and_links() -> None:
     late = monitor(freshness={"every": "1h"}, labels={"team": "data"}, link="https://x/{pipeline}/{run_id}")
     alert = evaluate([late], [run(0, "tap/ä", run_id="r 1")], until=2)[0]

@@ -15,12 +15,13 @@ from balog.watch.observations import RunObserved
 
 
 class FreshnessState(Struct):
-    """The time of the last success, or that at which watching began."""
+    """The time of the last success, or that at which watching began; ``rule`` is what ``due`` was computed with."""
 
     last: float = 0.0
     has_succeeded: bool = False
     is_late: bool = False
     due: float | None = None
+    rule: str = ""
 
 
 class FreshnessEvaluator:
@@ -34,6 +35,7 @@ class FreshnessEvaluator:
         self._wait = parse_duration(options.every) + parse_duration(options.grace)
         self._calendar = Calendar(options.calendar) if options.calendar is not None else None
         self._by_stream = by_stream
+        self._rule = f"{self._wait} {options.calendar or ''}"
 
     def samples(self, observation: RunObserved) -> Iterator[SeriesSample]:
         """Yield the time of a success, of the run or of each stream with records."""
@@ -52,7 +54,7 @@ class FreshnessEvaluator:
         value = min(value, now)
         if not state.has_succeeded or value > state.last or state.last > now:  # a clock was set back
             state.last, state.has_succeeded = value, True
-            state.due = self._deadline(value)
+            self._plan(state)
         if state.due is not None and state.due <= now:
             return self._late(state)
         state.is_late = False
@@ -60,17 +62,22 @@ class FreshnessEvaluator:
 
     def deadline(self, state: FreshnessState) -> float | None:
         """Return when the next success is due."""
+        if state.due is not None and state.rule != self._rule:  # the monitor was changed
+            self._plan(state)
         return None if state.is_late else state.due
 
     def tick(self, state: FreshnessState, now: float) -> Verdict | None:
         """Begin to watch, or report that a success is late."""
         if state.due is None:
-            state.last, state.due = now, self._deadline(now)
+            state.last = now
+            self._plan(state)
             return None
         return self._late(state) if state.due <= now else None
 
-    def _deadline(self, since: float) -> float:
-        return self._calendar.add(since, self._wait) if self._calendar is not None else since + self._wait
+    def _plan(self, state: FreshnessState) -> None:
+        since, calendar = state.last, self._calendar
+        state.due = calendar.add(since, self._wait) if calendar is not None else since + self._wait
+        state.rule, state.is_late = self._rule, False
 
     def _late(self, state: FreshnessState) -> Verdict:
         state.is_late = True
