@@ -266,7 +266,7 @@ def test_the_file_of_monitors_is_read_again_and_a_wrong_one_is_reported(tmp_path
     backlog.path.write_text('{"monitors": [{"name": "late", "freshness": {"evry": "1h"}}, {"name": "x"}]}')
     backlog.watch.step()
     assert len(backlog.said) == 3
-    assert "monitors.json:1:28: $.monitors[0].freshness" in " ".join(backlog.said)
+    assert "monitors.json:1:32: $.monitors[0].freshness" in " ".join(backlog.said)
     clock.hours = 1.01
     backlog.watch.step()
     assert [alert["state"] for alert in backlog.target.alerts()] == ["firing"]
