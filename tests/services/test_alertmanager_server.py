@@ -1,0 +1,122 @@
+"""Alerts in a real Alertmanager: fired, repeated, resolved, after its restart, and after a watcher was killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balog.event import encode
+from balog.sinks import AlertmanagerSinkConfig
+from balog.topics import Message, open_topics
+from tests.services.servers.alertmanager import running_alertmanager
+from tests.services.servers.process import free_port
+from tests.stand_ins.alerts import alert_delivery
+from tests.stand_ins.http_server import HttpStandIn
+from tests.watch.events import run
+
+pytestmark = pytest.mark.service
+
+KEYS = ["m1|tap-shop|orders", "m2|tap-shop|orders"]
+NOW = datetime.now(timezone.utc).isoformat()
+
+
+@pytest.fixture
+def hook() -> Iterator[HttpStandIn]:
+    with HttpStandIn() as server:
+        yield server
+
+
+def notified(hook: HttpStandIn) -> list[tuple[str, str]]:
+    """The notifications that people got, in order: the key and the status."""
+    sent = [json.loads(request.body) for request in list(hook.requests)]
+    return [(alert["labels"]["key"], alert["status"]) for one in sent for alert in one["alerts"]]
+
+
+def wait_for(found: Callable[[], Any]) -> Any:
+    until = time.monotonic() + 60
+    while not (value := found()) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert value
+    return value
+
+
+def test_alerts_fire_once_and_resolve(tmp_path: Path, hook: HttpStandIn) -> None:
+    with running_alertmanager(tmp_path / "am", hook.url) as server:
+        config = AlertmanagerSinkConfig(url=server.url)
+        times = {"since": NOW, "started": NOW}
+        for _ in range(2):  # another process sends the same again
+            sink = config.build()
+            sink.write([alert_delivery(number, **times) for number in (1, 2)])
+            sink.close()
+        active = server.active()
+        assert sorted(active) == KEYS
+        assert active[KEYS[0]]["labels"]["alertname"] == "m1"
+        assert active[KEYS[0]]["annotations"]["description"] == "No success for 1 h."
+        assert active[KEYS[0]]["generatorURL"] == "https://runs.example.com/r1"
+        wait_for(lambda: len(notified(hook)) == 2)
+        sink = config.build()
+        sink.write([alert_delivery(1, "resolved", since=datetime.now(timezone.utc).isoformat(), started=NOW)])
+        sink.close()
+        wait_for(lambda: (KEYS[0], "resolved") in notified(hook))
+        assert list(server.active()) == [KEYS[1]]
+        assert sorted(notified(hook)) == [(KEYS[0], "firing"), (KEYS[0], "resolved"), (KEYS[1], "firing")]
+
+
+def test_an_alertmanager_that_restarts_has_the_alert_again(tmp_path: Path, hook: HttpStandIn) -> None:
+    port = free_port()
+    with running_alertmanager(tmp_path / "am", hook.url, port) as server:
+        sink = AlertmanagerSinkConfig(url=server.url, resend=0.2).build()
+        sink.write([alert_delivery(1, since=NOW, started=NOW)])
+    try:
+        with running_alertmanager(tmp_path / "am", hook.url, port) as server:
+            wait_for(server.active)
+            assert list(server.active()) == KEYS[:1]
+    finally:
+        sink.close()
+
+
+MONITORS = """
+monitors:
+  - name: late
+    freshness: {every: 1h}
+"""
+
+
+def test_a_watcher_that_is_killed_loses_no_alert_while_the_server_is_away(tmp_path: Path, hook: HttpStandIn) -> None:
+    """Given a dead Alertmanager and kill -9 before and after the delivery, then people hear of each alert once."""
+    port = free_port()
+    url = f"local:{tmp_path}/topics"
+    sinks = {"sinks": [{"type": "alertmanager", "url": f"http://127.0.0.1:{port}", "retry": {"longest": 0.2}}]}
+    (tmp_path / "sinks.json").write_text(json.dumps(sinks))
+    (tmp_path / "monitors.yaml").write_text(MONITORS)
+    hours_ago = (datetime.now(timezone.utc) - datetime(2026, 11, 23, 6, tzinfo=timezone.utc)) / timedelta(hours=1)
+    with open_topics(url) as topics:
+        made = [run(hours_ago - 3, pipeline=name) for name in ("tap-a", "tap-b")]
+        topics.topic("events").publish([Message(one.header.id, encode(one)) for one in made])
+    command = [
+        sys.executable, "-m", "balog", "watch", str(tmp_path / "monitors.yaml"), "--topics", url, "--topic", "events",
+        "--sinks", str(tmp_path / "sinks.json"), "--state", str(tmp_path / "w.sqlite"), "--lease", "1",
+    ]  # fmt: skip
+
+    def start_and_kill(when: Callable[[Any], object]) -> None:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as watcher:
+            try:
+                when(watcher.stdout)
+            finally:
+                os.kill(watcher.pid, signal.SIGKILL)
+
+    start_and_kill(lambda stdout: [stdout.readline() for _ in range(2)])  # both fire, and nobody takes them
+    with running_alertmanager(tmp_path / "am", hook.url, port) as server:
+        start_and_kill(lambda _: wait_for(lambda: len(server.active()) == 2))  # taken, and perhaps not marked
+        start_and_kill(lambda _: time.sleep(2))
+        assert sorted(alert["labels"]["pipeline"] for alert in server.active().values()) == ["tap-a", "tap-b"]
+        wait_for(lambda: len(notified(hook)) == 2)
+        assert len(set(notified(hook))) == 2
