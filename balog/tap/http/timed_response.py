@@ -16,7 +16,18 @@ class TimedResponse(http.client.HTTPResponse):
 
     def __init__(self, sock: socket.socket, *arguments: Any, timeout: float, seconds: float, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
-        self.fp = io.BufferedReader(_TimedStream(self.fp.detach(), sock, timeout, seconds))
+        self._stream = _TimedStream(self.fp.detach(), sock, timeout, seconds)
+        self.fp = io.BufferedReader(self._stream)
+
+    def begin(self) -> None:
+        """Read the status and headers.
+
+        Raises:
+            ConnectionResetError: the connection ended in them, which http.client takes for their end.
+        """
+        super().begin()
+        if self._stream.is_ended:
+            raise ConnectionResetError("the response ended in its headers")
 
 
 class _TimedStream(io.RawIOBase):
@@ -26,6 +37,7 @@ class _TimedStream(io.RawIOBase):
         self._timeout = timeout
         self._seconds = seconds
         self._until = time.monotonic() + seconds
+        self.is_ended = False
 
     def readable(self) -> bool:
         return True
@@ -35,7 +47,9 @@ class _TimedStream(io.RawIOBase):
         if left > 0:
             self._sock.settimeout(min(self._timeout, left))
             try:
-                return self._raw.readinto(buffer)
+                size = self._raw.readinto(buffer)
+                self.is_ended = size == 0
+                return size
             except TimeoutError:
                 if self._timeout < left:
                     raise
