@@ -9,7 +9,6 @@ import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +20,7 @@ from tests.tap.syncs import SCHEMA, sync
 
 IDS = list(range(1, 31))
 PAGE = 10
-CUT = st.tuples(st.sampled_from(["length", "chunked", "gzip"]), st.floats(0, 0.999), st.booleans())
+CUT = st.tuples(st.sampled_from(["length", "chunked", "gzip"]), st.floats(0, 0.99), st.booleans())
 
 
 def response(page: int, framing: str, method: str) -> bytes:
@@ -41,7 +40,7 @@ def response(page: int, framing: str, method: str) -> bytes:
 
 
 class CuttingServer:
-    """Serves pages on plain sockets. Each response uses up one cut: framing, the part that is sent, and a reset or not."""
+    """Serves pages on plain sockets. Each response uses up one cut: its framing, the part that is sent, a reset."""
 
     def __init__(self) -> None:
         self.cuts: list[tuple[str, float, bool]] = []
