@@ -44,7 +44,7 @@ class SyncedStream:
         lowest: the smallest replication value; ``highest`` is the largest.
         valueless: number of records without a replication value; ``valueless_at`` is the first one's line.
         naive: number of records whose replication value is a time without an offset, from the line ``naive_at`` on.
-        started_from: the initial bookmark; ``bookmark`` is that of the last STATE.
+        started_from: the initial bookmark; ``bookmark`` is that of the last STATE, ``latest`` the largest one.
         lost: number of records older than the bookmark of a STATE before them; ``lost_at`` is the first one's line.
         ahead: number of STATEs whose bookmark is later than all records before them.
         versions: number of records by version; "none" counts those without one.
@@ -75,7 +75,7 @@ class SyncedStream:
         self.lowest: Any = None
         self.highest: Any = None
         self.valueless = self.valueless_at = self.naive = self.naive_at = 0
-        self.started_from = self.bookmark = started_from
+        self.started_from = self.bookmark = self.latest = started_from
         self.lost = self.lost_at = self.ahead = 0
         self.versions: Counter[int | str] = Counter()
         self.activated: list[tuple[int, int]] = []
@@ -140,6 +140,8 @@ class SyncedStream:
         if value == self.bookmark:
             return
         self.bookmark = value
+        if self.latest is None or is_after(value, self.latest):
+            self.latest = value
         if self.records and self.highest is not None and is_after(value, self.highest):
             self.ahead += 1
 

@@ -75,6 +75,12 @@ def test_a_tap_that_crashes_has_one_finding_for_it(config: Path, defect: str) ->
     assert [result.rule.id for result in report.failed] == ["sync-succeeds"]
 
 
+def test_a_crash_of_any_sync_is_not_a_finding_about_configs(config: Path) -> None:
+    report = verified(config, "crashes", rules=("bad-config-is-explained",))
+
+    assert [result.rule.id for result in report.failed if result.rule.id != "sync-succeeds"] == []
+
+
 @pytest.mark.parametrize(
     ("defect", "rule", "others"),
     [

@@ -166,6 +166,14 @@ def test_a_bookmark_moves_from_the_one_that_was_given(last: str, detail: str) ->
     assert said("bookmark-advances", sync) == ([detail] if detail else [])
 
 
+def test_a_last_bookmark_that_is_older_than_one_on_the_way_is_said() -> None:
+    fell_back = ran(SCHEMA, record(1, A), record(2, C), state(C), state(A))
+    reverted = ran(SCHEMA, record(1, A), state(B), record(2, C), state(A), state(C))
+
+    assert said("bookmark-advances", fell_back) == ["the last STATE has an older bookmark than a STATE before it"]
+    assert said("bookmark-advances", reverted) == []
+
+
 def test_a_bookmark_that_a_next_run_sets_back_is_said() -> None:
     before = ran(SCHEMA, record(1, C), state(C))
     again = ran(SCHEMA, state(A), name="resume")

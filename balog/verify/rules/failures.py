@@ -42,7 +42,7 @@ def bad_config_is_explained(trials: Trials) -> Iterator[Violation]:
     Log one line at CRITICAL or ERROR that says what is wrong with the config; tracebacks are for programmers.
     """
     runs = list(_bad_configs(trials))
-    if isinstance(trials.config, dict):
+    if isinstance(trials.config, dict) and trials.sync.is_whole:  # else it may fail in the same way as with a config
         runs.append(trials.bare_config)
     for run in runs:
         if run.result.code == 0 or run.result.stopped:

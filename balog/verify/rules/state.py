@@ -75,6 +75,8 @@ def bookmark_advances(trials: Trials) -> Iterator[Violation]:
             yield Violation("the bookmark did not advance, although newer records were written", name)
         elif stream.started_from is not None and is_after(stream.started_from, stream.bookmark):
             yield Violation("the bookmark went back", name)
+        elif is_after(stream.latest, stream.bookmark) and is_after(stream.highest, stream.bookmark):
+            yield Violation("the last STATE has an older bookmark than a STATE before it", name)
 
 
 @check("state", "advice", 2, RuleSource.PRACTICE)
@@ -158,7 +160,7 @@ def state_comes_on_the_way(trials: Trials) -> Iterator[Violation]:
     """
     output = require_output(trials.sync).output
     if output.records < 1000 and len(incremental(trials)) < 2:
-        raise Skip("it is short and has one stream")
+        raise Skip("it is short and has fewer than two incremental streams")
     if output.state_count < 2:
         yield Violation(f"{output.state_count} STATE for {output.records} records")
 
