@@ -143,6 +143,14 @@ def test_the_bookmark_is_a_variable(server: HttpStandIn, source: Issues) -> None
 class TestPartialErrors:
     """Errors beside data."""
 
+    @pytest.mark.parametrize("errors", [b'"oops"', b'["oops"]', b'{"message": "oops"}'])
+    def test_errors_of_another_form_are_errors_too(self, server: HttpStandIn, source: Issues, errors: bytes) -> None:
+        page = b'{"repository": {"issues": {"nodes": [], "pageInfo": {"hasNextPage": false}}}}'
+        source.script = [Answer(200, b'{"data": ' + page + b', "errors": ' + errors + b"}")]
+        [failure] = sync(tap_of(server, partial="fail")).failures
+
+        assert failure.startswith("issues: the source answered oops")
+
     def test_a_property_is_null_and_a_warning_says_why(
         self, server: HttpStandIn, source: Issues, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
     ) -> None:
@@ -232,6 +240,10 @@ class TestRateLimits:
         assert sync(tap_of(server)).failures == ["issues: the source answered slow (RATE_LIMITED)"]
 
 
+def _connection(info: bytes) -> Answer:
+    return Answer(200, b'{"data": {"repository": {"issues": {"nodes": [{"id": "1"}]' + info + b"}}}}")
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
@@ -245,6 +257,15 @@ class TestRateLimits:
         (Answer(200, b'{"data": null}'), "the source answered 200 without data and without errors of GraphQL"),
         (Answer(200, b'{"data": {}}'), "repository.issues.nodes is not a list of records; set may_be_null=True if"),
         (Answer(401, b"{}"), "POST /graphql answered 401 Unauthorized: {}"),
+        (_connection(b""), "issues has no pageInfo, so the next page is not known"),
+        (
+            _connection(b', "pageInfo": {"hasNextPage": true, "endCursor": null}'),
+            "field.pageInfo.hasNextPage says that there are more pages, but field.pageInfo.endCursor has no cursor",
+        ),
+        (
+            _connection(b', "pageInfo": {"hasNextPage": true, "endCursor": ""}'),
+            "field.pageInfo.hasNextPage says that there are more pages, but field.pageInfo.endCursor has no cursor",
+        ),
     ],
 )
 def test_answers_without_data_are_one_line(server: HttpStandIn, source: Issues, answer: Answer, reason: str) -> None:

@@ -100,7 +100,8 @@ class GraphQLStream(EndpointStream):
             self._check_variables()
         except ValueError as error:
             raise TapError(f"{self.title}: {error}") from None
-        if self.items is None and self._paging is not None and "pageInfo.endCursor" in self._paging.paths:
+        self._is_connection = self._paging is not None and "pageInfo.endCursor" in self._paging.paths
+        if self.items is None and self._is_connection:
             self.items = "nodes"
         self._queries: dict[int, tuple[Any, str]] = {}
 
@@ -127,7 +128,10 @@ class GraphQLStream(EndpointStream):
             document = {"query": query, "variables": {**found, **paging.params(position)}}
             body = self._send(client, policy, document)
             errors.of_page = errors_of(body)
-            return self._page(body, context)
+            page = self._page(body, context)
+            if not page["items"]:  # such a page is not yielded, but may have errors
+                list(errors.kept([], context.log))
+            return page
 
         with context.full_table() if self.replaces else nullcontext():
             for page in pages(fetch, paging.next, first=paging.first, items="items", may_repeat=self.may_repeat):
@@ -167,6 +171,8 @@ class GraphQLStream(EndpointStream):
                 f"the source answered {summary(errors)}" if errors else "set may_be_null=True if that means no records"
             )
             raise SourceError(f"{place} is not a list of records; {why}")
+        if self._is_connection and not isinstance(found.get("pageInfo"), Mapping):
+            raise SourceError(f"{self._steps[-1].key} has no pageInfo, so the next page is not known")
         return {"items": items, "field": found}
 
     def _query(self, context: Context) -> str:

@@ -52,9 +52,10 @@ def body_of(answer: Any) -> dict[str, Any]:
 
 
 def errors_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the errors of a body, those that are objects."""
-    found = body.get("errors")
-    return [error for error in found if isinstance(error, dict)] if isinstance(found, list) else []
+    """Return the errors of a body; one that is not an object is a message."""
+    found = body.get("errors") or []
+    found = found if isinstance(found, list) else [found]
+    return [error if isinstance(error, dict) else {"message": str(error)} for error in found]
 
 
 def summary(errors: list[dict[str, Any]]) -> str:

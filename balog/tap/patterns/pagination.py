@@ -108,13 +108,16 @@ def by_cursor(path: str, more: str | None = None) -> Next:
 
     Args:
         path: the path of the cursor, ``meta.next_cursor``.
-        more: the path of a flag for further pages, ``has_more``; false is the end, whatever the cursor.
+        more: the path of a flag for further pages, ``has_more``; false is the end, whatever the cursor. True without a
+            cursor is a ``SourceError``, because records would be lost.
     """
 
     def next(page: Page) -> Any:
         if more is not None and not page.at(more):
             return None
         found = page.at(path)
+        if more is not None and found in (None, "", False):
+            raise SourceError(f"{more} says that there are more pages, but {path} has no cursor")
         return None if found == "" or found is False else found
 
     return next
