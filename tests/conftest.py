@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 SERVICES = os.environ.get("BALOG_SERVICES", "")
 
 # Spark in tests starts often and counts little: its code is not worth a second compilation, which costs half the time.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m")
 
 # Run in the background, or by nohup: what the tests start must not inherit that.
 for number, handler in (

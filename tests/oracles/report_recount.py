@@ -123,6 +123,13 @@ def share(values: Iterable[float], rank: float) -> float:
     return ordered[max(math.ceil(rank * len(ordered)) - 1, 0)]
 
 
+def between(values: list[float], rank: float) -> float:
+    """Return a percentile interpolated between the two values next to the rank."""
+    ordered, place = sorted(values), rank * (len(values) - 1)
+    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
+    return low + (high - low) * (place - math.floor(place))
+
+
 def reports(events: Iterable[CountedEvent]) -> dict[tuple[str, str | None], CountedEvent]:
     """Return the latest report of each application of each run.
 

@@ -64,9 +64,14 @@ _COUNTS = f"""
     MIN(CASE WHEN {INSIDE} THEN first END) AS first, MAX(CASE WHEN {INSIDE} THEN last END) AS last"""
 _EVENTS = f"SELECT *, CASE WHEN {IS_ERROR} THEN events ELSE 0L END AS errors FROM {{events}} WHERE {READ}"
 
-EVENTS = f"""
-SELECT channel, level, application, {_COUNTS} FROM ({_EVENTS}) GROUP BY channel, level, application
-ORDER BY events DESC, channel, level, application LIMIT :most"""
+CHANNELS = f"""
+SELECT channel, level, {_COUNTS} FROM ({_EVENTS}) GROUP BY channel, level
+ORDER BY events DESC, channel, level LIMIT :most"""
+
+APPLICATIONS = f"""
+SELECT application, {_COUNTS} FROM ({_EVENTS}) WHERE application IS NOT NULL GROUP BY application
+ORDER BY events_before DESC, application LIMIT :most"""
+"""Events by application, those with the most before the time that is compared first."""
 
 
 def _by_step(rows: str) -> str:

@@ -83,7 +83,7 @@ def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str,
         "requests": [_request(row) for row in rows["metrics"] if row["grouping"] == "request" and row["count"]],
         "metrics": _metrics(rows),
         "waiting": _waiting(rows),
-        "channels": _channels(rows["events"]),
+        "channels": _channels(rows["channels"]),
         "quarantine": [model.BadLines(**row) for row in rows["quarantine"]],
     }
 
@@ -209,20 +209,9 @@ def _waiting(rows: Rows) -> list[model.StageWaits]:
 
 
 def _channels(rows: Iterable[Row]) -> list[model.ChannelStats]:
-    found: dict[tuple[str | None, str | None], model.ChannelStats] = {}
-    for row in rows:
-        if not row["events"]:
-            continue
-        key = row["channel"], row["level"]
-        one = found.get(key)
-        if one is None:
-            names = ("channel", "level", "events", "errors", "first", "last")
-            found[key] = model.ChannelStats(**{name: row[name] for name in names})
-        else:
-            one.events, one.errors = one.events + row["events"], one.errors + row["errors"]
-            one.first = min((end for end in (one.first, row["first"]) if end is not None), default=None)
-            one.last = max((end for end in (one.last, row["last"]) if end is not None), default=None)
-    return sorted(found.values(), key=lambda one: (one.channel or "", one.level or ""))
+    names = ("channel", "level", "events", "errors", "first", "last")
+    made = [model.ChannelStats(**{name: row[name] for name in names}) for row in rows if row["events"]]
+    return sorted(made, key=lambda one: (one.channel or "", one.level or ""))
 
 
 # -- now against before -------------------------------------------------------------------------------------------
@@ -260,7 +249,7 @@ def _health(
 
 def _findings(rows: Rows, failures: Sequence[model.Failure], hourly: Sequence[Row]) -> list[model.HealthFinding]:
     of_runs, worse = _failed_runs(rows["outcomes"]), _worse_failures(failures)
-    return [*of_runs, *worse, *_slower(rows, hourly), *_silent(rows["events"]), *_bad_lines(rows["quarantine"])]
+    return [*of_runs, *worse, *_slower(rows, hourly), *_silent(rows["applications"]), *_bad_lines(rows["quarantine"])]
 
 
 def _failed_runs(outcomes: Sequence[Row]) -> Iterable[model.HealthFinding]:
@@ -303,18 +292,11 @@ def _slower(rows: Rows, hourly: Sequence[Row]) -> Iterable[model.HealthFinding]:
         yield model.HealthFinding(kind="slower", words=words, since=since, link=link)
 
 
-def _silent(events: Sequence[Row]) -> Iterable[model.HealthFinding]:
-    by_name: dict[str, tuple[int, int, datetime | None]] = {}
-    for row in events:
-        if row["application"] is not None:
-            now, before, last = by_name.get(row["application"], (0, 0, None))
-            ends = [end for end in (last, row["last"]) if end is not None]
-            sums = now + (row["events_now"] or 0), before + (row["events_before"] or 0)
-            by_name[row["application"]] = (*sums, max(ends, default=None))
-    silent = [(name, before, last) for name, (now, before, last) in by_name.items() if before and not now]
-    for name, before, last in sorted(silent, key=lambda one: -one[1])[:_MOST_FINDINGS]:
-        words = f"Silent: {printable(name)} sent no event, {count(before)} before"
-        yield model.HealthFinding(kind="silent", words=words, since=last, link="channels")
+def _silent(applications: Sequence[Row]) -> Iterable[model.HealthFinding]:
+    silent = [row for row in applications if row["events_before"] and not row["events_now"]]
+    for row in sorted(silent, key=lambda row: -row["events_before"])[:_MOST_FINDINGS]:
+        words = f"Silent: {printable(row['application'])} sent no event, {count(row['events_before'])} before"
+        yield model.HealthFinding(kind="silent", words=words, since=row["last"], link="channels")
 
 
 def _bad_lines(quarantine: Sequence[Row]) -> Iterable[model.HealthFinding]:

@@ -27,7 +27,8 @@ WAITS = {"pipe_read_wait_seconds": "read", "pipe_write_wait_seconds": "write"}
 Rows = dict[str, list[Row]]
 
 _QUESTIONS = {
-    "events": questions.EVENTS, "throughput": questions.THROUGHPUT, "records": questions.RECORDS,
+    "channels": questions.CHANNELS, "applications": questions.APPLICATIONS,
+    "throughput": questions.THROUGHPUT, "records": questions.RECORDS,
     "metrics": questions.METRICS, "failures": questions.FAILURES, "runs": questions.RUNS,
     "outcomes": questions.OUTCOMES, "streams": questions.STREAMS,
     "stream_runs": STREAM_RUNS, "quarantine": f"{QUARANTINE} LIMIT :most",

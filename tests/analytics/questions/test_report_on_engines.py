@@ -47,8 +47,8 @@ def test_every_question_of_the_report_has_the_same_columns_and_types(both: BothE
     values |= {"step": "week", "most": 10_000, "ahead": 10**16, "first": 3, "last": 500, "run": "R1", "longest": 3}
     values |= {"metric0": "sync_duration", "stream0": "users", "metric1": "http_request_duration"}
     values |= {"stream1": None, "endpoint0": None, "endpoint1": "orders"}
-    names = ("BOUNDS", "TOTAL", "MIDDLE", "EVENTS", "THROUGHPUT", "RECORDS", "METRICS", "FAILURES", "ALL_FAILURES",
-             "RUNS", "OUTCOMES", "STREAMS")  # fmt: skip
+    names = ("BOUNDS", "TOTAL", "MIDDLE", "CHANNELS", "APPLICATIONS", "THROUGHPUT", "RECORDS", "METRICS", "FAILURES",
+             "ALL_FAILURES", "RUNS", "OUTCOMES", "STREAMS")  # fmt: skip
     texts = {name: getattr(questions, name) for name in names}
     texts["hourly"] = questions.hourly([("sync_duration", "users", None), ("http_request_duration", None, "orders")])
     runs, failures = (
