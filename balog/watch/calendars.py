@@ -64,6 +64,12 @@ class Calendar:
         day = datetime.fromtimestamp(when, self.zone).date().toordinal()
         return any(begin <= when < end for begin, end in (self._window(day - 1), self._window(day)) if begin < end)
 
+    def closes(self, when: float) -> float:
+        """Return when the open hours end that a time is in, in seconds since the epoch; 0 if it is in none."""
+        day = datetime.fromtimestamp(when, self.zone).date().toordinal()
+        windows = [self._window(day - 1), self._window(day)]
+        return max((end for begin, end in windows if begin <= when < end), default=0.0)
+
     def add(self, when: float, seconds: float) -> float:
         """Return the time at which so many open seconds have passed after a time, both in seconds since the epoch."""
         day = datetime.fromtimestamp(when, self.zone).date().toordinal() - 1

@@ -18,7 +18,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     **dict.fromkeys(("within", "unchanged_for", "for", "resolve_after", "no_data"), parse_duration),
     "p95_over": parse_factor,
     **dict.fromkeys(("rate_over", "share_over", "tolerance"), parse_share),
-    "calendar": Calendar,
+    **dict.fromkeys(("calendar", "quiet_hours"), Calendar),
     "timezone": parse_zone,
     "where": Expression,
 }

@@ -26,6 +26,7 @@ MAX_SERIES = 100_000
 """Series of all monitors; further ones are counted and not watched."""
 
 _QUIET = ("ok", "learning")
+_KNOWN_TO_PEOPLE = ("firing", "acknowledged")
 
 
 class TimedAlert(NamedTuple):
@@ -151,7 +152,7 @@ class Evaluation:
             kept.append(series.key)
             self._series[series.key] = series
             self._incidents.restore(series)
-            self._schedule(self._monitors[series.monitor], series)
+            self._schedule(self._monitors[series.monitor], series, clock)
         return kept
 
     def replace_monitors(self, monitors: Sequence[MonitorConfig]) -> list[TimedAlert]:
@@ -226,24 +227,24 @@ class Evaluation:
         """Report a state that differs from the last reported one, and schedule the next deadline."""
         self.changed.add(series.key)
         alerts: list[TimedAlert] = []
-        state = self._state(series, now)
+        state = self._state(monitor, series, now)
         if series.shown is None and state in _QUIET:
             series.shown, series.since = state, now
         elif state != series.shown or is_repeated:
             alerts = self._report(monitor, series, now)
-        self._schedule(monitor, series)
+        self._schedule(monitor, series, now)
         return alerts
 
-    def _state(self, series: Series, now: float) -> AlertState:
+    def _state(self, monitor: CompiledMonitor, series: Series, now: float) -> AlertState:
         if not series.is_alerting:
             series.acknowledged = 0.0
             return series.life.state
-        if self._silenced_until(series) > now:
+        if self._silenced_until(monitor, series, now) > now:
             return "silenced"
         return "acknowledged" if series.acknowledged > now else "firing"
 
     def _report(self, monitor: CompiledMonitor, series: Series, now: float) -> list[TimedAlert]:
-        state, previous = self._state(series, now), series.shown
+        state, previous = self._state(monitor, series, now), series.shown
         if state != previous:
             series.shown, series.since = state, now
         if series.is_alerting and series.started is None:
@@ -272,12 +273,12 @@ class Evaluation:
             series.started, series.incident, series.runs = None, "", []
         return [TimedAlert(alert, now)]
 
-    def _schedule(self, monitor: CompiledMonitor, series: Series) -> None:
+    def _schedule(self, monitor: CompiledMonitor, series: Series, now: float) -> None:
         dues = [monitor.evaluator.deadline(series.memory), deadline(series.life, monitor.timing)]
         if monitor.no_data is not None and series.life.state not in ("firing", "no_data"):
             dues.append(series.seen + monitor.no_data)
         if series.shown == "silenced":
-            dues.append(self._silenced_until(series))
+            dues.append(self._silenced_until(monitor, series, now))
         elif series.shown == "acknowledged":
             dues.append(series.acknowledged)
         due = min((one for one in dues if one is not None), default=None)
@@ -304,8 +305,12 @@ class Evaluation:
             alerts += self._settle(self._monitors[series.monitor], series, now)
         return alerts
 
-    def _silenced_until(self, series: Series) -> float:
-        return max((until for match, until in self.silences.items() if _matches(match, series)), default=0.0)
+    def _silenced_until(self, monitor: CompiledMonitor, series: Series, now: float) -> float:
+        """Return until when a series is silenced; quiet hours silence only what nobody was told of before."""
+        until = max((until for match, until in self.silences.items() if _matches(match, series)), default=0.0)
+        if monitor.quiet_hours is not None and series.shown not in _KNOWN_TO_PEOPLE:
+            until = max(until, monitor.quiet_hours.closes(now))
+        return until
 
     def _remove(self, series: Series) -> None:
         self.changed.add(series.key)

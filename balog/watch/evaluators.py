@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from balog.event import Event
 from balog.expressions import Expression
-from balog.watch.calendars import parse_zone
+from balog.watch.calendars import Calendar, parse_zone
 from balog.watch.durations import parse_duration
 from balog.watch.kind_config import Threshold
 from balog.watch.kinds.base import Evaluator
@@ -33,6 +33,7 @@ class CompiledMonitor:
 
     Attributes:
         no_data: seconds without observations after which a series has no data; None for never.
+        quiet_hours: hours in which a new alert is silenced; None for none.
         pipelines: the pipelines that are named without a glob.
     """
 
@@ -46,6 +47,7 @@ class CompiledMonitor:
             parse_duration(config.flap.within),
         )
         self.no_data = None if config.no_data is None else parse_duration(config.no_data)
+        self.quiet_hours = None if config.quiet_hours is None else Calendar(config.quiet_hours)
         self.pipelines = [name for name in _listed(config.pipeline) if not set("*?[") & set(name)]
         self._pipeline_globs, self._stream_globs = _Globs(config.pipeline), _Globs(config.stream)
         self._where = None if config.where is None else Expression(config.where)

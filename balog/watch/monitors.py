@@ -53,6 +53,10 @@ class MonitorConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
         DurationText | None, Meta(description="Time without events after which its state is no_data. Default: never.")
     ] = None
     flap: FlapDamping = FlapDamping()
+    quiet_hours: Annotated[
+        str | None,
+        Meta(description="Hours in which a new alert is silenced, such as 22:00-06:00 Europe/Berlin. Default: none."),
+    ] = None
     timezone: Annotated[str, Meta(description="Time zone of its seasons, such as Europe/Berlin.")] = "UTC"
     link: Annotated[
         _Text | None, Meta(description="URL for people; {pipeline}, {stream} and {run_id} are replaced.")

@@ -99,3 +99,27 @@ def test_a_wrong_calendar_is_one_line(text: str, reason: str) -> None:
 
 def test_utc_needs_no_database_of_zones() -> None:
     assert parse_zone("UTC") is timezone.utc
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    day=st.integers(0, 400),
+    minute=st.integers(0, 1439),
+    days=st.sets(st.integers(0, 6), min_size=1),
+    hours=st.sampled_from(["00:00-24:00", "09:00-17:00", "22:00-06:00", "01:30-02:30"]),
+)
+def test_open_hours_close_at_the_first_minute_that_is_not_open(
+    day: int, minute: int, days: set[int], hours: str
+) -> None:
+    calendar = Calendar(f"{','.join(NAMES[one] for one in sorted(days))} {hours} Europe/Berlin")
+    when = (datetime(2026, 1, 1, tzinfo=timezone.utc) + timedelta(days=day, minutes=minute)).timestamp()
+
+    closes = calendar.closes(when)
+
+    assert (closes > when) == calendar.is_open(when)
+    if closes:
+        while when < closes:
+            assert calendar.is_open(when)
+            when += 60
+        assert when == closes
+        assert hours == "00:00-24:00" or not calendar.is_open(closes)

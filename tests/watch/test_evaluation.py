@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -174,3 +175,33 @@ def test_labels_and_links() -> None:
     assert alert.labels == {"team": "data", "pipeline": "tap/ä"}
     assert alert.evidence.link == "https://x/tap%2F%C3%A4/r%201"
     assert START.year == 2026
+
+
+QUIET = monitor(name="late", freshness={"every": "1h"}, quiet_hours="08:00-10:00")  # 2 to 4 hours after the start
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ([0, 5], ["firing 1", "resolved 5"]),  # it began before, and people hear of its end
+        ([0.5, 1.25, 5], ["silenced 2.25", "firing 4", "resolved 5"]),
+        ([0.5, 1.25, 3.5], ["silenced 2.25", "resolved 3.5"]),
+        ([0.5, 1.25, 2, 2.75, 3.5, 6], ["firing 4.5", "resolved 6"]),
+    ],
+)
+def test_quiet_hours_silence_an_alert_that_begins_in_them(runs: list[float], expected: list[str]) -> None:
+    alerts = evaluate([QUIET], [run(hour) for hour in runs])
+    assert [f"{state} {hour:g}" for _, state, hour in states(alerts)] == expected
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), cut=st.integers(0, 60))
+def test_quiet_hours_are_the_same_after_a_restart(seed: int, cut: int) -> None:
+    events = events_of(seed)
+    monitors = [msgspec.structs.replace(one, quiet_hours="10:00-03:00 Europe/Berlin") for one in MONITORS]
+    first = Evaluation(monitors)
+    alerts = [alert for one in events[:cut] for alert in first.take(one)]
+    second = Evaluation(monitors)
+    second.restore(first.clock, first.silences, [dump_series(series) for series in first.series.values()])
+    alerts += [alert for one in events[cut:] for alert in second.take(one)]
+    assert plain(alerts) == plain(evaluate(monitors, events))
