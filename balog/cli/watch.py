@@ -11,7 +11,7 @@ from balog.cli import options
 # A command's module is imported only when the command runs.
 COMMANDS = {
     "run": "Run monitors on topics or files (the default).",
-    "backtest": "Show the alerts that monitors would have sent over tables (the default with --tables).",
+    "backtest": "Show the alerts that monitors would have sent over tables (the default with --tables alone).",
     "preview": "Print what sinks would send for an alert.",
     "silence": "Silence alerts for some time.",
     "acknowledge": "Acknowledge alerts that fire.",
@@ -20,7 +20,7 @@ COMMANDS = {
 
 class _WatchCommands(options.CommandGroup):
     """The commands of ``balog watch``; ``balog watch MONITORS …`` is ``balog watch run MONITORS …``, or
-    ``balog watch backtest MONITORS …`` with ``--tables``.
+    ``balog watch backtest MONITORS …`` with ``--tables`` and without topics.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -38,7 +38,8 @@ class _WatchCommands(options.CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*COMMANDS, *ctx.help_option_names):
-            over_history = any(one.partition("=")[0] in ("--tables", "--backtest") for one in args)
+            given = {one.partition("=")[0] for one in args}
+            over_history = bool(given & {"--tables", "--backtest"}) and not given & {"--topics", "--topic", "--source"}
             args = ["backtest" if over_history else "run", *args]
         return super().parse_args(ctx, args)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from balog.broker.config_check import complete_errors
 from balog.cli import options
 from balog.cli.engines import EngineOptions, set_up_logging, summary
 from balog.cli.output import counted, exit_if_invalid, reporter
+from balog.cli.watch_queries import open_queries
 from balog.errors import ConfigError
 from balog.event import encode
 from balog.expressions.functions import parse_time
@@ -22,6 +24,7 @@ from balog.watch.alert_events import as_event
 from balog.watch.evaluation import Evaluation
 from balog.watch.monitors import MonitorConfig
 from balog.watch.monitors_file import find_monitor_problems
+from balog.watch.queries import QuerySchedule, Rows
 from balog.watch.source import SourceEvents, evaluate_events
 from balog.watch.steady_clock import SteadyClock
 from balog.watch.store import WatchStore
@@ -72,6 +75,7 @@ place_options = options.bundle(
     show_default=True,
     help="File with the state of the monitors, for --topics.",
 )
+@click.option("--tables", "location", metavar="PLACE", help="Tables for monitors with sql, with --topics: a folder.")
 @click.option("--sinks", "sinks_file", metavar="FILE", help="A broker's config; alerts go to its sinks, too.")
 @options.group("Consumer group of the watcher.", "watch")
 @options.until
@@ -84,6 +88,7 @@ def command(
     path: Path,
     place: _Place,
     state: Path,
+    location: str | None,
     sinks_file: str | None,
     group: str,
     until: str | None,
@@ -112,13 +117,17 @@ def command(
     if until is not None:
         raise ConfigError("--until belongs to --source")
     engine_options = EngineOptions(place.url, until_empty, 1, lease, "none:", listen)
+    queries = [monitor.name for monitor in monitors if monitor.sql is not None]
+    if queries and location is None:
+        raise ConfigError(f"monitor {queries[0]}: sql needs tables; add --tables PLACE, or leave it out", str(path))
     with ExitStack() as parts:
         target = Targets([LineTarget(), *_open_sinks(sinks_file, parts)])
         store = WatchStore(state)
         parts.callback(store.close)
         watcher = Watcher(monitors, store, target, SteadyClock())
         parts.callback(watcher.flush)
-        _watch_topics(watcher, engine_options, place.topics, group, path)
+        ask = None if location is None else open_queries(location)
+        _watch_topics(watcher, engine_options, place.topics, group, path, ask)
 
 
 def _load(path: Path) -> list[MonitorConfig]:
@@ -156,19 +165,20 @@ def _open_sinks(path: str | None, parts: ExitStack) -> list[SinkTarget]:
 
 
 def _watch_topics(
-    watcher: Watcher, engine_options: EngineOptions, names: tuple[str, ...], group: str, path: Path
+    watcher: Watcher,
+    engine_options: EngineOptions,
+    names: tuple[str, ...],
+    group: str,
+    path: Path,
+    ask: Callable[[str], Rows] | None,
 ) -> None:
-    for monitor in watcher.evaluation.monitors.values():
-        if monitor.config.sql is not None:
-            raise ConfigError(
-                f"{monitor.config.name}: a stream has no tables for sql; leave the monitor out", str(path)
-            )
     from balog.topics import open_topics
 
     hooks = set_up_logging("watch")
     with open_topics(engine_options.url) as topics:
         watch = TopicWatch(watcher, topics, names, group, path, _report)
-        with engine_options.open(watch.hub, None, group, hooks) as engine, watch:
+        queries = nullcontext() if ask is None else QuerySchedule(watcher, ask, _report, watch.now)
+        with engine_options.open(watch.hub, None, group, hooks) as engine, watch, queries:
             try:
                 engine.run(engine_options.until_empty)
                 if engine_options.until_empty:

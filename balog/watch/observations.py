@@ -81,10 +81,13 @@ class LagObserved(Observation, frozen=True, kw_only=True):
 
 
 class QueryObserved(Observation, frozen=True, kw_only=True):
-    """A row that the query of a monitor returned: its value, and its other columns as labels."""
+    """A row that the query of a monitor returned: its value, and its other columns as labels.
+
+    The value is None for a series that has no row any more.
+    """
 
     monitor: str
-    value: float
+    value: float | None
     labels: Mapping[str, str] = {}
 
 

@@ -93,8 +93,12 @@ class TopicWatch:
         self._lag_in -= TICK_SECONDS
         if self._lag_in <= 0 and self._watcher.evaluation.clock:
             self._lag_in = LAG_SECONDS
-            self._watcher.observe(self._lags(self._watcher.now() if self._is_caught_up() else 0.0))
+            self._watcher.observe(self._lags(self.now()))
         self._watcher.flush()
+
+    def now(self) -> float:
+        """Return the time of observations that come from no event; 0 (the evaluation's own) while events wait."""
+        return self._watcher.now() if self._is_caught_up() else 0.0
 
     def _take(self, settings: object, events: Sequence[Event]) -> None:
         self._watcher.handle(events)

@@ -160,3 +160,16 @@ def test_large_tables_and_what_is_spark_s_alone_go_to_spark(place: Path, monkeyp
         command, ["--tables", str(place), "SELECT id FROM log", "--engine", "spark"], catch_exceptions=False
     )
     assert asked == ["SELECT hash(id) AS h FROM log", "SELECT id FROM log", "SELECT id FROM log"]
+
+
+def test_a_monitor_s_query_reads_the_tables(place: Path) -> None:
+    from balog.cli.watch_queries import open_queries
+
+    ask = open_queries(str(place))
+    assert ask("SELECT application AS pipeline, count(*) AS value FROM log GROUP BY ALL") == [
+        {"pipeline": "tap-x", "value": 3}
+    ]
+    with pytest.raises(ConfigError):
+        ask("DROP TABLE log")
+    with pytest.raises(ConfigError, match="there are no tables"):
+        open_queries(str(place.parent / "nowhere"))

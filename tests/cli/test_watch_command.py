@@ -78,11 +78,11 @@ def test_a_wrong_file_gives_all_mistakes_with_their_lines(tmp_path: Path) -> Non
     assert "monitors.yaml:6:5: $.monitors[1].volume" in done.stderr
 
 
-def test_a_query_is_refused_in_the_stream(tmp_path: Path) -> None:
+def test_a_query_needs_tables(tmp_path: Path) -> None:
     path = write(tmp_path, "monitors: [{name: q, sql: 'SELECT 1 AS value', threshold: {over: 0}}]")
     done = call(path, "--topics", f"local:{tmp_path}/t", "--topic", "x", "--state", str(tmp_path / "w.sqlite"))
     assert done.exit_code == 2
-    assert "a stream has no tables for sql" in done.stderr
+    assert "monitor q: sql needs tables; add --tables PLACE" in done.stderr
 
 
 def test_a_watcher_of_topics_that_is_killed_goes_on_and_sends_each_alert_once(tmp_path: Path) -> None:

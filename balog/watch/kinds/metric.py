@@ -91,8 +91,10 @@ class QueryEvaluator(WithoutClock):
             pipeline, stream = labels.pop("pipeline", ""), labels.pop("stream", "")
             yield SeriesSample(pipeline, stream, observation.value, "", tuple(sorted(labels.items())))
 
-    def judge(self, state: Nothing, value: float, now: float) -> Verdict:
+    def judge(self, state: Nothing, value: float | None, now: float) -> Verdict:
         """Judge a row."""
+        if value is None:
+            return Verdict("ok", "The query returns no row for it any more.")
         return judge_threshold(value, self._threshold)
 
 
