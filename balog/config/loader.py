@@ -52,7 +52,9 @@ def load(
             return _convert(document, type)
     except msgspec.ValidationError:
         pass
-    found += (find_problems if variables else problems)(document, type, str(path))
+    known = {error.path for error in found}  # such a value is missing, so its type is no problem of its own
+    more = (find_problems if variables else problems)(document, type, str(path))
+    found += [error for error in more if error.path not in known]
     if not found:
         try:
             return _convert(document, type)
@@ -147,6 +149,8 @@ def _collect(path: str | os.PathLike[str], reading: _Reading, above: tuple[str, 
             included = Path(path).parent / name
             if os.path.realpath(included) in chain:
                 raise ConfigError(f"{included} includes itself", source, "$.$include")
+            if not included.is_file():
+                raise ConfigError(f"{included} is not a file", source, "$.$include")
             if len(found) + len(chain) > _MAX_INCLUDED:
                 raise ConfigError(f"more than {_MAX_INCLUDED} files in all", source, "$.$include")
             _collect(included, reading, chain, found)

@@ -191,7 +191,7 @@ class TestFiles:
 
     def test_a_missing_file_and_a_wrong_include_are_named(self, tmp_path: Path) -> None:
         (tmp_path / "a.yaml").write_text("$include: nowhere.yaml\n")
-        with pytest.raises(ConfigError, match=r"nowhere\.yaml: cannot be read: No such file"):
+        with pytest.raises(ConfigError, match=r"a.yaml: \$\.\$include: .*nowhere.yaml is not a file"):
             read(tmp_path / "a.yaml")
         (tmp_path / "a.yaml").write_text("$include: 5\n")
         assert [one.path for one in read(tmp_path / "a.yaml")[1]] == ["$.$include"]

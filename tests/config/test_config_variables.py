@@ -133,3 +133,11 @@ def test_a_document_for_another_machine_keeps_its_variables(tmp_path: Path) -> N
     (tmp_path / "c.yaml").write_text("part: {host: {env: T_HOST}}")
     with pytest.raises(ConfigError, match="expected `str`, got `object`"):
         load(tmp_path / "c.yaml", Whole, variables=False)
+
+
+def test_a_missing_variable_is_one_problem(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("part:\n  host: ${T_NONE}\n  port: ${T_HOST\n")
+    with pytest.raises(ConfigProblems) as caught:
+        load(file, Whole)
+    assert [problem.path for problem in caught.value.problems] == ["$.part.host", "$.part.port"]
