@@ -48,11 +48,14 @@ def new(name: str, openapi: str | None, wsdl: str | None, into: Path, allow_remo
     project_name(name)
     document = openapi or wsdl
     api = describe(document, is_wsdl=bool(wsdl), allow_remote=allow_remote) if document else example("your source")
+    for line in api.skipped:
+        click.echo(f"balog tap: {line}", err=True)
+    if not api.streams:
+        reason = f"none of its {len(api.operations)} operations returns a list that could be a stream"
+        raise ConfigError(f"{reason}; without the document you get a project with a sample stream", str(document))
     folder = into / name
     write_project(folder, project_files(name, api))
     click.echo(f"{folder}: {len(api.operations)} operations, {len(api.streams)} streams")
-    for line in api.skipped:
-        click.echo(f"balog tap: {line}", err=True)
 
 
 @command.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

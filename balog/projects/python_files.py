@@ -9,7 +9,7 @@ from typing import Any
 
 from balog.projects.model import ApiDescription, ApiOperation, StreamPlan, TypedModel
 from balog.projects.names import pascal
-from balog.projects.source_text import Code, call, literal, quoted
+from balog.projects.source_text import Code, assigned, call, literal, quoted
 
 HINT = "written once by balog tap new, yours to edit"
 _ANNOTATIONS = frozenset({"Any", "bool", "dict", "float", "int", "list", "str"})
@@ -155,7 +155,7 @@ def _stream(plan: StreamPlan) -> str:
     settings["key_properties"] = plan.keys
     if plan.replication_key:
         settings |= {"replication_key": plan.replication_key, "is_sorted": False}
-    lines = "".join(f"    {name} = {literal(value, 4, len(name) + 3)}\n" for name, value in settings.items())
+    lines = "".join(f"{assigned(name, value)}\n" for name, value in settings.items())
     notes = [] if plan.paging else ["    # The document has no paging that was recognized: is this one page?\n"]
     notes += [] if plan.keys else ["    # No property looks like a key; without one, targets append.\n"]
     return (

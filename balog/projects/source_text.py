@@ -58,6 +58,13 @@ def call(start: str, arguments: Sequence[tuple[str, Any]], end: str = ")", inden
     return " " * indent + start + _broken("", arguments, end, indent, len(start))
 
 
+def assigned(name: str, value: Any, indent: int = 4) -> str:
+    """Return an assignment; a text that fits only on a line of its own stands in parentheses."""
+    pad, text = " " * indent, literal(value, indent, len(name) + 3)
+    is_long = type(value) is str and indent + len(name) + 3 + _width(text) > WIDTH >= indent + 4 + _width(text)
+    return f"{pad}{name} = (\n{pad}    {text}\n{pad})" if is_long else f"{pad}{name} = {text}"
+
+
 def _broken(opening: str, pairs: Sequence[tuple[str, Any]], closing: str, indent: int, used: int) -> str:
     line = opening + ", ".join(f"{before}{literal(inner)}" for before, inner in pairs) + closing
     if not pairs or (indent + used + _width(line) <= WIDTH and "\n" not in line):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from balog.cli import main
 from balog.projects import describe, project_files
 from balog.projects.names import pascal, snake
-from balog.projects.source_text import literal, quoted, sentence
+from balog.projects.source_text import assigned, literal, quoted, sentence
 from balog.tap.errors import SchemaError
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
@@ -383,6 +383,29 @@ def test_documents_that_are_none(tmp_path: Path, text: str | None, reason: str) 
     assert reason in output
     assert output.count("\n") == 1
     assert not (tmp_path / "tap-x").exists()
+
+
+@pytest.mark.parametrize("paths", [{}, {"/a": {"get": {"responses": {"204": {"description": "nothing"}}}}}])
+def test_a_document_without_a_list_is_refused(tmp_path: Path, paths: Any) -> None:
+    path = tmp_path / "api.json"
+    path.write_text(json.dumps({"openapi": "3.0.0", "info": {}, "paths": paths}))
+    code, output = new(tmp_path, "tap-x", "--openapi", str(path))
+    assert code == 2
+    assert f"none of its {len(paths)} operations returns a list that could be a stream" in output
+    assert not (tmp_path / "tap-x").exists()
+
+
+@pytest.mark.parametrize("length", range(100, 120))
+def test_long_texts_are_broken_as_ruff_breaks_them(tmp_path: Path, length: int) -> None:
+    text = f"class A:\n{assigned('path', 'x' * length)}\n"
+    formatted = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--line-length", "120", "--isolated", "-"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert formatted.stdout == text
 
 
 def test_yaml(tmp_path: Path) -> None:
