@@ -278,6 +278,8 @@ class AlertPayload(Struct, tag_field="cls_type", tag="alert", kw_only=True):
         previous: the state before; None for a new series.
         key: identifies the monitor and the series; all alerts of a series have the same one.
         incident: identifies the group that is notified together, such as all series of a pipeline; "" if none is open.
+        incident_firing: number of the incident's series that fire after this change, silenced ones included; 0 if it
+            is over.
         labels: ``pipeline``, ``stream`` and others, as texts.
         value: the number or text that was judged.
         reason: one sentence for people.
@@ -297,6 +299,7 @@ class AlertPayload(Struct, tag_field="cls_type", tag="alert", kw_only=True):
     version: str = "1.0.0"
     previous: AlertState | None = None
     incident: str = ""
+    incident_firing: _Count = 0
     labels: dict[str, str] = {}
     value: float | str | None = None
     expected: ExpectedBand | None = None

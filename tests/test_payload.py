@@ -163,6 +163,7 @@ alerts = st.builds(
     sequence=counts,
     previous=st.none() | alert_states,
     incident=text,
+    incident_firing=st.integers(0, 2**40),
     labels=st.dictionaries(text, text, max_size=2),
     value=limits,
     expected=st.none() | st.builds(ExpectedBand, low=limits, high=limits),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -74,6 +74,10 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
         ]
         | None
     ) = None
+    alerts: Annotated[
+        Literal["series", "incident"],
+        Meta(description="What an alert of a monitor is in PagerDuty: one per series, or one for a whole incident."),
+    ] = "series"
     timeout: Timeout = 10.0
     ca_file: CaFile | None = None
     batch: Batching = Batching(age=1.0)
@@ -88,16 +92,16 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
         if event.cls_type == "run":
             return True
         if (alert := read_alert(event)) is not None:
-            return alert_action(alert) is not None
+            return alert_action(alert, self.alerts) is not None
         return self.level is not None and event.level is not None and LEVELS[event.level] >= LEVELS[self.level]
 
     def preview(self, event: Event) -> str | None:
         """Return the request for an alert without its key; see ``SinkOptions``."""
         alert = read_alert(event)
-        action = alert_action(alert) if alert is not None else None
+        action = alert_action(alert, self.alerts) if alert is not None else None
         if alert is None or action is None:
             return None
-        request = {"routing_key": "…", **alert_request(alert, event, action)}
+        request = {"routing_key": "…", **alert_request(alert, event, action, self.alerts)}
         return msgspec.json.format(msgspec.json.encode(request)).decode()
 
     def build(self) -> PagerDutySink:
@@ -119,14 +123,15 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
         if not all("!" <= char <= "~" for char in key):
             raise ConfigError("does not hold an integration key, which has letters and digits only", path="routing_key")
         client = HttpClient(self.url, timeout=self.timeout, ca_file=self.ca_file, secrets=[key])
-        return PagerDutySink(client, key, LEVELS[self.level] if self.level else None, self.pipeline, fields)
+        threshold = LEVELS[self.level] if self.level else None
+        return PagerDutySink(client, key, threshold, self.pipeline, fields, self.alerts)
 
 
 @dataclass
 class _Call:
-    """One request, and the indexes in the batch of the events that it covers."""
+    """One request, and the indexes in the batch of the events that it covers; without an action, nothing is sent."""
 
-    action: str
+    action: str | None
     key: str
     event: Event
     severity: str
@@ -142,13 +147,20 @@ class PagerDutySink(HttpSink):
     """
 
     def __init__(
-        self, client: HttpClient, routing_key: str, threshold: int | None, pipeline: str | None, fields: Sequence[str]
+        self,
+        client: HttpClient,
+        routing_key: str,
+        threshold: int | None,
+        pipeline: str | None,
+        fields: Sequence[str],
+        alerts: Literal["series", "incident"],
     ) -> None:
         super().__init__(client)
         self._routing_key = routing_key
         self._threshold = threshold
         self._pipeline = pipeline
         self._fields = fields
+        self._alerts = alerts
         self._latest = LatestChanges()
         self._failed: dict[str, set[str]] = {}  # deduplication key -> the commands whose last run failed
 
@@ -158,7 +170,8 @@ class PagerDutySink(HttpSink):
         rejected: dict[int, str] = {}
         for number, call in enumerate(calls):
             try:
-                self._post(call)
+                if call.action is not None:
+                    self._post(call, call.action)
             except SinkError as error:
                 if error.retryable:
                     remaining = [index for later in calls[number:] for index in later.indexes]
@@ -178,8 +191,8 @@ class PagerDutySink(HttpSink):
         for index, (event, _) in enumerate(batch):
             alert = alerts[index]
             if alert is not None:
-                action = alert_action(alert)
-                if action is not None and id(alert) in new:
+                action = alert_action(alert, self._alerts)
+                if id(alert) in new:
                     calls.append(_Call(action, alert.key, event, alert.severity, [index], alert))
                 continue
             action = self._action(event)
@@ -226,9 +239,9 @@ class PagerDutySink(HttpSink):
         key = "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
         return key if len(key) <= _MAX_KEY else "balog/" + hashlib.sha256(key.encode()).hexdigest()
 
-    def _post(self, call: _Call) -> None:
+    def _post(self, call: _Call, action: str) -> None:
         try:
-            status = self._client.post(_PATH, self._body(call)).status
+            status = self._client.post(_PATH, self._body(call, action)).status
         except HttpStatusError as error:
             if not error.retryable and b"routing_key" in error.answer.body.lower().replace(b" ", b"_"):
                 raise SinkError(f"{error}; put the routing_key right") from None
@@ -236,16 +249,16 @@ class PagerDutySink(HttpSink):
         if status != _ACCEPTED:
             raise SinkError(f"answered {status} and not {_ACCEPTED}: this is not PagerDuty's Events API v2; see url")
 
-    def _body(self, call: _Call) -> bytes:
+    def _body(self, call: _Call, action: str) -> bytes:
         if call.alert is not None:
-            request = alert_request(call.alert, call.event, call.action)
+            request = alert_request(call.alert, call.event, action, self._alerts)
             return msgspec.json.encode({"routing_key": self._routing_key, **request})
         request = {
             "routing_key": self._routing_key,
-            "event_action": call.action,
+            "event_action": action,
             "dedup_key": call.key,
         }
-        if call.action == "resolve":
+        if action == "resolve":
             return msgspec.json.encode(request)
         event, context = call.event, call.event.header.context
         application = _text(context.get("application"))

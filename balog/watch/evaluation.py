@@ -250,6 +250,9 @@ class Evaluation:
         if series.is_alerting and series.started is None:
             series.started = now
             series.incident = self._incidents.join(series, now)
+        is_over = not series.is_alerting and series.started is not None
+        if is_over:
+            self._incidents.leave(series)
         series.sequence += 1
         alert = AlertPayload(
             monitor=series.monitor,
@@ -258,6 +261,7 @@ class Evaluation:
             previous=previous,
             key=series.key,
             incident=series.incident,
+            incident_firing=self._incidents.count(series) if series.incident else 0,
             severity=series.severity,  # type: ignore[arg-type]
             labels=_labels(monitor.config, series),
             value=series.value,
@@ -268,8 +272,7 @@ class Evaluation:
             evidence=AlertEvidence(runs=list(series.runs), link=_link(monitor.config, series)),
             sequence=series.sequence,
         )
-        if not series.is_alerting and series.started is not None:
-            self._incidents.leave(series)
+        if is_over:
             series.started, series.incident, series.runs = None, "", []
         return [TimedAlert(alert, now)]
 

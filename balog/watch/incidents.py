@@ -29,6 +29,10 @@ class Incidents:
             if not self._open[group][1]:
                 del self._open[group]
 
+    def count(self, series: Series) -> int:
+        """Return the number of series in the open incident of a series; 0 if none is open."""
+        return len(self._open.get(_group(series), ("", ()))[1])
+
     def restore(self, series: Series) -> None:
         """Add a series of a stored state with the incident that it has."""
         if series.incident:

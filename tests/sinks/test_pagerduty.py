@@ -251,6 +251,30 @@ def test_alerts_of_one_incident_have_one_group(service, server):
     assert service.accepted[0]["links"] == [{"href": "https://runs.example.com/r1", "text": "Evidence"}]
 
 
+def test_an_incident_resolves_with_its_last_series_also_in_another_process(service, server):
+    """Given two series of one pipeline, then PagerDuty has one alert until both are resolved."""
+    build(server, alerts="incident").write([alert_delivery(1, incident_firing=1), alert_delivery(2, incident_firing=2)])
+    assert list(service.open) == ["tap-shop@2026-11-24T06:00:00Z"]
+    build(server, alerts="incident").write([alert_delivery(2, "resolved", incident_firing=1)])
+    assert list(service.open) == ["tap-shop@2026-11-24T06:00:00Z"]
+    build(server, alerts="incident").write([alert_delivery(1, "resolved", incident_firing=0)])
+    assert service.open == {}
+
+
+def test_a_repeat_after_the_end_of_an_incident_triggers_nothing(service, server):
+    sink = build(server, alerts="incident")
+    fires = [alert_delivery(1, incident_firing=1), alert_delivery(2, incident_firing=2)]
+    server.will(Answer(503))
+    ends = [alert_delivery(2, "resolved", incident_firing=1), alert_delivery(1, "resolved")]
+    with pytest.raises(SinkError) as caught:
+        sink.write([*fires, *ends])
+    assert caught.value.remaining == [0, 1, 2, 3]
+    sink.write([*fires, *ends])
+    assert [action for action, _ in actions(service)] == ["trigger", "trigger", "resolve"]
+    sink.write(fires)
+    assert service.open == {}
+
+
 def test_a_repeat_of_an_alert_opens_no_incident_again(service, server):
     sink = build(server)
     sink.write(alert_life())

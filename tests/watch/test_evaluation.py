@@ -138,6 +138,8 @@ def test_a_pipeline_that_is_down_is_one_incident() -> None:
         until=5,
     )
     assert len({one.incident for one in again}) == 2
+    counts = [(one.state, one.incident_firing) for one in again]
+    assert counts == [("firing", 1), ("firing", 2), ("resolved", 1), ("resolved", 0), ("firing", 1), ("firing", 2)]
 
 
 def test_an_event_from_the_future_does_not_move_the_clock() -> None:
