@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
@@ -17,7 +18,7 @@ from balog.cli import options
 from balog.cli.engines import EngineOptions, set_up_logging, summary
 from balog.cli.output import counted, exit_if_invalid, reporter
 from balog.cli.watch_queries import open_queries
-from balog.errors import ConfigError
+from balog.errors import BalogError, ConfigError
 from balog.event import encode
 from balog.expressions.functions import parse_time
 from balog.watch.alert_events import as_event
@@ -121,13 +122,16 @@ def command(
     if queries and location is None:
         raise ConfigError(f"monitor {queries[0]}: sql needs tables; add --tables PLACE, or leave it out", str(path))
     with ExitStack() as parts:
-        target = Targets([LineTarget(), *_open_sinks(sinks_file, parts)])
         store = WatchStore(state)
         parts.callback(store.close)
-        watcher = Watcher(monitors, store, target, SteadyClock())
-        parts.callback(watcher.flush)
+        lines, sinks = LineTarget(), _open_sinks(sinks_file, parts)
+        watcher = Watcher(monitors, store, Targets([lines, *sinks]), SteadyClock())
+        parts.callback(_finish, sinks, watcher)
         ask = None if location is None else open_queries(location)
-        _watch_topics(watcher, engine_options, place.topics, group, path, ask)
+        _watch_topics(watcher, engine_options, place.topics, group, path, ask, lines)
+    if lines.is_closed:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
+        raise BalogError("standard output was closed; the next start sends the alerts that were not written")
 
 
 def _load(path: Path) -> list[MonitorConfig]:
@@ -164,6 +168,13 @@ def _open_sinks(path: str | None, parts: ExitStack) -> list[SinkTarget]:
     return [target]
 
 
+def _finish(sinks: list[SinkTarget], watcher: Watcher) -> None:
+    """Deliver what is queued, and mark what was delivered, so that the next start does not send it again."""
+    for sink in sinks:
+        sink.close(DRAIN_SECONDS)
+    watcher.flush()
+
+
 def _watch_topics(
     watcher: Watcher,
     engine_options: EngineOptions,
@@ -171,6 +182,7 @@ def _watch_topics(
     group: str,
     path: Path,
     ask: Callable[[str], Rows] | None,
+    lines: LineTarget,
 ) -> None:
     from balog.topics import open_topics
 
@@ -179,8 +191,10 @@ def _watch_topics(
         watch = TopicWatch(watcher, topics, names, group, path, _report)
         queries = nullcontext() if ask is None else QuerySchedule(watcher, ask, _report, watch.now)
         with engine_options.open(watch.hub, None, group, hooks) as engine, watch, queries:
+            lines.on_close = engine.stop
             try:
-                engine.run(engine_options.until_empty)
+                if not lines.is_closed:
+                    engine.run(engine_options.until_empty)
                 if engine_options.until_empty:
                     watch.step()
             finally:

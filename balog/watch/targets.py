@@ -18,16 +18,29 @@ class LineTarget:
 
     Args:
         stream: by default standard output.
+
+    Attributes:
+        is_closed: whether the reader has closed the stream. Alerts are then not delivered.
+        on_close: called when that is noticed.
     """
 
     def __init__(self, stream: BinaryIO | None = None) -> None:
         self._stream = sys.stdout.buffer if stream is None else stream
         self._last = 0
+        self.is_closed = False
+        self.on_close: Callable[[], object] = lambda: None
 
     def send(self, number: int, event: Event, body: bytes) -> None:
         """Write a line."""
-        self._stream.write(body + b"\n")
-        self._stream.flush()
+        if self.is_closed:
+            return
+        try:
+            self._stream.write(body + b"\n")
+            self._stream.flush()
+        except BrokenPipeError:
+            self.is_closed = True
+            self.on_close()
+            return
         self._last = number
 
     def delivered(self) -> int:
@@ -52,6 +65,7 @@ class SinkTarget:
         self._say = say
         self._in_flight: deque[tuple[int, int]] = deque()
         self._last = 0
+        self._is_closed = False
 
     def send(self, number: int, event: Event, body: bytes) -> None:
         """Queue an alert for the sinks."""
@@ -66,7 +80,13 @@ class SinkTarget:
         return self._last
 
     def close(self, seconds: float) -> None:
-        """Deliver what is queued for some seconds, and stop. What is not delivered is sent by the next process."""
+        """Deliver what is queued for some seconds, and stop. What is not delivered is sent by the next process.
+
+        A second call does nothing.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
         for name, stats in self._dispatcher.close(seconds).items():
             for warning in stats.warnings():
                 self._say(f"{name}: {warning}")

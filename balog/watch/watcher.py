@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from balog.event import Event, decode, encode
@@ -60,8 +61,9 @@ class Watcher:
         self._lock = threading.RLock()
         self._sent = self._forgotten = 0
         self._is_stale = False
+        self._has_unsent = True
         self._evaluation = self._load()
-        self._send()
+        self.flush()
 
     @property
     def evaluation(self) -> Evaluation:
@@ -138,8 +140,10 @@ class Watcher:
             self._commit(self._current().replace_monitors(monitors), ())
 
     def flush(self) -> None:
-        """Forget the alerts that have arrived at their targets."""
+        """Send what could not be sent, and forget the alerts that have arrived at their targets."""
         with self._lock:
+            if self._has_unsent:
+                self._send()
             delivered = min(self._target.delivered(), self._sent)
             if delivered > self._forgotten:
                 self._store.sent(delivered)
@@ -174,10 +178,12 @@ class Watcher:
             raise
         evaluation.changed.clear()
         if alerts:
-            self._send()
+            self._has_unsent = True
+            with suppress(Exception):  # the events are handled; ``flush`` tries again and raises
+                self.flush()
 
     def _send(self) -> None:
         for number, body in self._store.unsent(self._sent):
             self._target.send(number, decode(body), body)
             self._sent = number
-        self.flush()
+        self._has_unsent = False

@@ -117,3 +117,27 @@ def test_a_watcher_of_topics_that_is_killed_goes_on_and_sends_each_alert_once(tm
         stored = [decode(message.body).payload for message in topics.topic("alerts").peek(100)]
     late = [(one["state"], one["sequence"]) for one in stored if one["monitor"] == "late"]
     assert late == [(("firing", "resolved")[number % 2], number + 1) for number in range(5)]
+    third = subprocess.run([*command, "--until-empty"], capture_output=True, text=True, check=False)
+    assert (third.returncode, third.stdout) == (0, "")  # all were marked as sent
+
+
+def test_a_closed_stdout_ends_it_and_the_alerts_come_with_the_next_start(tmp_path: Path) -> None:
+    url = f"local:{tmp_path}/topics"
+    with open_topics(url) as topics:
+        made = [run(hour) for hour in (0, 3, 6)]
+        topics.topic("events").publish([Message(one.header.id, encode(one)) for one in made])
+    command = [
+        sys.executable, "-m", "balog", "watch", write(tmp_path), "--topics", url, "--topic", "events",
+        "--state", str(tmp_path / "w.sqlite"),
+    ]  # fmt: skip
+    reading, writing = os.pipe()
+    os.close(reading)
+    with subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE, text=True) as first:
+        os.close(writing)
+        _, said = first.communicate()
+    assert first.returncode == 1
+    assert "standard output was closed" in said
+    again = subprocess.run([*command, "--until-empty"], capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    late = [state for name, state in alerts(again.stdout) if name == "late"]
+    assert late[:4] == ["firing", "resolved", "firing", "resolved"]

@@ -154,6 +154,25 @@ def test_a_store_that_fails_changes_nothing_and_the_events_come_again(tmp_path: 
     assert target.alerts() == [one.payload for one in _as_events(evaluate(MONITORS, events, until=400))]
 
 
+def test_a_target_that_fails_gets_its_alerts_later(tmp_path: Path) -> None:
+    class Failing(Target):
+        fails = True
+
+        def send(self, number: int, event: Event, body: bytes) -> None:
+            if self.fails:
+                raise OSError("no space left on device")
+            super().send(number, event, body)
+
+    target = Failing()
+    watcher = Watcher([monitor(freshness={"every": "1h"})], WatchStore(tmp_path / "w.sqlite"), target, Clock(9))
+    watcher.handle([run(0), run(3)])
+    with pytest.raises(OSError, match="no space"):
+        watcher.flush()
+    target.fails = False
+    watcher.flush()
+    assert [alert["state"] for alert in target.alerts()] == ["firing", "resolved"]
+
+
 def test_an_event_that_comes_twice_counts_once(tmp_path: Path) -> None:
     often = monitor(failures={"rate_over": "50%", "min_runs": 2})
     events = [run(0), run(1, outcome="failed")]
