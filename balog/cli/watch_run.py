@@ -29,7 +29,7 @@ from balog.watch.queries import QuerySchedule, Rows
 from balog.watch.source import SourceEvents, evaluate_events
 from balog.watch.steady_clock import SteadyClock
 from balog.watch.store import WatchStore
-from balog.watch.stream import TopicWatch
+from balog.watch.stream import TopicWatch, check_tables
 from balog.watch.targets import LineTarget, SinkTarget, Targets
 from balog.watch.watcher import Watcher
 
@@ -118,12 +118,11 @@ def command(
     if until is not None:
         raise ConfigError("--until belongs to --source")
     engine_options = EngineOptions(place.url, until_empty, 1, lease, "none:", listen)
-    queries = [monitor.name for monitor in monitors if monitor.sql is not None]
-    if queries and location is None:
-        raise ConfigError(f"monitor {queries[0]}: sql needs tables; add --tables PLACE, or leave it out", str(path))
+    check_tables(monitors, location is not None, str(path))
     with ExitStack() as parts:
         store = WatchStore(state)
         parts.callback(store.close)
+        store.claim()
         lines, sinks = LineTarget(), _open_sinks(sinks_file, parts)
         watcher = Watcher(monitors, store, Targets([lines, *sinks]), SteadyClock())
         parts.callback(_finish, sinks, watcher)
@@ -188,7 +187,7 @@ def _watch_topics(
 
     hooks = set_up_logging("watch")
     with open_topics(engine_options.url) as topics:
-        watch = TopicWatch(watcher, topics, names, group, path, _report)
+        watch = TopicWatch(watcher, topics, names, group, path, _report, has_tables=ask is not None)
         queries = nullcontext() if ask is None else QuerySchedule(watcher, ask, _report, watch.now)
         with engine_options.open(watch.hub, None, group, hooks) as engine, watch, queries:
             lines.on_close = engine.stop

@@ -6,10 +6,12 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import msgspec
 
+from balog.errors import ConfigError
+from balog.storage.local_files import lock, make_folder
 from balog.topics.sqlite_file import SqliteFile
 
 _APPLICATION_ID = 0x62616C77
@@ -49,6 +51,22 @@ class WatchStore:
         self.path = Path(path).expanduser()
         self._file = SqliteFile(self.path, f"state {self.path}", _SCHEMA, _APPLICATION_ID, _VERSION)
         self._pruned = 0.0
+        self._claim: IO[bytes] | None = None
+
+    def claim(self) -> None:
+        """Keep other processes from using the file until this one closes it or ends.
+
+        Raises:
+            ConfigError: another process uses it, or it is out of reach.
+        """
+        try:
+            make_folder(self.path.parent)
+            self._claim = self.path.with_name(f".{self.path.name}.lock").open("wb")
+            is_ours = lock(self._claim, wait=False)
+        except OSError as error:
+            raise ConfigError(f"cannot be used: {error.strerror or error}", str(self.path)) from None
+        if not is_ours:
+            raise ConfigError("another watcher uses this state; give each its own --state", str(self.path))
 
     def load(self) -> StoredState:
         """Return the state; clock 0 and nothing else before the first commit.
@@ -131,3 +149,5 @@ class WatchStore:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+        if self._claim is not None:
+            self._claim.close()

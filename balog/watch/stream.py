@@ -16,6 +16,7 @@ from balog.errors import BalogError, ConfigError, ConfigProblems
 from balog.event import Event
 from balog.signals import join, signals_for_main_thread
 from balog.topics import GroupState, Topics
+from balog.watch.monitors import MonitorConfig
 from balog.watch.monitors_file import load_monitors
 from balog.watch.observations import LagObserved
 from balog.watch.watcher import Watcher
@@ -43,6 +44,7 @@ class TopicWatch:
         group: the engine's group.
         path: the file of monitors, which is read again when it changes.
         say: called with one line for the operator.
+        has_tables: whether the queries of monitors can run.
 
     Attributes:
         hub: the consumers for the engine.
@@ -56,6 +58,8 @@ class TopicWatch:
         group: str,
         path: str | os.PathLike[str],
         say: Callable[[str], None],
+        *,
+        has_tables: bool = False,
     ) -> None:
         self.hub = ConsumerHub()
         for name in dict.fromkeys(names):
@@ -69,6 +73,7 @@ class TopicWatch:
         self._path = Path(path)
         self._stamp = _stamp(self._path)
         self._say = say
+        self._has_tables = has_tables
         self._notice = ""
         self._lag_in = 0.0
         self._end = threading.Event()
@@ -150,6 +155,7 @@ class TopicWatch:
         self._stamp = stamp
         try:
             monitors = load_monitors(self._path)
+            check_tables(monitors, self._has_tables, str(self._path))
         except ConfigError as error:
             for problem in locate(error.problems if isinstance(error, ConfigProblems) else [error]):
                 self._say(f"the monitors were not changed: {problem}")
@@ -164,3 +170,14 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None  # an editor is replacing it
     return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def check_tables(monitors: Sequence[MonitorConfig], has_tables: bool, source: str) -> None:
+    """Check that monitors with queries have tables.
+
+    Raises:
+        ConfigError: there is one, and there are no tables.
+    """
+    name = next((monitor.name for monitor in monitors if monitor.sql is not None), None)
+    if name is not None and not has_tables:
+        raise ConfigError(f"monitor {name}: sql needs tables; add --tables PLACE, or leave it out", source)
