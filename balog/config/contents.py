@@ -30,3 +30,21 @@ def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_CONFIG_BYTES) 
 def place(line: int, column: int) -> str:
     """Return the text that an error has for a line and a column, both from 1."""
     return f", line {line} column {column}"
+
+
+def place_after(before: bytes) -> str:
+    """Return the text for the line and the column of what follows some bytes of a file."""
+    text = before.decode("utf-8", "replace")
+    return place(text.count("\n") + 1, len(text) - text.rfind("\n"))
+
+
+def decode_text(data: bytes, source: str) -> str:
+    """Return the text of a file without a byte order mark.
+
+    Raises:
+        ConfigError: it is not UTF-8 (with line and column).
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"not UTF-8: {error.reason}{place_after(data[: error.start])}", source) from None

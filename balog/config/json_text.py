@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from balog.config.contents import place
+from balog.config.contents import decode_text, place_after
 from balog.config.document import MAX_TWICE, TOO_DEEP, TWICE, Document, Places, key_path
 from balog.duplicate_keys import find_duplicate_keys
 from balog.errors import ConfigError
@@ -30,11 +30,9 @@ def parse_json(data: bytes, source: str, float_hook: Callable[[str], Any] | None
     Raises:
         ConfigError: it is not JSON (with line and column).
     """
+    text = decode_text(data, source)
     try:
-        text = data.decode("utf-8-sig")
         document = msgspec.json.Decoder(float_hook=float_hook).decode(text)
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"not UTF-8: {error.reason}{_place(data[: error.start])}", source) from None
     except msgspec.DecodeError as error:
         raise ConfigError(_syntax(data.removeprefix(_BOM), str(error)), source) from None
     except RecursionError:
@@ -49,14 +47,8 @@ def _syntax(data: bytes, message: str) -> str:
     reason, _, rest = message.rpartition(" (byte ")
     number = rest.removesuffix(")")
     if not reason or not number.isdigit():
-        return f"not JSON: {message[:1].lower()}{message[1:]}{_place(data.rstrip())}"
-    return f"not JSON: {reason}{_place(data[: int(number)])}"
-
-
-def _place(before: bytes) -> str:
-    """Return the line and column of the byte after these."""
-    text = before.decode("utf-8", "replace")
-    return place(text.count("\n") + 1, len(text) - text.rfind("\n"))
+        return f"not JSON: {message[:1].lower()}{message[1:]}{place_after(data.rstrip())}"
+    return f"not JSON: {reason}{place_after(data[: int(number)])}"
 
 
 def _places(text: str) -> Places:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from balog.config.contents import place
+from balog.config.contents import decode_text, place
 from balog.config.document import Document, Places, key_path
 from balog.config.variables import Substitute
 from balog.errors import ConfigError, MissingExtraError
@@ -42,12 +42,9 @@ def parse_toml(
     Raises:
         ConfigError: it is not TOML (with line and column).
     """
+    text = decode_text(data, source)
     try:
-        text = data.decode("utf-8-sig")
         read = tomllib.loads(text, parse_float=float_hook or float)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"not UTF-8: {error.reason}, line {line}", source) from None
     except tomllib.TOMLDecodeError as error:
         where = _WHERE.search(str(error))
         reason = str(error)[: where.start() if where else None]

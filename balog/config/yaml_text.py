@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from balog.config.contents import place
+from balog.config.contents import decode_text, place
 from balog.config.document import MAX_DEPTH, MAX_TWICE, TOO_DEEP, TWICE, Document, Places, key_path
 from balog.config.variables import Substitute
 from balog.errors import ConfigError, MissingExtraError
@@ -56,15 +56,12 @@ def parse_yaml(
     except ImportError:
         raise MissingExtraError("a YAML config", "config") from None
 
+    text = decode_text(data, source)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder(source, float_hook or float, substitute)
     try:
-        for event in yaml.parse(data.decode("utf-8-sig"), Loader=loader):
+        for event in yaml.parse(text, Loader=loader):
             builder.add(type(event).__name__, event)
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8", "replace")
-        where = place(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise ConfigError(f"not UTF-8: {error.reason}{where}", source) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = place(mark.line + 1, mark.column + 1) if mark else ""

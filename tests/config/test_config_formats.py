@@ -163,7 +163,7 @@ class TestFiles:
             ("c.toml", b"a = \n", "not TOML: invalid value, line 1 column 5"),
             ("c.toml", b"a = 1\na = 2\n", "not TOML: "),
             ("c.toml", b"a = [1,", "not TOML: "),
-            ("c.toml", b"a = '\xff'", "not UTF-8: invalid start byte, line 1"),
+            ("c.toml", b"a = '\xff'", "not UTF-8: invalid start byte, line 1 column 6"),
             ("c.yaml", b"a: \xff", "not UTF-8: invalid start byte, line 1 column 4"),
             ("c.yaml", b"a: \x00", "not YAML: "),
         ],
