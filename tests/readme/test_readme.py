@@ -1,8 +1,8 @@
 """What the README shows runs as it is written: its fenced blocks, in order, in one copy of the checkout.
 
 A block's info string says what happens with it. ``sh``: run by bash, stopping at the first command that fails.
-``python``: run as a script. ``python NAME`` and ``json NAME``: written to the file NAME, for the blocks after it.
-``text``: left alone. A ``sh`` block that begins with ``make`` is left to CI and to the demo's own test.
+``python``: run as a script. ``python NAME``, ``json NAME`` and ``yaml NAME``: written to the file NAME, for the blocks
+after it. ``text``: left alone. A ``sh`` block that begins with ``make`` is left to CI and to the demo's own test.
 """
 
 import os
@@ -16,7 +16,7 @@ import pytest
 
 README = Path(__file__).parents[2] / "README.md"
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
-LANGUAGES = {"sh", "python", "json", "text"}
+LANGUAGES = {"sh", "python", "json", "yaml", "text"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def test_the_readme_shows_something_that_runs() -> None:
 @pytest.mark.parametrize("block", IN_README, ids=str)
 def test_a_block_of_the_readme_says_what_it_is(block: Block) -> None:
     assert block.language in LANGUAGES
-    assert block.name or block.language != "json", "a json block names the file that it is: ```json broker.json"
+    assert block.name or block.language not in ("json", "yaml"), "it names the file that it is: ```json broker.json"
 
 
 @pytest.mark.parametrize("block", [block for block in IN_README if runs(block)], ids=str)
