@@ -65,7 +65,7 @@ def test_each_type_has_its_value(tmp_path: Path) -> None:
         "yes": True,
         "s": "ä",
         "instant": "2026-01-01T22:04:05.678901Z",
-        "naive": "2026-01-02T03:04:05.500000Z",
+        "naive": "2026-01-02T03:04:05.5Z",
         "ns": "2026-01-02 03:04:05.123456789",
         "day": "2024-02-29",
         "clock": "01:02:03.5",
@@ -81,6 +81,39 @@ def test_each_type_has_its_value(tmp_path: Path) -> None:
         "Order; DROP x --": "x",
     }
     assert all(value is None for name, value in second.items() if name != "id")
+
+
+def test_numbers_and_times_that_json_has_not(tmp_path: Path) -> None:
+    script = """
+    CREATE TABLE far (id integer PRIMARY KEY, f float, d double, l double[], m map(double, double), day date,
+        instant timestamptz, naive timestamp, ms timestamp_ms);
+    INSERT INTO far VALUES (1, 'nan', 'nan', ['nan', 1], map {1.5: 'inf'}, 'infinity', '-infinity', 'infinity', NULL),
+        (2, 'inf', '-inf', [], map {}, '9999-12-31', '9999-12-31 00:00:00+00', '0001-01-01', '2026-01-31 10:00:00.5');
+    INSERT INTO far (id, day) VALUES (3, '12026-01-01'), (4, '0044-03-15 (BC)');
+    """
+    table = Table(database_of(tmp_path, script, page_rows=1), "far")
+    first, second = table.run()
+    table.database.close()
+
+    assert {name for name, value in first.items() if value is not None} == {"id", "l", "m"}
+    assert (first["l"], first["m"]) == ([None, 1.0], {"1.5": None})
+    assert (second["f"], second["d"]) == (None, None)
+    assert [second[name] for name in ("day", "instant", "naive", "ms")] == [
+        "9999-12-31",
+        "9999-12-31T00:00:00Z",
+        "0001-01-01T00:00:00Z",
+        "2026-01-31T10:00:00.5Z",
+    ]
+
+
+def test_an_infinite_replication_key_does_not_move_the_bookmark(tmp_path: Path) -> None:
+    script = "CREATE TABLE t (id integer PRIMARY KEY, at timestamp); INSERT INTO t VALUES (1, 'infinity'), (2, now())"
+    table = Table(database_of(tmp_path, script), "t", replication_method="INCREMENTAL", replication_key="at")
+    table.run()
+    table.database.close()
+    database_of(tmp_path, "INSERT INTO t VALUES (3, now() + INTERVAL 1 day)").close()
+    assert sorted(row["id"] for row in table.run()) == [1, 2, 3]
+    table.database.close()
 
 
 def test_tables_views_keys_and_schemas_are_found(tmp_path: Path) -> None:

@@ -142,6 +142,29 @@ class TestFormats:
     def test_a_byte_order_mark_is_skipped(self, format: str) -> None:
         assert rows_in(b"\xef\xbb\xbf" + WRITTEN[format](ROWS), f"x.{format}") == ROWS
 
+    def test_a_sheet_with_gaps_loses_no_value(self) -> None:
+        openpyxl = pytest.importorskip("openpyxl")
+        book, file = openpyxl.Workbook(), io.BytesIO()
+        for row in ([], [None, "id", None, "v"], [None, 1, None, "z"], [], [None, 2, "lost"], [None, 3, None, None, 4]):
+            book.active.append(row)
+        book.save(file)
+        first, second, third = rows_in(file.getvalue(), "x.xlsx")
+        assert first == {"id": 1, "v": "z"}
+        assert second == BadRow([None, 2, "lost", None, None], "has a value in a column without a name")
+        assert third.raw == [None, 3, None, None, 4]
+
+    def test_nanoseconds_of_parquet_are_kept(self) -> None:
+        import pyarrow
+        from pyarrow import parquet
+
+        at, file = [1_700_000_000_123_456_789, None], io.BytesIO()
+        columns = {zone or "none": pyarrow.array(at, pyarrow.timestamp("ns", zone)) for zone in (None, "Europe/Berlin")}
+        parquet.write_table(pyarrow.table({**columns, "clock": pyarrow.array([1, 2], pyarrow.time64("ns"))}), file)
+        first, second = rows_in(file.getvalue(), "x.parquet")
+        when = "2023-11-14T22:13:20.123456789Z"
+        assert first == {"none": when, "Europe/Berlin": when, "clock": "00:00:00.000000001"}
+        assert second["none"] is None
+
     def test_blank_lines_are_no_rows_and_no_header(self) -> None:
         assert rows_in(b"\n\n", "x.csv") == []
         assert rows_in(b"\n\na,b\n\n1,2\n", "x.csv") == [{"a": "1", "b": "2"}]

@@ -101,6 +101,11 @@ def test_no_more_records_are_asked_for_than_are_looked_at_and_the_source_is_clos
     assert (asked, closed) == ([0, 1], ["client"])
 
 
+def test_times_without_a_zone_are_times() -> None:
+    found = from_records(lambda: [{"at": datetime(2026, 1, 31)}])(lambda: None, "things")
+    assert found["properties"]["at"] == {"type": ["null", "string"], "format": "date-time"}
+
+
 @pytest.mark.parametrize(
     ("records", "reason"),
     [

@@ -6,11 +6,13 @@ import codecs
 import csv
 import io
 import math
+import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import IO, Any, cast
 
 import msgspec
@@ -20,6 +22,7 @@ from balog.singer.batch.compression import BLOCK_BYTES, Limits, decompress
 from balog.singer.batch.dialects import BatchError
 from balog.tap.errors import SourceError
 from balog.tap.records.plain import exact_number
+from balog.tap.records.times import to_date_time
 
 MAX_LINE = 16 << 20
 """The maximum number of bytes in a line of JSON."""
@@ -270,9 +273,23 @@ def _parquet(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
     with _seekable(file, name, options.max_bytes) as whole:
         try:
             for batch in parquet.ParquetFile(whole).iter_batches(_PAGE):
-                yield from batch.to_pylist()
+                columns = {
+                    field.name: _texts(column) if _NANOSECONDS(str(field.type)) else column.to_pylist()
+                    for field, column in zip(batch.schema, batch.columns)
+                }
+                yield from (dict(zip(columns, row)) for row in zip(*columns.values()))
         except (pyarrow.ArrowException, OSError) as error:
             raise SourceError(f"{name}: is damaged: {str(error).splitlines()[0]}") from None
+        except ValueError:  # of a value in another one
+            raise SourceError(f"{name}: has a time with nanoseconds in a list or struct") from None
+
+
+_NANOSECONDS = re.compile(r"(timestamp|time64)\[ns.*").fullmatch
+
+
+def _texts(column: Any) -> list[str | None]:
+    """Return times with nanoseconds, which Python lacks, as RFC 3339, times of day as Arrow writes them."""
+    return [text and (to_date_time(text) or text) for text in column.cast("string").to_pylist()]
 
 
 def _excel(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
@@ -289,12 +306,16 @@ def _excel(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
                 raise SourceError(f"{name}: has no sheet {options.sheet!r}; it has {', '.join(book.sheetnames)}")
             sheet = book[options.sheet] if options.sheet is not None else book.worksheets[0]
             rows = sheet.iter_rows(values_only=True)
-            header = [str(title) for title in next(rows, ()) if title is not None]
-            if len(set(header)) < len(header):
+            filled = (row for row in rows if any(value is not None for value in row))
+            header = [None if title is None else str(title) for title in next(filled, ())]
+            titles = [title for title in header if title is not None]
+            if len(set(titles)) < len(titles):
                 raise SourceError(f"{name}: the first row has a name twice")
-            for row in rows:
-                if any(value is not None for value in row):
-                    yield dict(zip(header, row))
+            for row in filled:
+                if any(title is None and value is not None for title, value in zip_longest(header, row)):
+                    yield BadRow(list(row), "has a value in a column without a name")
+                else:
+                    yield {title: value for title, value in zip(header, row) if title is not None}
         finally:
             book.close()
 

@@ -47,17 +47,13 @@ class Unfit:
         self.value, self.reason = value, reason
 
 
-def exact_json(text: str | bytes) -> Any:
-    """Decode JSON with all digits of its numbers.
+def exact_json(text: str | bytes, constant: Callable[[str], Any] = lambda name: None) -> Any:
+    """Decode JSON with all digits of its numbers; ``constant`` of NaN and infinity, which are null by default.
 
     Raises:
         ValueError: the text is not JSON.
     """
-    return json.loads(text, parse_float=exact_number, parse_constant=_refuse)
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(constant)
+    return json.loads(text, parse_float=exact_number, parse_constant=constant)
 
 
 def exact_number(text: str) -> float | Decimal:

@@ -7,6 +7,7 @@ other records can lack them. A property that is null in all records becomes a st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -16,6 +17,7 @@ from balog.errors import BalogError
 from balog.tap.errors import SchemaError
 from balog.tap.json_schema.formats import is_date
 from balog.tap.json_schema.keywords import rebuilt
+from balog.tap.records.plain import time_text
 from balog.tap.records.times import is_date_time
 from balog.tap.schema.flattening import nullable
 from balog.tap.schema.sources import SchemaSource
@@ -67,7 +69,9 @@ def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable
         try:
             if not isinstance(record, Mapping):
                 raise TypeError(f"want an object; found {type(record).__name__}")
-            seen.add(encode(dict(record)))
+            seen.add(
+                encode({name: time_text(value) if type(value) is datetime else value for name, value in record.items()})
+            )
         except (TypeError, ValueError, RecursionError, BalogError) as error:
             raise SchemaError(f"record {seen.count + 1} can't be one: {error}") from None
         absent = [key for key in keys if record.get(key) is None]

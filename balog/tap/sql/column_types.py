@@ -99,11 +99,9 @@ def column_type(kind: types.TypeEngine[Any], dialect: str, zone: tzinfo, *, null
         if isinstance(kind, types.Float):  # without SQLAlchemy's Decimal of ten digits
             return _plain(types.Double(), number(null=null), float, is_ordered=True)
         return _plain(kind, number(null=null), _decimal, is_ordered=True)
-    if isinstance(kind, (types.DateTime, types.Date)) and dialect == "postgresql":
+    if isinstance(kind, (types.DateTime, types.Date)) and dialect in ("postgresql", "duckdb"):
         return _postgres_time(kind, zone, null)
     if isinstance(kind, types.DateTime):
-        if dialect == "duckdb" and kind.timezone:  # as a time without a zone, for which its driver needs no pytz
-            return _plain(kind, date_time(null=null), _aware("mysql"), is_ordered=True, select=_in_utc)
         if getattr(kind, "timezone", False) or (dialect == "mysql" and isinstance(kind, types.TIMESTAMP)):
             return _plain(kind, date_time(null=null), _aware(dialect), is_ordered=True)
         convert = None if str(zone) == "UTC" else lambda value: _time(value).replace(tzinfo=zone)
@@ -217,10 +215,6 @@ def _to_json(column: Any) -> Any:
     return type_coerce(func.to_json(column), types.JSON())
 
 
-def _in_utc(column: Any) -> Any:
-    return func.timezone("UTC", column)
-
-
 def _integer(kind: types.Integer, dialect: str, null: bool) -> dict[str, Any]:
     if dialect == "duckdb":
         return integer(null=null)
@@ -247,7 +241,8 @@ def _single(value: Any) -> float:
 
 def _shortest(value: float) -> float:
     """Return the number with the fewest digits that is the same in 32 bits."""
-    return next(short for digits in range(6, 18) if _single(short := float(f"{value:.{digits}g}")) == value)
+    shorts = (float(f"{value:.{digits}g}") for digits in range(6, 18))
+    return next((short for short in shorts if _single(short) == value), value)  # none is equal to NaN
 
 
 def _time(value: Any) -> datetime:

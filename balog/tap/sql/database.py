@@ -106,7 +106,7 @@ class Database:
         self,
         url: str | sqlalchemy.URL,
         *,
-        schemas: Sequence[str] = (),
+        schemas: Sequence[str] | None = None,
         names: Sequence[str] = ("*",),
         views: bool = True,
         page_rows: int = PAGE_ROWS,
@@ -141,7 +141,7 @@ class Database:
             "ignore", "Did not recognize type|Could not instantiate type", SAWarning
         )  # those are selected as text
         self.page_rows, self.slot, self.has_advanced = page_rows, slot, False
-        self._schemas, self._names, self._has_views, self.zone = tuple(schemas), tuple(names), views, naive_zone
+        self._schemas, self._names, self._has_views, self.zone = tuple(schemas or ()), tuple(names), views, naive_zone
         event.listen(self.engine, "connect", self._prepare)
 
     @contextmanager

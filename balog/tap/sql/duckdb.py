@@ -37,7 +37,7 @@ _TYPES: dict[str, Any] = {
     "DOUBLE": types.Double(),
     "FLOAT": types.REAL(),
     "JSON": types.JSON(),
-    "TIMESTAMP": types.DateTime(),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"), types.DateTime()),
     "TIMESTAMP WITH TIME ZONE": types.DateTime(timezone=True),
     "UUID": types.Uuid(),
     "VARCHAR": types.String(),

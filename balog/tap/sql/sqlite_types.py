@@ -67,7 +67,7 @@ def _boolean(value: Any) -> Any:
 
 def _json(value: Any) -> Any:
     try:
-        return exact_json(value) if isinstance(value, str) else value
+        return exact_json(value, int) if isinstance(value, str) else value
     except (ValueError, RecursionError):
         return Unfit(value, "want JSON, got another string")
 
