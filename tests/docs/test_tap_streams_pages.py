@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from balog.tap.files import file_stream, formats
+from balog.tap.files import file_stream
+from balog.tap.patterns import file_formats
 from balog.tap.streams import discovery
 
 PAGES = Path(__file__).parents[2] / "docs"
@@ -45,7 +46,7 @@ def test_the_limits_of_files_are_the_code_s() -> None:
     words = " ".join((PAGES / "tap-files.md").read_text(encoding="utf-8").split())
 
     assert f"{file_stream.MAX_FILES:,} files a stream" in words
-    assert f"{formats.MAX_LINE >> 20} MiB a line of JSON" in words
-    assert f"{formats.MAX_DOCUMENT >> 20} MiB a JSON document or workbook" in words
-    assert f"{formats.MAX_MEMBERS:,} files in a zip archive" in words
-    assert f"`max_bytes` ({formats.ReadOptions.max_bytes >> 30} GiB)" in words
+    assert f"{file_formats.MAX_LINE >> 20} MiB a line of JSON" in words
+    assert f"{file_formats.MAX_DOCUMENT >> 20} MiB a JSON document or workbook" in words
+    assert f"{file_formats.MAX_MEMBERS:,} files in a zip archive" in words
+    assert f"`max_bytes` ({file_formats.ReadOptions.max_bytes >> 30} GiB)" in words
