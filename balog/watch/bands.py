@@ -1,11 +1,12 @@
 """A robust band of a series: what its next value should be, learned from its history.
 
-The center is the median of comparable values: those of the same hour of the week, with a fallback to the hours
-around, to the hour of the day and to all values while a bucket has few. The spread is the median absolute deviation
-(MAD) of the residuals of all values from the centers that were expected for them, relative to these centers, divided by
-0.6745: the modified z-score of Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993). If more than half of
-the residuals are 0, the mean absolute deviation times 1.253314 stands in for it. The median of the last residuals, if
-it exceeds half of the spread, moves the center: a growing series does not alarm for ever.
+The center is the median of comparable values, such as those of the same hour of the week. While there are few, the
+series is learning at that hour, and coarser buckets stand in: the hours around, then the hour of the day. The spread
+is the median absolute deviation (MAD) of the residuals, ln((value + 1) / (center + 1)), divided by 0.6745: the modified
+z-score of Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993). If more than half of the residuals are 0,
+the mean absolute deviation times 1.253314 stands in for it. It is widened by 5 / n for n residuals, because few of them
+say little. The median of the last residuals, if it exceeds half of the spread, moves the center: a growing series does
+not alarm for ever.
 
 An anomaly is not learned. When anomalies are most of the values for ``adapt`` seconds, they are the new history.
 """
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from itertools import compress
-from math import isnan, nan, sqrt
+from math import exp, isnan, log, log1p, nan, sqrt
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -31,7 +32,7 @@ MAX_VALUES = 128
 MAX_PER_HOUR = 4
 """Values of one hour that are learned; further ones of a frequent series would say the same."""
 
-MIN_BUCKET = 3
+MIN_BUCKET = 2
 LAST_RESIDUALS = 24
 _MIN_RESIDUALS = 8
 _EACH = 64  # the values after which the spread is not computed anew with each
@@ -72,7 +73,7 @@ class BandHistory(Struct):
     """The learned values of one series, oldest first, about 20 bytes each.
 
     Attributes:
-        residuals: relative to the center that was expected; NaN for the first value.
+        residuals: distances from the centers that were expected; NaN without comparable values.
         hours: the hour of the week of each value.
         outlier_times: anomalies since the series was normal, like ``outlier_values``.
         calm: normal values since the last anomaly.
@@ -80,7 +81,8 @@ class BandHistory(Struct):
         learned: number of values that were ever learned.
         spread: that of the residuals, computed anew with each of the first values, then with some.
         drift: the median of the last residuals, likewise.
-        center: a time, and the center that was computed for it.
+        known: number of residuals, likewise.
+        center: a time, the center that was computed for it, and whether it is of its season.
     """
 
     times: Numbers = field(default_factory=lambda: array("I"))
@@ -95,22 +97,25 @@ class BandHistory(Struct):
     learned: int = 0
     spread: float = 0.0
     drift: float = 0.0
-    center: tuple[float, float] | None = None
+    known: int = 0
+    center: tuple[float, float, bool] | None = None
 
 
 def expect(history: BandHistory, when: float, options: BandOptions) -> Band | None:
     """Return the band for a value at a time, in seconds since the epoch; None while the series is learning."""
-    count = len(history.values)
-    if count < options.min_runs or when - history.begun < _SPAN[options.seasonality]:
+    if len(history.values) < options.min_runs or when - history.begun < _SPAN[options.seasonality]:
         return None
-    center = _center(history, when, options)
-    unit = max(abs(center), 1.0)
+    center, is_own = _center(history, when, options)
+    if not is_own or history.known < options.min_runs - 1:
+        return None
     if abs(history.drift) > history.spread / 2:
-        center += history.drift * unit
-    half = max(options.sensitivity * history.spread * unit, options.tolerance * abs(center))
+        center = (center + 1) * exp(history.drift) - 1
+    half = max(options.sensitivity * history.spread * (1 + 5 / max(history.known, 1)), log1p(options.tolerance))
+    low, high = (center + 1) * exp(-half) - 1, (center + 1) * exp(half) - 1
     if options.is_count:
-        half = max(half, options.sensitivity * sqrt(max(center, 1.0)))
-    return Band(center, max(center - half, 0.0), center + half)
+        varies = options.sensitivity * sqrt(max(center, 1.0))
+        low, high = min(low, center - varies), max(high, center + varies)
+    return Band(center, max(low, 0.0), high)
 
 
 def learn(history: BandHistory, when: float, value: float, options: BandOptions, *, is_anomaly: bool) -> bool:
@@ -143,8 +148,8 @@ def _append(history: BandHistory, when: float, value: float, options: BandOption
         return
     residual = nan
     if times:
-        center = _center(history, when, options)
-        residual = (value - center) / max(abs(center), 1.0)
+        center, is_own = _center(history, when, options)
+        residual = log((value + 1) / (center + 1)) if is_own else nan
     history.center = None
     times.append(int(when))
     history.values.append(value)
@@ -159,9 +164,10 @@ def _append(history: BandHistory, when: float, value: float, options: BandOption
             del part[:old]
     history.learned += 1
     if history.learned <= _EACH or history.learned % _SOME == 0:
-        history.spread = _spread(history.residuals)
-        last = history.residuals[-LAST_RESIDUALS:]
-        history.drift = median([one for one in last if not isnan(one)] or [0.0]) if len(last) >= _MIN_RESIDUALS else 0.0
+        residuals = [one for one in history.residuals if not isnan(one)]
+        history.known, history.spread = len(residuals), _spread(residuals)
+        last = residuals[-LAST_RESIDUALS:]
+        history.drift = median(last) if len(last) >= _MIN_RESIDUALS else 0.0
 
 
 def _renew(history: BandHistory, options: BandOptions) -> None:
@@ -183,32 +189,35 @@ def _forget_outliers(history: BandHistory) -> None:
     history.calm = history.normal = 0
 
 
-def _center(history: BandHistory, when: float, options: BandOptions) -> float:
+def _center(history: BandHistory, when: float, options: BandOptions) -> tuple[float, bool]:
+    """Return the median of the values that are comparable with one at a time, and whether they are of its season."""
     if history.center is None or history.center[0] != when:
-        history.center = when, median(_bucket(history, when, options))
-    return history.center[1]
+        values, is_own = _bucket(history, when, options)
+        history.center = when, median(values), is_own
+    return history.center[1:]
 
 
-def _bucket(history: BandHistory, when: float, options: BandOptions) -> Sequence[float]:
-    """Return the values that are comparable with one at a time."""
+def _bucket(history: BandHistory, when: float, options: BandOptions) -> tuple[Sequence[float], bool]:
     if options.seasonality == "none":
-        return thin(history.values)
+        return thin(history.values), True
     hour, hours = hour_of_week(when, options.zone), history.hours
     if options.seasonality == "hour_of_week" and hours.count(hour) >= MIN_BUCKET:  # the usual case, in C's speed
         found, place = [], hours.find(hour)
         while place >= 0:
             found.append(history.values[place])
             place = hours.find(hour, place + 1)
-        return thin(found)
+        return thin(found), True
+    is_own = options.seasonality != "hour_of_week"
     for table in _levels(options.seasonality, hour):
         mask = hours.translate(table)
         if mask.count(1) >= MIN_BUCKET:
-            return thin(list(compress(history.values, mask)))
-    return thin(history.values)
+            return thin(list(compress(history.values, mask))), is_own
+        is_own = False
+    return thin(history.values), False
 
 
 def _spread(residuals: Sequence[float]) -> float:
-    sizes = [abs(one) for one in thin(residuals) if not isnan(one)]
+    sizes = [abs(one) for one in thin(residuals)]
     if not sizes:
         return 0.0
     middle = median(sizes)

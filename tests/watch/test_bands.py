@@ -33,58 +33,57 @@ class Oracle:
         self.begun = 0.0
         self.learned = 0
         self.spread = self.drift = 0.0
+        self.known = 0
 
     @staticmethod
     def even(values: list[float]) -> list[float]:
         step = max(math.ceil(len(values) / 128), 1)
         return list(reversed(list(reversed(values))[::step]))
 
-    def center(self, when: float) -> float:
+    def center(self, when: float) -> tuple[float, bool]:
         def hours(moment: float) -> tuple[int, int]:
             local = datetime.fromtimestamp(moment, timezone.utc)
             return local.weekday(), local.hour
 
         day, hour = hours(when)
         code = day * 24 + hour
-        tests = {
-            "none": [],
-            "hour_of_day": [lambda d, h: h == hour],
-            "day_of_week": [lambda d, h: d == day],
+        tests: list[tuple[Any, bool]] = {
+            "none": [(lambda d, h: True, True)],
+            "hour_of_day": [(lambda d, h: h == hour, True)],
+            "day_of_week": [(lambda d, h: d == day, True)],
             "hour_of_week": [
-                lambda d, h: (d, h) == (day, hour),
-                lambda d, h: (d * 24 + h - code + 1) % 168 in (0, 1, 2),
-                lambda d, h: h == hour,
+                (lambda d, h: (d, h) == (day, hour), True),
+                (lambda d, h: (d * 24 + h - code + 1) % 168 in (0, 1, 2), False),
+                (lambda d, h: h == hour, False),
             ],
         }[self.options.seasonality]
-        for test in tests:
+        for test, is_own in tests:
             found = [value for time, value, _ in self.entries if test(*hours(time))]
-            if len(found) >= 3:
-                return float(np.median(self.even(found)))
-        return float(np.median(self.even([value for _, value, _ in self.entries])))
+            if len(found) >= 2 or self.options.seasonality == "none":
+                return float(np.median(self.even(found))), is_own
+        return float(np.median(self.even([value for _, value, _ in self.entries]))), False
 
     def expect(self, when: float) -> Band | None:
         span = {"none": 0, "hour_of_day": 1, "day_of_week": 7, "hour_of_week": 7}[self.options.seasonality] * DAY
         if len(self.entries) < self.options.min_runs or when - self.begun < span:
             return None
-        center = self.center(when)
-        unit = max(abs(center), 1.0)
+        center, is_own = self.center(when)
+        if not is_own or self.known < self.options.min_runs - 1:
+            return None
         if abs(self.drift) > self.spread / 2:
-            center += self.drift * unit
-        half = max(
-            self.options.sensitivity * self.spread * unit,
-            self.options.tolerance * abs(center),
-            self.options.sensitivity * math.sqrt(max(center, 1.0)),
-        )
-        return Band(center, max(center - half, 0.0), center + half)
+            center = (center + 1) * math.exp(self.drift) - 1
+        factor = math.exp(max(self.options.sensitivity * self.spread * (1 + 5 / self.known), math.log(1.1)))
+        around = self.options.sensitivity * math.sqrt(max(center, 1.0))
+        low, high = (center + 1) / factor - 1, (center + 1) * factor - 1
+        return Band(center, max(min(low, center - around), 0.0), max(high, center + around))
 
     def renew(self) -> None:
-        residuals = [one for _, _, one in self.entries]
-        sizes = [abs(one) for one in self.even(residuals) if not math.isnan(one)]
-        spread = 0.0
+        residuals = [one for _, _, one in self.entries if not math.isnan(one)]
+        sizes = [abs(one) for one in self.even(residuals)]
+        self.known, self.spread = len(residuals), 0.0
         if sizes:
-            spread = statistics.median(sizes) / 0.6745 or statistics.fmean(sizes) * 1.253314
-        last = [one for one in residuals[-24:] if not math.isnan(one)]
-        self.spread, self.drift = spread, statistics.median(last) if len(residuals) >= 8 else 0.0
+            self.spread = statistics.median(sizes) / 0.6745 or statistics.fmean(sizes) * 1.253314
+        self.drift = statistics.median(residuals[-24:]) if len(residuals) >= 8 else 0.0
 
     def learn(self, when: float, value: float) -> None:
         if not self.entries:
@@ -94,8 +93,8 @@ class Oracle:
             return
         residual = math.nan
         if self.entries:
-            center = self.center(when)
-            residual = float(np.float32((value - center) / max(abs(center), 1.0)))
+            center, is_own = self.center(when)
+            residual = float(np.float32(np.log((value + 1) / (center + 1)))) if is_own else math.nan
         self.entries.append((when, value, residual))
         self.entries = [entry for entry in self.entries if entry[0] >= when - self.options.training]
         self.learned += 1
@@ -180,6 +179,14 @@ def test_a_series_that_returns_is_not_surprised_by_its_old_level() -> None:
     found = run([1000.0] * 100 + [0.0] * 48 + [1000.0] * 20, options())
     assert all(found[100:148])
     assert not any(found[148:])
+
+
+def test_quiet_weekends_of_daily_runs_are_learned() -> None:
+    chance = random.Random(5)
+    values = [(400 if day % 7 >= 5 else 1000) * chance.gauss(1, 0.05) for day in range(140)]
+    found = run(values, options(seasonality="day_of_week"), DAY)
+    assert sum(found) <= 3
+    assert run([*values, 400.0, 1000.0], options(seasonality="day_of_week"), DAY)[-2:] == [True, False]
 
 
 def test_a_season_in_local_time_moves_with_the_clock() -> None:
