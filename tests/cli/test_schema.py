@@ -122,7 +122,7 @@ def test_nothing_is_registered_nowhere() -> None:
 
 def test_types_are_listed(registered: str) -> None:
     table = run("list", "--registry", registered).stdout
-    assert "order             1.0.0   json  1.0.0\n" in table
+    assert ["order", "1.0.0", "json", "1.0.0"] in [line.split() for line in table.splitlines()]
     rows = [json.loads(line) for line in run("list", "--registry", registered, "--json").stdout.splitlines()]
     assert {"type": "order", "latest": "1.0.0", "form": "json", "versions": ["1.0.0"]} in rows
     assert {"metric", "order"} <= {row["type"] for row in rows}
@@ -139,8 +139,7 @@ def test_an_unknown_type_says_what_there_is(registered: str) -> None:
     done = run("show", "ordr", "--registry", registered)
 
     assert done.returncode == 1
-    assert "no type 'ordr'; there are" in done.stderr
-    assert "order" in done.stderr
+    assert "no type 'ordr'; there are alert, " in done.stderr
 
 
 def test_every_fault_of_every_line_is_told_without_its_value(registered: str) -> None:
