@@ -164,13 +164,21 @@ class EndpointPlanner:
         used = set(re.findall(r"param=(\S+)", plan.paging))
         times = [name for name, value in plan.schema["properties"].items() if value.get("format") == "date-time"]
         changed = next((name for name in times if _CHANGED.fullmatch(_plain(name))), None)
-        since = next((name for name in queries if _SINCE.fullmatch(_plain(name)) and name not in used), None)
+        free = [  # a first run sends none, so it must not be required
+            name
+            for name, each in queries.items()
+            if _SINCE.fullmatch(_plain(name)) and name not in used and each.get("required") is not True
+        ]
+        since = min(free, key=lambda name: not self._is_time(queries[name]), default=None)
         if changed is not None and since is not None:
             plan.replication_key, plan.since = changed, since
             plan.params[since] = "{bookmark}"
         for name, parameter in queries.items():
             if parameter.get("required") is True and name not in used and name not in plan.params:
                 plan.params[name] = f"{{config.{self._setting(name, given)}}}"
+
+    def _is_time(self, parameter: Mapping[str, Any]) -> bool:
+        return self._document.mapping(parameter.get("schema") or parameter).get("format") in ("date-time", "date")
 
     def _paging(
         self, queries: Mapping[str, Mapping[str, Any]], schema: Mapping[str, Any], answer: Mapping[str, Any]

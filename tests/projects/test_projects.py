@@ -130,6 +130,20 @@ def test_paging_as_documents_have_it(
     assert stream.paging == paging
 
 
+def test_the_bookmark_is_sent_by_a_parameter_that_a_first_run_can_leave_out(tmp_path: Path) -> None:
+    text, time = {"type": "string"}, {"type": "string", "format": "date-time"}
+    given = [
+        {"name": "from", "in": "query", "required": True, "schema": text},
+        {"name": "since", "in": "query", "schema": text},
+        {"name": "updated_since", "in": "query", "schema": time},
+    ]
+    record = {"type": "object", "properties": {"id": {"type": "integer"}, "updated_at": time}}
+    (stream,) = plans(tmp_path, listing({"type": "array", "items": record}, parameters=given)).streams
+    assert stream.params["updated_since"] == "{bookmark}"
+    assert stream.params["from"].startswith("{config.")
+    assert "since" not in stream.params
+
+
 SIGN_INS = [
     ({"type": "http", "scheme": "bearer"}, 'bearer(config["token"])'),
     ({"type": "http", "scheme": "Basic"}, 'basic(config["username"], config["password"])'),
