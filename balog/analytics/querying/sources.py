@@ -61,7 +61,7 @@ def find_source(path: str, sources: Sequence[str], where: str = "") -> str:
 
     if path in sources:
         return path
-    if not is_topic(path) and not _ESCAPE.search(unquote(path)):
+    if path.strip() and not is_topic(path) and not _ESCAPE.search(unquote(path)):
         for source in sources:
             if not is_topic(source) and _lies_in(_absolute(path), source):
                 return source

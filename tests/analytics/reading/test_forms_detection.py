@@ -166,7 +166,7 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "why"),
         [
-            ({"form": "xml"}, "form is 'xml'; there are auto, events"),
+            ({"form": "xml"}, "no form 'xml'; there are auto, events"),
             ({"timezone": "Mars/Base"}, "timezone is 'Mars/Base'"),
             ({"timezone": "../etc/passwd"}, "timezone is"),
         ],
