@@ -2,7 +2,7 @@
 
 PYTHON ?=
 ARGS ?=
-BENCH ?= log redaction filters pipe records sinks report load scaling forms acting acting_sqs acting_kafka validate evolution serve tap verify
+BENCH ?= log redaction filters pipe records sinks report load scaling forms acting acting_sqs acting_kafka validate evolution serve tap verify watch
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 BIN = .venv/bin
 INSTALL = PYTHON="$(PYTHON)" sh .ci/install

@@ -12,6 +12,7 @@ from balog.cli import options
 COMMANDS = {
     "run": "Run monitors on topics or files (the default).",
     "backtest": "Show the alerts that monitors would have sent over tables (the default with --tables alone).",
+    "suggest": "Print monitors for the pipelines of tables, with the alerts a week to expect.",
     "preview": "Print what sinks would send for an alert.",
     "silence": "Silence alerts for some time.",
     "acknowledge": "Acknowledge alerts that fire.",

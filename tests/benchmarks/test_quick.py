@@ -35,6 +35,7 @@ def quick(name: str) -> str:
         ("validate", ["balog, JSON Schema", "fastjsonschema", "jsonschema", "balog, protobuf"]),
         ("serve", ["empty", "balog"]),
         ("sinks", ["elastic", "store", "topic", "webhook", "webhook, batches"]),
+        ("watch", ["balog", "fixed threshold", "z-score", "Elementary", "Elementary, seasonal"]),
     ],
 )
 def test_a_quick_run_ends_well_and_prints_the_table_and_the_ratio(name: str, peers: list[str]) -> None:

@@ -15,6 +15,7 @@ from balog.analytics.querying.stored_events import event_of, events_query
 from balog.cli.watch import command
 from balog.event import Event, decode
 from balog.watch.backtest import run_backtest, select_events
+from balog.watch.monitors_file import load_monitors
 from tests.watch.history_events import BEGIN, lines, monitors
 
 pytestmark = pytest.mark.spark
@@ -108,6 +109,15 @@ def test_the_command_gives_the_alerts_of_the_stream(place: Path, made: list[str]
     assert table.exit_code == 0
     assert "thin" in table.stdout
     assert f"{len(made)} events".replace(",", "") in table.stderr.replace(",", "")
+
+
+def test_suggested_monitors_pass_the_check(place: Path, made: list[str], tmp_path: Path) -> None:
+    given = ["suggest", "--tables", str(place), "--backtest", f"{DAYS}d", "--until", END.isoformat(), "--per-week", "2"]
+    done = CliRunner().invoke(command, given)
+    assert done.exit_code == 0, done.output
+    path = tmp_path / "monitors.yaml"
+    path.write_text(done.stdout)
+    assert {one.kind for one in load_monitors(path)} >= {"freshness", "volume", "duration", "failures"}
 
 
 @pytest.mark.parametrize(
