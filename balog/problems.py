@@ -14,10 +14,14 @@ import msgspec
 from msgspec import Struct
 
 from balog.errors import BalogError, ConfigError, split_refusal
+from balog.secrets import Secret
 from balog.suggestions import suggest
 from balog.tagged_config import TaggedConfig, convert
 
-__all__ = ["intact", "problems"]
+__all__ = ["UNKNOWN_FIELD", "intact", "problems"]
+
+UNKNOWN_FIELD = re.compile(r"there is no field '([^']+)'")
+"""The reason of a field that is not known. Its path is that of the object."""
 
 _MAX_PROBLEMS = 100
 
@@ -134,6 +138,9 @@ def _walk_struct(value: Mapping[str, Any], kind: type[Struct], path: str) -> Ite
 
 
 def _refusal(value: Any, kind: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str) and _shape(kind) is Secret:
+        yield 'a secret does not stand in a config; want {"env": NAME} or {"file": PATH}', path
+        return
     try:
         convert(value, kind)
     except msgspec.ValidationError as error:

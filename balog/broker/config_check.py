@@ -47,7 +47,7 @@ def find_problems(path: str | os.PathLike[str], type: Any = BrokerConfig) -> tup
     """
     document, twice = configs.read(path)
     config, found = find_in_document(document, type, str(path))
-    return config, [*twice, *found]
+    return config, configs.add_problems(twice, found)
 
 
 def find_in_document(document: Any, type: Any, source: str, root: str = "$") -> tuple[Any, list[ConfigError]]:

@@ -4,11 +4,12 @@ from balog.config.contents import MAX_CONFIG_BYTES
 from balog.config.deprecated import rename_deprecated_keys, report_deprecated
 from balog.config.env_file import load_env
 from balog.config.json_schema import write_schema
-from balog.config.loader import Locator, find_problems, load, locate, read
+from balog.config.loader import Locator, add_problems, find_problems, load, locate, read
 
 __all__ = [
     "MAX_CONFIG_BYTES",
     "Locator",
+    "add_problems",
     "find_problems",
     "load",
     "load_env",

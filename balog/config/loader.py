@@ -14,7 +14,7 @@ from balog.config.deprecated import rename_deprecated_keys
 from balog.config.document import Document
 from balog.config.json_text import parse_json
 from balog.errors import ConfigError, ConfigProblems, split_refusal
-from balog.problems import problems
+from balog.problems import UNKNOWN_FIELD, problems
 from balog.tagged_config import convert
 
 _MAX_INCLUDED = 32
@@ -52,9 +52,7 @@ def load(
             return _convert(document, type)
     except msgspec.ValidationError:
         pass
-    known = {error.path for error in found}  # such a value is missing, so its type is no problem of its own
-    more = (find_problems if variables else problems)(document, type, str(path))
-    found += [error for error in more if error.path not in known]
+    found = add_problems(found, (find_problems if variables else problems)(document, type, str(path)))
     if not found:
         try:
             return _convert(document, type)
@@ -67,6 +65,12 @@ def load(
 def _convert(document: Any, type: type[T]) -> T:
     config: T = convert(document, type)
     return config
+
+
+def add_problems(found: list[ConfigError], more: Iterable[ConfigError]) -> list[ConfigError]:
+    """Return problems of ``read``, and others at other places: a value that is missing has no wrong type besides."""
+    known = {error.path for error in found}
+    return [*found, *(error for error in more if error.path not in known)]
 
 
 def find_problems(document: Any, type: Any, source: str) -> list[ConfigError]:
@@ -214,5 +218,7 @@ def locate(problems: Iterable[ConfigError]) -> Iterator[ConfigError]:
     for problem in problems:
         where = problem.source
         if problem.path.startswith("$") and os.path.isfile(where):
-            where = locators.setdefault(where, Locator(where)).locate(problem.path)
+            unknown = UNKNOWN_FIELD.match(problem.reason)
+            path = f"{problem.path}.{unknown[1]}" if unknown else problem.path
+            where = locators.setdefault(where, Locator(where)).locate(path)
         yield ConfigError(problem.reason, where, problem.path)

@@ -30,7 +30,7 @@ def find_service_problems(path: str | os.PathLike[str]) -> tuple[ServiceConfig |
     """
     document, found = configs.read(path)
     source = str(path)
-    found += configs.find_problems(document, ServiceConfig, source)
+    found = configs.add_problems(found, configs.find_problems(document, ServiceConfig, source))
     config, left_out, _ = intact(document, ServiceConfig)
     if config is None:
         return None, found

@@ -24,7 +24,7 @@ def find_logger_problems(path: str | os.PathLike[str]) -> list[ConfigError]:
     """
     document, found = configs.read(path)
     source = str(path)
-    found += configs.find_problems(document, LoggerConfig, source)
+    found = configs.add_problems(found, configs.find_problems(document, LoggerConfig, source))
     config, _, original = intact(document, LoggerConfig)
     if config is not None:
         found += (ConfigError(one.reason, source, original(one.path)) for one in _meaning(config))

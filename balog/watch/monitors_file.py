@@ -19,7 +19,7 @@ def find_monitor_problems(path: str | os.PathLike[str]) -> tuple[MonitorsFile | 
     """
     document, found = configs.read(path)
     source = str(path)
-    found += configs.find_problems(document, MonitorsFile, source)
+    found = configs.add_problems(found, configs.find_problems(document, MonitorsFile, source))
     file, _, original = intact(document, MonitorsFile)
     if file is not None:
         found += [

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from balog.errors import ConfigError, MissingExtraError
 
 TEXTS = st.text(
     st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufeff\u2028\u2029\x85"), max_size=12
-)
+).filter(lambda text: not re.fullmatch(r"[-+]?[0-9.]+[eE][-+]?[0-9]+", text))  # 0E0 is a number in YAML 1.2 only
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(
     st.none() | st.booleans() | NUMBERS | TEXTS,

@@ -86,4 +86,17 @@ def test_balog_check_prints_the_line_and_column_of_each_problem(tmp_path: Path) 
     done = CliRunner().invoke(main, ["check", str(tmp_path / "c.yaml")])
     assert done.exit_code == 2
     places = [line.removeprefix(str(tmp_path / "c.yaml")).split(": ")[:2] for line in done.output.splitlines()[:-1]]
-    assert sorted(places) == [[":2:3", "$.sinks[0]"], [":4:3", "$.sinks[1]"], [":5:1", "$.strip"], [":5:1", "$.strip"]]
+    assert sorted(places) == [[":3:3", "$.sinks[0]"], [":4:3", "$.sinks[1]"], [":5:1", "$.strip"]]
+
+
+def test_an_unknown_field_is_found_at_its_own_line_also_at_the_top(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("# a broker\nsinks: []\nbase: 1\n")
+    done = CliRunner().invoke(main, ["check", str(tmp_path / "c.yaml"), "--for", "broker"])
+    assert done.output.startswith(f"{tmp_path / 'c.yaml'}:3:1: $: there is no field 'base'")
+
+
+def test_a_literal_secret_is_answered_with_what_a_secret_is(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("sinks:\n- type: pagerduty\n  routing_key: hunter2\n")
+    done = CliRunner().invoke(main, ["check", str(tmp_path / "c.yaml"), "--for", "broker"])
+    assert ':3:3: $.sinks[0].routing_key: a secret does not stand in a config; want {"env": NAME}' in done.output
+    assert "hunter2" not in done.output
