@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Struct
 
 from balog.errors import BalogError, ConfigError, split_refusal
-from balog.secrets import Secret
 from balog.suggestions import suggest
 from balog.tagged_config import TaggedConfig, convert
 
@@ -138,8 +137,9 @@ def _walk_struct(value: Mapping[str, Any], kind: type[Struct], path: str) -> Ite
 
 
 def _refusal(value: Any, kind: Any, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, str) and _shape(kind) is Secret:
-        yield 'a secret does not stand in a config; want {"env": NAME} or {"file": PATH}', path
+    reason = getattr(_shape(kind), "REFUSES_TEXT", "")
+    if reason and isinstance(value, str):
+        yield reason, path
         return
     try:
         convert(value, kind)

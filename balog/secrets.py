@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
@@ -16,6 +16,9 @@ _MAX_BYTES = 64 * 1024
 
 class Secret(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """``{"env": "NAME"}`` or ``{"file": "PATH"}``: an environment variable, or a file without its last newline."""
+
+    REFUSES_TEXT: ClassVar[str] = 'a secret does not stand in a config; want {"env": NAME} or {"file": PATH}'
+    """What a text in place of the reference is answered; see ``balog.problems``."""
 
     env: Annotated[str, Meta(min_length=1, description="The environment variable that holds it.")] | None = None
     file: Annotated[str, Meta(min_length=1, description="The file that holds it, and nothing else.")] | None = None
