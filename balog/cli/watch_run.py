@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from balog import config as configs
 from balog.broker.config import BrokerConfig
@@ -37,6 +38,8 @@ _report = reporter("balog watch")
 
 DRAIN_SECONDS = 10.0
 """Seconds that sinks have at the end for queued alerts."""
+
+_FOR_TOPICS = ("state", "location", "sinks_file", "group", "until_empty", "lease", "listen")
 
 
 class _Place(NamedTuple):
@@ -77,7 +80,7 @@ place_options = options.bundle(
     help="File with the state of the monitors, for --topics.",
 )
 @click.option("--tables", "location", metavar="PLACE", help="Tables for monitors with sql, with --topics: a folder.")
-@click.option("--sinks", "sinks_file", metavar="FILE", help="A broker's config; alerts go to its sinks, too.")
+@click.option("--sinks", "sinks_file", metavar="FILE", help="With --topics: a broker's config; alerts go to its sinks, too.")
 @options.group("Consumer group of the watcher.", "watch")
 @options.until
 @click.option("--until-empty", is_flag=True, help="Exit when the group has no events left.")
@@ -111,6 +114,7 @@ def command(
     if place.sources and (place.url is not None or place.topics):
         raise ConfigError("--source and --topics exclude each other; run the command twice")
     if place.sources:
+        _check_unused()
         _watch_files(monitors, place.sources, until)
         return
     if place.url is None or not place.topics:
@@ -131,6 +135,14 @@ def command(
     if lines.is_closed:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
         raise BalogError("standard output was closed; the next start sends the alerts that were not written")
+
+
+def _check_unused() -> None:
+    """Raise ConfigError for an option that would do nothing with --source."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        if option.name in _FOR_TOPICS and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+            raise ConfigError(f"{option.opts[-1]} belongs to --topics; leave it out with --source")
 
 
 def _load(path: Path) -> list[MonitorConfig]:

@@ -163,7 +163,7 @@ def run_backtest(
         record.add(evaluation.take(event))
     if not evaluation.clock:
         evaluation.begin(since)
-    record.add(evaluation.advance(until))
+    record.add(evaluation.advance(until, with_end=False))
     return Backtest(
         since=_time(since),
         until=_time(until),

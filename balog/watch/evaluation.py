@@ -1,7 +1,7 @@
 """Evaluate monitors: observations and the clock in, alerts out. The same in the stream and over history.
 
-Each deadline is met at its own time, in the order of time, before a later observation. So the alerts depend on the
-observations only, and not on how often the clock is read.
+Each deadline is met at its own time, in the order of time, after the observations of that time and before later ones.
+So the alerts depend on the observations only, and not on how often the clock is read.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ class Evaluation:
     def observe(
         self, observation: Observation, event: Event | None = None, latest: float = float("inf")
     ) -> list[TimedAlert]:
-        """Evaluate an observation, after all deadlines before it. One that comes late counts from now on.
+        """Evaluate an observation, after all deadlines before its time: what comes at a deadline is in time.
+
+        One that comes late counts from now on.
 
         Args:
             event: the event that it comes from, for the conditions of monitors.
@@ -107,7 +109,7 @@ class Evaluation:
         if not self.clock:
             self.begin(min(observation.time, latest))
         now = max(self.clock, min(observation.time, latest))
-        alerts = self.advance(now)
+        alerts = self.advance(now, with_end=False)
         if isinstance(observation, SilenceObserved | AcknowledgementObserved):
             return alerts + self._hush(observation, now)
         for monitor in self._by_type[type(observation)]:
@@ -118,12 +120,16 @@ class Evaluation:
                     alerts += self._judge(monitor, sample, now)
         return alerts
 
-    def advance(self, until: float) -> list[TimedAlert]:
-        """Meet all deadlines up to a time, each at its own time."""
+    def advance(self, until: float, *, with_end: bool = True) -> list[TimedAlert]:
+        """Meet all deadlines up to a time, each at its own time.
+
+        Args:
+            with_end: whether those at the time itself are met, since no further observation of that time comes.
+        """
         alerts: list[TimedAlert] = []
         if not self.clock:
             self.begin(until)
-        while self._due and self._due[0][0] <= until:
+        while self._due and (self._due[0][0] < until or (with_end and self._due[0][0] == until)):
             when, key = heapq.heappop(self._due)
             if self._deadlines.get(key) != when:
                 continue  # it was moved
@@ -216,8 +222,10 @@ class Evaluation:
         change(series.life, verdict.signal if verdict is not None else None, now, monitor.timing)
         if verdict is not None and (verdict.signal == "bad" or not series.is_alerting):
             series.note(verdict, monitor.config.severity)
-        elif was_alerting and not series.is_alerting:
-            series.reason = "It was good for long enough."
+        elif verdict is not None and verdict.signal == "ok":
+            series.good = verdict
+        elif was_alerting and not series.is_alerting and series.good is not None:
+            series.note(series.good, monitor.config.severity)
         is_repeated = verdict is not None and verdict.is_repeated and was_alerting and series.is_alerting
         return self._settle(monitor, series, now, is_repeated=is_repeated)
 

@@ -31,6 +31,7 @@ class Series(Struct):
         acknowledged: until when it is acknowledged; 0 for not.
         sequence: number of alerts so far.
         seen: when the last observation came.
+        good: the last good verdict while it fires, which its alert resolves with.
         incident: the incident that it belongs to; "" for none.
     """
 
@@ -51,11 +52,13 @@ class Series(Struct):
     reason: str = ""
     value: float | str | None = None
     expected: ExpectedBand | None = None
+    good: Verdict | None = None
     runs: list[str] = field(default_factory=list)
     incident: str = ""
 
     def note(self, verdict: Verdict, severity: str) -> None:
         """Keep what the next alert says."""
+        self.good = None
         self.reason, self.value, self.expected = verdict.reason, verdict.value, verdict.expected
         if verdict.signal == "bad":  # an alert resolves with the severity that it had
             self.severity = verdict.severity or severity

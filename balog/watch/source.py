@@ -66,7 +66,7 @@ def evaluate_events(
         when = event.header.timestamp.timestamp()
         if until is not None and when > until:
             break
-        yield from evaluation.advance(when)
         yield from evaluation.take(event)
-    if until is not None:
-        yield from evaluation.advance(until)
+    end = until if until is not None else evaluation.clock
+    if end:
+        yield from evaluation.advance(end)

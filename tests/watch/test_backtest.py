@@ -71,6 +71,13 @@ def test_a_firing_that_has_not_ended_lasts_to_the_end() -> None:
     assert result.monitors[0].longest == 7.5 * 3600
 
 
+def test_a_success_at_its_deadline_is_in_time_over_history_too() -> None:
+    late = monitor(name="late", freshness={"every": "1h"})
+    result = run_backtest([late], [run(hour) for hour in range(10)], seconds(0), seconds(10))  # the next may be at 10
+
+    assert result.firings == []
+
+
 def test_a_series_that_never_learned_enough_is_counted() -> None:
     thin = monitor(name="thin", volume={"min_runs": 5})
     result = run_backtest([thin], [run(0, streams={"orders": 1})], seconds(0), seconds(10))

@@ -89,6 +89,47 @@ def test_each_alert_of_a_series_has_the_next_number_and_the_state_before() -> No
     assert len(last) > 5
 
 
+def count_of(hours: float, value: int) -> Event:
+    return event(hours, {"cls_type": "metric", "type": "counter", "metric": "retries", "value": value})
+
+
+def test_a_value_that_enters_the_window_when_another_leaves_it_changes_no_state() -> None:
+    many = monitor(metric="retries", threshold={"over": 100, "within": "1h"})
+    tens = [count_of(number / 6, 18) for number in range(12)]  # six of them are 108, from the sixth on
+    assert states(evaluate([many], tens, until=5)) == [
+        ("tap-shop,retries", "firing", pytest.approx(5 / 6)),
+        ("tap-shop,retries", "resolved", pytest.approx(2)),
+    ]
+
+
+def test_a_success_at_its_deadline_is_in_time() -> None:
+    late = monitor(freshness={"every": "1h"}, no_data="1h")
+    assert states(evaluate([late], [run(hour) for hour in range(5)], until=4.9)) == []
+    assert states(evaluate([late], [run(hour) for hour in range(5)], until=5)) == [("tap-shop", "firing", 5.0)]
+
+
+def test_a_run_at_the_end_of_a_wait_comes_before_that_end() -> None:
+    pending = monitor(duration={"over": "5m"}, **{"for": "1h"})
+    runs = [run(0, duration=900.0), run(1, duration=60.0)]
+    assert [alert.state for alert in evaluate([pending], runs, until=9)] == ["pending", "ok"]
+
+    resolving = monitor(duration={"over": "5m"}, resolve_after="1h")
+    runs = [run(0, duration=900.0), run(1, duration=60.0), run(2, duration=900.0)]
+    assert [alert.state for alert in evaluate([resolving], runs, until=9)] == ["firing"]
+
+
+def test_an_alert_resolves_with_the_value_of_then() -> None:
+    many = monitor(metric="retries", threshold={"over": 100, "within": "1h"}, resolve_after="2h")
+    last = evaluate([many], [count_of(0, 108), count_of(0.9, 7), count_of(0.95, 2)], until=9)[-1]
+    assert (last.state, last.value, last.reason) == ("resolved", 0, "0 is within its limits.")
+
+    slow = monitor(duration={"over": "5m"}, flap={"firings": 2, "within": "1h"})
+    durations = [900, 60, 900, 60, 61, 62]
+    runs = [run(number / 10, duration=float(seconds)) for number, seconds in enumerate(durations)]
+    last = evaluate([slow], runs, until=3)[-1]
+    assert (last.state, last.value, last.reason) == ("resolved", 62, "The run took 1 min 2 s.")
+
+
 def test_pending_comes_before_firing() -> None:
     late = monitor(freshness={"every": "1h"}, **{"for": "30m"})
     assert states(evaluate([late], [run(0)], until=3)) == [("tap-shop", "pending", 1.0), ("tap-shop", "firing", 1.5)]
