@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -80,7 +81,9 @@ place_options = options.bundle(
     help="File with the state of the monitors, for --topics.",
 )
 @click.option("--tables", "location", metavar="PLACE", help="Tables for monitors with sql, with --topics: a folder.")
-@click.option("--sinks", "sinks_file", metavar="FILE", help="With --topics: a broker's config; alerts go to its sinks, too.")
+@click.option(
+    "--sinks", "sinks_file", metavar="FILE", help="With --topics: a broker's config; alerts go to its sinks, too."
+)
 @options.group("Consumer group of the watcher.", "watch")
 @options.until
 @click.option("--until-empty", is_flag=True, help="Exit when the group has no events left.")
@@ -160,6 +163,8 @@ def _watch_files(monitors: list[MonitorConfig], sources: tuple[Path, ...], until
     end = None if until is None else parse_time(until)
     if until is not None and end is None:
         raise ConfigError(f"--until {until!r:.60} is not a time; want a date or RFC 3339")
+    if end is None and (ahead := sum(one.header.timestamp.timestamp() > time.time() for one in source.events)):
+        _report(f"{counted(ahead, 'event')} from the future moved the clock; --until TIME leaves out later events")
     alerts = 0
     for alert in evaluate_events(Evaluation(monitors), source.events, end.timestamp() if end else None):
         click.echo(encode(as_event(alert)))

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from balog.cli import main
 from balog.event import decode, encode
 from balog.topics import Message, open_topics
-from tests.watch.events import run
+from tests.watch.events import at, run
 
 MONITORS = """
 monitors:
@@ -64,11 +64,35 @@ def test_files_are_evaluated_once_by_their_own_clock(tmp_path: Path) -> None:
         (("--topics", "local:t", "--topic", "x", "--source", "f"), "exclude each other"),
         (("--topics", "local:t", "--topic", "x", "--until", "2026-01-01"), "--until belongs to --source"),
         (("--source", "missing.jsonl"), "cannot be read"),
+        *(
+            (("--source", "f", *words), f"{words[0]} belongs to --topics")
+            for words in (
+                ("--sinks", "s.yaml"),
+                ("--tables", "t"),
+                ("--state", "x"),
+                ("--group", "g"),
+                ("--until-empty",),
+                ("--lease", "30"),
+                ("--listen", "127.0.0.1:0"),
+            )
+        ),
     ],
 )
 def test_wrong_use_is_one_line(tmp_path: Path, words: tuple[str, ...], reason: str) -> None:
     done = call(write(tmp_path), *words)
     assert (done.exit_code, reason in done.stderr) == (2, True)
+
+
+def test_events_of_the_future_move_the_clock_of_files_and_are_reported(tmp_path: Path) -> None:
+    ahead = (datetime.now(timezone.utc) - at(0)).total_seconds() / 3600 + 24
+    (tmp_path / "e.jsonl").write_bytes(b"".join(encode(run(hours)) + b"\n" for hours in (0, ahead)))
+    done = call(write(tmp_path), "--source", str(tmp_path / "e.jsonl"))
+    assert "1 event from the future" in done.stderr
+    assert alerts(done.stdout) == [("late", "firing"), ("late", "resolved")]
+    assert (
+        "of the future"
+        not in call(write(tmp_path), "--source", str(tmp_path / "e.jsonl"), "--until", "9000-01-01").stderr
+    )
 
 
 def test_a_wrong_file_gives_all_mistakes_with_their_lines(tmp_path: Path) -> None:
