@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from balog.errors import BalogError, ConfigProblems
 
-__all__ = [
-    "LateDeclarationError",
-    "OutputError",
-    "RecordError",
-    "SchemaError",
-    "SourceError",
-    "SyncError",
-    "TapConfigProblems",
-    "TapError",
-]
-
 
 class TapError(BalogError):
     """The tap's code has an invalid declaration: two streams of one name, a parent that does not exist."""

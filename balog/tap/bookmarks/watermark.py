@@ -29,30 +29,15 @@ class Watermark:
         is_ordered: no record so far had a smaller value than one before it.
     """
 
-    __slots__ = (
-        "_highest",
-        "_is_time",
-        "_key",
-        "_length",
-        "_order",
-        "_quick_class",
-        "_stream",
-        "_value_of",
-        "_zone",
-        "is_ordered",
-        "see",
-    )
-
     def __init__(
         self, stream: str, key: str, order: Order, value_of: Callable[[dict[str, Any]], Any] | None = None
     ) -> None:
         self._stream = stream
         self._key = key
         self._order = order
-        self._value_of = value_of
         self._is_time = order.kind == "time"
         self.see: Callable[[dict[str, Any]], None] = (
-            self._see_computed if value_of is not None else self._see_time if self._is_time else self._see_plain
+            self._see_property if value_of is None else lambda record: self._compare(value_of(record))
         )
         self.reset()
 
@@ -79,16 +64,13 @@ class Watermark:
                 raise RecordError(self._stream, str(error), f"$.{self._key}") from None
         return self._highest
 
-    def _see_time(self, record: dict[str, Any]) -> None:
+    def _see_property(self, record: dict[str, Any]) -> None:
         try:
             value = record[self._key]
         except KeyError:
-            raise self._missing() from None
-        if (
-            value.__class__ is self._quick_class
-            and len(value) == self._length
-            and value[10] == "T"
-            and value.endswith(self._zone)
+            raise RecordError(self._stream, "the replication key is missing", f"$.{self._key}") from None
+        if value.__class__ is self._quick_class and (
+            not self._is_time or (len(value) == self._length and value[10] == "T" and value.endswith(self._zone))
         ):
             if value >= self._highest:
                 self._highest = value
@@ -96,23 +78,6 @@ class Watermark:
                 self.is_ordered = False
         else:
             self._compare(value)
-
-    def _see_plain(self, record: dict[str, Any]) -> None:
-        try:
-            value = record[self._key]
-        except KeyError:
-            raise self._missing() from None
-        if value.__class__ is self._quick_class:
-            if value >= self._highest:
-                self._highest = value
-            else:
-                self.is_ordered = False
-        else:
-            self._compare(value)
-
-    def _see_computed(self, record: dict[str, Any]) -> None:
-        if self._value_of is not None:
-            self._compare(self._value_of(record))
 
     def _compare(self, value: Any) -> None:
         if value is None:
@@ -132,6 +97,3 @@ class Watermark:
         else:  # not float, which may be infinite, nor texts of numbers
             is_quick = type(value) is int or (type(value) is str and self._order.kind != "number")
             self._quick_class = type(value) if is_quick else None
-
-    def _missing(self) -> RecordError:
-        return RecordError(self._stream, "the replication key is missing", f"$.{self._key}")

@@ -132,10 +132,11 @@ class Client:
             sent.setdefault("Content-Type", "application/x-www-form-urlencoded")
         endpoint = endpoint or endpoint_of(url)
         repeatable = method in IDEMPOTENT if is_repeatable is None else is_repeatable
+        request = Request(method, url, sent, body, repeatable)
         for attempt in self._policy.attempts(endpoint):
             with attempt:
                 try:
-                    response = self._once(method, url, sent, body, endpoint, repeatable, allow)
+                    return self._once(request, endpoint, allow)
                 except HttpError as error:
                     if not repeatable and error.status not in NOT_PROCESSED:
                         attempt.is_last = True
@@ -143,7 +144,6 @@ class Client:
                 except SourceError:
                     attempt.is_last = not repeatable
                     raise
-                return response
         raise AssertionError  # the last attempt raises its error
 
     def is_same_server(self, url: str) -> bool:
@@ -176,26 +176,16 @@ class Client:
     def __repr__(self) -> str:
         return f"<Client of {self._place}>"
 
-    def _once(
-        self,
-        method: str,
-        url: str,
-        headers: dict[str, str],
-        body: bytes | None,
-        endpoint: str,
-        repeatable: bool,
-        allow: tuple[int, ...],
-    ) -> Response:
+    def _once(self, request: Request, endpoint: str, allow: tuple[int, ...]) -> Response:
         """Send the request, follow redirects, and send it again if credentials had expired."""
-        request = Request(method, url, headers, body, repeatable)
         sent, response = self._follow(request, endpoint)
         if response.status not in allow and repeats(self._auth, sent, response.status, response.headers):
             sent, response = self._follow(request, endpoint)
         if 200 <= response.status < 300 or response.status in allow:
             return response
-        excerpt = _excerpt(response, secrets_of(sent).union(_texts(body)))
+        excerpt = _excerpt(response, secrets_of(sent).union(_texts(request.body)))
         raise HttpError(
-            f"{method} {endpoint} answered {fault_of(response)}{excerpt}",
+            f"{request.method} {endpoint} answered {fault_of(response)}{excerpt}",
             response,
             retryable=self._policy.is_retryable(response),
         )

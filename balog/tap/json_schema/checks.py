@@ -90,17 +90,10 @@ def _is_multiple(value: Any, step: Any) -> bool:
         return (Fraction(number) / Fraction(divisor)).denominator == 1
 
 
-def _least(schema: Mapping[str, Any], keyword: str) -> Check | None:
-    return _size(schema, keyword, "at least", operator.ge) if schema[keyword] != 0 else None
-
-
-def _most(schema: Mapping[str, Any], keyword: str) -> Check | None:
-    return _size(schema, keyword, "at most", operator.le)
-
-
-def _size(schema: Mapping[str, Any], keyword: str, words: str, is_kept: Callable[[int, int], bool]) -> Check | None:
+def _size(schema: Mapping[str, Any], keyword: str) -> Check | None:
     bound = schema[keyword]
-    if type(bound) is not int:
+    words, is_kept = ("at least", operator.ge) if keyword.startswith("min") else ("at most", operator.le)
+    if type(bound) is not int or (bound == 0 and is_kept is operator.ge):
         return None
     wanted = f"want {words} {bound} {_UNITS[LIMITS[keyword][0]]}"
 
@@ -125,10 +118,6 @@ def _pattern(schema: Mapping[str, Any], keyword: str) -> Check | None:
     return check
 
 
-def _unique(schema: Mapping[str, Any], keyword: str) -> Check | None:
-    return _check_unique if schema[keyword] is True else None
-
-
 def _check_unique(items: Sequence[Any]) -> None:
     texts: set[str] = set()
     others: list[Any] = []
@@ -146,14 +135,11 @@ def _check_unique(items: Sequence[Any]) -> None:
 LIMITS: dict[str, tuple[str, Callable[[Mapping[str, Any], str], Check | None]]] = {
     **dict.fromkeys(_BOUNDS, ("number", _bound)),
     "multipleOf": ("number", _multiple),
-    "minLength": ("string", _least),
-    "maxLength": ("string", _most),
+    **dict.fromkeys(("minLength", "maxLength"), ("string", _size)),
     "pattern": ("string", _pattern),
-    "minItems": ("array", _least),
-    "maxItems": ("array", _most),
-    "uniqueItems": ("array", _unique),
-    "minProperties": ("object", _least),
-    "maxProperties": ("object", _most),
+    **dict.fromkeys(("minItems", "maxItems"), ("array", _size)),
+    "uniqueItems": ("array", lambda schema, keyword: _check_unique if schema[keyword] is True else None),
+    **dict.fromkeys(("minProperties", "maxProperties"), ("object", _size)),
 }
 """By keyword: the type of the values that it limits, and a function that makes its check; None without a limit."""
 

@@ -42,34 +42,23 @@ def is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _is_count(value: Any) -> bool:
-    return is_number(value) and value >= 0 and value == int(value)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _is_schema(value: Any) -> bool:
     return isinstance(value, (Mapping, bool))
-
-
-def _is_mapping(value: Any) -> bool:
-    return isinstance(value, Mapping)
 
 
 SCHEMA_WORDS = "a schema: an object, true or false"
 Shape = tuple[str, Callable[[Any], bool]]
 """The words for the values that a keyword allows, and a test of a value."""
 
-_COUNT: Shape = ("a whole number, 0 or more", _is_count)
+_COUNT: Shape = ("a whole number, 0 or more", lambda value: is_number(value) and value >= 0 and value == int(value))
 _NUMBER: Shape = ("a number", is_number)
+_TEXT: Shape = ("a text", lambda value: isinstance(value, str))
 SHAPES: Mapping[str, Shape] = {
     **dict.fromkeys(_ONE, (SCHEMA_WORDS, _is_schema)),
     **dict.fromkeys(
         _MANY, ("a list of schemas, not an empty one", lambda value: isinstance(value, list) and len(value) > 0)
     ),
-    **dict.fromkeys((*_MAPS, "dependentRequired"), ("an object", _is_mapping)),
+    **dict.fromkeys((*_MAPS, "dependentRequired"), ("an object", lambda value: isinstance(value, Mapping))),
     "items": ("a schema or a list of schemas", lambda value: _is_schema(value) or isinstance(value, list)),
     "required": ("a list of names", is_names),
     "enum": ("a list", lambda value: isinstance(value, list)),
@@ -82,8 +71,8 @@ SHAPES: Mapping[str, Shape] = {
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"), _COUNT),
     **dict.fromkeys(("minProperties", "maxProperties"), _COUNT),
     "uniqueItems": ("true or false", lambda value: isinstance(value, bool)),
-    **dict.fromkeys(("$ref", "$dynamicRef", "$id", "$anchor", "$schema"), ("a text", _is_text)),
-    **dict.fromkeys(("format", "pattern", "title", "description"), ("a text", _is_text)),
+    **dict.fromkeys(("$ref", "$dynamicRef", "$id", "$anchor", "$schema"), _TEXT),
+    **dict.fromkeys(("format", "pattern", "title", "description"), _TEXT),
 }
 """The allowed values by keyword."""
 

@@ -69,11 +69,6 @@ class _Options(dict[str, str]):
         found = self.take(name)
         return found and self.body_path(found)
 
-    def sized(self, default: str, *, is_needed: bool = False) -> tuple[int | None, dict[str, Any]]:
-        """Return the size of a page, and the parameter that asks for it."""
-        size, name = self.number("size", is_needed=is_needed), self.take("size_param", default)
-        return size, {} if size is None or name is None else {name: size}
-
     def finish(self) -> None:
         for name in self:
             raise ValueError(f"{self.kind!r} has no option {name!r}{suggest(name, self.known, limit=9)}")
@@ -114,9 +109,12 @@ def named_paging(text: str, within: str = "") -> Paging:
             f"{kind!r} needs {wants_path}, as in '{kind}:…'" if wants_path else f"{kind!r} has no ':{path}'"
         )
     options = _Options(kind, words, within)
-    made = make(path, options)
+    size = options.number("size", is_needed=kind == "offset")
+    name = options.take("size_param", "per_page" if kind == "page" else "limit")
+    made = make(path, options, size)
     options.finish()
-    return replace(made, paths=tuple(options.paths))
+    fixed = {} if size is None or name is None else {name: size}
+    return replace(made, fixed=fixed, paths=tuple(options.paths))
 
 
 def by_last(name: str, size: int | None = None, more: str | None = None) -> Next:
@@ -151,53 +149,30 @@ def by_header(name: str) -> Next:
     return next
 
 
-def _cursor(path: str, options: _Options) -> Paging:
-    _, fixed = options.sized("limit")
-    return Paging(
-        by_cursor(options.body_path(path), options.path("more")), options.take("param", "cursor"), fixed=fixed
-    )
-
-
-def _last(path: str, options: _Options) -> Paging:
-    size, fixed = options.sized("limit")
-    return Paging(by_last(path, size, options.path("more")), options.take("param", "after"), fixed=fixed)
-
-
-def _header(path: str, options: _Options) -> Paging:
-    _, fixed = options.sized("limit")
-    return Paging(by_header(path), options.take("param", "page"), fixed=fixed)
-
-
-def _offset(path: str, options: _Options) -> Paging:
-    size, fixed = options.sized("limit", is_needed=True)
-    return Paging(by_offset(size or 1), options.take("param", "offset"), 0, fixed)
-
-
-def _page(path: str, options: _Options) -> Paging:
-    size, fixed = options.sized("per_page")
+def _page(path: str, options: _Options, size: int | None) -> Paging:
     first = options.number("first", least=0)
-    return Paging(
-        by_page(size, options.path("total")), options.take("param", "page"), 1 if first is None else first, fixed
-    )
+    next = by_page(size, options.path("total"))
+    return Paging(next, options.take("param", "page"), 1 if first is None else first)
 
 
-def _link(path: str, options: _Options) -> Paging:
-    _, fixed = options.sized("limit")
-    return Paging(by_link(options.take("relation", "next") or ""), fixed=fixed)
-
-
-def _url(path: str, options: _Options) -> Paging:
-    _, fixed = options.sized("limit")
-    return Paging(by_url(options.body_path(path)), fixed=fixed)
-
-
-_KINDS: dict[str, tuple[Callable[[str, _Options], Paging], str]] = {
-    "cursor": (_cursor, "the path of the cursor"),
-    "header": (_header, "the header's name"),
-    "last": (_last, "a field of the records"),
-    "link": (_link, ""),
-    "offset": (_offset, ""),
+_KINDS: dict[str, tuple[Callable[[str, _Options, int | None], Paging], str]] = {
+    "cursor": (
+        lambda path, options, size: Paging(
+            by_cursor(options.body_path(path), options.path("more")), options.take("param", "cursor")
+        ),
+        "the path of the cursor",
+    ),
+    "header": (
+        lambda path, options, size: Paging(by_header(path), options.take("param", "page")),
+        "the header's name",
+    ),
+    "last": (
+        lambda path, options, size: Paging(by_last(path, size, options.path("more")), options.take("param", "after")),
+        "a field of the records",
+    ),
+    "link": (lambda path, options, size: Paging(by_link(options.take("relation", "next") or "")), ""),
+    "offset": (lambda path, options, size: Paging(by_offset(size or 1), options.take("param", "offset"), 0), ""),
     "page": (_page, ""),
-    "url": (_url, "the path of the URL"),
+    "url": (lambda path, options, size: Paging(by_url(options.body_path(path))), "the path of the URL"),
 }
 """By kind: what makes the paging, and what the name has after the colon."""

@@ -87,7 +87,7 @@ def object_of(shape: ObjectRules) -> Callable[[Any], Any]:
         made = value
         if plan is not _NOTHING:
             for name, fit, place in plan.steps:
-                given = value[name]
+                given = made[name]  # which another step for this name may have changed
                 try:
                     fitting = fit(given)
                 except MismatchError as mismatch:
@@ -143,7 +143,7 @@ def _plan(value: dict[str, Any], shape: ObjectRules) -> _Plan:
             mismatch = MismatchError("is missing, and required")
             mismatch.steps.append(step(name))
             raise mismatch
-    return _Plan(_merged(steps), tuple(left_out)) if steps or left_out else _NOTHING
+    return _Plan(tuple(steps), tuple(left_out)) if steps or left_out else _NOTHING
 
 
 def _nodes(name: str, shape: ObjectRules) -> tuple[list[CompiledSchema] | None, bool]:
@@ -165,21 +165,6 @@ def _nodes(name: str, shape: ObjectRules) -> tuple[list[CompiledSchema] | None, 
     if shape.additional is False:
         raise MismatchError("has a property that the schema forbids")
     return [], False
-
-
-def _merged(steps: list[tuple[str, Callable[[Any], Any], str]]) -> tuple[tuple[str, Callable[[Any], Any], str], ...]:
-    """Merge the steps of the same name into one that applies them in turn."""
-    merged: dict[str, tuple[str, Callable[[Any], Any], str]] = {}
-    for name, make, place in steps:
-        if name in merged:
-            first = merged[name][1]
-            make = _in_turn(first, make)  # noqa: PLW2901
-        merged[name] = (name, make, place)
-    return tuple(merged.values())
-
-
-def _in_turn(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: second(first(value))
 
 
 def array_of(
