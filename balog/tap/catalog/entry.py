@@ -156,9 +156,6 @@ def nodes_of(stream: str, schema: Any, metadata: Metadata) -> Iterator[SchemaNod
             waiting += [((*path, "properties", name), inner) for name, inner in properties_of(part).items()]
 
 
-_DEEPEST = 100
-
-
 class PropertySelection:
     """An entry's selection from its metadata, computed once (Singer's docs/SYNC_MODE.md, "Metadata").
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -60,7 +60,7 @@ def _run(tap: TapDefinition, arguments: list[str], resources: ExitStack) -> int:
         return 1
     try:
         with options(tap).make_context(tap.name, arguments) as context:
-            return Program(tap, resources, **context.params).run()
+            return Program(tap, resources, context.params).run()
     except click.exceptions.Exit as exit:  # --help
         return exit.exit_code
     except click.ClickException as error:
@@ -97,48 +97,23 @@ class Program:
     Args:
         tap: the tap.
         resources: closed when the program ends, after its last output.
-        config: the files of ``--config``, in order.
-        state: a file.
-        catalog: a file.
-        properties: a file.
-        out_file: a file that gets each state before its message is written.
-        discover: write the catalog.
-        test: read the first record of each stream.
-        about: describe the tap, in ``format``.
-        version: print the version.
+        given: the values of ``options`` by name: files, and the flags of what to do instead of a sync.
     """
 
-    def __init__(
-        self,
-        tap: TapDefinition,
-        resources: ExitStack,
-        *,
-        config: Sequence[str] = (),
-        state: str | None = None,
-        catalog: str | None = None,
-        properties: str | None = None,
-        out_file: str | None = None,
-        discover: bool = False,
-        test: bool = False,
-        about: bool = False,
-        format: str = "text",
-        version: bool = False,
-    ) -> None:
+    def __init__(self, tap: TapDefinition, resources: ExitStack, given: Mapping[str, Any]) -> None:
         self.tap = tap
         self._resources = resources
-        self._config, self._state, self._catalog, self._properties = config, state, catalog, properties
+        self._given = given
+        self._config: Sequence[str] = given["config"]
+        out_file = given["out_file"]
         self._out_file = None if out_file is None else local_path(out_file, "--out-file")
-        self._format = format
-        self._action: Callable[[], int] = self._sync
-        for is_asked, action in (
-            (version, self._print_version),
-            (about, self._print_about),
-            (discover, self._discover),
-            (test, self._test),
-        ):
-            if is_asked:
-                self._action = action
-                break
+        actions = {
+            "version": self._print_version,
+            "about": self._print_about,
+            "discover": self._discover,
+            "test": self._test,
+        }
+        self._action = next((action for name, action in actions.items() if given[name]), self._sync)
         self._client: list[Any] = []
         self._has_all_streams = True
         self._toolkit: dict[str, Any] = {}
@@ -167,7 +142,7 @@ class Program:
 
         self.tap.link()
         document = about(self.tap)
-        return _write(_as_json(document) if self._format == "json" else as_text(self.tap, document))
+        return _write(_as_json(document) if self._given["format"] == "json" else as_text(self.tap, document))
 
     def _discover(self) -> int:
         output = Output()
@@ -265,13 +240,14 @@ class Program:
 
     def _read_catalog(self, config: Any) -> Discovered:
         given: Catalog | None = None
-        source = self._catalog or self._properties or "catalog"
-        if self._catalog:
-            given = read_catalog(self._catalog)
-            if self._properties:
-                self._warn(f"--catalog and --properties exclude each other: {self._properties} is ignored")
-        elif self._properties:
-            given = read_properties(self._properties)
+        file, old_file = self._given["catalog"], self._given["properties"]
+        source = file or old_file or "catalog"
+        if file:
+            given = read_catalog(file)
+            if old_file:
+                self._warn(f"--catalog and --properties exclude each other: {old_file} is ignored")
+        elif old_file:
+            given = read_properties(old_file)
         failed = self._find_streams(config, given, source)
         streams = list(self.tap.link().values())
         try:
@@ -300,10 +276,10 @@ class Program:
     def _read_state(self) -> Any:
         from balog.tap.bookmarks import read_state
 
-        if not self._state:
+        if not self._given["state"]:
             return None
         streams = list(self.tap.streams) if self._has_all_streams else None
-        return read_state(self._state, streams, _logger(self.tap))
+        return read_state(self._given["state"], streams, _logger(self.tap))
 
     def _schemas(self, config: Any) -> Callable[[Stream], dict[str, Any]]:
         from balog.tap.schema import schema_of

@@ -86,7 +86,6 @@ class RecordWriter:
 
 _PIECE = 64 * 1024
 _SECONDS = 1.0
-_encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 class Output:

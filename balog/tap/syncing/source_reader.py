@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from balog.tap.bookmarks import Progress
-from balog.tap.context import Context
 from balog.tap.errors import LateDeclarationError, OutputError, TapError
-from balog.tap.streams import Providers, Stream, inject
+from balog.tap.streams import Providers, inject
 from balog.tap.syncing.interrupts import Interrupted
-from balog.tap.syncing.session import Session, reason_of
+from balog.tap.syncing.session import reason_of
+
+if TYPE_CHECKING:
+    from balog.tap.syncing.stream_sync import StreamSync
 
 
 class SourceReader:
     """Reads the source of one stream, of a substream once for each parent.
 
     Args:
-        session: the run.
-        stream: the stream.
-        context: the argument ``context`` of its function.
-        progress: its progress.
+        sync: the sync of the stream.
         accept: called with each item that its function yields.
-        flush: called each ``buffer_seconds`` while items come; None for streams without a parent.
-        restart: called before another attempt; None for streams with a parent.
+        flush: called each ``buffer_seconds`` while the items of a parent come.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        stream: Stream,
-        context: Context,
-        progress: Progress,
-        *,
-        accept: Callable[[Any], None],
-        flush: Callable[[], None] | None,
-        restart: Callable[[], None] | None,
-    ) -> None:
-        self._session, self._stream, self._context, self._progress = session, stream, context, progress
-        self._accept, self._flush, self._restart = accept, flush, restart
+    def __init__(self, sync: StreamSync, accept: Callable[[Any], None], flush: Callable[[], None]) -> None:
+        self._sync, self._session, self._stream, self._context = sync, sync.session, sync.stream, sync.context
+        self._accept, self._flush = accept, flush
 
     def read(self, parent: Any = None) -> None:
         """Read all items, from the start again after an error in ``retry_on``.
@@ -67,8 +54,8 @@ class SourceReader:
                     raise
                 attempt += 1
                 self._before_retry(error, attempt)
-                if self._restart is not None:
-                    self._restart()
+                if self._sync.parent is None:
+                    self._sync.restart()
             finally:
                 session.stop.in_source = session.is_calling = False
 
@@ -76,8 +63,9 @@ class SourceReader:
         session = self._session
         session.stop.in_source = True
         session.stop.check()
-        if self._progress.key is None:
-            self._context.log_position = self._progress.bookmark
+        progress = self._sync.progress
+        if progress.key is None:
+            self._context.log_position = progress.bookmark
         session.is_calling = True
         items = self._stream.call(providers)
         session.is_calling = False
@@ -94,7 +82,8 @@ class SourceReader:
             inject(stream.before_retry, providers, f"{stream.title}: before_retry")(providers)
 
     def _pass_on(self, items: Any) -> None:
-        stream, stop, accept, flush = self._stream, self._session.stop, self._accept, self._flush
+        stream, stop, accept = self._stream, self._session.stop, self._accept
+        is_inner = self._sync.parent is not None
         if isinstance(items, (Mapping, str, bytes)):
             raise TapError(f"{stream.title}: returned a {type(items).__name__}: want records, yielded or in a list")
         monotonic, interval = time.monotonic, stream.buffer_seconds
@@ -103,8 +92,8 @@ class SourceReader:
             for item in items:
                 stop.in_source = False
                 accept(item)
-                if flush is not None and monotonic() >= due:
-                    flush()
+                if is_inner and monotonic() >= due:
+                    self._flush()
                     due = monotonic() + interval
                 stop.in_source = True
                 if stop.number is not None:

@@ -76,25 +76,26 @@ class StreamSync:
             run=self,
         )
         above = parent or (source if source and (source._key or source.parent) else None)
-        self.progress: Progress = self._make_progress(
-            above.progress if above else None, is_emitted_only=is_emitted_only
+        self.progress: Progress = Progress(
+            session.state,
+            stream.name,
+            key=self._key,
+            schema=entry.schema,
+            strategy=EndOfStream() if is_emitted_only else stream.strategy,
+            is_sorted=stream.is_sorted,
+            lookback=stream.lookback,
+            start_date=self.context.start_date,
+            value_of=self._value_of(),
+            is_selected=self.is_selected,
+            parent=above.progress if above else None,
+            log=self.context.log,
         )
         self.pipeline: RecordPipeline | None = None
         if self.is_selected:
             self.pipeline = RecordPipeline(session, stream, entry, self.progress, self.context.log)
         self.stats = self.pipeline.stats if self.pipeline else SyncStats()
-        self._versions = TableVersions(
-            session, stream, entry, self.progress, self.pipeline, self.context, has_parent=parent is not None
-        )
-        self._reader = SourceReader(
-            session,
-            stream,
-            self.context,
-            self.progress,
-            accept=self._accept_item,
-            flush=self._checkpoint if parent is not None else None,
-            restart=self.restart if parent is None else None,
-        )
+        self._versions = TableVersions(self)
+        self._reader = SourceReader(self, self._accept_item, self._checkpoint)
         self._put = self.pipeline.put if self.pipeline else self.progress.see
         self.children = [
             StreamSync(session, child, self, active=self.active) for child in stream.children if session.needs(child)
@@ -105,23 +106,6 @@ class StreamSync:
             if session.needs(other) and not is_emitted_only
         ]
         self._is_plain = self.is_selected and not (self.children or session.max_records)
-
-    def _make_progress(self, above: Progress | None, *, is_emitted_only: bool) -> Progress:
-        stream = self.stream
-        return Progress(
-            self.session.state,
-            stream.name,
-            key=self._key,
-            schema=self.entry.schema,
-            strategy=EndOfStream() if is_emitted_only else stream.strategy,
-            is_sorted=stream.is_sorted,
-            lookback=stream.lookback,
-            start_date=self.context.start_date,
-            value_of=self._value_of(),
-            is_selected=self.is_selected,
-            parent=above,
-            log=self.context.log,
-        )
 
     def family(self) -> Iterator[StreamSync]:
         """Yield this sync and all below it, in the order of ``streams.with_descendants``."""
