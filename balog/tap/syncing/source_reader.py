@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from balog.tap.errors import LateDeclarationError, OutputError, TapError
 from balog.tap.streams import Providers, inject
 from balog.tap.syncing.interrupts import Interrupted
+from balog.tap.syncing.pipeline import StreamParts
 from balog.tap.syncing.session import reason_of
-
-if TYPE_CHECKING:
-    from balog.tap.syncing.stream_sync import StreamSync
 
 
 class SourceReader:
@@ -24,7 +22,7 @@ class SourceReader:
         flush: called each ``buffer_seconds`` while the items of a parent come.
     """
 
-    def __init__(self, sync: StreamSync, accept: Callable[[Any], None], flush: Callable[[], None]) -> None:
+    def __init__(self, sync: StreamParts, accept: Callable[[Any], None], flush: Callable[[], None]) -> None:
         self._sync, self._session, self._stream, self._context = sync, sync.session, sync.stream, sync.context
         self._accept, self._flush = accept, flush
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from balog.tap.bookmarks import FullTable
 from balog.tap.bookmarks.start import POSITION
 from balog.tap.errors import TapError
-from balog.tap.syncing.pipeline import RecordPipeline
-
-if TYPE_CHECKING:
-    from balog.tap.syncing.stream_sync import StreamSync
+from balog.tap.syncing.pipeline import RecordPipeline, StreamParts
 
 
 class TableVersions:
@@ -22,7 +18,7 @@ class TableVersions:
         sync: the sync of the stream.
     """
 
-    def __init__(self, sync: StreamSync) -> None:
+    def __init__(self, sync: StreamParts) -> None:
         self._sync, self._session, self._stream, self._context = sync, sync.session, sync.stream, sync.context
         self._is_open = False
 
