@@ -49,6 +49,11 @@ def parse_share(text: str) -> float:
     return float(found[1]) / 100
 
 
+def format_share(share: float) -> str:
+    """Return a share for people: ``5%`` for 0.05."""
+    return f"{share * 100:.3g}%"
+
+
 def parse_factor(text: str) -> float:
     """Return the number of a factor such as ``2x``.
 
@@ -62,7 +67,9 @@ def parse_factor(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration for people, in its two largest units: ``1 h 15 min``."""
+    """Return a duration for people, in its two largest units: ``1 h 15 min``; one of less than a second in ms."""
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:.3g} ms"
     rest = round(abs(seconds))
     parts = []
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):

@@ -281,7 +281,7 @@ class Evaluation:
             sequence=series.sequence,
         )
         if is_over:
-            series.started, series.incident, series.runs = None, "", []
+            series.started, series.incident, series.runs = None, "", series.runs[-1:]
         return [TimedAlert(alert, now)]
 
     def _schedule(self, monitor: CompiledMonitor, series: Series, now: float) -> None:

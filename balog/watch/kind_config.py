@@ -82,7 +82,7 @@ class SchemaChanges(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
 
     breaking: Annotated[
         Literal["info", "warning", "error", "critical", "ignore"],
-        Meta(description="Severity of a change that readers of the old schema cannot read."),
+        Meta(description="Severity of a change that readers of the old schema cannot read, or of another key."),
     ] = "error"
     additive: Annotated[
         Literal["info", "warning", "error", "critical", "ignore"], Meta(description="Severity of any other change.")

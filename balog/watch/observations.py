@@ -60,10 +60,11 @@ class MetricObserved(Observation, frozen=True, kw_only=True):
 
 
 class SchemaObserved(Observation, frozen=True, kw_only=True):
-    """A SCHEMA of a stream, as JSON."""
+    """A SCHEMA of a stream, as JSON, and the names of its keys."""
 
     stream: str
     schema: bytes
+    keys: tuple[str, ...] = ()
 
 
 class StateObserved(Observation, frozen=True, kw_only=True):
@@ -145,7 +146,8 @@ def _of_payload(payload: Any, common: dict[str, Any]) -> Iterator[Observation]:
         for one in payload.values:
             yield MetricObserved(name=one.name, type="gauge", value=one.value, **common)
     elif isinstance(payload, StreamSchemaPayload):
-        yield SchemaObserved(stream=payload.stream, schema=bytes(payload.schema), **common)
+        keys = tuple(payload.key_properties)
+        yield SchemaObserved(stream=payload.stream, schema=bytes(payload.schema), keys=keys, **common)
     elif isinstance(payload, StatePayload):
         yield StateObserved(value=payload.value, **common)
     elif isinstance(payload, AlertSilencePayload):

@@ -99,7 +99,7 @@ def test_a_wrong_file_gives_all_mistakes_with_their_lines(tmp_path: Path) -> Non
     done = call(write(tmp_path, MONITORS.replace("1h", "1x").replace("min_runs", "minruns")), "--source", "f")
     assert done.exit_code == 2
     assert "monitors.yaml:4:17: $.monitors[0].freshness.every" in done.stderr
-    assert "monitors.yaml:6:5: $.monitors[1].volume" in done.stderr
+    assert "monitors.yaml:6:14: $.monitors[1].volume" in done.stderr
 
 
 def test_a_query_needs_tables(tmp_path: Path) -> None:

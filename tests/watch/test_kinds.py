@@ -150,9 +150,53 @@ def _with_streams(hours: float, streams: list[dict[str, Any]]) -> Event:
     return made
 
 
-def schema(hours: float, properties: dict[str, Any]) -> Event:
+def schema(hours: float, properties: dict[str, Any], keys: list[str] | None = None) -> Event:
     value = {"type": "object", "properties": properties}
-    return event(hours, {"cls_type": "stream_schema", "stream": "orders", "schema": value})
+    made = {"cls_type": "stream_schema", "stream": "orders", "schema": value, "key_properties": keys or []}
+    return event(hours, made)
+
+
+def test_another_key_is_a_breaking_change() -> None:
+    moved, one = monitor(schema={"additive": "ignore"}), {"a": {"type": "integer"}, "b": {"type": "integer"}}
+    keys = [["a"], ["a", "b"], ["b", "a"], []]
+    alerts = evaluate([moved], [schema(hours, one, names) for hours, names in enumerate(keys)])
+    assert [(alert.state, alert.value) for alert in alerts] == [
+        ("firing", "breaking"), ("resolved", None), ("firing", "breaking"),
+    ]  # fmt: skip
+    assert alerts[0].reason == "The schema has changed (breaking): its key was a and is a, b."
+    assert alerts[2].reason == "The schema has changed (breaking): its key was a, b and is none."
+    both = evaluate([moved], [schema(0, one, ["a"]), schema(1, {"b": {"type": "integer"}}, ["b"])])
+    assert "its key was a and is b; $.a is gone" in both[0].reason
+
+
+def test_another_spelling_of_the_same_schema_is_no_change() -> None:
+    spellings: list[Any] = [["null", "integer"], ["integer", "null"], "integer", ["integer"]]
+    alerts = evaluate(
+        [monitor(schema={})], [schema(hours, {"a": {"type": one}}) for hours, one in enumerate(spellings)]
+    )
+    assert [(alert.state, alert.since[11:13]) for alert in alerts] == [("firing", "08"), ("resolved", "09")]
+
+
+def test_an_alert_names_the_last_run_also_when_none_came_since_the_alert_before() -> None:
+    late = monitor(freshness={"every": "1h"}, link="https://x/{run_id}")
+    alerts = evaluate([late], [run(0, run_id="r1"), run(2, run_id="r2")], until=4)
+    assert [(alert.state, alert.evidence.runs) for alert in alerts] == [
+        ("firing", ["r1"]), ("resolved", ["r1", "r2"]), ("firing", ["r2"]),
+    ]  # fmt: skip
+    assert alerts[2].evidence.link == "https://x/r2"
+
+
+def test_reasons_are_sentences_with_percentages() -> None:
+    slow = evaluate([monitor(duration={"over": "0.01s"})], [run(0, duration=0.25)])
+    assert [alert.reason for alert in slow] == ["The run took 250 ms, over the limit of 10 ms."]
+    often = monitor(failures={"rate_over": "5%", "min_runs": 1})
+    failed = evaluate([often], [run(0), run(1, outcome="failed")])
+    assert failed[-1].reason == "1 of 2 runs failed within 1 d, more than 5%."
+    rejected = evaluate(
+        [monitor(quarantine={"share_over": "1%"})],
+        [run(0, junk=20, records=995)],
+    )
+    assert [alert.reason for alert in rejected] == ["20 of 1,015 records were rejected: 1.97%, more than 1%."]
 
 
 def test_schema_changes_are_breaking_or_additive() -> None:

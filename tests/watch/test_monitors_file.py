@@ -63,7 +63,7 @@ def test_all_mistakes_come_with_line_and_column(tmp_path: Path) -> None:
     for place in (
         "yaml:3:17: $.monitors[0].freshness.every: '1 hour' is not a duration",
         "yaml:3:32: $.monitors[0].freshness.calendar: there is no time zone",
-        "yaml:5:5: $.monitors[1].volume: there is no field 'sensitivty'; did you mean 'sensitivity'?",
+        "yaml:5:14: $.monitors[1].volume: there is no field 'sensitivty'; did you mean 'sensitivity'?",
         "yaml:7:5: $.monitors[2].duration: needs one of",
         "yaml:8:5: $.monitors[3].name: the name 'b' is there twice",
         "yaml:9:5: $.monitors[3].where: ",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from balog.payload import ExpectedBand
-from balog.watch.durations import format_duration, parse_duration, parse_share
+from balog.watch.durations import format_duration, format_share, parse_duration, parse_share
 from balog.watch.kind_config import FailureLimits
 from balog.watch.kinds.base import SeriesSample, Verdict
 from balog.watch.observations import ErrorObserved, RunObserved
@@ -123,5 +123,5 @@ class FailureEvaluator:
         words = f"{failed} of {count} runs failed within {format_duration(self._within)}"
         expected = ExpectedBand(high=self._rate)
         if share > self._rate:
-            return Verdict("bad", f"{words}, more than {self._rate:.3g} of them.", share, expected)
+            return Verdict("bad", f"{words}, more than {format_share(self._rate)}.", share, expected)
         return Verdict("ok", f"{words}.", share, expected)

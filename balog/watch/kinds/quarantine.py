@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from balog.payload import ExpectedBand
-from balog.watch.durations import parse_share
+from balog.watch.durations import format_share, parse_share
 from balog.watch.kind_config import QuarantineLimits
 from balog.watch.kinds.base import Nothing, SeriesSample, Verdict, WithoutClock
 from balog.watch.observations import RunObserved
@@ -42,6 +42,8 @@ class QuarantineEvaluator(WithoutClock):
         if self._share is not None:
             expected = ExpectedBand(high=self._share)
             if share > self._share:
-                return Verdict("bad", f"{words}, a share of {share:.3g} over {self._share:.3g}.", share, expected)
+                return Verdict(
+                    "bad", f"{words}: {format_share(share)}, more than {format_share(self._share)}.", share, expected
+                )
             return Verdict("ok", f"{words}.", share, expected)
         return Verdict("ok", f"{words}.", rejected, ExpectedBand(high=self._over))

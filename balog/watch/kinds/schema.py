@@ -20,9 +20,10 @@ _SHOWN = 3
 
 
 class SchemaState(Struct):
-    """The last SCHEMA of a stream, in canonical form."""
+    """The last SCHEMA of a stream, in canonical form, and its keys."""
 
     schema: bytes = b""
+    keys: list[str] = []
 
 
 class SchemaEvaluator(WithoutClock):
@@ -35,16 +36,21 @@ class SchemaEvaluator(WithoutClock):
         self._options = options
 
     def samples(self, observation: SchemaObserved) -> Iterator[SeriesSample]:
-        """Yield a stream's schema."""
-        yield SeriesSample(observation.pipeline, observation.stream, observation.schema, observation.run)
+        """Yield a stream's schema and keys."""
+        value = (observation.schema, sorted(observation.keys))
+        yield SeriesSample(observation.pipeline, observation.stream, value, observation.run)
 
-    def judge(self, state: SchemaState, value: bytes, now: float) -> Verdict | None:
-        """Compare a schema with the last one."""
-        schema = _canonical(value)
+    def judge(self, state: SchemaState, value: tuple[bytes, list[str]], now: float) -> Verdict | None:
+        """Compare a schema and its keys with the last ones."""
+        schema, keys = _canonical(value[0]), value[1]
         before, state.schema = state.schema, schema
-        if not before or before == schema:
+        keys_before, state.keys = state.keys, keys
+        if not before or (before, keys_before) == (schema, keys):
             return Verdict("ok", "The schema has not changed.")
-        is_breaking, reason = compare_schemas(before, schema)
+        is_breaking, reason = compare_schemas(before, schema) if before != schema else (False, "")
+        if keys != keys_before:  # a target would update other rows
+            moved = f"its key was {_listed(keys_before)} and is {_listed(keys)}"
+            is_breaking, reason = True, f"{moved}; {reason}" if reason else moved
         severity = self._options.breaking if is_breaking else self._options.additive
         if severity == "ignore":
             return Verdict("ok", "The schema has changed in a way that is ignored.")
@@ -73,23 +79,38 @@ def compare_schemas(before: bytes, after: bytes) -> tuple[bool, str]:
     return bool(breaks), "; ".join(shown[:_SHOWN])[:500] + more or "its annotations differ"
 
 
+def _listed(keys: list[str]) -> str:
+    return ", ".join(keys)[:200] or "none"
+
+
 def _canonical(schema: bytes) -> bytes:
-    """Return a schema with sorted keys; one that is too large or deep stands for itself by its length."""
+    """Return a schema with sorted keys, types and required properties.
+
+    One that is too large or deep stands for itself by its length.
+    """
     try:
         if len(schema) > MAX_BYTES:
             return b'{"$comment":"' + str(len(schema)).encode() + b' bytes"}' + b" " * MAX_BYTES
-        return msgspec.json.encode(_without_redactions(msgspec.json.decode(schema)), order="deterministic")
+        return msgspec.json.encode(_normalized(msgspec.json.decode(schema)), order="deterministic")
     except (msgspec.DecodeError, RecursionError):
         return b"{}"
 
 
-def _without_redactions(node: Any) -> Any:
-    """Return a schema in which the schemas of properties that redaction replaced by a text accept any value."""
+def _normalized(node: Any) -> Any:
+    """Return a schema whose types and required properties are sorted lists.
+
+    The schemas of properties that redaction replaced by a text accept any value.
+    """
     if isinstance(node, list):
-        return [_without_redactions(one) for one in node]
+        return [_normalized(one) for one in node]
     if not isinstance(node, dict):
         return node
-    found = {key: _without_redactions(value) for key, value in node.items()}
+    found = {key: _normalized(value) for key, value in node.items()}
+    if isinstance(found.get("type"), str):
+        found["type"] = [found["type"]]
+    for name in ("type", "required"):
+        if isinstance(found.get(name), list) and all(isinstance(one, str) for one in found[name]):
+            found[name] = sorted(set(found[name]))
     properties = found.get("properties")
     if isinstance(properties, dict):
         found["properties"] = {
