@@ -141,6 +141,9 @@ def _refusal(value: Any, kind: Any, path: str) -> Iterator[tuple[str, str]]:
     if reason and isinstance(value, str):
         yield reason, path
         return
+    if value not in get_args(_shape(kind)) and (reason := _words(value, [kind], ())):
+        yield reason, path
+        return
     try:
         convert(value, kind)
     except msgspec.ValidationError as error:

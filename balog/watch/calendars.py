@@ -55,9 +55,14 @@ class Calendar:
         if words and ":" in words[0]:
             begin, end = _parse_hours(words.pop(0))
         self._begin, self._end = begin, end
-        self.zone = parse_zone(words.pop(0) if words else "UTC")
-        if words or not text.strip():
+        if len(words) > 1 or any(":" in word for word in words) or not text.strip():
             raise ConfigError(f"{text!r:.80} is not a calendar; {_FORM}")
+        self.zone = parse_zone(words[0] if words else "UTC")
+
+    @property
+    def is_always_open(self) -> bool:
+        """Whether no hour of the week is closed."""
+        return len(self._days) == len(_DAYS) and self._end - self._begin >= 24 * 60
 
     def is_open(self, when: float) -> bool:
         """Return whether a time, in seconds since the epoch, is within open hours."""

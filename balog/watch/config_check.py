@@ -10,15 +10,25 @@ import msgspec
 from balog.errors import ConfigError
 from balog.expressions import Expression
 from balog.watch.calendars import Calendar, parse_zone
-from balog.watch.durations import parse_duration, parse_factor, parse_share
+from balog.watch.durations import parse_duration, parse_factor, parse_period, parse_share
 from balog.watch.monitors import KINDS, MonitorConfig
+from balog.watch.senseless import find_senseless_parts
+
+
+def _parse_quiet_hours(text: str) -> Calendar:
+    calendar = Calendar(text)
+    if calendar.is_always_open:
+        raise ConfigError(f"{text!r:.80} is always, so no alert would be sent; name days or hours")
+    return calendar
+
 
 _PARSERS: dict[str, Callable[[str], object]] = {
-    **dict.fromkeys(("every", "grace", "training", "adapt", "against", "learn", "forget", "quiet"), parse_duration),
-    **dict.fromkeys(("within", "unchanged_for", "for", "resolve_after", "no_data"), parse_duration),
+    **dict.fromkeys(("every", "within", "training", "against", "unchanged_for", "no_data"), parse_period),
+    **dict.fromkeys(("grace", "adapt", "learn", "forget", "quiet", "for", "resolve_after"), parse_duration),
     "p95_over": parse_factor,
     **dict.fromkeys(("rate_over", "share_over", "tolerance"), parse_share),
-    **dict.fromkeys(("calendar", "quiet_hours"), Calendar),
+    "calendar": Calendar,
+    "quiet_hours": _parse_quiet_hours,
     "timezone": parse_zone,
     "where": Expression,
 }
@@ -43,6 +53,7 @@ def find_semantic_problems(monitors: Sequence[MonitorConfig]) -> list[ConfigErro
         names.add(monitor.name)
         found += _fields(monitor, place)
         found += _kinds(monitor, place)
+        found += find_senseless_parts(monitor, place)
     return found
 
 

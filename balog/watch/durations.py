@@ -10,7 +10,7 @@ from msgspec import Meta
 from balog.errors import ConfigError
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhdw])")
+_DURATION = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,9})?)([smhdw])")
 _SHARE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)%")
 _FACTOR = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)x")
 
@@ -34,6 +34,18 @@ def parse_duration(text: str) -> float:
     seconds = float(found[1]) * _UNITS[found[2]]
     if seconds > LONGEST:
         raise ConfigError(f"{text!r:.40} is longer than 10 years")
+    return seconds
+
+
+def parse_period(text: str) -> float:
+    """Return the seconds of a duration that is longer than nothing.
+
+    Raises:
+        ConfigError: as ``parse_duration``, or it is 0.
+    """
+    seconds = parse_duration(text)
+    if not seconds:
+        raise ConfigError(f"{text!r:.40} is no time; want a longer duration")
     return seconds
 
 

@@ -9,6 +9,7 @@ from balog.cli import main
 from balog.errors import ConfigError, ConfigProblems
 from balog.watch.durations import format_duration, parse_duration, parse_factor, parse_share
 from balog.watch.monitors_file import load_monitors
+from tests.watch.events import monitor
 
 GOOD = """
 monitors:
@@ -102,3 +103,46 @@ def test_shares_and_factors() -> None:
 
 def test_a_duration_for_people_has_two_units() -> None:
     assert [format_duration(one) for one in (0, 59.6, 4500, 90061)] == ["0 s", "1 min", "1 h 15 min", "1 d 1 h"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("freshness: {every: 0s}", "freshness.every: '0s' is no time"),
+        ("freshness: {every: 99999999999999w}", "is longer than 10 years"),
+        ("freshness: {every: 1h, calendar: Mo-Fr 06:00-22:00}", "is not a calendar; want days"),
+        ("freshness: {every: 1h, calendar: Mon-Fri 06:00-12:00 13:00-22:00}", "is not a calendar; want days"),
+        ("volume: {drop: false, spike: false, zero: false}", "volume: fires at nothing"),
+        ("volume: {seasonality: hourly}", "'hourly' is none that there is"),
+        ("schema: {breaking: ignore, additive: ignore}", "schema: ignores every change"),
+        ("duration: {over: 1m, under: 1h}", "duration: under is larger than over"),
+        ("{metric: x, threshold: {over: 1, under: 5}}", "threshold: under is larger than over"),
+        ("{volume: {}, pipeline: []}", "pipeline: an empty glob"),
+        ("{volume: {}, stream: ['a', '']}", "stream: an empty glob"),
+        ("{volume: {}, quiet_hours: Europe/Berlin}", "quiet_hours: 'Europe/Berlin' is always"),
+        ("{volume: {}, link: 'http://x/{nope}'}", "link: there is no {nope}; there are {pipeline}"),
+        ("{volume: {}, labels: {'': x}}", "labels: a label needs a name"),
+        ("{sql: SELEC 1 AS value, threshold: {over: 1}}", "sql: is not a query"),
+        ("{sql: DROP TABLE events, threshold: {over: 1}}", "sql: is not a query"),
+        ("{sql: SELECT 1 AS value; SELECT 2, threshold: {over: 1}}", "sql: is more than one statement"),
+        ("{sql: SELECT 1 AS n, threshold: {over: 1}}", "sql: has no column called value"),
+    ],
+)
+def test_senseless_monitors_are_refused(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "monitors.yaml"
+    inside = text[1:-1] if text.startswith("{") else text
+    path.write_text(f"monitors: [{{name: m, {inside}}}]")
+    code, output = check(path)
+    assert (code, reason in output) == (2, True), output
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "-- it's; fine\n(SELECT ';' AS value)",
+        "with a as (select 1 as value) select * from a;",
+        "SELECT 'a\\';' AS VALUE",
+    ],
+)
+def test_one_select_is_a_query(sql: str) -> None:
+    monitor(sql=sql, threshold={"over": 1})

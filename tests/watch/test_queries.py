@@ -12,7 +12,7 @@ from tests.watch.test_watcher import Clock, Target
 
 
 def test_each_row_is_a_series_and_one_without_a_row_is_good(tmp_path: Path) -> None:
-    often = monitor(name="often", sql="SELECT 1", threshold={"over": 3, "every": "10m"})
+    often = monitor(name="often", sql="SELECT 1 AS value", threshold={"over": 3, "every": "10m"})
     answers: list[Any] = [
         [{"pipeline": "tap-a", "value": 5}, {"pipeline": "tap-b", "value": 2}],
         BalogError("no such table"),

@@ -1,0 +1,74 @@
+"""Find what is well-formed in a monitor but makes no sense, such as one that can never fire."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from balog.errors import BalogError, ConfigError
+from balog.watch.durations import parse_duration
+from balog.watch.monitors import MonitorConfig
+
+_LINK_FIELDS = ("pipeline", "stream", "run_id")
+_FIELD = re.compile(r"\{(\w+)\}")
+_QUOTED = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|--[^\n]*|/\*.*?\*/""", re.DOTALL)
+"""Texts, quoted names and comments of SQL."""
+
+
+def find_senseless_parts(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
+    """Yield the problems of a monitor whose texts are right.
+
+    Args:
+        place: the monitor's JSONPath.
+    """
+    if not monitor.name.isprintable():
+        yield ConfigError("has a character that cannot be printed", path=f"{place}.name")
+    for name in ("pipeline", "stream"):
+        patterns = getattr(monitor, name)
+        if not patterns or (isinstance(patterns, list) and "" in patterns):
+            yield ConfigError('an empty glob matches nothing; leave it out, or write "*"', path=f"{place}.{name}")
+    if "" in monitor.labels:
+        yield ConfigError("a label needs a name", path=f"{place}.labels")
+    unknown = [field for field in _FIELD.findall(monitor.link or "") if field not in _LINK_FIELDS]
+    if unknown:
+        known = ", ".join(f"{{{name}}}" for name in _LINK_FIELDS)
+        yield ConfigError(f"there is no {{{unknown[0]:.40}}}; there are {known}", path=f"{place}.link")
+    yield from _never_fires(monitor, place)
+    if monitor.sql is not None and (reason := _problem_of_query(monitor.sql)):
+        yield ConfigError(reason, path=f"{place}.sql")
+
+
+def _never_fires(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
+    changes, band = monitor.schema, monitor.volume
+    if changes is not None and changes.breaking == changes.additive == "ignore":
+        yield ConfigError("ignores every change", path=f"{place}.schema")
+    if band is not None and not (band.drop or band.spike or band.zero):
+        yield ConfigError("fires at nothing; allow drop, spike or zero", path=f"{place}.volume")
+    limits = {
+        "threshold": (monitor.threshold.under, monitor.threshold.over) if monitor.threshold else (None, None),
+        "duration": (_seconds(monitor.duration.under), _seconds(monitor.duration.over))
+        if monitor.duration
+        else (None, None),
+    }
+    for name, (under, over) in limits.items():
+        if under is not None and over is not None and under > over:
+            yield ConfigError("under is larger than over, so every value fires", path=f"{place}.{name}")
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return None if text is None else parse_duration(text)
+    except BalogError:
+        return None  # it is reported where it stands
+
+
+def _problem_of_query(sql: str) -> str:
+    """Return why a text is not one SELECT with a value; "" if it may be one. The tables are not looked at."""
+    plain = _QUOTED.sub(" ", sql)
+    if not re.match(r"(?:SELECT|WITH)\b", plain.lstrip(" \t\r\n("), re.IGNORECASE):
+        return "is not a query; want one SELECT with a column called value"
+    if plain.partition(";")[2].strip():
+        return "is more than one statement; want one SELECT with a column called value"
+    if "value" not in sql.lower() and "*" not in plain:
+        return "has no column called value; write SELECT … AS value"
+    return ""
