@@ -87,7 +87,8 @@ def test_numbers_and_times_that_json_has_not(tmp_path: Path) -> None:
     script = """
     CREATE TABLE far (id integer PRIMARY KEY, f float, d double, l double[], m map(double, double), day date,
         instant timestamptz, naive timestamp, ms timestamp_ms);
-    INSERT INTO far VALUES (1, 'nan', 'nan', ['nan', 1], map {1.5: 'inf'}, 'infinity', '-infinity', 'infinity', NULL),
+    INSERT INTO far VALUES
+        (1, 'nan', 'nan', ['nan'::double, 1], map {1.5: 'inf'::double}, 'infinity', '-infinity', 'infinity', NULL),
         (2, 'inf', '-inf', [], map {}, '9999-12-31', '9999-12-31 00:00:00+00', '0001-01-01', '2026-01-31 10:00:00.5');
     INSERT INTO far (id, day) VALUES (3, '12026-01-01'), (4, '0044-03-15 (BC)');
     """
@@ -107,7 +108,8 @@ def test_numbers_and_times_that_json_has_not(tmp_path: Path) -> None:
 
 
 def test_an_infinite_replication_key_does_not_move_the_bookmark(tmp_path: Path) -> None:
-    script = "CREATE TABLE t (id integer PRIMARY KEY, at timestamp); INSERT INTO t VALUES (1, 'infinity'), (2, now())"
+    script = """CREATE TABLE t (id integer PRIMARY KEY, "at" timestamp);
+    INSERT INTO t VALUES (1, 'infinity'), (2, now())"""
     table = Table(database_of(tmp_path, script), "t", replication_method="INCREMENTAL", replication_key="at")
     table.run()
     table.database.close()
