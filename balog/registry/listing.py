@@ -10,16 +10,19 @@ from balog.registry.names import latest, order
 from balog.registry.schema import InvalidSchemaError, PayloadValidator, Schema
 from balog.registry.store import Listing, PackagedStore, SchemaStore, StoredVersion
 from balog.storage import StorageError
+from balog.suggestions import nearest
 
 _MOST_LISTED = 10
 _MISS_SECONDS = 1.0
 
 
 class UnknownTypeError(BalogError):
-    """The registry has no such type; the message lists the known types."""
+    """The registry has no such type; the message has the type that was probably meant, or the known ones."""
 
     def __init__(self, type: str, known: list[str]) -> None:
-        super().__init__(f"the registry knows no type {printable(type)}; there are {_listed_names(known) or 'none'}")
+        meant = nearest(type, known)
+        what = f"did you mean {meant!r}?" if meant else f"there are {_listed_names(known) or 'none'}"
+        super().__init__(f"the registry knows no type {printable(type)}; {what}")
         self.type, self.known = type, known
 
 

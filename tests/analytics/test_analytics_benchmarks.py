@@ -22,7 +22,7 @@ def test_all_ways_to_report_are_equal_on_a_small_dump(tmp_path: Path) -> None:
     said = quick("report", tmp_path)
     assert said.count("all tables equal") == 2
     assert said.count("  spark.read.json  ") == said.count("balog, rollups") == said.count("balog, embedded") == 2
-    shell = re.findall(r"^  (files|day), ([\w ]+?) +[\d.]+ s +[\d.]+ s +[1-9]\d* MB$", said, re.MULTILINE)
+    shell = re.findall(r"^  (files|day), ([\w ]+?) +[\d.]+ s +[\d.]+ s +[1-9][\d,]* MB$", said, re.MULTILINE)
     assert {what for what, _ in shell} == {"files", "day"}
     assert [way for _, way in shell] == ["embedded", "Spark", "DuckDB alone", "report", "no page", "query"]
     assert "plain: embedded is " in said

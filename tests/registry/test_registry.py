@@ -132,8 +132,10 @@ def test_an_unknown_type_or_version_says_what_there_is(tmp_path: Path) -> None:
     registry = open_registry(str(tmp_path))
     registry.register(order())
 
-    with pytest.raises(UnknownTypeError, match=r"no type 'ordr'; there are .*order"):
+    with pytest.raises(UnknownTypeError, match=r"no type 'ordr'; did you mean 'order'\?"):
         registry.get("ordr")
+    with pytest.raises(UnknownTypeError, match=r"no type 'xyz'; there are .*log, metric"):
+        registry.get("xyz")
     with pytest.raises(UnknownVersionError, match=r"no version '9\.0\.0' of order; there are 1\.0\.0"):
         registry.validator("order", "9.0.0")
 
