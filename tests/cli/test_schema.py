@@ -139,7 +139,7 @@ def test_an_unknown_type_says_what_there_is(registered: str) -> None:
     done = run("show", "ordr", "--registry", registered)
 
     assert done.returncode == 1
-    assert "no type 'ordr'; there are alert, " in done.stderr
+    assert "no type 'ordr'; did you mean 'order'?" in done.stderr
 
 
 def test_every_fault_of_every_line_is_told_without_its_value(registered: str) -> None:

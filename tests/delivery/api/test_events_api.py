@@ -91,7 +91,7 @@ def test_a_line_that_is_no_json_is_refused_alone(service):
 @pytest.mark.parametrize(
     ("payload", "path", "told"),
     [
-        ({"cls_type": "ordre", "price": 1}, "$.cls_type", "there are"),
+        ({"cls_type": "ordre", "price": 1}, "$.cls_type", "did you mean 'order'?"),
         ({"cls_type": "order", "version": "9.0.0", "price": 1}, "$.version", "there are 1.0.0"),
         ({"cls_type": "order", "version": 1, "price": 1}, "$.version", "text"),
         ({"cls_type": 7}, "$.cls_type", "text"),

@@ -121,7 +121,8 @@ def test_a_service_asks_for_tokens_and_looks_at_the_types_of_each_event(tmp_path
         assert asked.ask("GET", "/metrics", **reader).status == 200
         assert asked.ask("GET", "/health").status == 200
         unknown = asked.post({"cls_type": "orders", "version": "1.0.0"}, **sender)[1]["items"][0]["problems"]
-        assert unknown == [{"path": "$.cls_type", "reason": "the registry knows no type 'orders'; did you mean 'order'?"}]
+        why = "the registry knows no type 'orders'; did you mean 'order'?"
+        assert unknown == [{"path": "$.cls_type", "reason": why}]
         asked.post({"cls_type": "order", "version": "1.0.0", "price": "x"}, **sender)
         assert [failed.payload["sender"] for failed in asked.stored("failed_events")] == ["shop", "shop"]
 
