@@ -71,7 +71,7 @@ def test_a_bad_document_is_refused_with_all_that_is_wrong(balog, document, place
     path = document({"streams": [{"name": "a", "where": "("}, {"name": "a", "rat": 5}], "filters": [{}]})
     told = balog("push", path, code=1)
 
-    assert f"{path}:1:43: $.streams[1]: there is no field 'rat'" in told
+    assert f"{path}:1:57: $.streams[1]: there is no field 'rat'" in told
     column = path.read_text().index("{}") + 1
     assert f"{path}:1:{column}: $.filters[0]: the field 'name' is missing" in told
     assert "nothing was pushed" in told
