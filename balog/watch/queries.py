@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from balog.errors import BalogError
-from balog.signals import join, signals_for_main_thread
 from balog.watch.durations import parse_duration
 from balog.watch.observations import QueryObserved
 from balog.watch.series import Series
+from balog.watch.step_thread import StepThread
 from balog.watch.watcher import Watcher
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Rows = Sequence[Mapping[str, Any]]
 
 _MAX_LABEL = 300
 
 
-class QuerySchedule:
+class QuerySchedule(StepThread):
     """The queries of a watcher's monitors. Use it as a context around the run.
 
     Args:
@@ -42,26 +37,13 @@ class QuerySchedule:
         now: Callable[[], float],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__("balog watch queries", say)
         self._watcher = watcher
         self._ask = ask
-        self._say = say
         self._now = now
         self._clock = clock
         self._due: dict[str, float] = {}
         self._errors: dict[str, str] = {}
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="balog watch queries", daemon=True)
-
-    def __enter__(self) -> Self:
-        with signals_for_main_thread():
-            self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end.set()
-        join(self._thread)
 
     def step(self) -> None:
         """Run the queries that are due. A query that fails is reported once, and changes no series."""
@@ -80,13 +62,6 @@ class QuerySchedule:
                     self._say(f"monitor {name}: the query failed: {error}")
             else:
                 self._errors.pop(name, None)
-
-    def _run(self) -> None:
-        while not self._end.wait(1.0):
-            try:
-                self.step()
-            except Exception as error:  # the next query may succeed
-                self._say(f"the queries failed: {type(error).__name__}: {error}")
 
     def _observations(self, name: str, rows: Rows) -> list[QueryObserved]:
         """Return the rows with a number as ``value``, and one without a value for each series that has no row."""

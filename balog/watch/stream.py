@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING
 
 from balog.config import locate
 from balog.consumers import ConsumerHub
 from balog.consumers.consumer import Consumer
-from balog.errors import BalogError, ConfigError, ConfigProblems
+from balog.errors import ConfigError, ConfigProblems
 from balog.event import Event
-from balog.signals import join, signals_for_main_thread
 from balog.topics import GroupState, Topics
 from balog.watch.monitors import MonitorConfig
 from balog.watch.monitors_file import load_monitors
 from balog.watch.observations import LagObserved
+from balog.watch.step_thread import TICK_SECONDS, StepThread
 from balog.watch.watcher import Watcher
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-TICK_SECONDS = 1.0
-"""Seconds between two looks at the clock and at the file of monitors."""
 
 LAG_SECONDS = 15.0
 """Seconds between two looks at the lag of topics."""
@@ -34,7 +25,7 @@ BATCH = (500, 0.5)
 """Events in one transaction, and seconds to wait for them."""
 
 
-class TopicWatch:
+class TopicWatch(StepThread):
     """The watcher of topics as consumers of an engine, and its clock. Use it as a context around the engine's run.
 
     Args:
@@ -61,6 +52,7 @@ class TopicWatch:
         *,
         has_tables: bool = False,
     ) -> None:
+        super().__init__("balog watch", say)
         self.hub = ConsumerHub()
         for name in dict.fromkeys(names):
             self.hub.add(
@@ -72,23 +64,8 @@ class TopicWatch:
         self._group = group
         self._path = Path(path)
         self._stamp = _stamp(self._path)
-        self._say = say
         self._has_tables = has_tables
-        self._notice = ""
         self._lag_in = 0.0
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="balog watch", daemon=True)
-
-    def __enter__(self) -> Self:
-        with signals_for_main_thread():
-            self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end.set()
-        join(self._thread)
 
     def step(self) -> None:
         """Read the clock, the file of monitors and, when it is time, the lag; commit what follows."""
@@ -107,20 +84,6 @@ class TopicWatch:
 
     def _take(self, settings: object, events: Sequence[Event]) -> None:
         self._watcher.handle(events)
-
-    def _run(self) -> None:
-        while not self._end.wait(TICK_SECONDS):
-            try:
-                self.step()
-            except Exception as error:  # the next step may succeed
-                self._warn(str(error) if isinstance(error, BalogError) else f"{type(error).__name__}: {error}")
-            else:
-                self._notice = ""
-
-    def _warn(self, notice: str) -> None:
-        if notice != self._notice:
-            self._notice = notice
-            self._say(notice)
 
     def _is_caught_up(self) -> bool:
         """Return whether no event waits: one that waits may be the success whose absence would fire."""

@@ -42,7 +42,7 @@ def alerts(text: str) -> list[tuple[str, str]]:
 
 def test_files_are_evaluated_once_by_their_own_clock(tmp_path: Path) -> None:
     events = [run(hour / 2, streams={"orders": 100}) for hour in range(6)] + [run(5, streams={"orders": 3})]
-    (tmp_path / "b.jsonl").write_bytes(b"".join(encode(one) + b"\n" for one in reversed(events[3:])) + b"junk\n")
+    (tmp_path / "b.jsonl").write_bytes(b"".join(encode(one) + b"\n" for one in reversed(events[3:])) + b"no event\n")
     (tmp_path / "a.jsonl").write_bytes(b"".join(encode(one) + b"\n" for one in events[:4]))
     done = call(
         write(tmp_path), "--source", str(tmp_path / "b.jsonl"), "--source", str(tmp_path / "a.jsonl"),

@@ -182,7 +182,7 @@ def _text(kind: types.TypeEngine[Any], schema: dict[str, Any], dialect: str) -> 
 
 
 def _mysql_text(kind: Any, schema: dict[str, Any]) -> ColumnType:
-    """Return how a type is read that MySQL compares with a constant of text as it sorts, but for three."""
+    """Return how to read a type that MySQL sorts as text; BIT, ENUM, SET and geometry have rules of their own."""
     select: Callable[[Any], Any] = lambda column: cast(column, Text())  # noqa: E731
     bind: Callable[[Any], Any] = literal
     name = type(kind).__name__
