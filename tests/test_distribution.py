@@ -14,7 +14,7 @@ from balog.errors import MissingExtraError
 
 ROOT = Path(__file__).parents[1]
 STDLIB = sysconfig.get_path("stdlib")
-TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
+TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
 
 
 @pytest.fixture

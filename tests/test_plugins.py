@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.documentation import docs_page
 from tests.stand_ins.packages import install as install_package
 
-PAGE = (Path(__file__).parents[1] / "docs" / "plugins.md").read_text()
+PAGE = docs_page("plugins.md").read_text()
 COMMAND = PAGE.partition("```python\n")[2].partition("```")[0]
 
 Install = Callable[..., None]

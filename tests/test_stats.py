@@ -10,6 +10,7 @@ import pytest
 import balog
 from balog.sinks.families import families_of
 from balog.stats import Stats, StatSample, counter, declared_metrics, gauge
+from tests.documentation import docs_page
 
 
 class DoorStats(Stats):
@@ -59,7 +60,7 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_page_lists_every_metric(name):
-    page = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text()
+    page = docs_page("metrics.md").read_text()
     kinds = [
         kind
         for kind in vars(importlib.import_module(name)).values()

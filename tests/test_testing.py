@@ -1,7 +1,6 @@
 import logging
 import re
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -9,6 +8,7 @@ import balog
 from balog.handlers import EventHandler
 from balog.recording import configuration
 from balog.testing import Events, capture_events
+from tests.documentation import docs_page
 
 cached = balog.get_logger("cached").bind(one=1)
 cached.is_enabled_for("INFO")
@@ -221,7 +221,7 @@ def test_the_plugin_costs_no_import_unless_the_fixture_is_used(pytester: pytest.
 
 
 def test_what_the_page_shows_runs(pytester: pytest.Pytester) -> None:
-    page = (Path(__file__).parents[1] / "docs" / "testing.md").read_text(encoding="utf-8")
+    page = docs_page("testing.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python ?(\S*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     names = [name for name, _ in blocks]
     assert names == ["job.py", "test_job.py", "", "handlers.py", "test_handlers.py", "shop.py", "test_shop.py"]

@@ -67,7 +67,7 @@ def _make(name: str) -> Callable[[], None]:
         help=(
             f"Send the events in a Singer stream to {name}; the stream passes byte for byte.\n\n"
             f"\b\ntap | broker-{name} --config {name}.json | target\n\n"
-            f"The config is the config of the sink {name} (docs/sinks.md), with optional strip, spool and drain."
+            f"Config: the sink {name}'s (docs/reference/sinks.md), with optional strip, spool and drain."
         ),
     )
     @click.version_option(package_name=DISTRIBUTION, prog_name=f"broker-{name}", message="%(prog)s %(version)s")

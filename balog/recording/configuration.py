@@ -100,7 +100,7 @@ def configure(
             has changed. Arguments go before the file, as at first. A wrong file is one line on stderr, and the
             earlier configuration stays.
         processors: structlog's processors, run before a logger's call becomes an event.
-        encoders: functions that convert values of your types to data, by class (``docs/values.md``).
+        encoders: functions that convert values of your types to data, by class (``docs/reference/values.md``).
 
     Raises:
         ConfigError: a setting is invalid. The earlier configuration stays.

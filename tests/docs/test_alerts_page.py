@@ -14,8 +14,9 @@ from balog.sinks.alert_sink import AlertSinkOptions
 from balog.sinks.alert_text import _FIELDS
 from balog.sinks.base import SinkOptions
 from balog.tagged_config import decode_tagged
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
+PAGE = docs_page("alerts.md").read_text(encoding="utf-8")
 SINKS = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 

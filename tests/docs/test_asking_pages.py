@@ -3,17 +3,16 @@
 import importlib
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
 from balog.cli import load, query, report
+from tests.documentation import docs_page
 
-DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("reading", "tables", "rollups", "report", "scaling")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 BLOCKS = [
-    (page, *block) for page in PAGES for block in FENCE.findall((DOCS / f"{page}.md").read_text(encoding="utf-8"))
+    (page, *block) for page in PAGES for block in FENCE.findall(docs_page(f"{page}.md").read_text(encoding="utf-8"))
 ]
 COMMANDS = {"load": load.command, "query": query.command, "report": report.command}
 LINES = [

@@ -13,8 +13,9 @@ import pytest
 from balog.broker.batches.config import BatchConfig
 from balog.broker.config import BrokerConfig
 from balog.tagged_config import decode_tagged
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
+PAGE = docs_page("batch.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 ROWS = [
     {"id": number, "email": f"{number}@example.org", "country": "DE" if number < 2 else "FR"} for number in range(4)

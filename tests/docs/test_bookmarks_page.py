@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-TEXT = (Path(__file__).parents[2] / "docs" / "bookmarks.md").read_text(encoding="utf-8")
+from tests.documentation import docs_page
+
+TEXT = docs_page("bookmarks.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 
 

@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,12 +12,12 @@ from balog.broker.config import BrokerConfig, RunConfig
 from balog.cli import COMMANDS
 from balog.sinks import AnySinkConfig
 from balog.tagged_config import decode_tagged
+from tests.documentation import DOCS, docs_page
 
-DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```json *(\S*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-SINKS = [text for _, text in BLOCK.findall((DOCS / "sinks.md").read_text(encoding="utf-8"))]
-BROKER = dict(BLOCK.findall((DOCS / "broker.md").read_text(encoding="utf-8")))
-BROKERS = [text for name, text in BLOCK.findall((DOCS / "broker.md").read_text(encoding="utf-8")) if not name]
+SINKS = [text for _, text in BLOCK.findall(docs_page("sinks.md").read_text(encoding="utf-8"))]
+BROKER = dict(BLOCK.findall(docs_page("broker.md").read_text(encoding="utf-8")))
+BROKERS = [text for name, text in BLOCK.findall(docs_page("broker.md").read_text(encoding="utf-8")) if not name]
 TYPES = set(AnySinkConfig.known_tags())
 
 
@@ -28,7 +27,7 @@ def test_a_sink_on_the_page_is_taken(text):
 
 
 def test_every_sink_is_on_the_page_with_a_config_and_a_row():
-    page = (DOCS / "sinks.md").read_text(encoding="utf-8")
+    page = docs_page("sinks.md").read_text(encoding="utf-8")
     assert {json.loads(text)["type"] for text in SINKS} == TYPES
     assert set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) >= TYPES
 
@@ -39,7 +38,7 @@ def test_a_broker_on_the_page_is_taken(text):
 
 
 def test_every_part_of_a_broker_s_config_is_on_the_page():
-    page = (DOCS / "broker.md").read_text(encoding="utf-8")
+    page = docs_page("broker.md").read_text(encoding="utf-8")
     parts = {field.name for field in msgspec.structs.fields(BrokerConfig)}
     rows = re.findall(r"^\| (`[^|]*`) \|", page, re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", " ".join(rows))) == parts
@@ -61,6 +60,6 @@ def test_the_cases_hold(tmp_path):
 
 def test_commands_that_the_pages_name_are_there():
     named = set()
-    for page in set(DOCS.glob("*.md")) - {DOCS / "plugins.md"}:  # that page makes commands up
+    for page in set(DOCS.rglob("*.md")) - {docs_page("plugins.md")}:  # that page makes commands up
         named |= set(re.findall(r"`balog (\w+)", page.read_text(encoding="utf-8")))
     assert named <= set(COMMANDS)

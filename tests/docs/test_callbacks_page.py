@@ -16,9 +16,10 @@ from balog.delivery.control.validation import read_document
 from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks import breaker, consumer, endpoint, job
 from balog.secrets import Secret
+from tests.documentation import docs_page
 from tests.stand_ins.callbacks import KEYS, House, wait_for
 
-PAGE = (Path(__file__).parents[2] / "docs" / "callbacks.md").read_text(encoding="utf-8")
+PAGE = docs_page("callbacks.md").read_text(encoding="utf-8")
 BLOCKS = {name: text for _, name, text in re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)}
 
 

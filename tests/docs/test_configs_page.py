@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = (Path(__file__).parents[2] / "docs" / "configs.md").read_text(encoding="utf-8")
+from tests.documentation import docs_page
+
+PAGE = docs_page("configs.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

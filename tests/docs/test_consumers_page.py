@@ -11,8 +11,9 @@ import pytest
 
 from balog.consumers import Consumer, ConsumerHub
 from balog.consumers.metrics_hook import MetricsHook
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "consumers.md").read_text(encoding="utf-8")
+PAGE = docs_page("consumers.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

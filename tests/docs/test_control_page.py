@@ -12,8 +12,9 @@ from balog.delivery.control import inspector, read_document
 from balog.delivery.control.applier import _MAX_ATTEMPTS
 from balog.delivery.control.monitor import _Z
 from balog.delivery.document import RollbackPolicy
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "control.md").read_text()
+PAGE = docs_page("control.md").read_text()
 BLOCKS = re.findall(r"```(\w+)[^\n]*\n(.*?)```", PAGE, re.DOTALL)
 (DOCUMENT,) = (text for language, text in BLOCKS if language == "json")
 

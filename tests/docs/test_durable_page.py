@@ -1,7 +1,6 @@
 """What the page on the durable path says is so."""
 
 import re
-from pathlib import Path
 
 import msgspec
 
@@ -11,8 +10,9 @@ from balog.delivery.durable.recent_ids import RecentIds
 from balog.delivery.durable.router import FAILED_EVENTS_TOPIC, UNTYPED_TOPIC, topic_for_type
 from balog.delivery.settings import ServiceConfig
 from balog.topics.memory import MemoryTopics
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "durable.md").read_text(encoding="utf-8")
+PAGE = docs_page("durable.md").read_text(encoding="utf-8")
 
 
 def test_its_config_is_one() -> None:

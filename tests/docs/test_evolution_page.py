@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import get_args
 
 from balog.registry.comparing import Mode
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "evolution.md").read_text(encoding="utf-8")
+PAGE = docs_page("evolution.md").read_text(encoding="utf-8")
 
 
 def test_its_python_runs() -> None:

@@ -12,10 +12,10 @@ from balog.cli.filter import command
 from balog.cli.load import command as load
 from balog.delivery.control.validation import read_document
 from balog.sinks import clickhouse, clickhouse_table
+from tests.documentation import docs_page
 
-DOCS = Path(__file__).parents[2] / "docs"
-FILTERS = (DOCS / "filters.md").read_text(encoding="utf-8")
-TABLES = (DOCS / "clickhouse.md").read_text(encoding="utf-8")
+FILTERS = docs_page("filters.md").read_text(encoding="utf-8")
+TABLES = docs_page("clickhouse.md").read_text(encoding="utf-8")
 
 
 def blocks(page: str) -> list[tuple[str, str, str]]:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "coming-from-balog-1.2.md").read_text(encoding="utf-8")
+from tests.documentation import docs_page
+
+PAGE = docs_page("coming-from-balog-1.2.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -12,8 +12,9 @@ import msgspec
 from balog.broker.config import BrokerConfig
 from balog.cli.forward import MAX_ATTEMPTS, command
 from balog.consumers import in_flight
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "forward.md").read_text(encoding="utf-8")
+PAGE = docs_page("forward.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

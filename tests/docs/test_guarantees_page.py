@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.documentation import docs_page
+
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "guarantees.md").read_text()
+PAGE = docs_page("guarantees.md").read_text()
 NAMED = sorted(set(re.findall(r"`((?:tests|balog/testing)/[\w/]+\.py)(?:::(\w+))?`", PAGE)))
 
 

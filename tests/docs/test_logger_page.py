@@ -11,8 +11,9 @@ from pathlib import Path
 import balog
 from balog.logger import EventLogger
 from balog.recording.logger_config import LoggerConfig
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "logger.md").read_text(encoding="utf-8")
+PAGE = docs_page("logger.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

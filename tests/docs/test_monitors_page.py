@@ -7,8 +7,9 @@ import msgspec
 
 from balog.watch.monitors import KINDS, MonitorConfig
 from balog.watch.monitors_file import load_monitors
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "monitors.md").read_text(encoding="utf-8")
+PAGE = docs_page("monitors.md").read_text(encoding="utf-8")
 
 
 def test_its_file_is_valid_and_has_a_monitor_of_each_kind_in_the_stream(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import pytest
 
 from balog.event import Event, encode
 from balog.topics import Message, open_topics
+from tests.documentation import docs_page
 from tests.stand_ins.http_server import HttpStandIn
 from tests.stand_ins.packages import install
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGES = "".join((DOCS / name).read_text() for name in ("plugins.md", "write-a-sink.md", "write-a-hook.md"))
+PAGES = "".join(docs_page(name).read_text() for name in ("plugins.md", "write-a-sink.md", "write-a-hook.md"))
 MODULES = dict(re.findall(r"```python (\w+\.py)\n(.*?)```", PAGES, re.DOTALL))
 HANDLERS = """
 from balog.consumers import consumer_config

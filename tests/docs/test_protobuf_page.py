@@ -11,8 +11,9 @@ import pytest
 from balog.registry.comparing.wire import compare_wire
 from balog.registry.protobuf import compile_proto, compiler, descriptors, json_writer, message
 from balog.registry.schema import Schema
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "protobuf.md").read_text(encoding="utf-8")
+PAGE = docs_page("protobuf.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

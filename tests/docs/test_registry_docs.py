@@ -9,8 +9,9 @@ from pathlib import Path
 from balog.cli.schema import command
 from balog.registry import complexity, json_schema
 from balog.registry.schema import MAX_SCHEMA_BYTES
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "registry.md").read_text(encoding="utf-8")
+PAGE = docs_page("registry.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

@@ -14,8 +14,9 @@ from balog.delivery.api import failed_events, tokens
 from balog.delivery.settings import RequestLimits, ServiceConfig
 from balog.sinks.service import Answer
 from tests.delivery.serving import Asked
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+PAGE = docs_page("service.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
 LINES = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
 

@@ -1,7 +1,6 @@
 """The page about SQS: its URLs open, its options are those that there are, and its limits those of the code."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,9 @@ from balog.topics.sqs import SqsTopic
 from balog.topics.sqs.backend import _OPTIONS
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES
 from balog.topics.sqs.topic import _REDRIVE_RATE
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sqs.md").read_text()
+PAGE = docs_page("sqs.md").read_text()
 URLS = re.findall(r"^sqs:\S+$", PAGE, re.MULTILINE)
 
 
@@ -37,4 +37,4 @@ def test_the_limits_are_those_of_the_code() -> None:
 
 def test_the_python_block_is_python() -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    compile(block, "docs/sqs.md", "exec")
+    compile(block, "docs/how-to/sqs.md", "exec")

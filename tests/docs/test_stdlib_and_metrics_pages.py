@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+from tests.documentation import docs_page
+
 FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -27,7 +28,7 @@ FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```
 def test_the_blocks_of_a_page_run_and_write_events(page: str, written: list[list[str]], tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
     seen = []
-    for block in FENCE.finditer((DOCS / page).read_text(encoding="utf-8")):
+    for block in FENCE.finditer(docs_page(page).read_text(encoding="utf-8")):
         if block["name"]:
             (tmp_path / block["name"]).write_text(block["text"], encoding="utf-8")
         elif block["language"] == "python":
@@ -47,7 +48,7 @@ def test_the_blocks_of_a_page_run_and_write_events(page: str, written: list[list
 def test_the_formatter_s_file_holds_the_event_that_the_handler_wrote(tmp_path: Path) -> None:
     (block,) = [
         found["text"]
-        for found in FENCE.finditer((DOCS / "stdlib.md").read_text(encoding="utf-8"))
+        for found in FENCE.finditer(docs_page("stdlib.md").read_text(encoding="utf-8"))
         if "EventFormatter" in found["text"]
     ]
     done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=60)

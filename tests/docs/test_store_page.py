@@ -1,7 +1,6 @@
 """The configs on the page about the store sink and STATE are what the broker takes."""
 
 import re
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,8 +9,9 @@ from balog.broker.config import BrokerConfig
 from balog.broker.state import StateConfig
 from balog.sinks import StoreSinkConfig
 from balog.tagged_config import decode_tagged
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "store.md").read_text()
+PAGE = docs_page("store.md").read_text()
 BLOCKS = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 

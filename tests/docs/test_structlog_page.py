@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = (Path(__file__).parents[2] / "docs" / "structlog.md").read_text(encoding="utf-8")
+from tests.documentation import docs_page
+
+PAGE = docs_page("structlog.md").read_text(encoding="utf-8")
 
 
 def test_the_program_writes_two_events(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import msgspec
 
 from balog.tap.endpoints import BulkStream
 from balog.tap.endpoints.bulk_job import BulkJob
+from tests.documentation import docs_page
 from tests.stand_ins.http_server import HttpStandIn
 from tests.stand_ins.job_server import Jobs
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "tap-bulk.md").read_text(encoding="utf-8")
+TEXT = docs_page("tap-bulk.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 
 

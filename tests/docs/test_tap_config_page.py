@@ -15,8 +15,9 @@ from click.testing import CliRunner
 from balog.tap import Tap
 from balog.tap.command.options import options
 from balog.tap.json_schema.validator import SUPPORTED
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "tap-config.md").read_text(encoding="utf-8")
+PAGE = docs_page("tap-config.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 PYTHON = [text for kind, text in BLOCKS if kind == "python"]
 EXAMPLES = [
@@ -47,7 +48,7 @@ def test_a_command_answers_what_the_page_says(folder: Path, command: str, answer
 def test_the_python_runs(capfd: Any) -> None:
     names: dict[str, Any] = {"__name__": "page"}
     for text in PYTHON:
-        exec(compile(text, "docs/tap-config.md", "exec"), names)
+        exec(compile(text, "docs/reference/tap-config.md", "exec"), names)
     with pytest.raises(SystemExit):
         names["tap"].run(["--discover"])
     written = capfd.readouterr().out

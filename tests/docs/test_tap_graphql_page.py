@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 from balog.tap.endpoints import GraphQLStream
+from tests.documentation import docs_page
 from tests.stand_ins.graphql_server import Issues
 from tests.stand_ins.http_server import HttpStandIn
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "tap-graphql.md").read_text(encoding="utf-8")
+TEXT = docs_page("tap-graphql.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 
 

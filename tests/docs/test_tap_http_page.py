@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 from examples.shop_server import Shop
+from tests.documentation import docs_page
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
-    blocks = FENCE.findall((ROOT / "docs" / "tap-http.md").read_text(encoding="utf-8"))
+    blocks = FENCE.findall(docs_page("tap-http.md").read_text(encoding="utf-8"))
     assert len(blocks) >= 10
     with Shop(30) as shop:
         code = "\n".join(blocks).replace("https://api.example.com", shop.url)

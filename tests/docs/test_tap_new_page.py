@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.documentation import docs_page
+
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(sh|text|json) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -14,7 +16,7 @@ def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "LC_ALL": "C"}
     output = ""
-    blocks = BLOCK.findall((ROOT / "docs" / "tap-new.md").read_text(encoding="utf-8"))
+    blocks = BLOCK.findall(docs_page("tap-new.md").read_text(encoding="utf-8"))
     assert [kind for kind, _, _ in blocks] == ["sh", "text", "json", "sh", "text"]
     for kind, name, text in blocks:
         if kind == "json":

@@ -16,8 +16,9 @@ from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError
 from balog.tap.records import Policy, Transformer
 from balog.tap.records.batches import read_batch_config
+from tests.documentation import docs_page
 
-TEXT = (Path(__file__).parents[2] / "docs" / "tap-records.md").read_text(encoding="utf-8")
+TEXT = docs_page("tap-records.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 TABLE = TEXT.split("| type in the schema |")[1].split("\n\n")[0]
 ROWS = re.findall(r"^\| `(.*?)` \| `(.*?)` \| (?:`(.*?)`|(quarantined)[^|]*) \|$", TABLE, re.MULTILINE)
@@ -30,7 +31,7 @@ def test_its_commands_print_what_it_shows(tmp_path: Path) -> None:
         if name:
             (tmp_path / name).write_text(text, encoding="utf-8")
         elif kind == "python":
-            exec(compile(text, "docs/tap-records.md", "exec"), {})
+            exec(compile(text, "docs/reference/tap-records.md", "exec"), {})
         elif kind == "sh":
             command = ["bash", "-e", "-o", "pipefail", "-c", text]
             ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from balog.tap.endpoints import RestStream
 from balog.tap.patterns.named_paging import named_paging
+from tests.documentation import docs_page
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "tap-rest.md").read_text(encoding="utf-8")
+TEXT = docs_page("tap-rest.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from balog.tap.schema import inference, validity
 from balog.tap.schema.xml import parser
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "tap-schemas.md").read_text(encoding="utf-8")
+PAGE = docs_page("tap-schemas.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

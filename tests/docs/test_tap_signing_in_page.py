@@ -15,9 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from balog.tap import credentials
 from balog.tap.http import Client
 from examples.shop_server import Shop
+from tests.documentation import docs_page
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "tap-signing-in.md").read_text(encoding="utf-8")
+PAGE = docs_page("tap-signing-in.md").read_text(encoding="utf-8")
 
 
 def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:

@@ -11,12 +11,11 @@ import pytest
 from balog.tap.files import file_stream
 from balog.tap.patterns import file_formats
 from balog.tap.streams import discovery
-
-PAGES = Path(__file__).parents[2] / "docs"
+from tests.documentation import docs_page
 
 
 def blocks_of(page: str) -> list[tuple[str, str, str]]:
-    text = (PAGES / page).read_text(encoding="utf-8")
+    text = docs_page(page).read_text(encoding="utf-8")
     return re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
@@ -37,13 +36,13 @@ def test_its_blocks_run(page: str, tmp_path: Path) -> None:
 
 
 def test_the_limits_of_a_discovery_are_the_code_s() -> None:
-    words = " ".join((PAGES / "tap-discovery.md").read_text(encoding="utf-8").split())
+    words = " ".join(docs_page("tap-discovery.md").read_text(encoding="utf-8").split())
 
     assert f"at most {discovery.MAX_STREAMS:,} streams. A name has at most {discovery.MAX_NAME} printable" in words
 
 
 def test_the_limits_of_files_are_the_code_s() -> None:
-    words = " ".join((PAGES / "tap-files.md").read_text(encoding="utf-8").split())
+    words = " ".join(docs_page("tap-files.md").read_text(encoding="utf-8").split())
 
     assert f"{file_stream.MAX_FILES:,} files a stream" in words
     assert f"{file_formats.MAX_LINE >> 20} MiB a line of JSON" in words

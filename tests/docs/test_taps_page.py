@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 from balog.tap.streams.settings import SETTINGS
+from tests.documentation import docs_page
 
-PAGE = Path(__file__).parents[2] / "docs" / "taps.md"
+PAGE = docs_page("taps.md")
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 

@@ -10,8 +10,9 @@ import pytest
 
 from balog.cli.topics import command
 from balog.topics.local import DEFAULT_RETENTION
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "topics.md").read_text(encoding="utf-8")
+PAGE = docs_page("topics.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

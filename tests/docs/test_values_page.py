@@ -34,8 +34,9 @@ from balog.recording import configuration
 from balog.recording.context import ProcessContext
 from balog.recording.recorder import Recorder
 from balog.testing import capture_events
+from tests.documentation import docs_page
 
-PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "values.md").read_text(encoding="utf-8")
+PAGE = docs_page("values.md").read_text(encoding="utf-8")
 ROW = re.compile(
     r"^\| `(?P<value>.+?)`(?: \([^|]*\))? \| `(?P<json>[^|]+)` \|(?: `(?P<problem>[^|`]+)` \|)?$", re.MULTILINE
 )

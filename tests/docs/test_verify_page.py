@@ -15,9 +15,10 @@ from balog.verify import Options, verify
 from balog.verify.report import as_text
 from balog.verify.results import GROUPS
 from balog.verify.rules import CHECKS
+from tests.documentation import docs_page
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
+PAGE = docs_page("verify.md").read_text(encoding="utf-8")
 TAPS = ROOT / "tests" / "verify"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 BLOCKS = [match.groups() for match in FENCE.finditer(PAGE)]

@@ -9,8 +9,9 @@ from click.testing import CliRunner
 
 from balog.cli import main
 from balog.watch.monitors import KINDS
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "watch.md").read_text(encoding="utf-8")
+PAGE = docs_page("watch.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(?P<language>\w+) (?P<name>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

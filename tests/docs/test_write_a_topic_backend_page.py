@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.documentation import docs_page
+
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "write-a-topic-backend.md").read_text(encoding="utf-8")
+PAGE = docs_page("write-a-topic-backend.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```python (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 ENTRY_POINTS = re.findall(r"^\[options.entry_points\]\nbalog.topics =\n +(.+)$", PAGE, re.MULTILINE)
 

@@ -1,7 +1,6 @@
-"""Each example in docs/expressions.md gives what it says."""
+"""Each example in docs/reference/expressions.md gives what it says."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -9,8 +8,9 @@ from balog.errors import ConfigError
 from balog.event import decode
 from balog.expressions import Expression
 from balog.expressions.functions import FUNCTIONS
+from tests.documentation import docs_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "expressions.md").read_text()
+PAGE = docs_page("expressions.md").read_text()
 EVENT = decode(re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)[1])
 LINES = [line for block in re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
 CELLS = re.findall(r"\| `([^`|]+)` \|$", PAGE, re.MULTILINE)

@@ -2,7 +2,7 @@
 
 A program runs the engine in a child until nothing is left, starts another child after each kill, and then redrives the
 dead letters or moves the group back to the earliest message. Handlers follow a random script and write a line for each
-call. The recount knows the rules of docs/consumers.md and those lines, and nothing of the engine, ledger or topic.
+call. The recount knows the rules of the page on consumers and those lines, and nothing of the engine, ledger or topic.
 """
 
 import json

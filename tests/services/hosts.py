@@ -15,6 +15,7 @@ from typing import Any
 
 from balog.event import Event, decode
 from balog.topics import open_topics
+from tests.documentation import docs_page
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```\w+ (?P<name>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -22,7 +23,7 @@ _BLOCK = re.compile(r"^```\w+ (?P<name>\S+)\n(?P<text>.*?)^```$", re.MULTILINE |
 
 def write_page_files(page: str, folder: Path, *names: str) -> None:
     """Write the named blocks of a page of docs/ into files, and fail if one is missing."""
-    blocks = {found["name"]: found["text"] for found in _BLOCK.finditer((ROOT / "docs" / page).read_text("utf-8"))}
+    blocks = {found["name"]: found["text"] for found in _BLOCK.finditer(docs_page(page).read_text("utf-8"))}
     for name in names:
         (folder / name).write_text(blocks[name], encoding="utf-8")
 

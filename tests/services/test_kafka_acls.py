@@ -1,4 +1,4 @@
-"""A cluster with an authorizer: the ACLs that docs/kafka.md names suffice, and errors name the missing one."""
+"""A cluster with an authorizer: the ACLs that docs/how-to/kafka.md names suffice, and errors name the missing one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from balog.event import Event, encode
+from tests.documentation import docs_page
 from tests.services.servers.kafka import KafkaServer, running_kafka
 
 pytestmark = pytest.mark.service
 
-PAGE = (Path(__file__).parents[2] / "docs" / "kafka.md").read_text()
+PAGE = docs_page("kafka.md").read_text()
 USERS = {"admin": "admin-secret", "producer": "p-secret", "consumer": "c-secret", "operator": "o-secret"}
 
 

@@ -1,4 +1,4 @@
-"""A broker as a mapper of the real Meltano, and a tap in the sidecar: the project of ``docs/meltano.md`` as it is."""
+"""A broker as a mapper of the real Meltano, and a tap in the sidecar: the project of the page on Meltano as it is."""
 
 import csv
 import gzip
@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from balog.event import Event, decode
+from tests.documentation import docs_page
 
 pytestmark = pytest.mark.service
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "meltano.md").read_text(encoding="utf-8")
+PAGE = docs_page("meltano.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 PARTS = ["meltano", "tap-jsonl", "target-csv"]
 PROGRAMS = [Path(sys.executable).parent, *(ROOT / ".demo" / part / "bin" for part in PARTS)]

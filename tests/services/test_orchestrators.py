@@ -1,4 +1,4 @@
-"""The tasks of ``docs/where-it-runs.md`` in the real Airflow and Dagster, each in an environment of its own."""
+"""The tasks of ``docs/how-to/where-it-runs.md`` in the real Airflow and Dagster, each in an environment of its own."""
 
 import json
 from pathlib import Path

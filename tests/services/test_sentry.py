@@ -1,4 +1,4 @@
-"""The program on Sentry of ``docs/where-it-runs.md`` with the real sentry_sdk and a transport that records."""
+"""The program on Sentry of ``docs/how-to/where-it-runs.md`` with the real sentry_sdk and a transport that records."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The PySpark program of ``docs/where-it-runs.md``: functions on executors log, and one attempt of a task fails."""
+"""The PySpark program of the page where-it-runs: functions on executors log, and one attempt of a task fails."""
 
 import json
 import os

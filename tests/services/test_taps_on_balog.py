@@ -16,11 +16,12 @@ import pytest
 
 from balog.event import Event, decode
 from balog.payload import LogPayload, MetricPayload, read
+from tests.documentation import docs_page
 
 pytestmark = pytest.mark.service
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "stdlib.md").read_text(encoding="utf-8")
+PAGE = docs_page("stdlib.md").read_text(encoding="utf-8")
 
 SINGER_TAP = """
 import sys

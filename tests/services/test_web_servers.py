@@ -1,4 +1,4 @@
-"""The applications of ``docs/web.md`` under the real gunicorn and uvicorn: no event is lost or doubled."""
+"""The applications of ``docs/how-to/web.md`` under the real gunicorn and uvicorn: no event is lost or doubled."""
 
 import http.client
 import os

@@ -1,4 +1,4 @@
-"""The programs of ``docs/where-it-runs.md`` in their real hosts: no event is lost or doubled; contexts are right."""
+"""The programs of the page where-it-runs in their real hosts: no event is lost or doubled; contexts are right."""
 
 import json
 import re
@@ -11,8 +11,8 @@ import nbformat
 import pytest
 
 from balog.event import Event, decode
+from tests.documentation import docs_page
 from tests.services.hosts import (
-    ROOT,
     contexts,
     environment,
     file_events,
@@ -43,7 +43,7 @@ def numbers(events: list[Event]) -> list[int]:
 
 
 def test_the_block_on_flushing_delivers(tmp_path: Path) -> None:
-    ((block,),) = [re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / PAGE).read_text("utf-8"), re.M | re.S)]
+    ((block,),) = [re.findall(r"^```python\n(.*?)^```$", docs_page(PAGE).read_text("utf-8"), re.M | re.S)]
     run_in(tmp_path, PYTHON, "-c", block + "\nimport os; os._exit(0)")
     assert contexts(logged(tmp_path), "task") == ["nightly"]
 

@@ -13,7 +13,7 @@ __all__ = ["ServiceStandIn"]
 
 
 class ServiceStandIn:
-    """Answers as docs/service.md has it.
+    """Answers as docs/reference/service.md has it.
 
     Attributes:
         events: those that were taken, by id.

@@ -25,7 +25,7 @@ from balog.suggestions import suggest
 from balog.topics.archives import day_of, derive_id, read_time
 
 FORMS = ("auto", "events", "sqs", "old", "singer", "stderr")
-"""The values of the option ``form``; see ``docs/reading.md``."""
+"""The values of the option ``form``; see ``docs/reference/reading.md``."""
 
 
 class FormOptions(NamedTuple):
