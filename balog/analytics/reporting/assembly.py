@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from balog.analytics.reporting import comparison, model
-from balog.analytics.reporting.formats import count, printable
 from balog.analytics.reporting.numbers import finite, whole
 from balog.analytics.reporting.queries import REQUESTS, WAITS, Rows
 from balog.analytics.reporting.time_ranges import TimeRanges, step_of
+from balog.pages.formats import count, printable
 
 _MOST_FINDINGS = 5  # of a kind
 

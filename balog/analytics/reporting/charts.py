@@ -1,21 +1,15 @@
-"""The page's charts: Vega-Lite specifications, rendered to SVG.
-
-Static SVG opens immediately, prints, needs no script (so the page can forbid all scripts, whatever text an event has)
-and is smaller than Vega's own code. Colours are the page's CSS variables, so one drawing serves light and dark. Each
-chart is drawn wide and narrow, because text in a drawing does not flow.
-"""
+"""The report's charts, as Vega-Lite specifications."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
-from balog.analytics.reporting.formats import count, minute, printable
 from balog.analytics.reporting.model import Report, RunStats
 from balog.analytics.reporting.query import later
+from balog.pages.charts import Chart, draw_chart, field, number, present, scaled, times_axis, years
+from balog.pages.formats import count, minute, printable
 
 _LEVELS = {level: f"var(--{level.lower()})" for level in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", "none")}
 _OUTCOMES = {"succeeded": "var(--info)", "failed": "var(--error)", "unknown": "var(--warning)"}
@@ -30,16 +24,7 @@ _TIMES = (
     *(1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0, 7200.0, 14400.0, 36000.0, 86400.0),
     *(172800.0, 432000.0, 864000.0),
 )
-_WIDE, _NARROW = 960, 215
 _ROW = 24
-
-
-class Chart(NamedTuple):
-    """A chart as SVG, wide and narrow; ``words`` is its text alternative."""
-
-    words: str
-    wide: str
-    narrow: str
 
 
 def draw(report: Report) -> dict[str, Chart]:
@@ -91,14 +76,14 @@ def _channels(report: Report) -> Chart | None:
         "height": {"step": _ROW},
         "mark": {"type": "bar", "height": {"band": 0.62}},
         "encoding": {
-            "y": _field("channel", sort=names, title=None),
-            "x": _number("events", title="events", axis={"format": "~s", "tickMinStep": 1}),
-            "color": _scaled("level", _present(_LEVELS, "level", values), title=None),
-            "order": _number("order"),
+            "y": field("channel", sort=names, title=None),
+            "x": number("events", title="events", axis={"format": "~s", "tickMinStep": 1}),
+            "color": scaled("level", present(_LEVELS, "level", values), title=None),
+            "order": number("order"),
         },
     }
     which = f"the {len(largest)} busiest of {len(totals)} channels" if len(totals) > len(largest) else "each channel"
-    return _both(spec, f"Bars: events of {which}, by level")
+    return draw_chart(spec, f"Bars: events of {which}, by level")
 
 
 def _throughput(report: Report) -> Chart | None:
@@ -112,7 +97,7 @@ def _throughput(report: Report) -> Chart | None:
     panels = [name for name in shown if any(getattr(one, name) for one in report.throughput)]
     domain = [first.isoformat(), later(last, step).isoformat()]
     end = later(last, step)
-    ticks = {"grid": False, **_times_axis(first, end)}
+    ticks = {"grid": False, **times_axis(first, end)}
 
     def panel(name: str) -> dict[str, Any]:
         values = [
@@ -120,8 +105,8 @@ def _throughput(report: Report) -> Chart | None:
             for one in report.throughput
             if getattr(one, name)
         ]
-        title = _years(first, end) if name == panels[-1] else None
-        x = _field("at", "temporal", title=title, scale={"type": "utc", "domain": domain}, axis=ticks)
+        title = years(first, end) if name == panels[-1] else None
+        x = field("at", "temporal", title=title, scale={"type": "utc", "domain": domain}, axis=ticks)
         axis = {"format": "~s", "tickMinStep": 1, "tickCount": 3, "grid": True, "domain": False, "minExtent": 34}
         return {
             "data": {"values": values},
@@ -130,14 +115,14 @@ def _throughput(report: Report) -> Chart | None:
             "encoding": {
                 "x": x | ({"bandPosition": 0} if name == panels[-1] else {"axis": {**ticks, "labels": False}}),
                 "x2": {"field": "end"},
-                "y": _number(name, title=name, axis=axis),
+                "y": number(name, title=name, axis=axis),
                 "y2": {"datum": 0},
             },
         }
 
     spec = {"vconcat": [panel(name) for name in panels], "spacing": 8}
     unit = {3600: "hour", 86400: "day", 604800: "week"}.get(int(report.step), "month")
-    return _both(spec, "; ".join((f"Bars: {', '.join(panels)} by {unit}", *outside_in_words(report))))
+    return draw_chart(spec, "; ".join((f"Bars: {', '.join(panels)} by {unit}", *outside_in_words(report))))
 
 
 def _timers(report: Report) -> Chart | None:
@@ -151,7 +136,7 @@ def _timers(report: Report) -> Chart | None:
         for share in _SHARES
     ]
     ranges = [{"metric": printable(row.metric), "low": row.p50, "high": row.p99} for row in timers]
-    y = _field("metric", sort=[printable(row.metric) for row in timers], title=None)
+    y = field("metric", sort=[printable(row.metric) for row in timers], title=None)
     scale, axis = _log_seconds([number for row in timers for number in (row.p50, row.p99) if number])
     colours = {share: colour for share, (colour, _) in _SHARES.items()}
     shapes = {share: shape for share, (_, shape) in _SHARES.items()}
@@ -160,7 +145,7 @@ def _timers(report: Report) -> Chart | None:
         "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.3, "color": "var(--info)"},
         "encoding": {
             "y": y,
-            "x": _number("low", scale=scale, title="seconds, on a log scale", axis=axis),
+            "x": number("low", scale=scale, title="seconds, on a log scale", axis=axis),
             "x2": {"field": "high"},
         },
     }
@@ -169,12 +154,12 @@ def _timers(report: Report) -> Chart | None:
         "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
         "encoding": {
             "y": y,
-            "x": _number("seconds", scale=scale),
-            "color": _scaled("share", colours, title=None),
-            "shape": _scaled("share", shapes),
+            "x": number("seconds", scale=scale),
+            "color": scaled("share", colours, title=None),
+            "shape": scaled("share", shapes),
         },
     }
-    return _both({"height": {"step": _ROW + 8}, "layer": [rules, dots]}, "Dots: p50, p95 and p99 of each timer")
+    return draw_chart({"height": {"step": _ROW + 8}, "layer": [rules, dots]}, "Dots: p50, p95 and p99 of each timer")
 
 
 def _runs(report: Report) -> Chart | None:
@@ -192,38 +177,23 @@ def _runs(report: Report) -> Chart | None:
     ]
     scale, axis = _log_seconds([run.duration for run in drawn])
     first, last = (choose(run.started for run in drawn) for choose in (min, max))
-    started = {"title": f"started, {_years(first, last)}", "scale": {"type": "utc", "nice": True}}
+    started = {"title": f"started, {years(first, last)}", "scale": {"type": "utc", "nice": True}}
     spec = {
         "height": 210,
         "data": {"values": values},
         "mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.8},
         "encoding": {
-            "x": _field("started", "temporal", **started, axis=_times_axis(first, last)),
-            "y": _number("seconds", title="duration, on a log scale", scale=scale, axis=axis),
-            "color": _scaled("outcome", _present(_OUTCOMES, "outcome", values), title=None),
-            "shape": _scaled("outcome", _present(_SHAPES, "outcome", values)),
+            "x": field("started", "temporal", **started, axis=times_axis(first, last)),
+            "y": number("seconds", title="duration, on a log scale", scale=scale, axis=axis),
+            "color": scaled("outcome", present(_OUTCOMES, "outcome", values), title=None),
+            "shape": scaled("outcome", present(_SHAPES, "outcome", values)),
         },
     }
     which = f"the latest {len(latest)} of {len(report.runs)} runs" if len(report.runs) > len(latest) else "each run"
     words = f"Dots: when {which} started and how long it took, by outcome"
-    return _both(spec, f"{words}; {len(outside)} started outside of the time that charts show" if outside else words)
-
-
-def _times_axis(first: datetime, last: datetime) -> dict[str, Any]:
-    """Return the labels of a time axis: the shortest that tell its ticks apart; the years are in its title."""
-    span = last - first
-    forms = ((timedelta(days=700), "%Y"), (timedelta(days=150), "%b %Y"), (timedelta(days=4), "%b %-d"),
-             (timedelta(hours=12), "%b %-d %H:%M"), (timedelta(minutes=10), "%H:%M"))  # fmt: skip
-    form = next((form for longest, form in forms if span > longest), "%H:%M:%S")
-    return {"labelOverlap": "greedy", "labelSeparation": 24, "labelFlush": False, "labelPadding": 10, "format": form}
-
-
-def _years(first: datetime, last: datetime) -> str:
-    """Return the years, and below a day the day, of a time axis: ``2025 to 2026, UTC``."""
-    if last - first <= timedelta(hours=12):
-        days = [f"{when:%b} {when.day}, {when.year:04}" for when in (first, last)]
-        return f"{' to '.join(dict.fromkeys(days))}, UTC"
-    return f"{' to '.join(dict.fromkeys(f'{when.year:04}' for when in (first, last)))}, UTC"
+    return draw_chart(
+        spec, f"{words}; {len(outside)} started outside of the time that charts show" if outside else words
+    )
 
 
 def _log_seconds(values: list[float]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -244,54 +214,3 @@ def _time(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:g} {unit}"
     return f"{seconds * 1e6:g} µs"
-
-
-def _field(name: str, kind: str = "nominal", **more: Any) -> dict[str, Any]:
-    """Return the encoding of a field."""
-    return {"field": name, "type": kind, **more}
-
-
-def _number(name: str, **more: Any) -> dict[str, Any]:
-    return _field(name, "quantitative", **more)
-
-
-def _scaled(name: str, values: Mapping[str, str], **more: Any) -> dict[str, Any]:
-    """Return the encoding of a field by colours or shapes, by the field's values."""
-    return _field(name, **more, scale={"domain": list(values), "range": list(values.values())})
-
-
-def _present(values: Mapping[str, str], name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the colours or shapes of the values that occur in rows."""
-    occurring = {row[name] for row in rows}
-    return {value: shown for value, shown in values.items() if value in occurring}
-
-
-def _both(spec: dict[str, Any], words: str) -> Chart:
-    wide, narrow = (_svg(spec, width) for width in (_WIDE, _NARROW))
-    return Chart(words, wide, narrow)
-
-
-def _svg(spec: dict[str, Any], width: int) -> str:
-    import vl_convert
-
-    narrow = width == _NARROW
-    text = {"labelColor": "var(--muted)", "titleColor": "var(--muted)", "labelFontSize": 12, "titleFontSize": 12}
-    rules = dict.fromkeys(("domainColor", "gridColor", "tickColor"), "var(--rule)")
-    labels = {"labelLimit": 105 if narrow else 190, "labelPadding": 6, "ticks": False}
-    legend = {"orient": "top", "symbolType": "square", "columns": 3 if narrow else 6, "offset": 10, "labelLimit": 140}
-    config = {
-        "background": None,
-        "padding": {"left": 14, "right": 14, "top": 4, "bottom": 4},
-        "font": "sans-serif",
-        "view": {"stroke": None},
-        "axis": {**text, **rules, "titleFontWeight": "normal", "titlePadding": 8},
-        "axisX": {"tickCount": 4 if narrow else 7},
-        "axisY": {**labels, "grid": "mark" in spec and spec["mark"]["type"] == "point"},
-        "legend": {**text, **legend},
-    }
-    panels = {"vconcat": [{**panel, "width": width} for panel in spec["vconcat"]]} if "vconcat" in spec else {}
-    sized = {**spec, **panels} if panels else {"width": width, **spec}
-    whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **sized, "config": config}
-    svg: str = vl_convert.vegalite_to_svg(whole, allowed_base_urls=[])
-    # The picture has one label, and its numbers are in a table; screen readers would read the labels of its parts, too.
-    return re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", svg)

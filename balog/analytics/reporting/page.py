@@ -17,10 +17,9 @@ from functools import cache, partial
 from importlib import resources
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from balog.analytics.reporting import formats
 from balog.analytics.reporting.charts import draw, outside_in_words, runs_shown
 from balog.analytics.reporting.comparison import health_in_words, period_in_words, tile_of
 from balog.analytics.reporting.links import LinkTemplate, links_of_failure, links_of_run, links_of_stream
@@ -36,6 +35,8 @@ from balog.analytics.reporting.model import (
     Throughput,
 )
 from balog.analytics.sketches import RANK_ERROR, K
+from balog.pages import formats
+from balog.pages.environment import make_environment
 
 MOST_RUNS = 200
 MOST_FAILURES = 100
@@ -50,7 +51,6 @@ MOST_STREAMS_SHOWN = 20
 
 _MOST_CHOICES = 500  # of a filter
 _ANCHOR = re.compile(r"[A-Za-z0-9_.-]{1,80}")
-_LONGEST = 400  # characters of a text in the page
 _SOURCES = {"rollups": "rollups of hours", "events": "the table of events", "files": "raw events"}
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", None)
 _OUTCOMES = ("succeeded", "failed", "unknown")
@@ -162,24 +162,14 @@ def _lasting(parts: Sequence[RunPart]) -> Callable[[datetime], str]:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("balog.analytics.reporting"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = make_environment("balog.analytics.reporting")
     environment.filters |= {
-        **{name: getattr(formats, name) for name in ("amount", "count", "minute", "seconds", "size", "span", "when")},
-        "exact": repr,
         "health": health_in_words,
         "largest": _largest,
         "lasting": _lasting,
         "outcome": _outcome,
-        "percent": lambda part: f"{min(max(part, 0), 1):.1%}",
         "period": period_in_words,
         "quoted": shlex.quote,
-        "text": _text,
     }
     environment.globals |= {"shown_of": _shown_of, "left_out": _left_out}
     return environment
@@ -188,12 +178,6 @@ def _environment() -> Environment:
 def _largest(rows: Sequence[object], name: str) -> float:
     """Return the largest value of an attribute, 1 if there is none above 0: bars are parts of it."""
     return max((getattr(row, name) or 0 for row in rows), default=0) or 1
-
-
-def _text(text: str | None) -> str:
-    """Return a text without control characters, cut to the length that the page shows."""
-    shown = formats.printable(text)
-    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
 
 
 def _shown_of(shown: int, total: int, noun: str, *, elsewhere: bool = True) -> str:

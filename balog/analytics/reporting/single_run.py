@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Struct
 from rich.text import Text
 
-from balog.analytics.reporting.formats import count, printable, size, span, when
 from balog.analytics.reporting.links import Link, LinkTemplate, links_of_run
 from balog.analytics.reporting.model import MOST_LINES, Failure, Report, RunStats
 from balog.analytics.reporting.terminal import ReportTable, open_console
 from balog.errors import ConfigError
+from balog.pages.formats import count, printable, size, span, when
 from balog.suggestions import suggest
 
 

@@ -13,9 +13,9 @@ from handmade import DAY, NOW, failure, report, run
 
 from balog.analytics.reporting import model as m
 from balog.analytics.reporting.charts import draw
-from balog.analytics.reporting.formats import amount, length, seconds, size, span, when
 from balog.analytics.reporting.page import MOST_FAILURES, MOST_RUNS, make_page
 from balog.analytics.reporting.query import Period
+from balog.pages.formats import amount, length, seconds, size, span, when
 
 EVIL = "</script><img src=x onerror=alert(1)>\"'&\x1b[31m\x00"
 LISTS = ("health", "findings", "failures", "runs", "throughput", "streams", "requests", "metrics", "waiting",
