@@ -1,61 +1,38 @@
-"""The page on consumers: its blocks run as they are written, in order, in one folder."""
+"""The pages on consumers: their blocks run as they are written, in order, in one folder each."""
 
 import inspect
-import os
+import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from balog.consumers import Consumer, ConsumerHub
+from balog.consumers import Consumer, ConsumerHub, Engine
 from balog.consumers.metrics_hook import MetricsHook
-from tests.documentation import docs_page
+from balog.topics import DeadLetter
+from balog.topics.local import LocalTopics
+from tests.documentation import docs_page, run_page
 
 PAGE = docs_page("consumers.md").read_text(encoding="utf-8")
-FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+MONITORING = docs_page("consumer-monitoring.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What each ``sh`` block printed; blocks of Python are files."""
-    folder = tmp_path_factory.mktemp("page")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
-    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
-    found = []
-    for block in FENCE.finditer(PAGE):
-        if block["name"]:
-            (folder / block["name"]).write_text(block["text"], encoding="utf-8")
-            continue
-        assert block["language"] == "sh"
-        done = subprocess.run(
-            ["bash", "-eo", "pipefail", "-c", block["text"]],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, f"{block['text']}\n{done.stdout}\n{done.stderr}"
-        found.append(done.stdout)
+def printed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the page's only ``sh`` block printed."""
+    (found,) = run_page("consumers.md", tmp_path_factory.mktemp("page"))
     return found
 
 
-def test_the_handlers_do_what_they_say(printed: list[str]) -> None:
+def test_the_handlers_do_what_they_say(printed: str) -> None:
     # Threads print between each other's words and line ends.
-    assert re.findall(r"bill ann \d+", printed[0]) == ["bill ann 5", "bill ann 20", "bill ann 30"]
-    assert "count 2" in printed[0]
-    assert "page shop" in printed[0]
+    assert re.findall(r"bill ann \d+", printed) == ["bill ann 5", "bill ann 20", "bill ann 30"]
+    assert "count 2" in printed
+    assert "page shop" in printed
 
 
-def test_a_sink_in_a_handler_has_what_was_sent(printed: list[str]) -> None:
-    assert printed[3].split() == ["2"]  # orders of more than 10 among the four
-
-
-def test_what_listens_to_what_is_listed(printed: list[str]) -> None:
-    listed = [line.split() for line in printed[0].splitlines() if line.startswith("shop.")]
+def test_what_listens_to_what_is_listed(printed: str) -> None:
+    listed = [line.split() for line in printed.splitlines() if line.startswith("shop.")]
     assert [words[:2] for words in listed] == [
         ["shop.bill", "orders"],
         ["shop.count", "orders"],
@@ -63,15 +40,50 @@ def test_what_listens_to_what_is_listed(printed: list[str]) -> None:
     ]
 
 
-def test_nothing_is_left_for_a_second_run(printed: list[str]) -> None:
-    assert printed[1] == ""
+def test_a_failed_event_is_retried_waited_for_or_rejected(tmp_path: Path) -> None:
+    (printed,) = run_page("retry-failed-events.md", tmp_path)
+    assert printed.split("\n") == ["shipped 1", ""]
+    failures = _dead_letters(tmp_path, "shipments")
+    assert {letter.reason: letter.attempts for letter in failures} == {
+        "shipping.ship: balog.consumers.outcomes.Reject: shipment 2 weighs nothing": 1,
+        "shipping.ship: TimeoutError: the carrier did not answer": 3,
+    }
 
 
-def test_hooks_see_every_call(printed: list[str]) -> None:
-    assert "captured Reject of shop.bill" in printed[2]
-    assert len(re.findall(r'"name": "shop\.bill"', printed[2])) == 4
-    assert '"status_code": "ERROR"' in printed[2]
-    assert "EngineStats(received=5, succeeded=4, failed=1, dead=1" in printed[2]
+def test_dead_letters_are_counted_corrected_and_redriven(tmp_path: Path) -> None:
+    first, described, planned, second = run_page("handle-dead-letters.md", tmp_path)
+    assert first == "invoice 1 in USD\n"
+    assert [group["dead"] for group in json.loads(described)["state"]["groups"]] == [1]
+    assert json.loads(planned)["payload"] == {"cls_type": "sale", "number": 2, "total": 12, "currency": "EUR"}
+    assert second == "invoice 2 in EUR\n"
+    assert _dead_letters(tmp_path, "sales") == []
+
+
+def test_events_of_a_key_stay_in_order(tmp_path: Path) -> None:
+    (printed,) = run_page("keep-order.md", tmp_path)
+    booked = [line.split() for line in printed.splitlines()]
+    assert len(booked) == 12
+    for account in ("ann", "bob"):
+        assert [number for name, number in booked if name == account] == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_a_sink_in_a_handler_has_what_was_sent(tmp_path: Path) -> None:
+    (printed,) = run_page("sink-in-a-handler.md", tmp_path)
+    assert printed.split() == ["2"]  # orders of more than 10 among the three
+
+
+def test_hooks_see_every_call(tmp_path: Path) -> None:
+    (printed,) = run_page("trace-handlers.md", tmp_path)
+    assert "captured Reject of shop.bill" in printed
+    assert len(re.findall(r'"name": "shop\.bill"', printed)) == 1
+    assert '"status_code": "ERROR"' in printed
+    assert "nobody wants balog.topics.publish" in printed
+    assert "EngineStats(received=2, succeeded=0, failed=1, dead=1" in printed
+
+
+def _dead_letters(folder: Path, topic: str) -> list[DeadLetter]:
+    with LocalTopics(folder / "topics") as topics:
+        return list(topics.topic(topic).dead_letters("balog"))
 
 
 def test_every_argument_of_a_consumer_is_on_the_page() -> None:
@@ -81,16 +93,13 @@ def test_every_argument_of_a_consumer_is_on_the_page() -> None:
 
 
 def test_every_metric_is_on_the_page(tmp_path: Path) -> None:
-    from balog.consumers import Engine
-    from balog.topics.local import LocalTopics
-
     hub = ConsumerHub()
     hub.add(Consumer(print, "t", name="n"))
     hook = MetricsHook()
     hook.started(Engine(hub, LocalTopics(tmp_path)))
     names = {family.name.removeprefix("balog_") for family in hook.collect()}
     named = set()
-    for row in re.findall(r"^\| (`balog_.*?) \|", PAGE, re.MULTILINE):
+    for row in re.findall(r"^\| (`balog_.*?) \|", MONITORING, re.MULTILINE):
         component = row.removeprefix("`balog_").partition("_")[0]
         named |= {f"{component}_{name}" for name in re.findall(r"(?:balog_[a-z]+|…)_(\w+?)(?:_total)?`", row)}
     assert names == {name for name in named if not name.startswith("sink_")}  # of forwarders only
