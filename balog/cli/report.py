@@ -14,7 +14,7 @@ import click
 from balog.cli import options
 from balog.cli.spark import SparkPlace, spark_options
 from balog.errors import ConfigError, MissingExtraError
-from balog.storage.local_files import replace_file
+from balog.pages.files import check_page_path, write_page
 
 if TYPE_CHECKING:
     from balog.analytics.reading.tasks import SourceFile
@@ -110,8 +110,8 @@ def command(
     query = parse_query(since, until, compare, channel, where)._replace(run=run_id)
     templates = [parse_link(link) for link in links]
     page = None if no_html or run_id is not None else html
-    if page is not None and not page.absolute().parent.is_dir():
-        raise ConfigError("its folder does not exist; make it, or give another --html", str(page))
+    if page is not None:
+        check_page_path(page)
     of_tables = _is_of_tables(sources, form)
     paths = list(sources) if of_tables else [absolute(source) for source in sources]
     options = {"form": form} if form else {}
@@ -148,7 +148,7 @@ def command(
                     report = make_report(spark, paths, query, files, progress=display.folder, **options)
         if page is not None:
             display("Drawing the page")
-            write_page(report, page, templates)
+            save_page(report, page, templates)
     if run_id is not None:
         _print_run(report, run_id, templates, as_json=as_json)
         return
@@ -245,12 +245,8 @@ def _is_for_duckdb(engine: str, topics: int, files: list[SourceFile], limit: flo
     return not topics
 
 
-def write_page(report: Report, path: Path, links: Sequence[LinkTemplate] = ()) -> None:
-    """Write the report's page atomically; ``links`` are templates of links to other systems."""
+def save_page(report: Report, path: Path, links: Sequence[LinkTemplate] = ()) -> None:
+    """Write the report's page; ``links`` are templates of links to other systems."""
     from balog.analytics.reporting.page import make_page
 
-    page = make_page(report, links).encode()
-    try:
-        replace_file(path, page)
-    except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}; give another --html", str(path)) from None
+    write_page(path, make_page(report, links))

@@ -11,7 +11,7 @@ from balog.cli import options
 # A command's module is imported only when the command runs.
 COMMANDS = {
     "run": "Run monitors on topics or files (the default).",
-    "backtest": "Show the alerts that monitors would have sent over tables (the default with --tables alone).",
+    "backtest": "Show the alerts that monitors would have sent over tables or files (the default with --backtest).",
     "suggest": "Print monitors for the pipelines of tables, with the alerts a week to expect.",
     "preview": "Print what sinks would send for an alert.",
     "silence": "Silence alerts for some time.",
@@ -21,7 +21,7 @@ COMMANDS = {
 
 class _WatchCommands(options.CommandGroup):
     """The commands of ``balog watch``; ``balog watch MONITORS …`` is ``balog watch run MONITORS …``, or
-    ``balog watch backtest MONITORS …`` with ``--tables`` and without topics.
+    ``balog watch backtest MONITORS …`` with ``--tables`` and without topics, with ``--backtest`` or ``--html``.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -40,7 +40,8 @@ class _WatchCommands(options.CommandGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*COMMANDS, *ctx.help_option_names):
             given = {one.partition("=")[0] for one in args}
-            over_history = bool(given & {"--tables", "--backtest"}) and not given & {"--topics", "--topic", "--source"}
+            from_tables = "--tables" in given and not given & {"--topics", "--topic", "--source"}
+            over_history = from_tables or bool(given & {"--backtest", "--html"})
             args = ["backtest" if over_history else "run", *args]
         return super().parse_args(ctx, args)
 
@@ -52,7 +53,7 @@ def command() -> None:
     \b
     balog watch monitors.yaml --topics local:topics --topic singer-events --sinks sinks.yaml
     balog watch monitors.yaml --source archive/day.jsonl
-    balog watch monitors.yaml --tables tables --backtest 90d
+    balog watch monitors.yaml --tables tables --backtest 90d --html backtest.html
     balog watch preview --sinks sinks.yaml
     balog watch silence orders-arrive 2h --why "the shop is being moved" --topics local:topics --topic singer-events
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -13,28 +14,35 @@ import msgspec
 from balog.cli import options
 from balog.cli.output import counted, exit_if_invalid, print_table, utc
 from balog.cli.spark import SparkPlace, spark_options
+from balog.cli.watch_page import BacktestPage
 from balog.cli.watch_tables import ENGINES, stored_events
 from balog.errors import ConfigError
+from balog.event import Event
 from balog.watch.backtest import Backtest, run_backtest, select_events, training_seconds
 from balog.watch.durations import format_duration, parse_duration
 from balog.watch.monitors import MonitorConfig
 from balog.watch.monitors_file import find_monitor_problems
+from balog.watch.source import SourceEvents, unique_events
 
 SHOWN = 50
 """Firings in the table for people."""
 
 
 class HistoryPlace(NamedTuple):
-    """The stored events to read: the tables, how long back, to when, and the engine."""
+    """The stored events to read: the tables or files, how long back, to when, and the engine."""
 
     location: str | None
     length: str
     until: str | None
     engine: str
     spark_place: SparkPlace
+    sources: tuple[Path, ...] = ()
 
-    def times(self) -> tuple[datetime, datetime]:
+    def times(self, end: datetime | None = None) -> tuple[datetime, datetime]:
         """Return the beginning and the end.
+
+        Args:
+            end: the end if no option names one; now if omitted.
 
         Raises:
             ConfigError: an option is wrong, or there are no tables.
@@ -47,7 +55,9 @@ class HistoryPlace(NamedTuple):
             raise ConfigError(error.reason, "--backtest") from None
         if not back:
             raise ConfigError("want a time above 0, such as 90d", "--backtest")
-        until = moment(self.until or "now", datetime.now(timezone.utc), "--until")
+        until = end
+        if until is None or self.until is not None:
+            until = moment(self.until or "now", datetime.now(timezone.utc), "--until")
         return until - back, until
 
     def tables(self) -> str:
@@ -68,12 +78,25 @@ class HistoryPlace(NamedTuple):
     "--backtest", "length", default="90d", show_default=True, metavar="TIME", help="How long back firings count."
 )
 @click.option("--until", metavar="TIME", help="The end: a date, RFC 3339, or 24h, 7d before now. Default: now.")
+@options.repeated(
+    "--source",
+    "sources",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A file of events instead of tables. --until is the time of its last event by default.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
+@click.option(
+    "--html",
+    type=options.FilePath(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a page with the series, their limits and the alerts; it opens offline.",
+)
 @options.choice("--engine", of=ENGINES, default="auto", help="auto: DuckDB for up to 5 GB in a folder, else Spark.")
 @spark_options
 def command(
-    path: Path, location: str | None, length: str, until: str | None, as_json: bool, engine: str,
-    spark_place: SparkPlace,
+    path: Path, location: str | None, length: str, until: str | None, sources: tuple[Path, ...], as_json: bool,
+    html: Path | None, engine: str, spark_place: SparkPlace,
 ) -> None:  # fmt: skip
     """Show which alerts the monitors of MONITORS would have sent, when, for how long, and how many a week.
 
@@ -82,29 +105,58 @@ def command(
     \b
     balog watch monitors.yaml --tables tables --backtest 90d
     balog watch monitors.yaml --tables tables --backtest 90d --json
+    balog watch monitors.yaml --tables tables --backtest 90d --html backtest.html
+    balog watch backtest monitors.yaml --source day.jsonl
     """
     file, problems = find_monitor_problems(path)
     exit_if_invalid(path, problems, 2)
     assert file is not None  # noqa: S101
-    result = backtest(file.monitors, HistoryPlace(location, length, until, engine, spark_place))
+    place = HistoryPlace(location, length, until, engine, spark_place, sources)
+    page = BacktestPage(html) if html is not None else None
+    result = backtest(file.monitors, place, page)
+    if page is not None:
+        page.save(result, location or ", ".join(map(str, sources)))
     if as_json:
         sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
     else:
         _print(result)
 
 
-def backtest(monitors: list[MonitorConfig], place: HistoryPlace) -> Backtest:
-    """Replay the events of tables.
+def backtest(monitors: list[MonitorConfig], place: HistoryPlace, page: BacktestPage | None = None) -> Backtest:
+    """Replay the events of tables or of files.
+
+    Args:
+        page: records the verdicts.
 
     Raises:
         ConfigError: the place is wrong.
     """
+    if place.sources:
+        return _of_files(monitors, place, page)
     since, until = place.times()
     first = since - timedelta(seconds=training_seconds(monitors))
     with stored_events(
         place.tables(), select_events(monitors), first, until, place.engine, place.spark_place
     ) as events:
-        return run_backtest(monitors, events, since.timestamp(), until.timestamp())
+        return _replay(monitors, events, since, until, page)
+
+
+def _of_files(monitors: list[MonitorConfig], place: HistoryPlace, page: BacktestPage | None) -> Backtest:
+    if place.location is not None or place.engine != "auto":
+        raise ConfigError("--tables and --engine exclude --source", "the command line")
+    source = SourceEvents(place.sources)
+    if source.invalid_lines:
+        click.echo(f"balog watch: {counted(source.invalid_lines, 'line')} are not events", err=True)
+    last = source.events[-1].header.timestamp if source.events else datetime.now(timezone.utc)
+    since, until = place.times(last + timedelta(microseconds=1))  # with the last event
+    return _replay(monitors, unique_events(source.events), since, until, page)
+
+
+def _replay(
+    monitors: list[MonitorConfig], events: Iterable[Event], since: datetime, until: datetime, page: BacktestPage | None
+) -> Backtest:
+    on_verdict = None if page is None else page.record(since.timestamp())
+    return run_backtest(monitors, events, since.timestamp(), until.timestamp(), on_verdict)
 
 
 def _print(result: Backtest) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from msgspec import Struct, field
 
 from balog.event import Event
-from balog.payload import AlertPayload, ExpectedBand
+from balog.payload import AlertPayload, AlertState, ExpectedBand
 from balog.watch.durations import parse_duration
 from balog.watch.evaluation import Evaluation, TimedAlert
 from balog.watch.kinds.base import Verdict
@@ -47,6 +47,8 @@ class Firing(Struct, kw_only=True):
     Attributes:
         ended: None while it fires at the end of the backtest.
         seconds: its length, at most to the end of the backtest.
+        state: the last one: ``resolved``, or that at the end of the backtest.
+        silenced: whether it was silenced all the time, so nobody was notified.
         value, expected, reason: what was judged when it began.
     """
 
@@ -58,6 +60,8 @@ class Firing(Struct, kw_only=True):
     started: datetime
     ended: datetime | None = None
     seconds: float = 0.0
+    state: AlertState = "firing"
+    silenced: bool = False
     value: float | str | None = None
     expected: ExpectedBand | None = None
     reason: str = ""
@@ -187,10 +191,13 @@ class _Record:
     def add(self, alerts: Iterable[TimedAlert]) -> None:
         for alert, when in alerts:
             if alert.state in _ALERTING:
-                if alert.key not in self._open:
-                    self._open[alert.key] = _begin(alert, when)
+                firing = self._open.get(alert.key)
+                if firing is None:
+                    firing = self._open[alert.key] = _begin(alert, when)
+                firing.state = alert.state
+                firing.silenced &= alert.state == "silenced"
             elif (firing := self._open.pop(alert.key, None)) is not None:
-                firing.ended = _time(when)
+                firing.ended, firing.state = _time(when), alert.state
                 self._keep(firing)
 
     def listed(self) -> list[Firing]:
@@ -220,6 +227,7 @@ def _begin(alert: AlertPayload, when: float) -> Firing:
         severity=alert.severity,
         labels=dict(alert.labels),
         started=_time(when),
+        silenced=alert.state == "silenced",
         value=alert.value,
         expected=alert.expected,
         reason=alert.reason,

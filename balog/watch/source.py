@@ -49,6 +49,15 @@ class SourceEvents:
             raise ConfigError(f"cannot be read: {error.strerror or error}", str(path)) from None
 
 
+def unique_events(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield the events without those whose id came before."""
+    known: set[str] = set()
+    for event in events:
+        if event.header.id not in known:
+            known.add(event.header.id)
+            yield event
+
+
 def evaluate_events(
     evaluation: Evaluation, events: Iterable[Event], until: float | None = None
 ) -> Iterator[TimedAlert]:
@@ -58,11 +67,7 @@ def evaluate_events(
         events: in the order of time.
         until: the end, at which the clock stops; the time of the last event if omitted.
     """
-    known: set[str] = set()
-    for event in events:
-        if event.header.id in known:
-            continue
-        known.add(event.header.id)
+    for event in unique_events(events):
         when = event.header.timestamp.timestamp()
         if until is not None and when > until:
             break

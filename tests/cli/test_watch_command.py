@@ -165,3 +165,37 @@ def test_a_closed_stdout_ends_it_and_the_alerts_come_with_the_next_start(tmp_pat
     assert again.returncode == 0, again.stderr
     late = [state for name, state in alerts(again.stdout) if name == "late"]
     assert late[:4] == ["firing", "resolved", "firing", "resolved"]
+
+
+def test_a_backtest_of_files_ends_with_their_last_event_and_writes_a_page(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2", reason="jinja2 is not installed")
+    pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
+    events = [run(hour, streams={"orders": 100 if hour != 8 else 0}) for hour in (*range(6), 8, 8, 9)]
+    (tmp_path / "a.jsonl").write_bytes(b"".join(encode(one) + b"\n" for one in events))
+    page = tmp_path / "page.html"
+    done = call(
+        write(tmp_path), "--source", str(tmp_path / "a.jsonl"), "--backtest", "1d", "--html", str(page), "--json"
+    )
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [(one["monitor"], one["seconds"], one["state"]) for one in found["firings"]] == [
+        ("late", 2 * 3600, "resolved"),
+        ("thin", 3600, "resolved"),
+    ]
+    assert datetime.fromisoformat(found["until"].replace("Z", "+00:00")) - at(9) == timedelta(microseconds=1)
+    assert "a.jsonl" in page.read_text("utf-8")
+    assert page.read_text("utf-8").endswith("</html>")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--source", "a.jsonl", "--tables", "t"), "--tables and --engine exclude --source"),
+        (("--source", "a.jsonl", "--html", "gone/page.html"), "its folder does not exist"),
+    ],
+)
+def test_wrong_use_of_a_backtest_is_one_line(tmp_path: Path, words: tuple[str, ...], reason: str) -> None:
+    done = call(write(tmp_path), "--backtest", "1d", *words)
+    assert done.exit_code == 2
+    assert reason in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,74 @@
+"""The page of a backtest in headless Chromium: light, dark, on a phone, by keyboard, and without the net."""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jinja2", reason="jinja2 is not installed")
+pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
+
+from tests.watch.events import monitor
+from tests.watch.history_events import lines, monitors
+from tests.watch.history_pages import made_page
+
+pytestmark = pytest.mark.service
+
+OVERLAPS = """() => [...document.querySelectorAll("figure svg")].flatMap(svg => {
+  const boxes = [...svg.querySelectorAll("text")].map(text => [text.textContent, text.getBoundingClientRect()])
+    .filter(([text, box]) => text && box.width);
+  return boxes.flatMap(([a, one], i) => boxes.slice(i + 1).filter(([b, two]) =>
+    one.left < two.right && two.left < one.right && one.top < two.bottom - 1 && two.top < one.bottom - 1
+  ).map(([b]) => [a, b]));
+})"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    hostile = monitor(name="<script>alert(1)</script>" + "x" * 90, freshness={"every": "8h"})
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(made_page(lines(3, every=6, days=20), [*monitors(), hostile], 20)[0], "utf-8")
+    return path
+
+
+@pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light")], ids=str)
+def page(browser: Any, path: Path, request: pytest.FixtureRequest) -> Generator[Any, None, None]:
+    width, scheme = request.param
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    page.errors = []
+    page.on("console", lambda message: page.errors.append(message.text))
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.on("request", lambda one: page.errors.extend([one.url] if "page.html" not in one.url else []))
+    page.goto(path.as_uri())
+    yield page
+    context.close()
+
+
+def test_it_opens_without_a_request_or_a_complaint_and_fits_the_window(page: Any) -> None:
+    """Charts are drawn, no label covers another, the text is readable on its ground, and nothing is too wide."""
+    assert page.errors == []
+    assert page.evaluate("document.scripts.length") == 0
+    drawn = page.locator("article figure:visible").count()
+    assert drawn == page.locator("article").count() > 10
+    assert page.evaluate(OVERLAPS) == []
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    colours = page.evaluate("[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]")
+    bright = [sum(map(int, colour.removeprefix("rgb(").removesuffix(")").split(","))) for colour in colours]
+    assert abs(bright[0] - bright[1]) > 450
+
+
+def test_a_link_of_an_alert_leads_to_its_series_and_the_table_opens_by_keyboard(page: Any) -> None:
+    link = page.locator("#alerts-table a").first
+    name = link.inner_text()
+    link.focus()
+    page.keyboard.press("Enter")
+    article = page.locator("article:target")
+    assert article.locator("h3").inner_text() == name
+    assert article.locator("table").is_visible() is False
+    article.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert article.locator("table").is_visible()
+    assert page.errors == []
