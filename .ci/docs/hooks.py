@@ -1,0 +1,36 @@
+"""Hooks of MkDocs: files of the checkout that pages link to, Markdown as GitHub reads it, and generated pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import checkout
+import github_markdown
+import mermaid
+import navigation
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the files that are not in ``docs/``."""
+    for path in checkout.linked_files(ROOT):
+        files.append(File.generated(config, checkout.site_path(path), abs_src_path=str(ROOT / path)))
+    for name, content in mermaid.files(ROOT):
+        files.append(File.generated(config, name, content=content))
+    config.nav = navigation.parts([file.src_uri for file in files.documentation_pages()])
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Turn the links of a page into those of the site, and its Markdown into MkDocs'."""
+    markdown = checkout.rewrite_links(markdown, page.file.src_uri, ROOT)
+    return github_markdown.convert(markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Load Mermaid on the pages that have a picture of it."""
+    return mermaid.load(output, page.url)

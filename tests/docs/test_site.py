@@ -1,0 +1,103 @@
+"""The hooks of the documentation site: links out of ``docs/``, Markdown as GitHub reads it, parts, Mermaid."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.ci_scripts import ci_script
+
+checkout = ci_script("docs/checkout")
+github_markdown = ci_script("docs/github_markdown")
+mermaid = ci_script("docs/mermaid")
+navigation = ci_script("docs/navigation")
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A checkout: a page, files that it links to, and files that it does not."""
+    for path, text in {
+        "README.md": "[pages](docs/how-to/page.md) [code](examples/tap.py)",
+        "docs/how-to/page.md": "[home](../../README.md) [a](../../examples/shop)\n```\n[no](../../LICENSE)\n```\n",
+        "examples/tap.py": "",
+        "examples/shop/README.md": "",
+        "LICENSE": "",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    checkout.linked_files.cache_clear()
+    return tmp_path
+
+
+class TestCheckout:
+    def test_linked_files(self, tree: Path) -> None:
+        assert checkout.linked_files(tree) == ("README.md", "examples/shop/README.md", "examples/tap.py")
+
+    @pytest.mark.parametrize(
+        ("page", "link", "expected"),
+        [
+            ("how-to/page.md", "[a](../../README.md#log)", "[a](../project/README.md#log)"),
+            ("how-to/page.md", "[a](../../examples/shop)", "[a](../project/examples/shop/README.md)"),
+            ("how-to/page.md", "[a](../reference/sinks.md#b)", "[a](../reference/sinks.md#b)"),
+            ("how-to/page.md", "[a](#here) [b](https://x.org/a)", "[a](#here) [b](https://x.org/a)"),
+            ("project/README.md", "[a](docs/how-to/page.md)", "[a](../how-to/page.md)"),
+            ("project/README.md", "![a](docs/pictures/a.svg)", "![a](../pictures/a.svg)"),
+            ("project/README.md", "[a](LICENSE)", "[a](LICENSE)"),
+            ("project/README.md", "[a](examples)", "a"),
+            ("project/README.md", "```\n[a](docs/b.md)\n```\n", "```\n[a](docs/b.md)\n```\n"),
+        ],
+    )
+    def test_links(self, tree: Path, page: str, link: str, expected: str) -> None:
+        assert checkout.rewrite_links(link, page, tree) == expected
+
+
+class TestGithubMarkdown:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("```python shop.py\nx\n```", '```{.python title="shop.py"}\nx\n```'),
+            ("```sh\nx\n```", "```sh\nx\n```"),
+            ("- a\n  - b\n  - c\n\nd", "- a\n    - b\n    - c\n\nd"),
+            ("1. a\n   ```sh\n   x\n   ```\n2. b", "1. a\n    ```sh\n    x\n    ```\n2. b"),
+            ("```yaml\n- a\n  - b\n```", "```yaml\n- a\n  - b\n```"),
+            ("a\n  b", "a\n  b"),
+        ],
+    )
+    def test_what_python_markdown_reads_differently(self, text: str, expected: str) -> None:
+        assert github_markdown.convert(text) == expected
+
+
+class TestNavigation:
+    def test_pages_and_folders_in_order(self) -> None:
+        pages = [
+            "reference/b.md",
+            "index.md",
+            "reference/cli/run.md",
+            "reference/a.md",
+            "how-to/index.md",
+            "how-to/a.md",
+        ]
+
+        assert navigation.parts(pages) == [
+            {"Home": "index.md"},
+            {"How-to guides": ["how-to/index.md", "how-to/a.md"]},
+            {"Reference": ["reference/a.md", "reference/b.md", {"Commands": ["reference/cli/run.md"]}]},
+        ]
+
+    def test_a_page_in_no_part(self) -> None:
+        with pytest.raises(ValueError, match=r"no part of the site in .* has lost/a\.md"):
+            navigation.parts(["lost/a.md"])
+
+    def test_each_page_of_this_project_has_a_part(self) -> None:
+        docs = ROOT / "docs"
+
+        assert navigation.parts([str(page.relative_to(docs)) for page in docs.rglob("*.md")])
+
+
+class TestMermaid:
+    def test_only_a_page_with_a_picture_loads_the_script(self) -> None:
+        page = '<head></head><pre class="mermaid">graph LR</pre>'
+
+        assert mermaid.load("<head></head>text", "a/b.html") == "<head></head>text"
+        assert '<script src="../assets/mermaid.min.js"></script>\n</head>' in mermaid.load(page, "a/b.html")
