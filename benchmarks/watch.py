@@ -1,10 +1,11 @@
 """Compare monitors with other ways to find faults, and measure what monitors cost.
 
-    python -m benchmarks.watch [--quick] [--seed 1]
+    python -m benchmarks.watch [--quick] [--seed 31]
 
 Accuracy: a year of each series in ``watch_series`` with planted faults. A fault is found if a firing overlaps it, or
 begins within one run after it. A firing that overlaps no fault is a false alarm. Growth, daylight saving time and
-holidays are no faults. All ways see the same runs:
+holidays are no faults. The method was chosen with the seeds 11 to 13 and 21 to 23; the figures are medians of others.
+All ways see the same runs:
 
 - balog: three monitors with their defaults and the season of the series: freshness, volume, duration.
 - A fixed threshold: 20 % around the range of the first 28 days, for records and for durations.
@@ -170,26 +171,55 @@ def score(shape: Shape, faults: list[Fault], firings: Firings) -> Score:
     return Score(found, missed, len(firings) - len([one for one in firings if one in right]))
 
 
-def accuracy(seeds: list[int], shapes: tuple[Shape, ...], days: int) -> dict[str, tuple[float, float]]:
-    """Print precision, recall and delay of each way, and return precision and recall."""
-    scores: defaultdict[str, list[Score]] = defaultdict(list)
-    for shape in shapes:
-        for seed in seeds:
+class Accuracy(NamedTuple):
+    """Precision and recall over the series of one seed, the mean delay in runs, and the share found of each fault."""
+
+    precision: float
+    recall: float
+    delay: float
+    shares: list[float]
+
+
+def accuracy(seeds: list[int], shapes: tuple[Shape, ...], days: int) -> dict[str, Accuracy]:
+    """Print precision, recall and delay of each way, and return the medians over the seeds."""
+    found: defaultdict[str, list[Accuracy]] = defaultdict(list)
+    for seed in seeds:
+        scores: defaultdict[str, list[Score]] = defaultdict(list)
+        for shape in shapes:
             runs, faults = make_year(shape, seed, days)
             for name, way in ways(shape).items():
                 scores[name].append(score(shape, faults, way(runs)))
-    print(f"{'':22} precision  recall  delay  " + "  ".join(f"{kind:>7}" for kind in FAULTS))
-    result = {}
-    for name, made in scores.items():
-        hits = {kind: [one for part in made for one in part.found[kind]] for kind in FAULTS}
-        missed = {kind: sum(part.missed[kind] for part in made) for kind in FAULTS}
-        right, lost, false = sum(map(len, hits.values())), sum(missed.values()), sum(part.false for part in made)
-        precision, recall = right / max(right + false, 1), right / max(right + lost, 1)
-        delay = statistics.fmean([one for kind in hits.values() for one in kind] or [math.nan])
-        shares = "  ".join(f"{len(hits[kind]) / max(len(hits[kind]) + missed[kind], 1):7.2f}" for kind in FAULTS)
-        print(f"{name:22} {precision:9.3f}  {recall:6.3f}  {delay:5.2f}  {shares}")
-        result[name] = precision, recall
-    return result
+        for name, made in scores.items():
+            found[name].append(_accuracy(made))
+    print(f"{'median of seeds':22} precision  recall  delay  " + "  ".join(f"{kind:>7}" for kind in FAULTS))
+    medians = {name: _median(parts) for name, parts in found.items()}
+    for name, one in medians.items():
+        print(_line_of(name, one))
+    for seed, one in zip(seeds, found["balog"]):
+        print(_line_of(f"balog, seed {seed}", one))
+    return medians
+
+
+def _accuracy(made: list[Score]) -> Accuracy:
+    hits = {kind: [one for part in made for one in part.found[kind]] for kind in FAULTS}
+    missed = {kind: sum(part.missed[kind] for part in made) for kind in FAULTS}
+    right, lost, false = sum(map(len, hits.values())), sum(missed.values()), sum(part.false for part in made)
+    return Accuracy(
+        right / max(right + false, 1),
+        right / max(right + lost, 1),
+        statistics.fmean([one for kind in hits.values() for one in kind] or [math.nan]),
+        [len(hits[kind]) / max(len(hits[kind]) + missed[kind], 1) for kind in FAULTS],
+    )
+
+
+def _median(parts: list[Accuracy]) -> Accuracy:
+    precision, recall, delay = (statistics.median(one[place] for one in parts) for place in range(3))
+    return Accuracy(precision, recall, delay, [statistics.median(kind) for kind in zip(*(one.shares for one in parts))])
+
+
+def _line_of(name: str, one: Accuracy) -> str:
+    shares = "  ".join(f"{share:7.2f}" for share in one.shares)
+    return f"{name:22} {one.precision:9.3f}  {one.recall:6.3f}  {one.delay:5.2f}  {shares}"
 
 
 def cost(series: int, events: int) -> None:
@@ -263,13 +293,14 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="do a little of the work")
-    parser.add_argument("--seed", type=int, default=1, help="first of the seeds")
+    parser.add_argument("--seed", type=int, default=31, help="first of the seeds")
     given = parser.parse_args()
     print(machine("balog"))
-    seeds = [given.seed] if given.quick else [given.seed, given.seed + 1, given.seed + 2]
+    seeds = [given.seed + number for number in range(1 if given.quick else 5)]
     found = accuracy(seeds, SHAPES[3:] if given.quick else SHAPES, 120 if given.quick else 364)
-    peers = max(sum(pair) for name, pair in found.items() if name != "balog")
-    print(f"ratio: {sum(found['balog']) / peers:.2f} × the precision and recall of the best other way")
+    sums = {name: one.precision + one.recall for name, one in found.items()}
+    peers = max(total for name, total in sums.items() if name != "balog")
+    print(f"ratio: {sums['balog'] / peers:.2f} × the precision and recall of the best other way")
     sys.stdout.flush()
     cost(200 if given.quick else 10_000, 500 if given.quick else 20_000)
     backtest(2, 2, 2) if given.quick else backtest(10, 10, 90)

@@ -5,10 +5,13 @@ series is learning at that hour, and coarser buckets stand in: the hours around,
 is the median absolute deviation (MAD) of the residuals, ln((value + 1) / (center + 1)), divided by 0.6745: the modified
 z-score of Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993). If more than half of the residuals are 0,
 the mean absolute deviation times 1.253314 stands in for it. It is widened by 5 / n for n residuals, because few of them
-say little. The median of the last residuals, if it exceeds half of the spread, moves the center: a growing series does
-not alarm for ever.
+say little. Small counts vary more than the spread of all residuals says: the deviation of a Poisson process, the square
+root of the center, is added to it as variances are, in quadrature. The median of the last residuals, if it exceeds half
+of the spread, moves the center: a growing series does not alarm for ever.
 
-An anomaly is not learned. When anomalies are most of the values for ``adapt`` seconds, they are the new history.
+An anomaly is not learned. When anomalies are most of the values for ``adapt`` seconds, they are the new history. After
+an anomaly, the next value must be well within the band: a value near a limit would end and begin the same alert again
+and again.
 """
 
 from __future__ import annotations
@@ -17,8 +20,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 from functools import lru_cache
-from itertools import compress
-from math import exp, isnan, log, log1p, nan, sqrt
+from math import exp, hypot, log, log1p, nan, sqrt
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -34,9 +36,14 @@ MAX_PER_HOUR = 4
 
 MIN_BUCKET = 2
 LAST_RESIDUALS = 24
+
+RETURN = 0.75
+"""The share of the band in which a value must be after an anomaly."""
+
+RENEWED = 16
+"""The spread is computed anew when one of so many of its residuals is new."""
+
 _MIN_RESIDUALS = 8
-_EACH = 64  # the values after which the spread is not computed anew with each
-_SOME = 16
 _MAX_OUTLIERS = 1024
 _MAD_OF_NORMAL = 0.6745
 _MEAN_TO_DEVIATION = 1.253314
@@ -48,7 +55,7 @@ class BandOptions(NamedTuple):
     """How a band is computed; times are in seconds.
 
     Attributes:
-        is_count: the values are counts, so the band is at least that of a Poisson process.
+        is_count: the values are counts, so they vary like those of a Poisson process, too.
     """
 
     sensitivity: float
@@ -82,6 +89,7 @@ class BandHistory(Struct):
         spread: that of the residuals, computed anew with each of the first values, then with some.
         drift: the median of the last residuals, likewise.
         known: number of residuals, likewise.
+        renewal: the number of learned values with which they are computed anew.
         center: a time, the center that was computed for it, and whether it is of its season.
     """
 
@@ -98,6 +106,7 @@ class BandHistory(Struct):
     spread: float = 0.0
     drift: float = 0.0
     known: int = 0
+    renewal: int = 0
     center: tuple[float, float, bool] | None = None
 
 
@@ -110,11 +119,15 @@ def expect(history: BandHistory, when: float, options: BandOptions) -> Band | No
         return None
     if abs(history.drift) > history.spread / 2:
         center = (center + 1) * exp(history.drift) - 1
-    half = max(options.sensitivity * history.spread * (1 + 5 / max(history.known, 1)), log1p(options.tolerance))
-    low, high = (center + 1) * exp(-half) - 1, (center + 1) * exp(half) - 1
+    sensitivity = options.sensitivity
+    if history.outlier_times and not history.calm:
+        sensitivity *= RETURN
+    half = max(sensitivity * history.spread * (1 + 5 / max(history.known, 1)), log1p(options.tolerance))
+    factor = exp(half)
+    low, high = (center + 1) / factor - 1, (center + 1) * factor - 1
     if options.is_count:
-        varies = options.sensitivity * sqrt(max(center, 1.0))
-        low, high = min(low, center - varies), max(high, center + varies)
+        varies = sensitivity * sqrt(max(center, 1.0))
+        low, high = center - hypot(center - low, varies), center + hypot(high - center, varies)
     return Band(center, max(low, 0.0), high)
 
 
@@ -163,11 +176,12 @@ def _append(history: BandHistory, when: float, value: float, options: BandOption
         for part in (times, history.values, history.residuals, history.hours):
             del part[:old]
     history.learned += 1
-    if history.learned <= _EACH or history.learned % _SOME == 0:
-        residuals = [one for one in history.residuals if not isnan(one)]
+    if history.learned >= history.renewal:
+        residuals = [one for one in history.residuals if one == one]  # NaN differs from itself
         history.known, history.spread = len(residuals), _spread(residuals)
         last = residuals[-LAST_RESIDUALS:]
         history.drift = median(last) if len(last) >= _MIN_RESIDUALS else 0.0
+        history.renewal = history.learned + max(history.known // RENEWED, 1)
 
 
 def _renew(history: BandHistory, options: BandOptions) -> None:
@@ -179,7 +193,7 @@ def _renew(history: BandHistory, options: BandOptions) -> None:
     for part in (history.times, history.values, history.residuals, history.hours):
         del part[:]
     history.begun = float(first)
-    history.learned, history.center = 0, None
+    history.learned, history.renewal, history.center = 0, 0, None
     for time, value in entries:
         _append(history, time, value, options)
 
@@ -202,24 +216,29 @@ def _bucket(history: BandHistory, when: float, options: BandOptions) -> tuple[Se
         return thin(history.values), True
     hour, hours = hour_of_week(when, options.zone), history.hours
     if options.seasonality == "hour_of_week" and hours.count(hour) >= MIN_BUCKET:  # the usual case, in C's speed
-        found, place = [], hours.find(hour)
-        while place >= 0:
-            found.append(history.values[place])
-            place = hours.find(hour, place + 1)
-        return thin(found), True
+        return thin(_at(history.values, hours, hour)), True
     is_own = options.seasonality != "hour_of_week"
     for table in _levels(options.seasonality, hour):
         mask = hours.translate(table)
         if mask.count(1) >= MIN_BUCKET:
-            return thin(list(compress(history.values, mask))), is_own
+            return thin(_at(history.values, mask, 1)), is_own
         is_own = False
     return thin(history.values), False
 
 
+def _at(values: Sequence[float], mask: bytearray, mark: int) -> list[float]:
+    """Return the values at the places of a mark; few of many are found faster by the mark than by a look at each."""
+    found, place = [], mask.find(mark)
+    while place >= 0:
+        found.append(values[place])
+        place = mask.find(mark, place + 1)
+    return found
+
+
 def _spread(residuals: Sequence[float]) -> float:
-    sizes = [abs(one) for one in thin(residuals)]
-    if not sizes:
+    if not residuals:
         return 0.0
+    sizes = [abs(one) for one in residuals]
     middle = median(sizes)
     return middle / _MAD_OF_NORMAL if middle else sum(sizes) / len(sizes) * _MEAN_TO_DEVIATION
 
@@ -237,6 +256,7 @@ def median(values: Sequence[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+@lru_cache(maxsize=1024)
 def hour_of_week(when: float, zone: tzinfo) -> int:
     """Return the hour of the week in a time zone, from 0 for Monday's first to 167."""
     local = datetime.fromtimestamp(when, zone)

@@ -32,7 +32,7 @@ class VolumeBand(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
     measure: Annotated[Literal["records", "bytes", "both"], Meta(description="What is measured.")] = "records"
     sensitivity: Annotated[float, Meta(ge=0.5, le=100, description="Half the band in robust standard deviations.")] = (
-        3.5
+        4.0
     )
     tolerance: Annotated[ShareText, Meta(description="Least half of the band, as a share of the expected value.")] = (
         "10%"

@@ -31,7 +31,7 @@ class Oracle:
         self.options = options
         self.entries: list[tuple[float, float, float]] = []  # time, value, residual
         self.begun = 0.0
-        self.learned = 0
+        self.fresh = 0  # residuals since the spread was computed, and time to compute it
         self.spread = self.drift = 0.0
         self.known = 0
 
@@ -73,13 +73,13 @@ class Oracle:
         if abs(self.drift) > self.spread / 2:
             center = (center + 1) * math.exp(self.drift) - 1
         factor = math.exp(max(self.options.sensitivity * self.spread * (1 + 5 / self.known), math.log(1.1)))
-        around = self.options.sensitivity * math.sqrt(max(center, 1.0))
-        low, high = (center + 1) / factor - 1, (center + 1) * factor - 1
-        return Band(center, max(min(low, center - around), 0.0), max(high, center + around))
+        poisson = self.options.sensitivity**2 * max(center, 1.0)
+        below, above = center - ((center + 1) / factor - 1), (center + 1) * factor - 1 - center
+        return Band(center, max(center - (below**2 + poisson) ** 0.5, 0.0), center + (above**2 + poisson) ** 0.5)
 
     def renew(self) -> None:
         residuals = [one for _, _, one in self.entries if not math.isnan(one)]
-        sizes = [abs(one) for one in self.even(residuals)]
+        sizes = [abs(one) for one in residuals]
         self.known, self.spread = len(residuals), 0.0
         if sizes:
             self.spread = statistics.median(sizes) / 0.6745 or statistics.fmean(sizes) * 1.253314
@@ -97,9 +97,10 @@ class Oracle:
             residual = float(np.float32(np.log((value + 1) / (center + 1)))) if is_own else math.nan
         self.entries.append((when, value, residual))
         self.entries = [entry for entry in self.entries if entry[0] >= when - self.options.training]
-        self.learned += 1
-        if self.learned <= 64 or self.learned % 16 == 0:
+        self.fresh += 1
+        if self.fresh >= self.known // 16:
             self.renew()
+            self.fresh = 0
 
 
 @settings(max_examples=30, deadline=None)
@@ -173,6 +174,36 @@ def test_an_anomaly_is_not_the_norm_at_once_and_a_lasting_level_is_after_a_time(
     found = run([1000.0] * 200 + [3000.0] * 300, options(adapt=3 * DAY))
     assert all(found[200 : 200 + 72])
     assert not any(found[200 + 73 :])
+
+
+def test_after_an_anomaly_only_a_value_well_within_the_band_is_normal() -> None:
+    history, chosen = BandHistory(), options(sensitivity=4.0)
+    chance = random.Random(7)
+    for number in range(100):
+        learn(history, START + number * HOUR, 10_000 * chance.gauss(1, 0.1), chosen, is_anomaly=False)
+    band = expect(history, START + 100 * HOUR, chosen)
+    assert band is not None
+
+    learn(history, START + 100 * HOUR, band.low / 2, chosen, is_anomaly=True)
+    after = expect(history, START + 101 * HOUR, chosen)
+    assert after is not None
+    assert band.low < after.low < after.center < after.high < band.high
+    assert math.log((after.high + 1) / (after.center + 1)) == pytest.approx(
+        0.75 * math.log((band.high + 1) / (band.center + 1)), rel=0.02
+    )
+
+    learn(history, START + 101 * HOUR, after.center, chosen, is_anomaly=False)
+    assert expect(history, START + 102 * HOUR, chosen) == pytest.approx(band, rel=0.01)
+
+
+def test_small_counts_vary_more_than_the_spread_of_large_ones() -> None:
+    chance, chosen = random.Random(8), options(seasonality="hour_of_day")
+    values = []
+    for number in range(24 * 60):
+        mean = 40 if number % 24 < 12 else 40_000  # the noise is 5 % and that of counting
+        values.append(round(chance.gauss(mean * chance.gauss(1, 0.05), math.sqrt(mean))))
+    found = run([max(value, 0) for value in values], chosen)
+    assert sum(found) <= 4
 
 
 def test_a_series_that_returns_is_not_surprised_by_its_old_level() -> None:
