@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,12 +24,15 @@ from balog.event import encode
 from balog.expressions.functions import parse_time
 from balog.watch.alert_events import as_event
 from balog.watch.evaluation import Evaluation
+from balog.watch.leadership import LeaderLease, LeaseRenewal, wait_to_lead
 from balog.watch.monitors import MonitorConfig
-from balog.watch.monitors_file import find_monitor_problems
-from balog.watch.queries import QuerySchedule, Rows
+from balog.watch.monitors_file import find_monitor_problems, load_monitors
+from balog.watch.queries import QuerySchedule
 from balog.watch.source import SourceEvents, evaluate_events
 from balog.watch.steady_clock import SteadyClock
 from balog.watch.store import WatchStore
+from balog.watch.store_redis import SCHEMES, open_redis_store
+from balog.watch.store_sqlite import SqliteWatchStore
 from balog.watch.stream import TopicWatch, check_tables
 from balog.watch.targets import LineTarget, SinkTarget, Targets
 from balog.watch.watcher import Watcher
@@ -75,10 +77,10 @@ place_options = options.bundle(
 @place_options
 @click.option(
     "--state",
-    type=click.Path(path_type=Path),
-    default=Path("watch.sqlite"),
+    metavar="FILE|URL",
+    default="watch.sqlite",
     show_default=True,
-    help="File with the state of the monitors, for --topics.",
+    help="With --topics: file with the state of the monitors; redis://HOST:PORT/DB for several instances.",
 )
 @click.option("--tables", "location", metavar="PLACE", help="Tables for monitors with sql, with --topics: a folder.")
 @click.option(
@@ -94,7 +96,7 @@ place_options = options.bundle(
 def command(
     path: Path,
     place: _Place,
-    state: Path,
+    state: str,
     location: str | None,
     sinks_file: str | None,
     group: str,
@@ -126,18 +128,22 @@ def command(
         raise ConfigError("--until belongs to --source")
     engine_options = EngineOptions(place.url, until_empty, 1, lease, "none:", listen)
     check_tables(monitors, location is not None, str(path))
-    with ExitStack() as parts:
-        store = WatchStore(state)
-        parts.callback(store.close)
-        store.claim()
-        lines, sinks = LineTarget(), _open_sinks(sinks_file, parts)
-        watcher = Watcher(monitors, store, Targets([lines, *sinks]), SteadyClock())
-        parts.callback(_finish, sinks, watcher)
-        ask = None if location is None else open_queries(location)
-        _watch_topics(watcher, engine_options, place.topics, group, path, ask, lines)
-    if lines.is_closed:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
-        raise BalogError("standard output was closed; the next start sends the alerts that were not written")
+    parts = _Parts(path, monitors, engine_options, place.topics, group, sinks_file, location)
+    if not state.startswith(SCHEMES):
+        sqlite = SqliteWatchStore(state)
+        with closing(sqlite):
+            sqlite.claim()
+            _watch_topics(parts, sqlite, None)
+        return
+    store = open_redis_store(state, group, lease)
+    with closing(store):
+        if until_empty and not store.claim():
+            raise ConfigError("another instance leads, and it has the events; leave out --until-empty", "--state")
+        while until_empty or wait_to_lead(store, _report):
+            if not _watch_topics(parts, store, store):
+                store.release()
+                break
+            _report("another instance leads; this one has stopped")
 
 
 def _check_unused() -> None:
@@ -174,45 +180,88 @@ def _watch_files(monitors: list[MonitorConfig], sources: tuple[Path, ...], until
     _report(f"{counted(len(source.events), 'event')}, {counted(alerts, 'alert')}")
 
 
-def _open_sinks(path: str | None, parts: ExitStack) -> list[SinkTarget]:
+class _Parts(NamedTuple):
+    """What a watcher of topics is made of, each time that it becomes the leader."""
+
+    path: Path
+    monitors: list[MonitorConfig]
+    engine_options: EngineOptions
+    topics: tuple[str, ...]
+    group: str
+    sinks_file: str | None
+    location: str | None
+
+
+def _watch_topics(parts: _Parts, store: WatchStore, lease: LeaderLease | None) -> bool:
+    """Watch until stopped. Return whether the lease was lost.
+
+    Raises:
+        BalogError: standard output was closed.
+    """
+    from balog.topics import open_topics
+
+    hooks = set_up_logging("watch")
+    lines = LineTarget()
+    renewal = None if lease is None else LeaseRenewal(lease, _report)
+    with ExitStack() as stack:
+        if renewal is not None:
+            stack.enter_context(renewal)  # before the state is loaded, which takes its time
+        monitors = parts.monitors if lease is None else _read_again(parts)
+        sinks = _open_sinks(parts.sinks_file, stack)
+        watcher = Watcher(monitors, store, Targets([lines, *sinks]), SteadyClock())
+        stack.callback(_finish, sinks, watcher, renewal)
+        ask = None if parts.location is None else open_queries(parts.location)
+        topics = stack.enter_context(open_topics(parts.engine_options.url))
+        watch = TopicWatch(watcher, topics, parts.topics, parts.group, parts.path, _report, has_tables=ask is not None)
+        engine = stack.enter_context(parts.engine_options.open(watch.hub, None, parts.group, hooks))
+        stack.enter_context(watch)
+        if ask is not None:
+            stack.enter_context(QuerySchedule(watcher, ask, _report, watch.now))
+        lines.on_close = engine.stop
+        if renewal is not None:
+            renewal.on_lost = engine.stop
+        try:
+            if not lines.is_closed and not (renewal is not None and renewal.is_lost):
+                engine.run(parts.engine_options.until_empty)
+            if parts.engine_options.until_empty:
+                watch.step()
+        finally:
+            if sys.exc_info()[0] is None or engine.counts.received:
+                _report(summary(engine.counts))
+    if lines.is_closed:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
+        raise BalogError("standard output was closed; the next start sends the alerts that were not written")
+    return renewal is not None and renewal.is_lost
+
+
+def _open_sinks(path: str | None, stack: ExitStack) -> list[SinkTarget]:
     if path is None:
         return []
     with complete_errors(path):
         config = configs.load(path, BrokerConfig)
         target = SinkTarget(config.sinks, config.spool, _report)
-    parts.callback(target.close, DRAIN_SECONDS)
+    stack.callback(target.close, DRAIN_SECONDS)
     return [target]
 
 
-def _finish(sinks: list[SinkTarget], watcher: Watcher) -> None:
-    """Deliver what is queued, and mark what was delivered, so that the next start does not send it again."""
+def _finish(sinks: list[SinkTarget], watcher: Watcher, renewal: LeaseRenewal | None) -> None:
+    """Deliver what is queued, and mark what was delivered, so that the next start does not send it again.
+
+    If another instance leads, it delivers.
+    """
+    is_lost = renewal is not None and renewal.is_lost
     for sink in sinks:
-        sink.close(DRAIN_SECONDS)
-    watcher.flush()
+        sink.close(0.0 if is_lost else DRAIN_SECONDS)
+    if not is_lost:
+        watcher.flush()
 
 
-def _watch_topics(
-    watcher: Watcher,
-    engine_options: EngineOptions,
-    names: tuple[str, ...],
-    group: str,
-    path: Path,
-    ask: Callable[[str], Rows] | None,
-    lines: LineTarget,
-) -> None:
-    from balog.topics import open_topics
-
-    hooks = set_up_logging("watch")
-    with open_topics(engine_options.url) as topics:
-        watch = TopicWatch(watcher, topics, names, group, path, _report, has_tables=ask is not None)
-        queries = nullcontext() if ask is None else QuerySchedule(watcher, ask, _report, watch.now)
-        with engine_options.open(watch.hub, None, group, hooks) as engine, watch, queries:
-            lines.on_close = engine.stop
-            try:
-                if not lines.is_closed:
-                    engine.run(engine_options.until_empty)
-                if engine_options.until_empty:
-                    watch.step()
-            finally:
-                if sys.exc_info()[0] is None or engine.counts.received:
-                    _report(summary(engine.counts))
+def _read_again(parts: _Parts) -> list[MonitorConfig]:
+    """Return the monitors of today: the former leader has used them, and the state is theirs."""
+    try:
+        monitors = load_monitors(parts.path)
+        check_tables(monitors, parts.location is not None, str(parts.path))
+    except ConfigError as error:
+        _report(f"the monitors were not changed: {error}")
+        return parts.monitors
+    return monitors

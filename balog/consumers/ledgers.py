@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
-from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from balog.consumers.ledger import DEFAULT_WINDOW, Ledger, LedgerEntry, Memory
 from balog.consumers.ledger_sqlite import SqliteLedger
+from balog.consumers.redis_place import option_seconds, split_options
 from balog.errors import ConfigError
 from balog.local_path import local_path, state_folder
 from balog.plugins import PluginRegistry
-from balog.secrets import Secret
 from balog.topics import local_folder
 
 __all__ = ["LEDGERS", "MemoryLedger", "NoLedger", "SqliteLedger", "default_ledger", "open_ledger"]
@@ -193,58 +191,14 @@ def _open_none(url: str) -> Ledger:
 
 def _open_redis(url: str) -> Ledger:
     from balog.consumers.ledger_redis import RedisLedger
+    from balog.consumers.redis_place import REDIS_OPTIONS, open_redis
 
-    _, options = _split(url, {"window", "username", "password.env", "password.file", "ca_file", "timeout"})
-    parts = _split_redis(url)
-    database = parts.path.removeprefix("/") or "0"
-    if not database.isdecimal() or len(database) > 4:
-        raise ConfigError("a ledger's redis URL ends in the number of a database: redis://HOST:PORT/0")
-    sources = {name: options[key] for name in ("env", "file") if (key := f"password.{name}") in options}
-    if len(sources) > 1:
-        raise ConfigError("password.env and password.file: want one of the two")
-    return RedisLedger(
-        parts.hostname or "localhost",
-        parts.port or 6379,
-        int(database),
-        _window(options),
-        username=options.get("username"),
-        password=Secret(**sources) if sources else None,
-        is_encrypted=parts.scheme == "rediss",
-        ca_file=options.get("ca_file"),
-        timeout=_seconds("timeout", options.get("timeout"), 10.0),
-    )
-
-
-def _split_redis(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        raise ConfigError("the ledger's redis URL can't be read; want redis://HOST:PORT/DB") from None
-    if "@" in url.partition("?")[0]:
-        raise ConfigError("a ledger's URL has no user and no password in it; say ?username=…&password.env=NAME")
-    if not url.startswith(f"{parts.scheme}://"):
-        raise ConfigError("want redis://HOST:PORT/DB for a ledger")
-    return parts
+    _, options = _split(url, {"window", *REDIS_OPTIONS})
+    return RedisLedger(open_redis(url, "ledger", options), _window(options))
 
 
 def _split(url: str, takes: Set[str]) -> tuple[str, dict[str, str]]:
-    """Split a ledger's URL into its place and its options, of which ``takes`` are the known ones."""
-    scheme, _, rest = url.partition(":")
-    place, _, query = rest.partition("?")
-    options: dict[str, str] = {}
-    try:
-        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=20)
-    except ValueError:
-        raise ConfigError(f"{scheme}: the options can't be read; want ?name=value&name=value") from None
-    for name, value in pairs:
-        if name not in takes:
-            known = ", ".join(sorted(takes)) or "none"
-            raise ConfigError(f"a ledger in {scheme} has no option {name!r:.40}; there are: {known}")
-        if name in options or not value:
-            raise ConfigError(f"a ledger's option {name} is {'there twice' if value else 'empty'}")
-        options[name] = value
-    return place, options
+    return split_options(url, "ledger", takes)
 
 
 def _want_no_place(scheme: str, place: str) -> None:
@@ -253,14 +207,4 @@ def _want_no_place(scheme: str, place: str) -> None:
 
 
 def _window(options: dict[str, str]) -> float:
-    return _seconds("window", options.get("window"), DEFAULT_WINDOW)
-
-
-def _seconds(name: str, text: str | None, default: float) -> float:
-    try:
-        value = default if text is None else float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= 10 * 365 * 86400.0:
-        raise ConfigError(f"a ledger's {name} {text!r:.40} can't be; want seconds, more than 0")
-    return value
+    return option_seconds("ledger", "window", options.get("window"), DEFAULT_WINDOW)

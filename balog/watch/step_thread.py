@@ -18,15 +18,17 @@ TICK_SECONDS = 1.0
 
 
 class StepThread:
-    """Takes a step every second in a thread of its own. Use it as a context around the run.
+    """Takes a step again and again in a thread of its own. Use it as a context around the run.
 
     Args:
         name: the thread's name.
         say: called with one line for the operator when a step fails; once while the error is the same.
+        every: seconds between two steps; ``TICK_SECONDS`` if omitted.
     """
 
-    def __init__(self, name: str, say: Callable[[str], None]) -> None:
+    def __init__(self, name: str, say: Callable[[str], None], every: float | None = None) -> None:
         self._say = say
+        self._every = every
         self._error = ""
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -47,7 +49,7 @@ class StepThread:
         raise NotImplementedError
 
     def _run(self) -> None:
-        while not self._end.wait(TICK_SECONDS):
+        while not self._end.wait(TICK_SECONDS if self._every is None else self._every):
             try:
                 self.step()
             except Exception as error:  # the next step may succeed

@@ -1,35 +1,16 @@
-"""The state of a watcher in one SQLite file: series, silences, the clock, handled events and alerts to send."""
+"""The state of a watcher in a store: series, silences, the clock, handled events and alerts to send."""
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
-
-from balog.errors import ConfigError
-from balog.storage.local_files import lock, make_folder
-from balog.topics.sqlite_file import SqliteFile
-
-_APPLICATION_ID = 0x62616C77
-_VERSION = 1
 
 HANDLED_SECONDS = 86400.0
 """Seconds for which the ids of handled events are kept: a message that was not acknowledged comes again."""
 
 MAX_HANDLED = 500_000
-
-_PRUNE_EVERY = 60.0
-
-_SCHEMA = """
-CREATE TABLE series (key TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE facts (name TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE handled (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL);
-CREATE TABLE unsent (number INTEGER PRIMARY KEY AUTOINCREMENT, event BLOB NOT NULL);
-"""
 
 
 class StoredState(NamedTuple):
@@ -40,61 +21,18 @@ class StoredState(NamedTuple):
     series: list[bytes]
 
 
-class WatchStore:
-    """A watcher's SQLite file. One process uses it at a time.
+class WatchStore(Protocol):
+    """Where a watcher keeps its state. Any thread may call its methods.
 
-    Args:
-        path: the file; it and its folder are created when missing.
+    Raises:
+        TopicError: from every method: the store is damaged or out of reach, or another watcher has taken it over.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path).expanduser()
-        self._file = SqliteFile(self.path, f"state {self.path}", _SCHEMA, _APPLICATION_ID, _VERSION)
-        self._pruned = 0.0
-        self._claim: IO[bytes] | None = None
-
-    def claim(self) -> None:
-        """Keep other processes from using the file until this one closes it or ends.
-
-        Raises:
-            ConfigError: another process uses it, or it is out of reach.
-        """
-        try:
-            make_folder(self.path.parent)
-            self._claim = self.path.with_name(f".{self.path.name}.lock").open("wb")
-            is_ours = lock(self._claim, wait=False)
-        except OSError as error:
-            raise ConfigError(f"cannot be used: {error.strerror or error}", str(self.path)) from None
-        if not is_ours:
-            raise ConfigError("another watcher uses this state; give each its own --state", str(self.path))
-
     def load(self) -> StoredState:
-        """Return the state; clock 0 and nothing else before the first commit.
-
-        Raises:
-            TopicError: the file is damaged, of another kind or out of reach.
-        """
-        if not self._file.exists():
-            return StoredState(0.0, {}, [])
-        with self._file.read() as connection:
-            facts = dict(connection.execute("SELECT name, data FROM facts"))
-            series = [data for (data,) in connection.execute("SELECT data FROM series")]
-        clock = msgspec.msgpack.decode(facts["clock"], type=float) if "clock" in facts else 0.0
-        silences = msgspec.msgpack.decode(facts["silences"], type=dict[str, float]) if "silences" in facts else {}
-        return StoredState(clock, silences, series)
+        """Return the state; clock 0 and nothing else before the first commit."""
 
     def handled(self, ids: Sequence[str]) -> set[str]:
         """Return the ids that are known to be handled."""
-        found: set[str] = set()
-        if not self._file.exists():
-            return found
-        with self._file.read() as connection:
-            for start in range(0, len(ids), 500):
-                some = ids[start : start + 500]
-                marks = ",".join("?" * len(some))
-                query = f"SELECT id FROM handled WHERE id IN ({marks})"  # noqa: S608
-                found.update(row[0] for row in connection.execute(query, some))
-        return found
 
     def commit(
         self,
@@ -104,50 +42,31 @@ class WatchStore:
         handled: Iterable[str],
         alerts: Sequence[bytes],
     ) -> None:
-        """Write changes in one durable transaction.
+        """Write changes in one transaction.
 
         Args:
             series: the changed series by key; None for a removed one.
             handled: the ids of the events that led to the changes.
             alerts: events to send, which are ``unsent`` until ``sent`` is called.
         """
-        now = time.time()
-        with self._file.write(create=True) as connection:
-            facts = {"clock": clock, "silences": dict(silences)}
-            rows = [(name, msgspec.msgpack.encode(value)) for name, value in facts.items()]
-            connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", rows)
-            kept = [(key, data) for key, data in series.items() if data is not None]
-            connection.executemany("INSERT OR REPLACE INTO series VALUES (?, ?)", kept)
-            removed = [(key,) for key, data in series.items() if data is None]
-            connection.executemany("DELETE FROM series WHERE key = ?", removed)
-            connection.executemany(
-                "INSERT OR IGNORE INTO handled (id, at) VALUES (?, ?)", [(id, now) for id in handled]
-            )
-            connection.executemany("INSERT INTO unsent (event) VALUES (?)", [(event,) for event in alerts])
-            if now - self._pruned >= _PRUNE_EVERY:
-                self._pruned = now
-                last = "(SELECT max(seq) FROM handled)"
-                connection.execute(
-                    f"DELETE FROM handled WHERE at < ? OR seq <= {last} - ?",  # noqa: S608
-                    (now - HANDLED_SECONDS, MAX_HANDLED),
-                )
 
     def unsent(self, after: int = 0) -> list[tuple[int, bytes]]:
         """Return the alerts that are not yet sent, with their numbers, oldest first."""
-        if not self._file.exists():
-            return []
-        with self._file.read() as connection:
-            return list(
-                connection.execute("SELECT number, event FROM unsent WHERE number > ? ORDER BY number", (after,))
-            )
 
     def sent(self, number: int) -> None:
         """Forget the alerts up to a number: every target has them."""
-        with self._file.write() as connection:
-            connection.execute("DELETE FROM unsent WHERE number <= ?", (number,))
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-        if self._claim is not None:
-            self._claim.close()
+        """Close files and connections."""
+
+
+def encode_facts(clock: float, silences: Mapping[str, float]) -> dict[str, bytes]:
+    """Return the clock and the silences as bytes by name."""
+    return {"clock": msgspec.msgpack.encode(clock), "silences": msgspec.msgpack.encode(dict(silences))}
+
+
+def decode_facts(facts: Mapping[str, bytes]) -> tuple[float, dict[str, float]]:
+    """Return the clock and the silences; 0 and none before the first commit."""
+    clock = msgspec.msgpack.decode(facts["clock"], type=float) if "clock" in facts else 0.0
+    silences = msgspec.msgpack.decode(facts["silences"], type=dict[str, float]) if "silences" in facts else {}
+    return clock, silences

@@ -5,7 +5,7 @@ from typing import Any
 
 from balog.errors import BalogError
 from balog.watch.queries import QuerySchedule
-from balog.watch.store import WatchStore
+from balog.watch.store_sqlite import SqliteWatchStore
 from balog.watch.watcher import Watcher
 from tests.watch.events import monitor
 from tests.watch.test_watcher import Clock, Target
@@ -20,7 +20,7 @@ def test_each_row_is_a_series_and_one_without_a_row_is_good(tmp_path: Path) -> N
         [{"pipeline": "tap-b", "value": 4}],
     ]
     target, said, passed = Target(), list[str](), [0.0]
-    watcher = Watcher([often], WatchStore(tmp_path / "w.sqlite"), target, Clock(1))
+    watcher = Watcher([often], SqliteWatchStore(tmp_path / "w.sqlite"), target, Clock(1))
 
     def ask(sql: str) -> Any:
         answer = answers.pop(0)

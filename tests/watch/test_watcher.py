@@ -12,7 +12,7 @@ from balog.topics import Message
 from balog.topics.memory import MemoryTopics
 from balog.watch.source import evaluate_events
 from balog.watch.steady_clock import SteadyClock
-from balog.watch.store import WatchStore
+from balog.watch.store_sqlite import SqliteWatchStore
 from balog.watch.stream import TopicWatch
 from balog.watch.watcher import LATE_SECONDS, Watcher
 from tests.watch.events import evaluate, monitor, run, seconds
@@ -44,7 +44,7 @@ class Clock(SteadyClock):
         return seconds(self.hours) + LATE_SECONDS
 
 
-class Store(WatchStore):
+class Store(SqliteWatchStore):
     """A store that is killed before and after its writes."""
 
     def __init__(self, path: Path, step: Callable[[], None]) -> None:
@@ -136,7 +136,7 @@ def _as_events(alerts: list[Any]) -> list[Event]:
 
 def test_a_store_that_fails_changes_nothing_and_the_events_come_again(tmp_path: Path) -> None:
     events = events_of(3, 30)
-    store, target = WatchStore(tmp_path / "w.sqlite"), Target()
+    store, target = SqliteWatchStore(tmp_path / "w.sqlite"), Target()
     watcher = Watcher(MONITORS, store, target, Clock(400))
     commit = store.commit
     for number, batch in enumerate(batches(events)):
@@ -164,7 +164,7 @@ def test_a_target_that_fails_gets_its_alerts_later(tmp_path: Path) -> None:
             super().send(number, event, body)
 
     target = Failing()
-    watcher = Watcher([monitor(freshness={"every": "1h"})], WatchStore(tmp_path / "w.sqlite"), target, Clock(9))
+    watcher = Watcher([monitor(freshness={"every": "1h"})], SqliteWatchStore(tmp_path / "w.sqlite"), target, Clock(9))
     watcher.handle([run(0), run(3)])
     with pytest.raises(OSError, match="no space"):
         watcher.flush()
@@ -176,7 +176,7 @@ def test_a_target_that_fails_gets_its_alerts_later(tmp_path: Path) -> None:
 def test_an_event_that_comes_twice_counts_once(tmp_path: Path) -> None:
     often = monitor(failures={"rate_over": "50%", "min_runs": 2})
     events = [run(0), run(1, outcome="failed")]
-    watcher = Watcher([often], WatchStore(tmp_path / "w.sqlite"), target := Target(), Clock(2))
+    watcher = Watcher([often], SqliteWatchStore(tmp_path / "w.sqlite"), target := Target(), Clock(2))
     for _ in range(3):
         watcher.handle(events)
     watcher.handle([events[1], events[1]])
@@ -192,7 +192,7 @@ def _evaluation(*monitors: Any) -> Any:
 
 def restarted(path: Path, clock: Clock, *monitors: Any) -> tuple[Watcher, Target]:
     target = Target()
-    return Watcher(monitors, WatchStore(path), target, clock), target
+    return Watcher(monitors, SqliteWatchStore(path), target, clock), target
 
 
 def test_after_a_restart_the_backlog_comes_before_the_clock(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ class Backlog:
         from balog.watch.monitors_file import load_monitors
 
         self.target = Target()
-        self.watcher = Watcher(load_monitors(self.path), WatchStore(tmp_path / "w.sqlite"), self.target, clock)
+        self.watcher = Watcher(load_monitors(self.path), SqliteWatchStore(tmp_path / "w.sqlite"), self.target, clock)
         self.watch = TopicWatch(self.watcher, self.topics, ["events"], "watch", self.path, self.said.append)
 
 
@@ -302,12 +302,12 @@ def test_the_file_of_monitors_is_read_again_and_a_wrong_one_is_reported(tmp_path
 def test_a_state_has_one_watcher(tmp_path: Path) -> None:
     from balog.errors import ConfigError
 
-    first, second = WatchStore(tmp_path / "s" / "w.sqlite"), WatchStore(tmp_path / "s" / "w.sqlite")
+    first, second = SqliteWatchStore(tmp_path / "s" / "w.sqlite"), SqliteWatchStore(tmp_path / "s" / "w.sqlite")
     first.claim()
     with pytest.raises(ConfigError, match="another watcher uses this state"):
         second.claim()
     second.close()
     first.close()
-    third = WatchStore(tmp_path / "s" / "w.sqlite")
+    third = SqliteWatchStore(tmp_path / "s" / "w.sqlite")
     third.claim()
     third.close()
