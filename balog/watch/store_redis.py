@@ -84,7 +84,7 @@ class RedisWatchStore:
         return bool(self._call(_RENEW, self._token))
 
     def release(self) -> None:
-        """Let another instance take over now.
+        """Release the lease, so that another instance takes over now.
 
         Raises:
             TopicError: Redis is out of reach.
