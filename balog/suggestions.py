@@ -7,12 +7,16 @@ from collections.abc import Collection
 __all__ = ["nearest", "suggest"]
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the known name that is most like ``name``, in whatever case, or None."""
+def nearest(name: str, known: Collection[str], likeness: float = 0.6) -> str | None:
+    """Return the known name that is most like ``name``, in whatever case, or None.
+
+    Args:
+        likeness: difflib's ratio that a name must have at least; from 0.8 on only slips of typing have it.
+    """
     import difflib  # only errors need it
 
     names = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(name.lower(), names, n=1)
+    found = difflib.get_close_matches(name.lower(), names, n=1, cutoff=likeness)
     return names[found[0]] if found else None
 
 

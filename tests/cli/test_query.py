@@ -89,7 +89,7 @@ def test_what_fails_while_it_is_computed_is_one_line(place: Path, tmp_path: Path
         (["SELECT 1", "--output", "no/where.csv"], "its folder does not exist"),
         (["SELECT 1", "--tables", "nowhere"], "nowhere: there are no tables"),
         (["SELECT 1 FROM balog.`/etc/passwd`", "--source", "dumps"], "no source '/etc/passwd'"),
-        (["SELECT 1 FROM balog.`/etc/passwd`"], "--source PATH allows to read one"),
+        (["SELECT 1 FROM balog.`/etc/passwd`"], "--source PATH allows reading one"),
     ],
 )
 def test_wrong_use_is_refused_before_spark_starts(tmp_path: Path, words: list[str], said: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from balog.analytics.closed_duckdb import SPILL, open_closed, quoted, text
 from balog.analytics.embedded.stored_tables import ReadableTables
 from balog.analytics.embedded.values import FAILURE, REFUSAL, SparkNeeded, duckdb_type
-from balog.errors import BalogError
+from balog.errors import BalogError, ConfigError
 
 if TYPE_CHECKING:
     import duckdb
@@ -21,6 +22,8 @@ MEMORY = "1GB"
 
 SECONDS = 600.0
 """The longest time of a query."""
+
+_UNGROUPED = re.compile(r'column "(.+?)" must appear in the GROUP BY clause')
 
 
 @contextmanager
@@ -92,6 +95,8 @@ def _explanation(error: Any) -> BalogError:
             reason = line.partition(mark)[2].strip()
             return SparkNeeded(reason) if mark == REFUSAL else BalogError(f"SQL: {reason}")
     reason = line.partition(": ")[2] or line
+    if ungrouped := _UNGROUPED.match(reason):
+        return ConfigError(f"the column {ungrouped[1]!r} is neither in GROUP BY nor in an aggregate function", "SQL")
     if type(error).__name__ in ("BinderException", "ParserException", "CatalogException", "NotImplementedException"):
         return SparkNeeded(f"the embedded engine can't run it ({reason:.150})")
     return BalogError(f"SQL: {reason:.300}; if Spark has to look at it: --engine spark")

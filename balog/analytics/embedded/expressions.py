@@ -16,6 +16,7 @@ from balog.analytics.embedded.positions import position
 from balog.analytics.embedded.scopes import Scope, fields_of
 from balog.analytics.embedded.values import (
     SparkNeeded,
+    UnfitType,
     Value,
     common,
     converted,
@@ -26,7 +27,7 @@ from balog.analytics.embedded.values import (
     refusing,
 )
 from balog.errors import ConfigError
-from balog.suggestions import suggest
+from balog.suggestions import nearest
 
 Subquery = Callable[[Any, Scope], "tuple[str, list[Any]]"]
 """Translates a query: its SQL, and the types of its columns."""
@@ -115,7 +116,10 @@ class Expressions:
         rest = {name for name, part in node.args.items() if part} - _PARTS - _FURTHER.get(type(node), set())
         if rest:
             raise SparkNeeded(f"{node.sql('spark'):.60} has a form that only Spark reads")
-        made = maker(node, scope)
+        try:
+            made = maker(node, scope)
+        except UnfitType as error:
+            raise SparkNeeded(f"{node.sql('spark'):.60} {error.reason}") from None
         if node.args.get("negate"):
             made = Value(f"(NOT {made.sql})", "boolean")
         if "\0" in made.sql and not isinstance(node.parent, (exp.Filter, exp.Window)):
@@ -339,12 +343,10 @@ class Expressions:
         if known is None and isinstance(node and node.parent, exp.Window):
             known = WINDOWS.get(called)
         if known is None:
-            likely = suggest(called, [*SCALARS, *AGGREGATES], limit=0)
-            raise SparkNeeded(
-                f"the function {name}{likely.rstrip('?')} is answered by Spark only"
-                if not likely
-                else f"the function {name} is not known here{likely.rstrip('?')}"
-            )
+            # A name that is merely alike is another function of Spark: weekday is not day.
+            likely = nearest(called, [*SCALARS, *AGGREGATES], likeness=0.8)
+            hint = f" (did you mean {likely!r}?)" if likely else ""
+            raise SparkNeeded(f"the embedded engine has no function {name}{hint}{position(node.meta) if node else ''}")
         distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
         if distinct and called in ("sum", "avg", "min", "max"):
             made = known(*(self.value(part, scope) for part in arguments[0].expressions))

@@ -11,6 +11,7 @@ from balog.analytics.embedded.patterns import to_re2
 from balog.analytics.embedded.values import (
     Kind,
     SparkNeeded,
+    UnfitType,
     Value,
     array_of,
     common,
@@ -42,13 +43,14 @@ def need(values: tuple[Value, ...], *families: tuple[str, ...]) -> None:
     """Check number and types of arguments.
 
     Raises:
-        SparkNeeded: Spark would convert them, or reject them.
+        SparkNeeded: their number is another.
+        UnfitType: Spark would convert them, or reject them.
     """
     if len(values) != len(families):
         raise SparkNeeded(f"a function has {len(values)} arguments that only Spark reads")
     for value, allowed in zip(values, families):
         if value.kind != "void" and family(value.kind) not in allowed:
-            raise SparkNeeded(f"a function of {' or '.join(allowed)} has an argument of the type {family(value.kind)}")
+            raise UnfitType(f"reads the types {', '.join(allowed)}, not {family(value.kind)}")
 
 
 def constant(value: Value, kind: type) -> Any:

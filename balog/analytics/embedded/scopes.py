@@ -52,19 +52,20 @@ class Scope:
             ConfigError: there is no such column, or several.
         """
         parts = [part.name for part in node.parts]
+        where = next(_positions(node.parts[0]), "")
         scope: Scope | None = self
         while scope is not None:
             try:
-                found = scope._find(parts)
+                found = scope._find(parts, where)
             except UnknownColumn:  # a field of a column that exists
                 break
             if found is not None:
                 return found
             scope = scope.parent
         known = [source.columns for source in self.sources] + [{alias: one.kind for alias, one in self.aliases.items()}]
-        raise UnknownColumn(".".join(parts), next(_positions(node.parts[0]), ""), known)
+        raise UnknownColumn(".".join(parts), where, known)
 
-    def _find(self, parts: list[str]) -> Value | None:
+    def _find(self, parts: list[str], where: str) -> Value | None:
         if len(parts) == 1 and self.aliases_first and parts[0].lower() in self.aliases:
             return self.aliases[parts[0].lower()]
         if len(parts) > 1:
@@ -75,7 +76,8 @@ class Scope:
             return fields_of(self.merged[parts[0].lower()][1], parts[1:])
         found_in = [value for source in self.sources if (value := source.value(parts[0])) is not None]
         if len(found_in) > 1:
-            raise ConfigError(f"the column {parts[0]!r} is in several tables; put the table's name before it", "SQL")
+            reason = f"the column {parts[0]!r} is in several tables{where}; put the table's name before it"
+            raise ConfigError(reason, "SQL")
         if found_in:
             return fields_of(found_in[0], parts[1:])
         return self.aliases.get(parts[0].lower()) if len(parts) == 1 else None

@@ -41,6 +41,14 @@ class SparkNeeded(ConfigError):
         super().__init__(f"{reason}{_SPARK}", "SQL")
 
 
+class UnfitType(SparkNeeded):
+    """An argument has a type that only Spark reads; ``reason`` is the rest of a sentence on the expression."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"an expression {reason}")
+        self.reason = reason
+
+
 class Value(NamedTuple):
     """An expression in DuckDB's dialect, its Spark type, and its value if it is a literal."""
 

@@ -47,6 +47,7 @@ _GLOB = re.compile(r"\bglob\s*\(", re.IGNORECASE)
 _EXPECTED = re.compile(r"^Expect(?:ing|ed) ([^ ]+)(?=$| after)")
 _CONSTRUCTS = {"EQ": "=", "NEQ": "<>", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<=", "Add": "+", "Sub": "-",
                "Mul": "*", "Div": "/", "Order": "ORDER BY", "Ordered": "ORDER BY", "Group": "GROUP BY"}  # fmt: skip
+_BEGINNINGS = ("SELECT", "WITH", "VALUES", "TABLE", "FROM", "SHOW", "DESCRIBE", "EXPLAIN")
 _PATTERN = re.compile(r"[\w*| ]*")
 _BEFORE_QUERY = {TokenType.L_PAREN, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.ALL,
                  TokenType.DISTINCT}  # fmt: skip
@@ -175,7 +176,7 @@ def _parse(sql: str) -> Any:
     try:
         statements = [tree for tree in sqlglot.parse(sql, read="spark") if tree is not None]
     except SqlglotError as error:
-        raise _rejected(_explained(error, sql)) from None
+        raise _rejected(_wrong_beginning(sql) or _explained(error, sql)) from None
     except RecursionError:
         raise _rejected("nested too deep; write it with WITH") from None
     except (LookupError, AttributeError, TypeError, ValueError) as error:  # bugs of the parser
@@ -184,6 +185,8 @@ def _parse(sql: str) -> Any:
         quiet.setLevel(level)
     if len(statements) != 1:
         raise _rejected(f"{len(statements)} statements; give one")
+    if isinstance(statements[0], exp.Column):
+        raise _rejected(_wrong_beginning(sql) or "an expression is not a query")
     return statements[0]
 
 
@@ -198,6 +201,8 @@ def _check_query(tree: Any, tables: Sequence[str] | None, sources: Sequence[str]
         if isinstance(node, exp.Table):
             found = _check_table(node, tables, sources)
             raw += [found] if found is not None else []
+        elif isinstance(node, exp.Group) and not any(node.args.values()):
+            raise _rejected("GROUP BY is not complete")
         elif isinstance(node, (exp.Anonymous, exp.Func)):
             name = _name_of(node)
             if name in _FORBIDDEN_FUNCTIONS:
@@ -301,6 +306,15 @@ def _explained(error: SqlglotError, sql: str) -> str:
     end = sum(len(line) + 1 for line in lines[: found["line"] - 1]) + found["col"]
     starts = [one.start() for one in _GLOB.finditer(sql, 0, end)] if description.startswith("glob ") else []
     return f"{description}{offset_position(sql, starts[-1] if starts else max(end - len(near), 0))}"
+
+
+def _wrong_beginning(sql: str) -> str:
+    """Return the error for a statement whose first word begins none, such as SELEC; "" if it begins one."""
+    first = _tokens(sql)[0]
+    if first.token_type is not TokenType.VAR:
+        return ""
+    hint = suggest(first.text.upper(), _BEGINNINGS, limit=0)
+    return f"{first.text!r:.60} begins no statement{offset_position(sql, first.start)}{hint}"
 
 
 def _missing(construct: str, near: str) -> str:
