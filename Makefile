@@ -25,8 +25,8 @@ export PYTHONDONTWRITEBYTECODE =
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
 
-demo: .venv/installed-demo java demo-parts ## two taps, a broker, a target, handlers, a Spark report and the event service, on real data
-	@$(BIN)/python -m demo
+demo: .venv/installed-demo java demo-parts ## two taps, a broker, a target, handlers, alerts, a Spark report and the event service, on real data (ARGS=-v for all output)
+	@$(BIN)/python -m demo $(ARGS)
 
 demo-parts: $(DEMO_PARTS) ## install the demo's taps, target and data, each in its own environment
 

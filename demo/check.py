@@ -23,7 +23,10 @@ __all__ = [
     "Wrong",
     "airports_are_delivered",
     "airports_were_called_back",
+    "alert_has_fired",
+    "alert_has_resolved",
     "alerts_are_settled",
+    "backtest_agrees",
     "csv_is_complete",
     "every_event_was_handled",
     "incident_is_open",
@@ -119,6 +122,38 @@ def alerts_are_settled(receiver: Receiver, key: str) -> str:
     if receiver.incidents or "trigger" not in actions or actions[-1] != "resolve":
         raise Wrong(f"PagerDuty: open are {receiver.incidents}; told of {key}: {actions}")
     return f"PagerDuty has no incident open any more; of {key} it was told: {', '.join(actions)}"
+
+
+def read_alerts(path: Path) -> list[dict[str, Any]]:
+    """The alerts that `balog watch` wrote, oldest first."""
+    return [json.loads(line)["payload"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def alert_has_fired(alerts: Path, monitor: str) -> str:
+    """The watcher wrote one alert, of this monitor, and it fires."""
+    found = [(each["monitor"], each["state"]) for each in read_alerts(alerts)]
+    if found != [(monitor, "firing")]:
+        raise Wrong(f"{alerts}: {found}; want {monitor} firing")
+    return f"{monitor} fires: {read_alerts(alerts)[0]['reason']}"
+
+
+def alert_has_resolved(fired: Path, resolved: Path, monitor: str) -> str:
+    """The alert that fired resolved, as the only change after it."""
+    (before,), after = read_alerts(fired), read_alerts(resolved)
+    if [(each["key"], each["state"], each["previous"]) for each in after] != [(before["key"], "resolved", "firing")]:
+        raise Wrong(f"{resolved}: {[(each['monitor'], each['state']) for each in after]}; want {monitor} resolved")
+    return f"{monitor} fired at {before['since'][11:19]} and resolved at {after[0]['since'][11:19]} UTC"
+
+
+def backtest_agrees(result: Path, fired: Path, resolved: Path) -> str:
+    """Over the tables, the monitors send the alert that the watcher sent, from the same time to the same time."""
+    found = json.loads(result.read_text(encoding="utf-8"))
+    (began,), (ended,) = read_alerts(fired), read_alerts(resolved)
+    times = [(each["key"], each["started"], each["ended"]) for each in found["firings"]]
+    if times != [(began["key"], began["since"], ended["since"])]:
+        raise Wrong(f"{result}: {times}; the watcher had {began['key']} from {began['since']} to {ended['since']}")
+    seconds = found["firings"][0]["seconds"]
+    return f"over {found['events']} events in the tables: the same alert, for {seconds:.1f} s, and no other"
 
 
 def runs_were_called_back(receiver: Receiver, archive: Path, path: str) -> str:

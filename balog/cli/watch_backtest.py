@@ -161,9 +161,10 @@ def _replay(
 
 def _print(result: Backtest) -> None:
     head = ("monitor", "kind", "series", "alerts", "a week", "time", "longest")
+    has_weeks = result.until - result.since >= timedelta(days=1)  # less says nothing of a week
     rows = [
-        (one.name, one.kind, f"{one.series:,}", f"{one.firings:,}", f"{one.per_week:.2f}", _span(one.seconds),
-         _span(one.longest))
+        (one.name, one.kind, f"{one.series:,}", f"{one.firings:,}", f"{one.per_week:.2f}" if has_weeks else "–",
+         _span(one.seconds), _span(one.longest))
         for one in result.monitors
     ]  # fmt: skip
     print_table([head, *rows])

@@ -138,7 +138,8 @@ def _marks(points: Sequence[TrackPoint], x: dict[str, Any], unit: str) -> dict[s
         for one in points
         if one.value is not None and (one.signal != "ok" or len(points) <= _FEW)
     ]
-    axis = {"format": "~s", "tickCount": 4, "grid": True, "domain": False, "minExtent": 34}
+    largest = max(abs(one.value or 0.0) for one in points)
+    axis = {"format": "~s" if largest >= 10 else "~g", "tickCount": 4, "grid": True, "domain": False, "minExtent": 34}
     return {
         "data": {"values": values},
         "mark": {"type": "point", "filled": True, "size": 28, "opacity": 1},

@@ -6,7 +6,7 @@ The page has no script, makes no request, and forbids both. Jinja escapes every 
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from functools import cache
 from typing import NamedTuple
 
@@ -64,6 +64,7 @@ def make_page(result: Backtest, tracks: Tracks, source: str) -> str:
         most_per_week=max((one.per_week for one in monitors), default=0.0) or 1.0,
         all_alerts=sum(one.firings for one in monitors),
         alerts=result.firings[:MAX_ALERTS],
+        has_weeks=result.until - result.since >= timedelta(days=1),
         drawn=drawn,
         anchors={one.key: f"series-{number}" for number, one in enumerate(drawn, 1)},
         others=sum(one.series for one in monitors) - len(drawn),

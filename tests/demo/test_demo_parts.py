@@ -202,6 +202,13 @@ class TestPipeline:
         endless = python("import sys\nwhile True: sys.stdout.write('x' * 65536)")
         assert Pipeline([endless, python("pass")], tmp_path / "out").run()[0] != 0
 
+    def test_all_other_output_goes_to_the_log(self, tmp_path: Path) -> None:
+        noisy = python("import sys; print('data'); print('a warning', file=sys.stderr)")
+        assert Pipeline([noisy], tmp_path / "out").run(tmp_path / "log") == [0]
+        assert ((tmp_path / "out").read_text(), (tmp_path / "log").read_text()) == ("data\n", "a warning\n")
+        assert Pipeline([noisy]).run(tmp_path / "all") == [0]
+        assert sorted((tmp_path / "all").read_text().splitlines()) == ["a warning", "data"]
+
     def test_it_reads_as_one_would_type_it(self) -> None:
         pipeline = Pipeline([["tap", "--config", "a b.json"], ["target"]], Path("out"))
         assert str(pipeline) == "tap --config 'a b.json' \\\n    | target \\\n    > out"

@@ -20,7 +20,7 @@ PARTS = ["tap-jsonl", "tap-weather", "target-csv", "vega-datasets"]
 
 @pytest.fixture(scope="module")
 def demo(checkout: Path) -> tuple[str, Path]:
-    """What the demo said on both outputs, and the folder with what it made."""
+    """What the demo printed, and the folder with what it made."""
     (checkout / ".demo").mkdir(exist_ok=True)
     for part in PARTS:
         if not (ROOT / ".demo" / part / "installed").exists():
@@ -34,8 +34,42 @@ def demo(checkout: Path) -> tuple[str, Path]:
         text=True,
         timeout=600,
     )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    return done.stdout + done.stderr, checkout / ".demo" / "out"
+    logs = [path.read_text() for path in sorted((checkout / ".demo/out/logs").glob("*.log"))]
+    assert done.returncode == 0, "\n".join([done.stdout, done.stderr, *logs[-1:]])
+    assert done.stderr == ""
+    return done.stdout, checkout / ".demo" / "out"
+
+
+def log(demo: tuple[str, Path], name: str) -> str:
+    """Return the output of a step."""
+    (path,) = demo[1].glob(f"logs/??-{name}.log")
+    return path.read_text()
+
+
+def test_each_step_is_one_line_and_the_rest_is_in_files(demo: tuple[str, Path]) -> None:
+    """Step and seconds; then the table of what there is to see, with links to both pages."""
+    lines, _, closing = demo[0].partition("\n\nWhat you saw\n")
+    for number, line in enumerate(lines.splitlines(), 1):
+        assert re.fullmatch(rf" ?{number}  \S.{{1,90}}\S +\d+\.\d s", line)
+    assert len(list(demo[1].glob("logs/*.log"))) == len(lines.splitlines())
+    links = re.findall(r"file://(\S+)", closing)
+    assert [Path(link).name for link in links] == ["report.html", "watch.html"]
+    assert all(Path(link).exists() for link in links)
+    assert re.search(r"\nDone in \d+ s\.\n$", closing)
+
+
+def test_a_monitor_fires_when_the_sync_fails_and_resolves_when_it_is_mended(demo: tuple[str, Path]) -> None:
+    printed, out = demo
+    alerts = [json.loads(line)["payload"] for name in ("fired", "resolved") for line in
+              (out / f"alert-{name}.jsonl").read_text().splitlines()]  # fmt: skip
+    assert [(one["monitor"], one["state"], one["labels"]["pipeline"]) for one in alerts] == [
+        ("syncs-succeed", "firing", "tap-weather"),
+        ("syncs-succeed", "resolved", "tap-weather"),
+    ]
+    assert "Watcher: syncs-succeed fires: 1 of 2 runs failed within 1 d, more than 40%." in printed
+    assert re.search(r"A backtest over \d+ events in the tables: the same alert, for [\d.]+ s, and no other", printed)
+    page = (out / "watch.html").read_text(encoding="utf-8")
+    assert alerts[0]["since"].replace("Z", "+00:00") in page
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +97,9 @@ def test_each_sync_leaves_one_report_of_its_run(events: list[dict[str, Any]]) ->
 
 
 def test_each_event_is_handled_once_and_archived_once(demo: tuple[str, Path], events: list[dict[str, Any]]) -> None:
+    said = log(demo, "consume") + log(demo, "consume-mended")
     runs = re.findall(
-        r"balog consume: (\d+) received, (\d+) succeeded, 0 duplicates, 0 unwanted, 0 failed attempts", demo[0]
+        r"balog consume: (\d+) received, (\d+) succeeded, 0 duplicates, 0 unwanted, 0 failed attempts", said
     )
     assert len(runs) == 2
     assert sum(int(received) for received, _ in runs) == sum(int(succeeded) for _, succeeded in runs) == len(events)
@@ -96,7 +131,7 @@ def test_a_failing_tap_leaves_its_whole_traceback_in_one_event(events: list[dict
 
 
 def test_the_report_shows_the_records_of_the_runs(demo: tuple[str, Path]) -> None:
-    said, out = demo
+    said, out = log(demo, "report"), demo[1]
     page = (out / "report.html").read_text(encoding="utf-8")
     for number in ("3,376", "1,461", "365"):
         assert number in page
@@ -104,6 +139,6 @@ def test_the_report_shows_the_records_of_the_runs(demo: tuple[str, Path]) -> Non
 
 
 def test_what_the_service_refused_is_mended_and_filtered_like_the_rest(demo: tuple[str, Path]) -> None:
-    assert "3374 events accepted (airports 3374), 2 rejected" in demo[0]
-    assert "balog replay: 2 events were sent" in demo[0]
+    assert "3374 events accepted (airports 3374), 2 rejected" in log(demo, "service")
+    assert "balog replay: 2 events were sent" in log(demo, "replay")
     assert "/hawaii got the 16 airports of HI, each signed" in demo[0]
