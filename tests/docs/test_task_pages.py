@@ -1,0 +1,84 @@
+"""The blocks of each page of one task run as they are, in a folder that has an archive of events.
+
+A block is run or written by its info string: its language, and a name, which is a file to write. ``sh`` and ``python``
+without a name run. A ``text`` after a block that ran shows its output: each line comes in it, in this order. ``…`` is
+any text. ``sh spark`` and ``python spark`` need Spark.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.task_archive import write_archive
+from tests.documentation import docs_page
+
+FENCE = re.compile(r"^```(?P<language>\w+) ?(?P<name>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+ARCHIVE = (
+    "report-every-night", "compare-two-weeks", "read-a-report", "find-a-failed-sync", "find-quarantined-records",
+    "query-in-a-notebook", "move-to-spark",
+)  # fmt: skip
+ALONE: tuple[str, ...] = ()
+COMMANDS = {"sh": ["bash", "-eo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
+MAX_LINES = 90
+PUBLISH = "echo {} | balog topics publish failed_events - --topics local:topics --payload cls_type=failed_event"
+
+
+def blocks(page: str) -> Iterator[tuple[str, str, str]]:
+    for found in FENCE.finditer(docs_page(f"{page}.md").read_text(encoding="utf-8")):
+        yield found["language"], found["name"], found["text"]
+
+
+def run(language: str, text: str, folder: Path) -> str:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "COLUMNS": "200", "XDG_STATE_HOME": str(folder / "state")}
+    done = subprocess.run(
+        [*COMMANDS[language], text], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{text}{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def run_page(page: str, folder: Path) -> None:
+    """Run the blocks of a page in order, and compare what it shows of their output."""
+    printed = ""
+    for language, name, text in blocks(page):
+        if name == "spark":
+            printed = ""
+        elif name:
+            (folder / name).write_text(text, encoding="utf-8")
+        elif language in COMMANDS:
+            printed = run(language, text, folder)
+        elif language == "text" and printed:
+            shown = "".join(r"^.*?" if line == "…" else pattern(line) for line in text.splitlines())
+            assert re.search(shown, printed, re.MULTILINE | re.DOTALL), f"{text}is not in\n{printed}"
+            printed = ""
+
+
+def pattern(line: str) -> str:
+    """Return the pattern of a line in which … is any text, and spaces around it do not count."""
+    return "^" + "[^\n]*".join(re.escape(part.strip()) for part in line.split("…")) + "[^\n]*\n"
+
+
+@pytest.mark.parametrize("page", ARCHIVE)
+def test_the_blocks_of_a_page_on_an_archive_run(page: str, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    write_archive(tmp_path)
+    if "failed_events" in docs_page(f"{page}.md").read_text(encoding="utf-8"):
+        run("sh", PUBLISH, tmp_path)
+    run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", ALONE)
+def test_the_blocks_of_a_page_run(page: str, tmp_path: Path) -> None:
+    run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", [*ARCHIVE, *ALONE])
+def test_a_page_of_one_task_is_about_a_screen(page: str) -> None:
+    assert len(docs_page(f"{page}.md").read_text(encoding="utf-8").splitlines()) <= MAX_LINES
