@@ -5,39 +5,16 @@ A block's info string says what happens with it. ``sh``: run by bash, stopping a
 after it. ``text``: left alone. A ``sh`` block that begins with ``make`` is left to CI and to the demo's own test.
 """
 
-import os
-import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.documentation import Block, blocks, reader_environment
+
 README = Path(__file__).parents[2] / "README.md"
-FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"sh", "python", "json", "yaml", "text"}
-
-
-@dataclass(frozen=True)
-class Block:
-    """One fenced block: its language, the file it is to be written to, its first line in the README, its text."""
-
-    language: str
-    name: str
-    line: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"line-{self.line}-{self.name or self.language}"
-
-
-def blocks(markdown: str) -> list[Block]:
-    found = []
-    for match in FENCE.finditer(markdown):
-        language, _, name = match["info"].strip().partition(" ")
-        found.append(Block(language, name.strip(), markdown.count("\n", 0, match.start()) + 2, match["text"]))
-    return found
 
 
 def runs(block: Block) -> bool:
@@ -55,11 +32,10 @@ def run(block: Block, folder: Path) -> subprocess.CompletedProcess[str] | None:
         path.write_text(block.text, encoding="utf-8")
         return None
     commands = {"sh": ["bash", "-eo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
-    environment = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
     return subprocess.run(
         [*commands[block.language], block.text],
         cwd=folder,
-        env=environment,
+        env=reader_environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
