@@ -99,7 +99,7 @@ def paste(page: list[Block], folder: Path) -> dict[Block, str]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=300,
+        timeout=500,
     )
     *parts, last = re.split(r"\n\x1e(\d+)\n", done.stdout)
     assert done.returncode == 0, f"a command ended with {done.returncode}:\n{last}"
