@@ -27,14 +27,16 @@ def run(step: Step, number: int, console: Console, is_verbose: bool) -> list[tup
     log = None if is_verbose else LOGS / f"{number:02}-{step.name}.log"
     began = time.monotonic()
     pipeline = step.make()
-    if is_verbose:
+    if log is None:
         console.line(f"\n{console.styled('dim', '$')} {pipeline}")
+    else:
+        log.write_text(f"$ {pipeline}\n", encoding="utf-8")
     try:
         with console.running(number, step.text.rstrip(": ")):
             codes = pipeline.run(log)
             expected = list(step.expected or [0] * len(codes))
             if codes != expected:
-                raise check.Wrong(f"exit codes {codes} instead of {expected} of: {pipeline}")
+                raise check.Wrong(f"exit codes {codes} instead of {expected}")
             found = [(name, each()) for name, each in step.checks]
     except check.Wrong as problem:
         where = "" if log is None else f"; its output: {log}"
