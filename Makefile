@@ -40,12 +40,15 @@ test: .venv/installed-test java ## run the tests (ARGS="-k words" picks some; WO
 soak: .venv/installed-test java $(patsubst %,.demo/%/installed,$(MORE_TAPS)) ## compare balog with its oracles on random input, 50 times longer than in `make test` (SOAK=200 for more)
 	@BALOG_SOAK=$(or $(SOAK),50) $(BIN)/python -m pytest -o timeout=0 -o faulthandler_timeout=0 $(SOAKED) $(ARGS)
 
-lint: .venv/installed-lint ## ruff, mypy --strict, imports, words and sizes
+SPELLED = .ci balog benchmarks consumers demo docs examples schemas *.md
+lint: .venv/installed-lint ## ruff, mypy --strict, imports; words, spelling, links and sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python .ci/house.py
+	$(BIN)/python .ci/links.py
+	$(BIN)/codespell $(SPELLED)
 
 docs: .venv/installed-docs .demo/mermaid/mermaid.min.js ## build the documentation site into build/docs, and print how readable each page is
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -58,6 +58,12 @@ IDENTIFIERS = {
     "trouble": "error",
     "troubles": "errors",
     "guest": "source stream",
+    "guests": "source streams",
+    "cold": "not cached",
+    "desks": "consumer queues",
+    "pumps": "delivery loops",
+    "crews": "worker pools",
+    "outlets": "sink adapters",
     "giver": "shared source",
     "beside": "a noun",
     "said": "declared, configured or reported",
@@ -65,6 +71,7 @@ IDENTIFIERS = {
     "patience": "timeout",
     "pace": "rate",
 }
+NAMES = {"given_by": "source_stream"}  # whole identifiers
 FORMATS = {"said"}  # a key of a config or of an event, whose names users write
 DEAD = {"letter", "letters"}  # allowed after "dead"
 
@@ -80,7 +87,23 @@ PHRASES = {
     r"\boutlets?\b": "sink adapter",
     r"\bsalvag\w+": "fallback encoding",
     r"\bgivers?\b": "shared source",
+    r"\bguests?\b": "source stream",
+    r"\bpumps?\b": "delivery loop",
+    r"(?<![`\w-])told\b(?! apart)": "reported",
+    r"(?<![`\w-])telling\b(?! apart)": "failure logging",
+    r"(?<![`\w])figures\b": "stats, or numbers",
+    r"(?<![`\w])troubles?\b": "error",
+    r"(?<![`\w])patience\b": "timeout",
+    r"\bnews\b": "throttled notices",
+    r"\bheads\b": "message prefixes",
+    r"\bbut for\b": "except for",
+    r"\bthat which\b": "the noun",
+    r"\bwhich is what\b": "a sentence of its own",
+    r"\bthat (?:is|are) (?-i:none)\b": "not one",
+    r", so\.": "a sentence that begins with its subject",
+    r"(?:^|[.:] |\(|\"{3}|# |- )(?-i:Of) (?:an?|the|several|those|all|two|these|each)\b": "an inverted opening",
 }
+ANY_PHRASE = re.compile("|".join(PHRASES), re.IGNORECASE)
 SUMMARY = re.compile(r"(Give|Tell|Say|Take|What|Whether|Who|That|Of|How|Where|Let|Hold)\b")
 
 
@@ -116,6 +139,8 @@ def check(path: Path) -> Iterator[str]:
     tree = ast.parse(text)
     for node in ast.walk(tree):
         for identifier in names_of(node):
+            if identifier in NAMES:
+                yield f"{name}:{node.lineno}: {identifier} is {NAMES[identifier]}"  # type: ignore[attr-defined]
             for word, new in () if identifier in FORMATS else bad_words(identifier):
                 yield f"{name}:{node.lineno}: {identifier}: {word!r} is {new}"  # type: ignore[attr-defined]
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -155,7 +180,7 @@ def bad_words(identifier: str) -> Iterator[tuple[str, str]]:
 
 
 def bad_phrases(where: str, line: str) -> Iterator[str]:
-    for pattern, new in PHRASES.items():
+    for pattern, new in PHRASES.items() if ANY_PHRASE.search(line) else ():
         if found := re.search(pattern, line, re.IGNORECASE):
             yield f"{where}: {found[0]!r} is {new}"
 

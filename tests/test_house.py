@@ -67,6 +67,29 @@ class TestWords:
 
         assert problem == "docs/page.md:3: 'crew' is worker pool"
 
+    @pytest.mark.parametrize(
+        ("line", "problem"),
+        [
+            ("The error is told once.", "'told' is reported"),
+            ("A row that can't be told apart.", None),
+            ("Its `trouble` is empty.", None),
+            ("A trouble with the sink.", "'trouble' is error"),
+            ("All pages but for one.", "'but for' is except for"),
+            ("A payload that is none.", "'that is none' is not one"),
+            ("Values that are None.", None),
+            ("It ends. Of two readers, one waits.", "'. Of two' is an inverted opening"),
+            ("Two of the readers wait: of a kind.", None),
+            ("It waits, so.", "', so.' is a sentence that begins with its subject"),
+        ],
+    )
+    def test_a_phrase_in_a_page(self, house: ModuleType, line: str, problem: str | None) -> None:
+        assert problems(house, "docs/page.md", line) == ([f"docs/page.md:1: {problem}"] if problem else [])
+
+    def test_a_whole_identifier(self, house: ModuleType) -> None:
+        (problem,) = problems(house, "balog/room/reader.py", "given_by = 1\n")
+
+        assert problem == "balog/room/reader.py:1: given_by is source_stream"
+
     def test_a_docstring_that_does_not_begin_with_a_verb_of_the_field(self, house: ModuleType) -> None:
         (problem,) = problems(house, "balog/room/reader.py", CLEAN.replace("Return the line", "Give the line back"))
 

@@ -237,7 +237,7 @@ def note(tally: Tally, counts: EventCounts, seconds: float) -> str:
 
 
 def count_events(folder: str) -> EventCounts:
-    """Return the sum of the workers' counts. Of several attempts of a task, the one with the most events counts."""
+    """Return the sum of the workers' counts. If a task had several attempts, the one with the most events counts."""
     most: dict[str, int] = {}
     for path in Path(folder).iterdir():
         with suppress(OSError, struct.error):

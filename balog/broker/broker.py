@@ -30,7 +30,7 @@ SINK_WAIT_SECONDS = 30.0
 """Seconds, in total, for which the data may wait for a sink that is slower than the events."""
 
 EXIT_CODES = """\
-0  the input ended and all of it was passed on; events that a sink did not take are spooled, or counted on stderr
+0  the input ended and was passed on completely; events that a sink did not take are spooled, or counted on stderr
 1  the target closed its end, reading or writing failed, or the stream could not be changed as the config says
 2  wrong use, or a config that was refused; nothing was read
 143, 130  SIGTERM, SIGINT: stopped at a line's end and delivered queued events; a second one stops at once

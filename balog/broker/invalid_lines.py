@@ -25,7 +25,7 @@ _BEGINS_OBJECT = re.compile(rb"[ \t\r]*\{")
 def find_line_error(line: bytes) -> str | None:
     """Return why a line is not a Singer message, without quoting the line; None if it is one.
 
-    ``NaN`` and other values that Python's ``json`` and therefore targets accept count as JSON. Of a readable message,
+    ``NaN`` and other values that Python's ``json`` and therefore targets accept count as JSON. In a readable message,
     only the type is checked, in any case.
     """
     try:

@@ -129,7 +129,8 @@ def neighbours(stages: Iterable[PipeStage]) -> list[Neighbour]:
     """Return the programs next to a stage in its pipeline; none without /proc.
 
     A program that shares a stage's stdin or stdout, such as the command that a sidecar runs or a shell around a stage,
-    is not next to it. Of several that hold the same end of a pipe the last begun is told: the others wait for it.
+    is not next to it. If several programs hold the same end of a pipe, the last one to start is reported: the others
+    wait for it.
     """
     known = {stage.pid for stage in stages}
     inputs, outputs = {stage.stdin for stage in stages}, {stage.stdout for stage in stages}

@@ -57,7 +57,7 @@ _encode = msgspec.json.Encoder().encode
 class StageStatus:
     """A context that publishes this process's stats for ``balog top``.
 
-    A thread of its own writes them. Trouble with that never reaches the caller: the file is then not there.
+    A thread of its own writes them. An error of the thread never reaches the caller: the file is then missing.
 
     Args:
         stage: what kind of stage this is.

@@ -132,7 +132,7 @@ class Poller:
         attempt, limit = calls.spent + 1, self._context.settings.max_attempts
         if attempt >= limit:
             then = "dead-lettered"
-            delivery.gave_up[""] = f"can't be told who wants it: {error_line(error)}"
+            delivery.gave_up[""] = f"cannot be routed to a handler: {error_line(error)}"
         else:
             delivery.delay = self._context.backoff.delay(attempt)
             delivery.has_failed = True

@@ -29,10 +29,10 @@ class EventFilter:
     """A condition, and a new payload for the events that meet it. Immutable, thread-safe, can be pickled.
 
     Without ``select`` an event passes as it is, with its id. With it, the event that comes out has the header of the
-    one that came in but for the id, and a payload of ``cls_type``, ``version`` and the fields. Its id follows from the
-    old id and ``name``, so that an event that is selected twice is one event; where the old id tells the time, so does
-    the new one. A field whose expression is NULL, or no finite number, is left out. A time is written in RFC 3339, in
-    UTC with microseconds.
+    one that came in except for the id, and a payload of ``cls_type``, ``version`` and the fields. Its id follows from
+    the old id and ``name``, so that an event that is selected twice is one event. If the old id holds a time, the new
+    one holds it, too. A field whose expression is NULL, or not a finite number, is left out. A time is written in
+    RFC 3339, in UTC with microseconds.
 
     Args:
         name: of the filter.

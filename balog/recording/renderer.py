@@ -218,7 +218,7 @@ class EventRenderer:
         return encoded if redactor is None else redactor.redact_value(data, encoded)
 
     def _context(self, bound: Mapping[str, Any], encoded_bound: bytes, frame: FrameType | None) -> bytes:
-        """Join the members of the context. Of two with the same name, the one nearer to the call wins."""
+        """Join the members of the context. If two have the same name, the one nearer to the call wins."""
         known, encoded = self.process_context.get()
         passing = bound_values()
         if self._contexts.structlog_variables():

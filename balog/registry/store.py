@@ -87,7 +87,7 @@ class FolderStore:
             if not self._storage.create(schema.source, f"{schema.type}/{name}"):
                 return False
             # Two forms of one version are two files, so two writers can both succeed. A writer that finds the file of
-            # another removes its own. Of two at once both may do so; then nothing is stored, and a retry settles it.
+            # another removes its own. Two at once may both do so; then nothing is stored, and a retry settles it.
             files = self._files(schema.type)
             if any(self._is_version_of(path, schema) and path != f"{schema.type}/{name}" for path, _ in files):
                 self._storage.remove(f"{schema.type}/{name}")

@@ -60,7 +60,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
     site: Annotated[
         str, Meta(max_length=100, description="datadoghq.com, datadoghq.eu, us3.datadoghq.com, us5., ap1., ap2. …")
     ] = "datadoghq.com"
-    url: Annotated[Url, Meta(description="A proxy that takes all of it, in place of the site's servers.")] | None = None
+    url: Annotated[Url, Meta(description="A proxy for all requests, in place of the site's servers.")] | None = None
     service: Annotated[str, Meta(max_length=100, description="The service; the event's application if not said.")] = ""
     source: Annotated[str, Meta(min_length=1, max_length=100, description="The logs' ddsource.")] = "balog"
     timers: Annotated[Literal["distribution", "gauge"], Meta(description="What timers become.")] = "distribution"

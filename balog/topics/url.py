@@ -19,7 +19,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _FORMS = "local:PATH, sqs:REGION, kafka:HOST:PORT"
 
 TopicsUrl = Annotated[
-    str, Meta(min_length=1, description="The home of the topics: local:PATH, sqs:REGION or kafka:HOST:PORT.")
+    str, Meta(min_length=1, description="The backend of the topics: local:PATH, sqs:REGION or kafka:HOST:PORT.")
 ]
 
 BACKENDS = PluginRegistry(

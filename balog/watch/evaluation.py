@@ -317,7 +317,7 @@ class Evaluation:
         return alerts
 
     def _silenced_until(self, monitor: CompiledMonitor, series: Series, now: float) -> float:
-        """Return until when a series is silenced; quiet hours silence only what nobody was told of before."""
+        """Return until when a series is silenced; quiet hours silence only alerts that were not sent before."""
         until = max((until for match, until in self.silences.items() if _matches(match, series)), default=0.0)
         if monitor.quiet_hours is not None and series.shown not in _KNOWN_TO_PEOPLE:
             until = max(until, monitor.quiet_hours.closes(now))

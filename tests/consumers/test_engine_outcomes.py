@@ -679,7 +679,7 @@ class TestUnwanted:
         bench.publish({})
         counts = bench.run(Odd(lambda settings, event: None, "orders", name="odd"), max_attempts=2)
         assert counts.dead == 1
-        assert bench.dead[0].reason == "can't be told who wants it: RuntimeError: can't tell"
+        assert bench.dead[0].reason == "cannot be routed to a handler: RuntimeError: can't tell"
 
 
 class TestHalt:

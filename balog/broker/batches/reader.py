@@ -48,7 +48,7 @@ class BatchReader:
         say: called with one line for the user.
 
     Raises:
-        ConfigError: places that are none.
+        ConfigError: a place that is not valid.
     """
 
     is_strict = False

@@ -65,7 +65,7 @@ class BatchWriter:
         say: called with one line for the user.
 
     Raises:
-        ConfigError: a location that can't be written to, or CSV options that are none.
+        ConfigError: a location that can't be written to, or invalid CSV options.
     """
 
     is_strict = False

@@ -17,7 +17,7 @@ from balog.duplicate_keys import has_duplicate_member
 from balog.errors import BalogError
 
 Members = dict[str, Raw]
-"""An object's members, undecoded. Of a key that comes twice the last counts, as JSON readers have it."""
+"""An object's members, undecoded. If a key comes twice, the last one counts, as for JSON readers."""
 
 write = msgspec.json.Encoder().encode
 """Write plain data with undecoded parts in it, compactly."""

@@ -149,7 +149,7 @@ def shown(file: str) -> str:
     try:
         parts = urlsplit(file)
     except ValueError:
-        return "a URL that is none"
+        return "an invalid URL"
     if not parts.scheme and not parts.netloc:
         return _clean(file)
     place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -133,7 +133,7 @@ def _json(text: str, name: str) -> Raw:
     try:
         msgspec.json.decode(data, type=Raw)
     except msgspec.DecodeError:
-        raise BatchError(f"column {name}: is marked as JSON and holds text that is none") from None
+        raise BatchError(f"column {name}: is marked as JSON and holds text that is not JSON") from None
     return Raw(data)
 
 

@@ -176,7 +176,7 @@ class Switch:
                 found = None
         except BalogError as error:
             if self._notices.is_due("state"):
-                self._notices.send(f"{error}; whether it is disabled can't be told, it stays as it is")
+                self._notices.send(f"{error}; cannot read whether it is disabled, it stays as it is")
             return
         if found is not None and not self.is_off:
             self._note_off(found.reason)

@@ -1,0 +1,54 @@
+"""Report links of the Markdown pages that lead to no file of the checkout, or to no heading in it.
+
+Run by ``make lint``::
+
+    python .ci/links.py
+
+Links to other sites are left alone. Exits with 1 when it reports anything.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
+FENCE = re.compile(r"^```.*?^```[ ]*$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!\w+:)([^)\s]+)\)")
+
+
+def main() -> int:
+    problems = [f"{page.relative_to(ROOT)}: {link} leads nowhere" for page in PAGES for link in lost(page)]
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+@cache
+def text_of(page: Path) -> str:
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub makes of headings: lower case, no punctuation, dashes for spaces."""
+    headings = re.findall(r"^#+ (.+?)\s*$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def lost(page: Path) -> list[str]:
+    """Return the links of a page that lead nowhere."""
+    found = []
+    for link in LINK.findall(text_of(page)):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            found.append(link)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
