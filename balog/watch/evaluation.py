@@ -56,6 +56,7 @@ class Evaluation:
         self.on_verdict: Callable[[Series, Verdict, float], None] | None = None
         self.silences: dict[str, float] = {}
         self._series: dict[str, Series] = {}
+        self._found: dict[tuple[str, str, str, tuple[tuple[str, str], ...]], Series] = {}  # so that keys are made once
         self._due: list[tuple[float, str]] = []
         self._deadlines: dict[str, float] = {}
         self._incidents = Incidents()
@@ -188,13 +189,18 @@ class Evaluation:
                 self._by_type[kind].append(monitor)
 
     def _find(self, monitor: CompiledMonitor, sample: SeriesSample, now: float) -> Series | None:
-        key = key_of(monitor.config.name, sample.pipeline, sample.stream, sample.labels)
+        identity = monitor.config.name, sample.pipeline, sample.stream, sample.labels
+        series = self._found.get(identity)
+        if series is not None:
+            return series
+        key = key_of(*identity)
         series = self._series.get(key)
         if series is None:
             if len(self._series) >= MAX_SERIES:
                 self.refused += 1
                 return None
             series = self._series[key] = new_series(monitor, key, sample, now)
+        self._found[identity] = series
         return series
 
     def _judge(self, monitor: CompiledMonitor, sample: SeriesSample, now: float) -> list[TimedAlert]:
@@ -326,6 +332,7 @@ class Evaluation:
     def _remove(self, series: Series) -> None:
         self.changed.add(series.key)
         self._deadlines.pop(series.key, None)
+        self._found.pop((series.monitor, series.pipeline, series.stream, tuple(series.labels)), None)
         del self._series[series.key]
 
 
