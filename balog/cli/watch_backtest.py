@@ -18,7 +18,7 @@ from balog.cli.watch_page import BacktestPage
 from balog.cli.watch_tables import ENGINES, stored_events
 from balog.errors import ConfigError
 from balog.event import Event
-from balog.watch.backtest import Backtest, run_backtest, select_events, training_seconds
+from balog.watch.backtest import Backtest, Firing, run_backtest, select_events, training_seconds
 from balog.watch.durations import format_duration, parse_duration
 from balog.watch.monitors import MonitorConfig
 from balog.watch.monitors_file import find_monitor_problems
@@ -160,10 +160,11 @@ def _replay(
 
 
 def _print(result: Backtest) -> None:
-    head = ("monitor", "kind", "series", "alerts", "a week", "time", "longest")
+    head = ("monitor", "kind", "series", "alerts", "silenced", "a week", "time", "longest")
     has_weeks = result.until - result.since >= timedelta(days=1)  # less says nothing of a week
     rows = [
-        (one.name, one.kind, f"{one.series:,}", f"{one.firings:,}", f"{one.per_week:.2f}" if has_weeks else "–",
+        (one.name, one.kind, f"{one.series:,}", f"{one.firings:,}", f"{one.silenced:,}",
+         f"{one.per_week:.2f}" if has_weeks else "–",
          _span(one.seconds), _span(one.longest))
         for one in result.monitors
     ]  # fmt: skip
@@ -171,10 +172,10 @@ def _print(result: Backtest) -> None:
     if result.firings:
         click.echo()
         firings = [
-            (utc(one.started), _span(one.seconds) if one.ended else "fires still", one.key, one.reason)
+            (utc(one.started), _sent(one), _span(one.seconds) if one.ended else "fires still", one.key, one.reason)
             for one in result.firings[:SHOWN]
         ]
-        print_table([("began", "for", "series", "reason"), *firings])
+        print_table([("began", "sent", "for", "series", "reason"), *firings])
     left = len(result.firings) - SHOWN
     if left > 0:
         click.echo(f"{counted(left, 'more alert')}; --json has them")
@@ -185,12 +186,23 @@ def _print(result: Backtest) -> None:
             click.echo(f"balog watch: {one.name}: {one.learning:,} of {one.series:,} series were learning", err=True)
     if result.refused:
         click.echo(f"balog watch: {result.refused:,} values of too many series were not judged", err=True)
+    asked = (result.until - result.since).total_seconds()
+    if result.events and result.with_events < asked * 0.9:
+        covered = format_duration(result.with_events)
+        click.echo(f"balog watch: there are events of {covered} only; a week is counted from these", err=True)
     total = sum(one.firings for one in result.monitors)
     click.echo(
         f"balog watch: {counted(result.events, 'event')}, {counted(total, 'alert')} from {utc(result.since)} to "
         f"{utc(result.until)}",
         err=True,
     )
+
+
+def _sent(firing: Firing) -> str:
+    """Return when an alert reached people."""
+    if firing.sent is None:
+        return "silenced"
+    return "at once" if firing.sent == firing.started else utc(firing.sent)
 
 
 def _span(seconds: float) -> str:

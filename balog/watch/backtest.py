@@ -29,7 +29,8 @@ from balog.watch.series import Series
 MAX_FIRINGS = 100_000
 """Firings that are listed; further ones are counted only."""
 
-WEEK = 7 * 86400.0
+DAY = 86400.0
+WEEK = 7 * DAY
 
 _ALERTING = ("firing", "silenced", "acknowledged")
 _TYPES = {
@@ -45,10 +46,11 @@ class Firing(Struct, kw_only=True):
     """A time during which a series fired.
 
     Attributes:
+        sent: when it was sent: later than ``started`` if it was silenced at first; None if it never was.
         ended: None while it fires at the end of the backtest.
         seconds: its length, at most to the end of the backtest.
         state: the last one: ``resolved``, or that at the end of the backtest.
-        silenced: whether it was silenced all the time, so nobody was notified.
+        silenced: whether it was silenced all the time, so it was never sent.
         value, expected, reason: what was judged when it began.
     """
 
@@ -58,6 +60,7 @@ class Firing(Struct, kw_only=True):
     severity: str
     labels: dict[str, str]
     started: datetime
+    sent: datetime | None = None
     ended: datetime | None = None
     seconds: float = 0.0
     state: AlertState = "firing"
@@ -74,7 +77,8 @@ class MonitorHistory(Struct, kw_only=True):
     Attributes:
         learning: series that had too few runs for a verdict until the end.
         firings: how often a series began to fire.
-        per_week: the same, by week.
+        silenced: how many of them were never sent.
+        per_week: the others, by week of the time with events.
         seconds: the time that its series fired, added up; ``longest`` is the longest of them.
         note: why its count is not complete; "" if it is.
     """
@@ -84,6 +88,7 @@ class MonitorHistory(Struct, kw_only=True):
     series: int = 0
     learning: int = 0
     firings: int = 0
+    silenced: int = 0
     per_week: float = 0.0
     seconds: float = 0.0
     longest: float = 0.0
@@ -96,6 +101,8 @@ class Backtest(Struct, kw_only=True):
     Attributes:
         since, until: the time whose firings count.
         learned_from: the first event that was read; monitors learn from those before ``since``, too.
+        with_events: seconds from the first to the last event between ``since`` and ``until``; at least a day, or all of
+            a shorter time.
         refused: samples of series beyond ``evaluation.MAX_SERIES``.
         firings: in the order of their beginnings, at most ``MAX_FIRINGS``.
     """
@@ -103,6 +110,7 @@ class Backtest(Struct, kw_only=True):
     since: datetime
     until: datetime
     learned_from: datetime | None
+    with_events: float
     events: int
     refused: int
     monitors: list[MonitorHistory]
@@ -157,26 +165,33 @@ def run_backtest(
     evaluation = Evaluation(monitors)
     evaluation.on_verdict = on_verdict
     record = _Record(since, until)
-    count, first = 0, None
+    count, first, last = 0, None, since
     for event in events:
         when = event.header.timestamp.timestamp()
         if when >= until:
             break
-        first = when if first is None else first
+        first, last = when if first is None else first, when
         count += 1
         record.add(evaluation.take(event))
     if not evaluation.clock:
         evaluation.begin(since)
     record.add(evaluation.advance(until, with_end=False))
+    covered = with_events(since, until, first, last)
     return Backtest(
         since=_time(since),
         until=_time(until),
         learned_from=None if first is None else _time(first),
+        with_events=covered,
         events=count,
         refused=evaluation.refused,
-        monitors=_histories(evaluation, record, (until - since) / WEEK),
+        monitors=_histories(evaluation, record, covered / WEEK),
         firings=record.listed(),
     )
+
+
+def with_events(since: float, until: float, first: float | None, last: float) -> float:
+    """Return the seconds with events: from the first to the last of them, at least a day, or all of a shorter time."""
+    return max(last - max(since, until if first is None else first), min(DAY, until - since))
 
 
 class _Record:
@@ -196,6 +211,8 @@ class _Record:
                     firing = self._open[alert.key] = _begin(alert, when)
                 firing.state = alert.state
                 firing.silenced &= alert.state == "silenced"
+                if alert.state == "firing" and firing.sent is None:
+                    firing.sent = _time(when)
             elif (firing := self._open.pop(alert.key, None)) is not None:
                 firing.ended, firing.state = _time(when), alert.state
                 self._keep(firing)
@@ -213,6 +230,7 @@ class _Record:
             return
         total = self.totals.setdefault(firing.monitor, MonitorHistory(name=firing.monitor, kind=firing.kind))
         total.firings += 1
+        total.silenced += firing.sent is None
         total.seconds += firing.seconds
         total.longest = max(total.longest, firing.seconds)
         if len(self._firings) < MAX_FIRINGS:
@@ -240,7 +258,7 @@ def _histories(evaluation: Evaluation, record: _Record, weeks: float) -> list[Mo
     found = []
     for name, monitor in evaluation.monitors.items():
         history = record.totals.get(name) or MonitorHistory(name=name, kind=monitor.config.kind)
-        history.per_week = history.firings / weeks if weeks else 0.0
+        history.per_week = (history.firings - history.silenced) / weeks if weeks else 0.0
         history.note = note_on(monitor.config)
         found.append(history)
     by_name = {one.name: one for one in found}

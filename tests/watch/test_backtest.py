@@ -7,7 +7,7 @@ from typing import Any
 from balog.event import decode
 from balog.watch.backtest import run_backtest, select_events
 from balog.watch.evaluation import Evaluation
-from tests.watch.events import START, event, monitor, run, seconds
+from tests.watch.events import START, at, event, monitor, run, seconds
 from tests.watch.history_events import BEGIN, DAYS, lines, monitors
 
 END = BEGIN + timedelta(days=DAYS)
@@ -69,6 +69,33 @@ def test_a_firing_that_has_not_ended_lasts_to_the_end() -> None:
     ]
     assert result.events == 2  # the third comes later
     assert result.monitors[0].longest == 7.5 * 3600
+
+
+def test_alerts_a_week_are_those_of_the_time_with_events() -> None:
+    events = [run(hour, streams={"orders": 0 if hour in (30, 60) else 100}) for hour in range(85)]
+    thin = monitor(name="thin", volume={"min_runs": 5})
+    found = [run_backtest([thin], events, seconds(hours), seconds(84.5)) for hours in (-90 * 24, 0, 42, 80)]
+
+    assert [one.with_events / 3600 for one in found] == [84, 84, 42, 4.5]  # at least a day, or all of a shorter time
+    assert [one.monitors[0].per_week for one in found] == [4, 4, 4, 0]
+    assert run_backtest([thin], [], seconds(0), seconds(168)).with_events == 24 * 3600
+
+
+def test_an_alert_of_quiet_hours_is_sent_at_their_end_or_never() -> None:
+    thin = monitor(name="thin", volume={"min_runs": 5}, quiet_hours="22:00-06:00")
+    zeros = {*range(30, 34), *range(41, 51)}  # from 12:00, and from 23:00 until after the end of the quiet hours
+    zeros |= {66}  # at 00:00
+    events = [run(hour, streams={"orders": 0 if hour in zeros else 100}) for hour in range(80)]
+    result = run_backtest([thin], events, seconds(0), seconds(80))
+
+    sent = [(one.started, one.sent, one.silenced) for one in result.firings]
+    assert sent == [
+        (at(30), at(30), False),
+        (at(41), at(48), False),
+        (at(66), None, True),
+    ]
+    assert (result.monitors[0].firings, result.monitors[0].silenced) == (3, 1)
+    assert result.monitors[0].per_week == 2 / (79 / 168)
 
 
 def test_a_success_at_its_deadline_is_in_time_over_history_too() -> None:

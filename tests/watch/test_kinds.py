@@ -84,6 +84,13 @@ def test_duration_fires_over_its_history_and_over_a_fixed_limit() -> None:
     assert alerts[0].evidence.runs[-1] == "run-10"
 
 
+def test_runs_of_less_than_a_second_are_not_slow() -> None:
+    slow = monitor(duration={"p95_over": "2x"})
+    runs = [run(hour, duration=0.0) for hour in range(6)] + [run(6, duration=0.001), run(7, duration=0.9)]
+    alerts = evaluate([slow], [*runs, run(8, duration=2.5)])
+    assert [(one.state, one.value) for one in alerts] == [("ok", 0.0), ("firing", 2.5)]
+
+
 def test_the_percentile_is_numpy_s() -> None:
     import random
     from array import array

@@ -14,6 +14,9 @@ from balog.watch.kind_config import DurationLimits
 from balog.watch.kinds.base import SeriesSample, Verdict, WithoutClock, limit
 from balog.watch.observations import RunObserved
 
+LEAST_LIMIT = 1.0
+"""Seconds of the least limit from a history: its 95th percentile may be 0."""
+
 MAX_RUNS = 2000
 """Runs that a history has at most."""
 
@@ -48,7 +51,7 @@ class DurationEvaluator(WithoutClock):
         _forget(state, now - self._against)
         usual = None
         if self._factor is not None and len(state.values) >= self._min_runs:
-            usual = percentile(state.values, 0.95) * self._factor
+            usual = max(percentile(state.values, 0.95) * self._factor, LEAST_LIMIT)
         high = min((one for one in (usual, self._over) if one is not None), default=None)
         runs = len(state.values)
         if self._factor is not None:
