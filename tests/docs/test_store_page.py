@@ -11,11 +11,11 @@ from balog.sinks import StoreSinkConfig
 from balog.tagged_config import decode_tagged
 from tests.documentation import docs_page
 
-PAGE = docs_page("store.md").read_text()
-BLOCKS = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+PAGES = "".join(docs_page(name).read_text(encoding="utf-8") for name in ("store.md", "keep-state.md"))
+BLOCKS = re.findall(r"^```json(?: \S+)?\n(.*?)^```", PAGES, re.DOTALL | re.MULTILINE)
 
 
-def test_there_are_configs_on_the_page():
+def test_there_are_configs_on_the_pages():
     assert len(BLOCKS) == 2
 
 
