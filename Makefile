@@ -3,7 +3,7 @@
 PYTHON ?=
 ARGS ?=
 BENCH ?= log redaction filters pipe records sinks report load scaling forms acting acting_sqs acting_kafka validate evolution serve tap verify watch
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 BIN = .venv/bin
 INSTALL = PYTHON="$(PYTHON)" sh .ci/install
 PACKAGING = setup.cfg pyproject.toml .ci/install .ci/constraints.txt
@@ -32,7 +32,7 @@ demo-parts: $(DEMO_PARTS) ## install the demo's taps, target and data, each in i
 
 test-parts: $(TEST_PARTS) ## the same, Meltano, Airflow, Dagster, and the taps and targets that tests run beside balog's
 
-# A test waits for half of its time, so there is one more worker than cores. Modules are dealt out by tests/conftest.py.
+# Tests wait for servers half of their time, so there are two more workers than cores. Modules are dealt out by tests/conftest.py.
 test: .venv/installed-test java ## run the tests (ARGS="-k words" picks some; WORKERS=0 in one process; BALOG_SERVICES=required|off)
 	@$(BIN)/python -m pytest -n $(WORKERS) --max-worker-restart 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
 

@@ -62,7 +62,7 @@ def run_command(command: Sequence[str | Path], folder: Path) -> CommandRun:
 
 
 def run_commands(commands: Mapping[str, Sequence[str | Path]], folder: Path, rounds: int) -> dict[str, CommandRun]:
-    """Run commands in interleaved rounds, after one that does not count; return the medians of each."""
+    """Run commands in interleaved rounds; return the medians of each."""
     runs: dict[str, list[CommandRun]] = {name: [] for name in commands}
 
     def measure(name: str) -> float:
@@ -72,7 +72,7 @@ def run_commands(commands: Mapping[str, Sequence[str | Path]], folder: Path, rou
     ways: dict[str, Callable[[], float]] = {name: partial(measure, name) for name in commands}
     interleaved(ways, rounds)
     return {
-        name: CommandRun(*(type(column[0])(statistics.median(column)) for column in zip(*made[1:])))
+        name: CommandRun(*(type(column[0])(statistics.median(column)) for column in zip(*made[-rounds:])))
         for name, made in runs.items()
     }
 

@@ -28,17 +28,15 @@ __all__ = [
 
 
 def interleaved(ways: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Ask each way for its seconds once a round, after a round that does not count.
+    """Ask each way for its seconds once a round, after a round that does not count; a single round has none before it.
 
     Whatever else the machine does in the meantime falls on all of them.
     """
     seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for number in range(rounds + 1):
+    for _ in range(rounds + 1 if rounds > 1 else 1):
         for name, measure in ways.items():
-            took = measure()
-            if number:
-                seconds[name].append(took)
-    return seconds
+            seconds[name].append(measure())
+    return {name: took[-rounds:] for name, took in seconds.items()}
 
 
 def medians(seconds: dict[str, list[float]]) -> dict[str, float]:

@@ -27,7 +27,7 @@ from benchmarks.measure import interleaved, machine, medians
 from tests.verify.defects import ALSO, DEFECTS, LEGAL, command, write_config
 
 ROOT = Path(__file__).parents[1]
-QUICK = {"keys-are-there", "formats-hold", "secrets-stay-secret"}
+QUICK = "secrets-stay-secret"
 
 
 def findings(config: Path, *defects: str, rule: str = "") -> set[str]:
@@ -60,7 +60,7 @@ def example(folder: Path, jobs: int) -> Callable[[], float]:
 
 @click.command()
 @click.option("--rounds", default=5, show_default=True, help="Rounds of the example tap, after one to warm up.")
-@click.option("--quick", is_flag=True, help="A few defects and one round: does it run?")
+@click.option("--quick", is_flag=True, help="Two defects of one rule and one round: does it run?")
 @click.option("--verbose", is_flag=True, help="Print the findings of each defect.")
 def main(rounds: int, quick: bool, verbose: bool) -> None:
     """Measure the verifier by planted defects and by legal taps."""
@@ -69,7 +69,7 @@ def main(rounds: int, quick: bool, verbose: bool) -> None:
     with tempfile.TemporaryDirectory() as place:
         config = write_config(Path(place, "config.json"))
         for rule, defects in DEFECTS.items():
-            for defect in defects if not quick or rule in QUICK else ():
+            for defect in defects if not quick else defects[:2] if rule == QUICK else ():
                 if rule == "memory-does-not-grow" and not sys.platform.startswith("linux"):
                     continue
                 seen = findings(config, defect, rule=rule)

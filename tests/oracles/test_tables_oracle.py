@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 t = pytest.importorskip("pyspark.sql.types", reason="pyspark is not installed")
 
-from tests.oracles.effort import seeds  # noqa: E402
+from tests.oracles.effort import SOAK, seeds  # noqa: E402
 
 FIELDS = ["price", "tax", "id", "date", "cls_type", "ID", "x.y", 'q"', "é", "\t", "payload_recovered", "tags", "a b"]
 
@@ -262,7 +262,7 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
     for batch in range(2):
         path = tmp_path / f"{batch}.jsonl"
         for kind in ("sale", "счёт", "日志", "weird type!", "weird-type?", "sale", "log"):
-            for payload in payloads(rng, 700, kind):
+            for payload in payloads(rng, 700 if SOAK else 200, kind):
                 identity = f"LG{len(given):022d}"
                 given[identity] = kind, payload
                 lines.append(event(identity, payload, f"2026-11-{rng.randrange(10, 13)}"))

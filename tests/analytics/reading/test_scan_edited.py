@@ -36,7 +36,7 @@ EDITS = st.tuples(st.integers(0, 10**6), st.integers(0, 3), st.sampled_from([
 ]))  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(LINES, st.lists(EDITS, max_size=2)), min_size=1, max_size=3))
 def test_edited_lines_count_alike_as_a_block_and_line_by_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: list[tuple[bytes, list[tuple[int, int, bytes]]]]
