@@ -213,7 +213,10 @@ def _watch_topics(parts: _Parts, store: WatchStore, lease: LeaderLease | None) -
         ask = None if parts.location is None else open_queries(parts.location)
         topics = stack.enter_context(open_topics(parts.engine_options.url))
         watch = TopicWatch(watcher, topics, parts.topics, parts.group, parts.path, _report, has_tables=ask is not None)
-        engine = stack.enter_context(parts.engine_options.open(watch.hub, None, parts.group, hooks))
+        threads = len(set(parts.topics))
+        engine = stack.enter_context(
+            parts.engine_options.open(watch.hub, None, parts.group, [*hooks, *watch.hooks], concurrency=threads)
+        )
         stack.enter_context(watch)
         if ask is not None:
             stack.enter_context(QuerySchedule(watcher, ask, _report, watch.now))

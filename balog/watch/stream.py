@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from balog.config import locate
 from balog.consumers import ConsumerHub
 from balog.consumers.consumer import Consumer
+from balog.consumers.hooks import Hook
 from balog.errors import ConfigError, ConfigProblems
 from balog.event import Event
 from balog.topics import GroupState, Topics
+from balog.watch.merging import TopicMerge
 from balog.watch.monitors import MonitorConfig
 from balog.watch.monitors_file import load_monitors
 from balog.watch.observations import LagObserved
@@ -38,7 +41,8 @@ class TopicWatch(StepThread):
         has_tables: whether the queries of monitors can run.
 
     Attributes:
-        hub: the consumers for the engine.
+        hub: the consumers for the engine, which needs a thread for each topic.
+        hooks: for the engine.
     """
 
     def __init__(
@@ -55,12 +59,13 @@ class TopicWatch(StepThread):
         super().__init__("balog watch", say)
         self.hub = ConsumerHub()
         for name in dict.fromkeys(names):
-            self.hub.add(
-                Consumer(self._take, name, name=f"balog watch {name}", batch=BATCH, concurrency=1, retries=1000)
-            )
+            take = partial(self._take, name)
+            self.hub.add(Consumer(take, name, name=f"balog watch {name}", batch=BATCH, concurrency=1, retries=1000))
         self._watcher = watcher
         self._topics = topics
         self._names = list(dict.fromkeys(names))
+        self._merge = TopicMerge(self._names, self._waiting_in, watcher.now)
+        self.hooks: tuple[Hook, ...] = (self._merge,)
         self._group = group
         self._path = Path(path)
         self._stamp = _stamp(self._path)
@@ -82,16 +87,16 @@ class TopicWatch(StepThread):
         """Return the time of observations that come from no event; 0 (the evaluation's own) while events wait."""
         return self._watcher.now() if self._is_caught_up() else 0.0
 
-    def _take(self, settings: object, events: Sequence[Event]) -> None:
-        self._watcher.handle(events)
+    def _take(self, name: str, settings: object, events: Sequence[Event]) -> None:
+        self._merge.take(name, events, self._watcher.handle)
 
     def _is_caught_up(self) -> bool:
         """Return whether no event waits: one that waits may be the success whose absence would fire."""
-        for name in self._names:
-            state = self._state(name, self._group)
-            if state is not None and state.pending:
-                return False
-        return True
+        return not any(map(self._waiting_in, self._names))
+
+    def _waiting_in(self, name: str) -> int:
+        state = self._state(name, self._group)
+        return 0 if state is None else state.pending
 
     def _lags(self, now: float) -> list[LagObserved]:
         """Return the lag of each group that a monitor names, at the later of a time and the evaluation's clock."""
