@@ -12,7 +12,7 @@ import msgspec
 
 from balog.broker.config import BrokerConfig
 from balog.broker.descriptors import let_go
-from balog.broker.editor import Line, PipeError
+from balog.broker.editor import Editor, Line, PipeError
 from balog.broker.editor_chain import Chaining
 from balog.broker.metrics import StatsReporter
 from balog.broker.pipe import Pipe
@@ -109,6 +109,7 @@ class _Broker:
             durable=lambda: self._dispatcher.durable,
             quarantine=quarantine,
             sleep=self._sleep,
+            observers=self._observers(config),
         )
 
     def run(self, source: int, target: int, is_verbose: bool) -> int:
@@ -130,7 +131,9 @@ class _Broker:
                 reporting.enter_context(StageStatus("broker", self._stats))
                 metering = ExitStack()
                 if self._config.metrics is not None:
-                    metering.enter_context(StatsReporter(self._config.metrics, self._samples, self._dispatcher.put))
+                    metering.enter_context(
+                        StatsReporter(self._config.metrics, self._samples, self._dispatcher.put, self._config.pipeline)
+                    )
             with metering:
                 code = self._guard(self._pipe.run)
             if self._config.state is not None and self._config.state.hold:
@@ -141,6 +144,13 @@ class _Broker:
             self._deliver()
         _summary(self._pipe.counts, is_verbose, self._say)
         return 128 + self._stop.number if self._stop.number is not None else code
+
+    def _observers(self, config: BrokerConfig) -> list[Editor]:
+        if not config.schema_events:
+            return []
+        from balog.broker.schema_events import SchemaEvents
+
+        return [SchemaEvents(config.pipeline or "balog", self._dispatcher.put)]
 
     def _guard(self, work: Callable[[], None]) -> int:
         """Do a part of the work; return 0, or 1 if the stream broke."""
@@ -194,7 +204,7 @@ class _Broker:
             return
         try:
             config = self._reread()
-            for name in ("spool", "state", "metrics", "quarantine"):
+            for name in ("spool", "state", "metrics", "quarantine", "pipeline", "schema_events"):
                 if getattr(config, name) != getattr(self._config, name):
                     self._say(f"{name} is taken from the config at the next start; it stays as it was")
             edits = [(one.records, one.schemas, one.batch) for one in (config, self._config)]

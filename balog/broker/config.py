@@ -102,3 +102,12 @@ class BrokerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     batch: BatchConfig | None = None
     state: StateConfig | None = None
     quarantine: QuarantineConfig | None = None
+    pipeline: (
+        Annotated[
+            str, Meta(min_length=1, max_length=200, description="Name of the pipeline in the broker's own events.")
+        ]
+        | None
+    ) = None
+    schema_events: Annotated[
+        bool, Meta(description="Make an event stream_schema of each SCHEMA, up to 256 KiB, that a run begins to use.")
+    ] = False

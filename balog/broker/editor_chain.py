@@ -61,6 +61,7 @@ class Chaining:
         durable: returns the number up to which every event is safe.
         quarantine: the file for lines that must not pass.
         sleep: waits a number of seconds, or less when the broker stops.
+        observers: editors that see each original SCHEMA and change nothing.
 
     Attributes:
         chain: None when the config changes nothing.
@@ -78,10 +79,12 @@ class Chaining:
         durable: Callable[[], int],
         quarantine: Quarantine | None,
         sleep: Callable[[float], object],
+        observers: Sequence[Editor] = (),
     ) -> None:
         self._say = say
         self._quarantine = quarantine
         self._sleep = sleep
+        self._observers = observers
         self._memory = _SchemaMemory()
         self._editors = self._make(config)
         self._keeper: list[StateKeeper] = []
@@ -118,9 +121,10 @@ class Chaining:
 
     def _join(self) -> Chain | None:
         editors: list[Editor] = [*self._editors, *self._keeper]
-        if not editors:
-            return None
-        return Chain([self._memory, *editors] if self._editors else editors)
+        if self._editors:
+            editors.insert(0, self._memory)
+        editors[:0] = self._observers
+        return Chain(editors) if editors else None
 
     def _make(self, config: BrokerConfig) -> list[Editor]:
         editors: list[Editor] = []

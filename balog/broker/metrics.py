@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -43,12 +43,18 @@ class StatsReporter:
         config: the interval, and the stage.
         samples: returns the current numbers; called from a thread of its own.
         put: called with the events, from that thread.
+        pipeline: the name of the pipeline in the events, for monitors; None for none.
     """
 
     def __init__(
-        self, config: MetricsConfig, samples: Callable[[], Iterable[StatSample]], put: Callable[[Delivery], None]
+        self,
+        config: MetricsConfig,
+        samples: Callable[[], Iterable[StatSample]],
+        put: Callable[[Delivery], None],
+        pipeline: str | None = None,
     ) -> None:
         self._config = config
+        self._pipeline = pipeline
         self._samples = samples
         self._put = put
         self._reported: dict[tuple[str, ...], float] = {}
@@ -70,9 +76,7 @@ class StatsReporter:
         self._report()
 
     def _report(self) -> None:
-        context = {"fqdn": os.uname().nodename, "application": "balog", "process": os.getpid()}
-        if run_id := os.environ.get("BALOG_RUN_ID", "").encode("utf-8", "replace").decode():
-            context["run_id"] = run_id
+        context = stage_context(self._pipeline)
         for sample in list(self._samples()):  # before the events of this report change them
             key = (sample.name, *sample.labels.values())
             before = self._reported.get(key)
@@ -94,3 +98,13 @@ class StatsReporter:
             }
             event = Event.new(f"{self._config.stage}.metric", payload, context=context)
             self._put(Delivery(event, encode(event)))
+
+
+def stage_context(pipeline: str | None) -> dict[str, Any]:
+    """Return the context of the own events of a stage, with the pipeline's name and the run's id if they are known."""
+    context: dict[str, Any] = {"fqdn": os.uname().nodename, "application": "balog", "process": os.getpid()}
+    if pipeline is not None:
+        context["pipeline"] = pipeline
+    if run_id := os.environ.get("BALOG_RUN_ID", "").encode("utf-8", "replace").decode():
+        context["run_id"] = run_id
+    return context

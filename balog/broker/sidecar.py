@@ -95,7 +95,8 @@ def run_sidecar(
             with ExitStack() as metering:
                 if config.metrics is not None:
                     with signals_for_main_thread():
-                        metering.enter_context(StatsReporter(config.metrics, run.samples, dispatcher.put))
+                        reporter = StatsReporter(config.metrics, run.samples, dispatcher.put, run.application)
+                        metering.enter_context(reporter)
                 code = run.carry(command, signals, target)
         finally:
             if quarantine is not None:
