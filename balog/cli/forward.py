@@ -21,7 +21,18 @@ _report = reporter("balog forward")
 MAX_ATTEMPTS = 100
 """A failed delivery is no attempt. Only a process that dies with an event in flight counts."""
 
-_OF_A_BROKER = ("strip", "metrics", "spool", "records", "schemas", "batch", "state", "quarantine")
+_OF_A_BROKER = (
+    "strip",
+    "metrics",
+    "spool",
+    "records",
+    "schemas",
+    "batch",
+    "state",
+    "quarantine",
+    "pipeline",
+    "schema_events",
+)
 
 
 @click.command(

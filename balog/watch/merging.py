@@ -10,7 +10,7 @@ from balog.consumers.hooks import Hook, ObservedEngine
 from balog.consumers.outcomes import Retry
 from balog.event import Event
 
-PATIENCE_SECONDS = 60.0
+STALL_SECONDS = 60.0
 """Seconds without progress after which a topic's backlog holds back the others no longer."""
 
 _LOOK_SECONDS = 0.1
@@ -46,7 +46,7 @@ class TopicMerge(Hook):
         self._is_over = False
 
     def tick(self, engine: ObservedEngine) -> None:
-        """Let the waiting threads go when the engine stops."""
+        """Release the waiting threads when the engine stops."""
         if engine.state.draining and not self._is_over:
             with self._turn:
                 self._is_over = True
@@ -97,7 +97,7 @@ class TopicMerge(Hook):
                 continue
             if other in self._waiting:
                 bound = min(bound, self._waiting[other])
-            elif self._monotonic() - max(began, self._moved.get(other, began)) < PATIENCE_SECONDS:
+            elif self._monotonic() - max(began, self._moved.get(other, began)) < STALL_SECONDS:
                 handled = self._handled.get(other, float("-inf"))
                 if handled < bound and self._pending(other):
                     bound = handled
