@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import checkout
+import command_reference
+import config_reference
 import github_markdown
 import mermaid
 import navigation
+import python_reference
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -19,7 +23,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the files that are not in ``docs/``."""
     for path in checkout.linked_files(ROOT):
         files.append(File.generated(config, checkout.site_path(path), abs_src_path=str(ROOT / path)))
-    for name, content in mermaid.files(ROOT):
+    generated = (command_reference.pages(), config_reference.pages(ROOT), python_reference.pages(), mermaid.files(ROOT))
+    for name, content in chain(*generated):
         files.append(File.generated(config, name, content=content))
     config.nav = navigation.parts([file.src_uri for file in files.documentation_pages()])
     return files

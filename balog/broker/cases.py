@@ -45,7 +45,7 @@ class Case(Struct, forbid_unknown_fields=True, kw_only=True):
         list[str] | None, Meta(description="What goes to quarantine: for each line, a part of its reason.")
     ] = None
     said: Annotated[list[str] | None, Meta(description="Texts that the broker's messages contain.")] = None
-    exit_code: int = 0
+    exit_code: Annotated[int, Meta(description="The exit code of the broker.")] = 0
 
     def __post_init__(self) -> None:
         if (self.input is None) == (self.input_file is None):
@@ -59,7 +59,7 @@ class CaseFile(Struct, forbid_unknown_fields=True, kw_only=True):
     """Cases of one config."""
 
     config: Annotated[str | dict[str, Any], Meta(description="The broker's config: its file, or the config itself.")]
-    cases: Annotated[list[Case], Meta(min_length=1)]
+    cases: Annotated[list[Case], Meta(min_length=1, description="The runs, one after the other.")]
 
 
 def find_case_problems(path: str | os.PathLike[str]) -> list[ConfigError]:

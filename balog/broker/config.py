@@ -90,7 +90,7 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
 class BrokerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     """``{"sinks": [], "strip": false}`` passes everything through; each sink gets every event."""
 
-    sinks: list[AnySinkConfig]
+    sinks: Annotated[list[AnySinkConfig], Meta(description="Where the events go. Each sink gets every event.")]
     strip: Annotated[bool, Meta(description="Remove LOG messages from the stream.")] = False
     drain: Annotated[
         float, Meta(ge=0, le=3600, description="Seconds that the sinks have at the end for the queued events.")

@@ -78,7 +78,7 @@ class ClickHouseTable(_Tables, tag="clickhouse", frozen=True, kw_only=True):
     where: _Where | None = None
     url: Url
     database: Name = "default"
-    user: Annotated[str, Meta(min_length=1)] = "default"
+    user: Annotated[str, Meta(min_length=1, description="The user who signs in.")] = "default"
     password: Secret | None = None
     ca_file: CaFile | None = None
     timeout: Timeout = 10.0
@@ -141,8 +141,12 @@ class RollbackPolicy(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tr
 class ControlDocument(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The control document of a service. The empty document is valid: each type has a topic of its own."""
 
-    streams: tuple[EventStream, ...] = ()
-    filters: tuple[Filter, ...] = ()
-    tables: tuple[AnyTable, ...] = ()
-    callbacks: tuple[Callback, ...] = ()
+    streams: Annotated[
+        tuple[EventStream, ...], Meta(description="Topics for some types of events; the others have one each.")
+    ] = ()
+    filters: Annotated[tuple[Filter, ...], Meta(description="New events, made of those that meet a condition.")] = ()
+    tables: Annotated[tuple[AnyTable, ...], Meta(description="Databases that the service writes events to.")] = ()
+    callbacks: Annotated[
+        tuple[Callback, ...], Meta(description="URLs that the service sends events to, with their conditions.")
+    ] = ()
     watch: RollbackPolicy = RollbackPolicy()

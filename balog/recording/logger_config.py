@@ -38,7 +38,9 @@ class OutputConfig(Struct, forbid_unknown_fields=True, kw_only=True):
 
     to: str | dict[str, Any]
     level: str | None = None
-    where: str | None = None
+    where: Annotated[str, Meta(description="The events that the output gets, in the expression language.")] | None = (
+        None
+    )
 
 
 class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -46,18 +48,38 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
 
     output: str | OutputConfig | list[str | OutputConfig] | None = None
     level: str | None = None
-    levels: dict[Pattern, str] = {}
-    application: str | None = None
-    application_version: str | None = None
+    levels: Annotated[
+        dict[Pattern, str], Meta(description="The lowest level that passes, by patterns of channels such as urllib3.*.")
+    ] = {}
+    application: Annotated[str, Meta(description="The application's name in the context of events.")] | None = None
+    application_version: Annotated[str, Meta(description="Its version in the context of events.")] | None = None
     redact: bool | Annotated[dict[str, Any], Meta(extra_json_schema=REDACTION_SCHEMA)] = True
-    volume: list[dict[str, Any]] = []
-    volume_interval: Annotated[float, Meta(gt=0)] = 60.0
-    max_tag_sets: Annotated[int, Meta(ge=0)] = 1000
-    validate: Literal["off", "tag", "raise"] = "off"
-    locals: bool = False
-    callsite: bool | list[Annotated[str, Meta(min_length=1)]] = False
-    strict: bool = False
-    reload: bool | Annotated[float, Meta(gt=0, le=86400)] = False
+    volume: Annotated[
+        list[dict[str, Any]],
+        Meta(description="Sampling and rate limits; the first rule that matches an event applies."),
+    ] = []
+    volume_interval: Annotated[
+        float, Meta(gt=0, description="Seconds between two reports of the events that the rules held back.")
+    ] = 60.0
+    max_tag_sets: Annotated[
+        int, Meta(ge=0, description="Sets of tags that one metric may have; further ones are folded. 0 is no limit.")
+    ] = 1000
+    validate: Annotated[
+        Literal["off", "tag", "raise"],
+        Meta(description="Check payloads of declared types: report errors in payload.problem (tag), or raise them."),
+    ] = "off"
+    locals: Annotated[bool, Meta(description="Write the local variables of an exception's frames, redacted.")] = False
+    callsite: Annotated[
+        bool | list[Annotated[str, Meta(min_length=1)]],
+        Meta(description="Write file, line and func of each call into the context, or those that are named."),
+    ] = False
+    strict: Annotated[
+        bool, Meta(description="Raise errors of logging instead of writing the event as well as possible.")
+    ] = False
+    reload: Annotated[
+        bool | Annotated[float, Meta(gt=0, le=86400)],
+        Meta(description="Read the config file again at SIGHUP; a number also checks it every so many seconds."),
+    ] = False
 
     @staticmethod
     def extend_schema(definitions: dict[str, Any]) -> None:

@@ -24,21 +24,28 @@ _LEVELS: tuple[Level, ...] = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 class VolumeRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Sampling and rate limit of the channels that match a pattern.
+    """Sampling and rate limit of the channels that match a pattern."""
 
-    Attributes:
-        channel: a shell pattern such as ``tap_stripe.*``; a ``*`` also matches dots.
-        level: the highest level that the rule applies to; by default, errors pass.
-        sample: the share of events that pass, chosen at random.
-        per_second: the average number of events of a channel that pass in a second.
-        burst: the number of events that may pass at once; by default, those of a second.
-    """
-
-    channel: Annotated[str, Meta(min_length=1, max_length=1000)]
-    level: Level = "WARNING"
-    sample: Annotated[float, Meta(gt=0, le=1)] = 1.0
-    per_second: Annotated[float, Meta(gt=0, le=1e9)] | None = None
-    burst: Annotated[float, Meta(ge=1, le=1e9)] | None = None
+    channel: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=1000,
+            description="A shell pattern such as tap_stripe.*; a * also matches dots.",
+        ),
+    ]
+    level: Annotated[
+        Level, Meta(description="The highest level that the rule applies to; by default, errors pass.")
+    ] = "WARNING"
+    sample: Annotated[float, Meta(gt=0, le=1, description="The share of events that pass, chosen at random.")] = 1.0
+    per_second: (
+        Annotated[float, Meta(gt=0, le=1e9, description="Events of a channel that pass in a second, on average.")]
+        | None
+    ) = None
+    burst: (
+        Annotated[float, Meta(ge=1, le=1e9, description="Events that may pass at once; by default, those of a second.")]
+        | None
+    ) = None
 
     def __post_init__(self) -> None:
         if self.sample == 1 and self.per_second is None:

@@ -75,7 +75,7 @@ class TokenEntry(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 class TokenFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The file of tokens. Two tokens may have one name, so that a token can be rotated without a gap."""
 
-    tokens: tuple[TokenEntry, ...] = ()
+    tokens: Annotated[tuple[TokenEntry, ...], Meta(description="The tokens that the service accepts.")] = ()
 
 
 class Principal:

@@ -67,7 +67,9 @@ def wsdl(
             ``ListOrders/orders/order``.
         type: a type of the WSDL, such as ``Order``, instead of an operation.
         element: a global element, as in ``xsd``, instead of an operation.
-        depth, levels, allow_remote: as in ``xsd``.
+        depth: as in ``xsd``.
+        levels: as in ``xsd``.
+        allow_remote: as in ``xsd``.
     """
     if sum(map(bool, (operation, type, element))) != 1:
         raise SchemaError("want one of operation, type and element", os.fspath(place))

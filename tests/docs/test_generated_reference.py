@@ -1,0 +1,110 @@
+"""The generated pages of the reference: every option, every field of a config, every public name."""
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from balog import cli
+from tests.ci_scripts import ci_script
+
+ROOT = Path(__file__).resolve().parents[2]
+
+COMMANDS = dict(ci_script("docs/command_reference").pages())
+config_reference = ci_script("docs/config_reference")
+CONFIGS = dict(config_reference.pages(ROOT))
+python_reference = ci_script("docs/python_reference")
+PYTHON = dict(python_reference.pages())
+tables = sys.modules["tables"]
+
+
+def helps(path: list[str]) -> list[str]:
+    """Return the help of a command and of those below it, as users see them."""
+    shown = CliRunner().invoke(cli.main, [*path, "--help"]).output
+    command: click.Command = importlib.import_module(f"balog.cli.{path[0]}").command
+    for name in path[1:]:
+        assert isinstance(command, click.Group)
+        command = command.commands[name]
+    below = sorted(command.commands) if isinstance(command, click.Group) else []
+    return [shown, *(text for name in below for text in helps([*path, name]))]
+
+
+class TestCommands:
+    @pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+    def test_the_page_has_every_option_that_help_shows(self, name: str) -> None:
+        options = {option for text in helps([name]) for option in re.findall(r"^  +(?:-\w, )?(--[\w-]+)", text, re.M)}
+        page = COMMANDS[f"reference/cli/{name}.md"]
+
+        assert {option for option in options - {"--help"} if f"`{option}`" not in page} == set()
+
+    def test_every_command_is_listed(self) -> None:
+        assert all(f"({name}.md)" in COMMANDS["reference/cli/index.md"] for name in cli.COMMANDS)
+
+    def test_type_default_and_variable_of_an_option(self) -> None:
+        option = click.Option(
+            ["-n", "--number"], type=click.IntRange(1, 5000), default=7, envvar="NUMBER", help="How many <of> them."
+        )
+        row = ci_script("docs/command_reference").row(option, click.Context(click.Command("x")))
+
+        assert row[:2] == ("`-n`, `--number`", "`INTEGER RANGE` 1 to 5,000")
+        assert row[2:] == ("`7`", "`NUMBER`", r"How many \<of> them.")
+
+
+class TestConfigs:
+    @pytest.mark.parametrize("name", config_reference.SCHEMAS)
+    def test_the_page_has_every_field_or_a_link_to_it(self, name: str) -> None:
+        schema = json.loads((ROOT / f"schemas/config/{name}.json").read_bytes())
+        page = CONFIGS[f"reference/configs/{name}.md"]
+
+        for key, definition in schema["$defs"].items():
+            rows = page.partition(f"{{ #{key.lower()} }}")[2].partition("\n## ")[0]
+            if rows:
+                assert all(f"| `{each}` |" in rows for each in definition.get("properties", {}) if each[0] != "$"), key
+            else:
+                assert re.search(rf"\]\(\w+\.md#{key.lower()}\)", page) or is_inside_another(key, schema, page)
+
+    def test_every_field_has_a_meaning(self) -> None:
+        without = [
+            (path, row)
+            for path, page in CONFIGS.items()
+            for row in re.findall(r"^\| `.*$", page, re.M)
+            if row.endswith("|  |")
+        ]
+        assert without == []
+
+    def test_one_field(self) -> None:
+        schema: dict[str, Any] = {
+            "anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 3600, "description": "Seconds to wait."}],
+            "default": 2.5,
+        }
+        row = config_reference.field("wait", schema, False, {}, {})
+
+        assert row == ("`wait`", "number", "`2.5`", "≤ 3,600, > 0", "seconds", "Seconds to wait.")
+
+
+def is_inside_another(key: str, schema: Any, page: str) -> bool:
+    """Whether only parts that are described on another page refer to this one."""
+    users = [name for name, each in schema["$defs"].items() if f'"#/$defs/{key}"' in json.dumps(each)]
+    return all(f"{{ #{name.lower()} }}" not in page for name in users)
+
+
+class TestPython:
+    @pytest.mark.parametrize("name", python_reference.MODULES)
+    def test_the_page_has_every_public_name(self, name: str) -> None:
+        public = {each for each in importlib.import_module(name).__dict__.get("__all__", ()) if each[:2] != "__"}
+        page = PYTHON[f"reference/python/{name}.md"]
+        described = set(re.findall(r"^::: \S*\.(\w+)$", page, re.M)) | set(re.findall(r"^- \[`(\w+)`\]", page, re.M))
+
+        assert public <= described
+
+
+def test_a_table_leaves_out_columns_that_are_empty() -> None:
+    assert tables.table(("a", "b", "c"), [("1", "", "x|y"), ("2", "", "")]) == (
+        "| a | c |\n| --- | --- |\n| 1 | x\\|y |\n| 2 |  |"
+    )
