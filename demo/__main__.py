@@ -79,6 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (check.Wrong, OSError) as problem:
         console.failed(str(problem))
         return 1
+    except KeyboardInterrupt:
+        console.failed("stopped")
+        return 130
     console.line(f"\nDone in {time.monotonic() - began:.0f} s.")
     return 0
 
