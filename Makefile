@@ -41,13 +41,14 @@ soak: .venv/installed-test java $(patsubst %,.demo/%/installed,$(MORE_TAPS)) ## 
 	@BALOG_SOAK=$(or $(SOAK),50) $(BIN)/python -m pytest -o timeout=0 -o faulthandler_timeout=0 $(SOAKED) $(ARGS)
 
 SPELLED = .ci balog benchmarks consumers demo docs examples schemas *.md
-lint: .venv/installed-lint ## ruff, mypy --strict, imports; words, spelling, links and sizes
+lint: .venv/installed-lint ## ruff, mypy --strict, imports; words, spelling, sentences, links and sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python .ci/house.py
 	$(BIN)/python .ci/links.py
+	$(BIN)/python .ci/prose.py
 	$(BIN)/codespell $(SPELLED)
 
 docs: .venv/installed-docs .demo/mermaid/mermaid.min.js ## build the documentation site into build/docs, and print how readable each page is
