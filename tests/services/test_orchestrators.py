@@ -1,4 +1,4 @@
-"""The tasks of ``docs/how-to/where-it-runs.md`` in the real Airflow and Dagster, each in an environment of its own."""
+"""The tasks of the pages on Airflow and Dagster in the real Airflow and Dagster, each in an environment of its own."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def program_of(part: str, name: str) -> str:
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which two tasks ran, one of which fails."""
     python, folder = program_of("airflow", "python"), tmp_path_factory.mktemp("airflow")
-    write_page_files("where-it-runs.md", folder, "orders.py")
+    write_page_files("log-in-airflow.md", folder, "orders.py")
     environment(folder)
     config = json.loads((folder / "logger.json").read_text())
     (folder / "with-logging.json").write_text(json.dumps({"output": [*config["output"], "logging", "stderr"]}))
@@ -69,7 +69,7 @@ class TestAirflow:
 class TestDagster:
     def test_each_op_delivers_its_events_from_its_own_process(self, tmp_path: Path) -> None:
         dagster = program_of("dagster", "dagster")
-        write_page_files("where-it-runs.md", tmp_path, "jobs.py")
+        write_page_files("log-in-dagster.md", tmp_path, "jobs.py")
         (tmp_path / "home").mkdir()
         own = {"DAGSTER_HOME": str(tmp_path / "home"), "DAGSTER_DISABLE_TELEMETRY": "yes"}
         run_in(tmp_path, dagster, "job", "execute", "--python-file", "jobs.py", "--job", "orders", **own)

@@ -1,4 +1,4 @@
-"""The program on Sentry of ``docs/how-to/where-it-runs.md`` with the real sentry_sdk and a transport that records."""
+"""The program of ``docs/how-to/log-with-sentry.md`` with the real sentry_sdk and a transport that records."""
 
 import json
 import sys
@@ -46,7 +46,7 @@ def sentry_events(folder: Path, program: str) -> tuple[list[dict[str, Any]], lis
 def reported(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What Sentry got of the page's program, which wrote three events on stderr."""
     folder = tmp_path_factory.mktemp("sentry")
-    write_page_files("where-it-runs.md", folder, "report.py")
+    write_page_files("log-with-sentry.md", folder, "report.py")
     at_sentry, on_stderr = sentry_events(folder, "report.py")
     assert [event["header"]["channel"] for event in on_stderr] == ["report", "report", "report.rejected"]
     return at_sentry

@@ -1,4 +1,4 @@
-"""The PySpark program of the page where-it-runs: functions on executors log, and one attempt of a task fails."""
+"""The program of the page log-in-pyspark: functions on executors log, and one attempt of a task fails."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from balog.analytics.sessions import find_java, wrap
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder of the program's outputs, and what it printed on stderr."""
     folder = tmp_path_factory.mktemp("executors")
-    write_page_files("where-it-runs.md", folder, "prices.py")
+    write_page_files("log-in-pyspark.md", folder, "prices.py")
     own = environment(folder, JAVA_HOME=str(wrap(find_java(), folder / "java")), SPARK_LOCAL_IP="127.0.0.1")
     config = json.loads((folder / "logger.json").read_text())
     (folder / "logger.json").write_text(json.dumps({"output": [*config["output"], "stderr"]}))

@@ -1,4 +1,4 @@
-"""The programs of the page where-it-runs in their real hosts: no event is lost or doubled; contexts are right."""
+"""The programs of the pages on where balog runs, in their real hosts: no event is lost or doubled."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def test_the_block_on_flushing_delivers(tmp_path: Path) -> None:
 def pooled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
     """The events of the page's pools and processes, by one way to start them."""
     folder = tmp_path_factory.mktemp(request.param)
-    write_page_files(PAGE, folder, "pool.py")
+    write_page_files("log-in-processes.md", folder, "pool.py")
     run_in(folder, PYTHON, "pool.py", request.param)
     return logged(folder)
 
@@ -76,7 +76,7 @@ class TestProcesses:
 def celery(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[Event]]:
     """The process id of a Celery worker whose children are recycled, and the events of its tasks."""
     folder = tmp_path_factory.mktemp("celery")
-    write_page_files(PAGE, folder, "tasks.py", "celeryconfig.py")
+    write_page_files("log-in-celery.md", folder, "tasks.py", "celeryconfig.py")
     for name in ("queue", "control"):
         (folder / name).mkdir()
     run_in(folder, PYTHON, "-c", "import tasks\nfor n in range(24): tasks.count.delay(n)\ntasks.try_twice.delay(24)")
@@ -118,7 +118,7 @@ class TestCelery:
 
 class TestLambda:
     def test_each_invocation_has_delivered_its_events_before_the_process_freezes(self, tmp_path: Path) -> None:
-        write_page_files(PAGE, tmp_path, "resize.py")
+        write_page_files("log-in-lambda.md", tmp_path, "resize.py")
         frozen: list[list[Event]] = []
         payloads = [{"number": number} for number in (1, 2, 0, 4)]
         runtime = LambdaRuntime(payloads, lambda finished: frozen.append(topic_events(tmp_path) if finished else []))
@@ -139,7 +139,7 @@ class TestLambda:
         assert len(set(contexts(delivered, "run_id"))) == 1
 
     def test_without_a_queue_events_are_whole_lines_of_the_functions_log(self, tmp_path: Path) -> None:
-        write_page_files(PAGE, tmp_path, "resize.py")
+        write_page_files("log-in-lambda.md", tmp_path, "resize.py")
         runtime = LambdaRuntime([{"number": 1}, {"number": 2}], lambda _: None)
         command = [PYTHON, "-m", "awslambdaric", "resize.handler"]
         own = {"AWS_LAMBDA_RUNTIME_API": runtime.address, "BALOG_CONFIG": "", "BALOG_OUTPUT": "stderr"}
@@ -157,7 +157,7 @@ class TestLambda:
 def cells(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[Event]]:
     """The texts below the cells of a notebook that ran in a kernel, and the events of its other outputs."""
     folder = tmp_path_factory.mktemp("jupyter")
-    write_page_files(PAGE, folder, "notebook.py")
+    write_page_files("log-in-jupyter.md", folder, "notebook.py")
     page = (folder / "notebook.py").read_text()
     again = page.replace('"console"', '["console"]')
     own = environment(folder, BALOG_CONFIG="")
