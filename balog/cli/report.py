@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -88,11 +90,13 @@ def command(
 ) -> None:  # fmt: skip
     """Report what ran, what failed, what slowed down, and since when, with DuckDB or Spark.
 
-    SOURCE is a file of events, a folder such as an archive, a glob, a URL or a topic; several are combined. Or it is
-    the location of tables from `balog load`, whose rollups make the report fast. Invalid lines never stop the report.
+    SOURCE is a file of events, a folder such as an archive, a glob, a URL, a topic, or - for stdin; several are
+    combined. Or it is the location of tables from `balog load`, whose rollups make the report fast. Invalid lines
+    never stop the report.
 
     \b
     balog report archive
+    python program.py 2>&1 | balog report -
     balog report tables --since 24h              the last day against the day before
     balog report tables --since 24h --compare 7d   against the same day a week ago
     balog report tables --run 01JD2…             one run: timeline, streams, errors
@@ -108,6 +112,7 @@ def command(
     from balog.analytics.tables.location import session_settings
 
     query = parse_query(since, until, compare, channel, where)._replace(run=run_id)
+    sources = _with_stdin(sources)
     templates = [parse_link(link) for link in links]
     page = None if no_html or run_id is not None else html
     if page is not None:
@@ -153,6 +158,20 @@ def command(
         _print_run(report, run_id, templates, as_json=as_json)
         return
     _print(report, page, as_json=as_json, missing=", ".join(sources) if files == 0 and not topics else "")
+
+
+def _with_stdin(sources: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the sources with a temporary file in place of ``-``, which has what stdin had up to its end."""
+    if "-" not in sources:
+        return sources
+    folder = click.get_current_context().with_resource(TemporaryDirectory(prefix="balog-"))
+    path = Path(folder) / "stdin"
+    try:
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+    except OSError as error:
+        raise ConfigError(f"cannot be stored in {folder}: {error.strerror}; write it to a file first", "stdin") from None
+    return tuple(str(path) if source == "-" else source for source in sources)
 
 
 def _need_packages(engine: str) -> None:
