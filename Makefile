@@ -20,13 +20,15 @@ TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano singer-tools $
 # Demo and tests start thousands of Pythons. Where this is set, each compiles all that it imports.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo demo-parts test-parts java test soak lint docs package bench constraints clean
+.PHONY: help install demo demo-parts test-parts java test soak lint docs package bench constraints clean
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
 
 demo: .venv/installed-demo java demo-parts ## two taps, a broker, a target, handlers, alerts, a Spark report and the event service, on real data (ARGS=-v for all output)
 	@$(BIN)/python -m demo $(ARGS)
+
+install: .venv/installed-embedded,config,serve ## install balog into .venv: the command, reports, the event service
 
 demo-parts: $(DEMO_PARTS) ## install the demo's taps, target and data, each in its own environment
 

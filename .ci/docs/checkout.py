@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 import fences
 
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
+SECTIONS = re.compile(r"^<!-- README\.md: (.+) -->$", re.MULTILINE)
 STARTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 
 
@@ -62,3 +63,23 @@ def rewrite_links(markdown: str, site: str, root: Path) -> str:
         return f"{text}({os.path.relpath(site_path(to), PurePosixPath(site).parent)}{anchor})"
 
     return fences.outside(markdown, lambda part: LINK.sub(rewrite, part))
+
+
+def include_readme(markdown: str, site: str, root: Path) -> str:
+    """Return a page with sections of README.md in place of ``<!-- README.md: Title | Title -->``.
+
+    Raises:
+        KeyError: the README has no section of that title.
+    """
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    sections = dict(part.split("\n", 1) for part in f"\n{readme}".split("\n## ")[1:])
+    folder = PurePosixPath(checkout_path(site)).parent
+
+    def moved(match: re.Match[str]) -> str:
+        return f"{match[1]}({os.path.relpath(match[2], folder)}{match[3] or ''})"
+
+    def included(match: re.Match[str]) -> str:
+        text = "\n\n".join(f"## {title}\n{sections[title].rstrip()}" for title in match[1].split(" | "))
+        return fences.outside(text, lambda part: LINK.sub(moved, part))
+
+    return SECTIONS.sub(included, markdown)

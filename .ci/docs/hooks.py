@@ -32,6 +32,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn the links of a page into those of the site, and its Markdown into MkDocs'."""
+    markdown = checkout.include_readme(markdown, page.file.src_uri, ROOT)
     markdown = checkout.rewrite_links(markdown, page.file.src_uri, ROOT)
     return github_markdown.convert(markdown)
 

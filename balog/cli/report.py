@@ -170,7 +170,9 @@ def _with_stdin(sources: tuple[str, ...]) -> tuple[str, ...]:
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
     except OSError as error:
-        raise ConfigError(f"cannot be stored in {folder}: {error.strerror}; write it to a file first", "stdin") from None
+        raise ConfigError(
+            f"cannot be stored in {folder}: {error.strerror}; write it to a file first", "stdin"
+        ) from None
     return tuple(str(path) if source == "-" else source for source in sources)
 
 

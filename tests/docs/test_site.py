@@ -34,6 +34,13 @@ class TestCheckout:
     def test_linked_files(self, tree: Path) -> None:
         assert checkout.linked_files(tree) == ("README.md", "examples/shop/README.md", "examples/tap.py")
 
+    def test_sections_of_the_readme_are_included_with_links_from_the_page(self, tree: Path) -> None:
+        (tree / "README.md").write_text(
+            "# T\n\n## A\n\n[a](docs/b.md#c) ![p](docs/p.svg)\n\n## B\n\n[l](LICENSE)\n\n## C\nno\n"
+        )
+        page = checkout.include_readme("# I\n\n<!-- README.md: A | B -->\n\nend\n", "index.md", tree)
+        assert page == "# I\n\n## A\n\n[a](b.md#c) ![p](p.svg)\n\n## B\n\n[l](../LICENSE)\n\nend\n"
+
     @pytest.mark.parametrize(
         ("page", "link", "expected"),
         [

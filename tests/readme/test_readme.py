@@ -43,6 +43,13 @@ def run(block: Block, folder: Path) -> subprocess.CompletedProcess[str] | None:
     )
 
 
+@pytest.fixture(scope="module")
+def installed(checkout: Path) -> Path:
+    """The checkout after ``make install``."""
+    (checkout / ".venv").symlink_to(sys.prefix)
+    return checkout
+
+
 def test_the_readme_shows_something_that_runs() -> None:
     assert any(runs(block) for block in IN_README)
 
@@ -54,8 +61,8 @@ def test_a_block_of_the_readme_says_what_it_is(block: Block) -> None:
 
 
 @pytest.mark.parametrize("block", [block for block in IN_README if runs(block)], ids=str)
-def test_a_block_of_the_readme_runs(block: Block, checkout: Path) -> None:
-    done = run(block, checkout)
+def test_a_block_of_the_readme_runs(block: Block, installed: Path) -> None:
+    done = run(block, installed)
     assert done is None or done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
 
 
