@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 DAYS = 21
+THIN = 10
+"""The night that has 40 records, where others have about 100."""
+
 FAILURE = {
     "type": "ConnectionError",
     "message": "HTTP 503 from https://shop.example/orders?page=7",
@@ -30,7 +33,7 @@ def write_archive(folder: Path, now: datetime | None = None) -> None:
 
 def _night(begun: datetime, day: int, has_failed: bool) -> Iterator[str]:
     run = f"{begun:%Y%m%d}-tap-shop"
-    count = 30 if has_failed else 100 + day % 3
+    count = 30 if has_failed else 40 if day == THIN else 100 + day % 3
     for page in range(20):
         tags = {"endpoint": "orders", "http_status_code": 200}
         timer = {"cls_type": "metric", "type": "timer", "metric": "http_request_duration", "tags": tags}

@@ -7,25 +7,41 @@ any text. ``sh spark`` and ``python spark`` need Spark.
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from balog.cli import main
 from tests.docs.task_archive import write_archive
 from tests.documentation import docs_page
 
 FENCE = re.compile(r"^```(?P<language>\w+) ?(?P<name>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-ARCHIVE = (
+PAGES = (
     "report-every-night", "compare-two-weeks", "read-a-report", "find-a-failed-sync", "find-quarantined-records",
-    "query-in-a-notebook", "move-to-spark",
+    "query-in-a-notebook", "move-to-spark", "silence-an-alert", "choose-a-sensitivity", "add-a-filter",
+    "load-queue-dumps",
 )  # fmt: skip
-ALONE: tuple[str, ...] = ()
+WITH_SPARK = (
+    "report-every-night",
+    "find-quarantined-records",
+    "query-in-a-notebook",
+    "move-to-spark",
+    "load-queue-dumps",
+)
 COMMANDS = {"sh": ["bash", "-eo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
 MAX_LINES = 90
-PUBLISH = "echo {} | balog topics publish failed_events - --topics local:topics --payload cls_type=failed_event"
+BEFORE = {
+    "find-quarantined-records": "echo {} | balog topics publish failed_events - --topics local:topics --payload a=1",
+    "add-a-filter": """echo '{"amount": 250}' | balog topics publish orders - --topics local:topics --payload a=1""",
+    "choose-a-sensitivity": """cat archive/*/*.jsonl | grep -v '"id":$' > history.jsonl""",
+}
+"""What a page needs beside the archive."""
 
 
 def blocks(page: str) -> Iterator[tuple[str, str, str]]:
@@ -51,6 +67,7 @@ def run_page(page: str, folder: Path) -> None:
         if name == "spark":
             printed = ""
         elif name:
+            (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
         elif language in COMMANDS:
             printed = run(language, text, folder)
@@ -62,23 +79,42 @@ def run_page(page: str, folder: Path) -> None:
 
 def pattern(line: str) -> str:
     """Return the pattern of a line in which … is any text, and spaces around it do not count."""
-    return "^" + "[^\n]*".join(re.escape(part.strip()) for part in line.split("…")) + "[^\n]*\n"
+    return r"^[ ]*" + "[^\n]*".join(re.escape(part.strip()) for part in line.split("…")) + "[^\n]*\n"
 
 
-@pytest.mark.parametrize("page", ARCHIVE)
+@pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_on_an_archive_run(page: str, tmp_path: Path) -> None:
     pytest.importorskip("duckdb", reason="duckdb is not installed")
     write_archive(tmp_path)
-    if "failed_events" in docs_page(f"{page}.md").read_text(encoding="utf-8"):
-        run("sh", PUBLISH, tmp_path)
+    if page in BEFORE:
+        run("sh", BEFORE[page], tmp_path)
     run_page(page, tmp_path)
 
 
-@pytest.mark.parametrize("page", ALONE)
-def test_the_blocks_of_a_page_run(page: str, tmp_path: Path) -> None:
-    run_page(page, tmp_path)
-
-
-@pytest.mark.parametrize("page", [*ARCHIVE, *ALONE])
+@pytest.mark.parametrize("page", PAGES)
 def test_a_page_of_one_task_is_about_a_screen(page: str) -> None:
     assert len(docs_page(f"{page}.md").read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+
+
+@pytest.mark.spark
+def test_the_blocks_that_need_spark_run(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines that several pages share run once, and commands use the session of the tests, since Java starts slowly."""
+    write_archive(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    ran = set()
+    for language, name, text in (block for page in WITH_SPARK for block in blocks(page)):
+        if name == "spark" and language == "python":
+            exec(compile(text.replace('"archive"', repr(str(tmp_path / "archive"))), "page", "exec"), {})
+        for line in text.splitlines() if (language, name) == ("sh", "spark") else ():
+            if line in ran:
+                continue
+            ran.add(line)
+            line, _, target = line.partition(" > ")
+            if line.startswith("balog "):
+                done = CliRunner().invoke(main, shlex.split(line)[1:])
+                assert done.exit_code == 0, f"{line}\n{done.output}{done.exception}"
+                Path(target or "printed").write_text(done.stdout, encoding="utf-8")
+            else:
+                run("sh", line, tmp_path)
+    assert len(ran) >= 6

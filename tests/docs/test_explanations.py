@@ -1,0 +1,48 @@
+"""What the pages of explanation show is so: their numbers are the code's, their examples compute."""
+
+import re
+from datetime import timezone
+from math import pi, sqrt
+
+import pytest
+
+from balog.analytics.reporting import comparison
+from balog.watch import bands
+from tests.documentation import docs_page
+
+BANDS = docs_page("bands.md").read_text(encoding="utf-8")
+
+
+def test_the_numbers_of_a_band_are_the_code_s() -> None:
+    words = " ".join(BANDS.split())
+    assert f"fewer than {bands.MIN_BUCKET} comparable runs" in words
+    assert f"At most {bands.MAX_VALUES} comparable runs" in words
+    assert f"the last {bands.LAST_RESIDUALS} residuals" in words
+    assert f"of each hour {bands.MAX_PER_HOUR} runs" in words
+    assert f"divided by {bands._MAD_OF_NORMAL}" in words
+    assert f"times {bands._MEAN_TO_DEVIATION}" in words
+    assert round(sqrt(pi / 2), 6) == bands._MEAN_TO_DEVIATION
+    assert f"when one of {bands.RENEWED} of its residuals is new" in words
+    assert f"`sensitivity` counts {bands.RETURN} until" in words
+
+
+def test_the_example_of_a_band_is_what_the_code_computes() -> None:
+    (block,) = re.findall(r"^```python\n(.*?)^```", BANDS, re.DOTALL | re.MULTILINE)
+    found: dict[str, float] = {}
+    exec(compile(block, "bands.md", "exec"), found)
+    history = bands.BandHistory(spread=0.04, known=20)
+    for hour in range(21):
+        history.times.append(hour * 3600)
+        history.values.append(1000.0)
+        history.hours.append(hour)
+    options = bands.BandOptions(3.5, 0.1, "none", 28 * 86400.0, 5, 7 * 86400.0, timezone.utc)
+    band = bands.expect(history, 21 * 3600.0, options)
+    assert band is not None
+    assert (band.low, band.high) == pytest.approx((found["low"], found["high"]))
+
+
+def test_the_numbers_of_a_report_s_comparison_are_the_code_s() -> None:
+    words = " ".join(docs_page("report-numbers.md").read_text(encoding="utf-8").split())
+    assert f"Percentiles need {comparison.FEW} values on either side" in words
+    assert comparison._chance(148, 147) > 1
+    assert comparison.counted("failures", 10, 0, good="less").verdict == "worse"
