@@ -1,4 +1,4 @@
-"""What the page about verifying shows: its options are taken, its example is what comes, its table is the rules'."""
+"""What the pages about verifying show: its options are taken, its example is what comes, its table is the rules'."""
 
 import json
 import re
@@ -18,10 +18,12 @@ from balog.verify.rules import CHECKS
 from tests.documentation import docs_page
 
 ROOT = Path(__file__).parents[2]
-PAGE = docs_page("verify.md").read_text(encoding="utf-8")
+HOW_TO, REFERENCE, RULES = (
+    docs_page(name).read_text(encoding="utf-8") for name in ("verify.md", "tap-verify.md", "tap-verify-rules.md")
+)
 TAPS = ROOT / "tests" / "verify"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-BLOCKS = [match.groups() for match in FENCE.finditer(PAGE)]
+BLOCKS = [match.groups() for match in FENCE.finditer(HOW_TO + REFERENCE)]
 LINES = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines()]
 
 
@@ -44,7 +46,7 @@ def test_each_option_is_explained() -> None:
     options = {one for param in verify_command.params if isinstance(param, click.Option) for one in param.opts}
 
     shown = {
-        word for row in re.findall(r"^\| (`--.*?) \|", PAGE, re.MULTILINE) for word in re.findall(r"--[\w-]+", row)
+        word for row in re.findall(r"^\| (`--.*?) \|", REFERENCE, re.MULTILINE) for word in re.findall(r"--[\w-]+", row)
     }
     assert shown == options
 
@@ -71,7 +73,7 @@ def test_the_table_is_the_rules() -> None:
             title = rule.title.replace("``", "`")
             rows.append(f"| `{rule.id}` | {rule.severity} | {rule.weight} | {title} | {rule.source} |")
 
-    assert PAGE.endswith("\n".join(rows) + "\n"), "\n".join(rows)
+    assert RULES.endswith("\n".join(rows) + "\n"), "\n".join(rows)
 
 
 def test_the_test_in_pytest_runs(tmp_path: Path) -> None:
