@@ -16,7 +16,7 @@ from balog.sinks.service import Answer
 from tests.delivery.serving import Asked
 from tests.documentation import docs_page
 
-PAGE = docs_page("service.md").read_text(encoding="utf-8")
+PAGE = "".join(docs_page(name).read_text(encoding="utf-8") for name in ("service.md", "service-config.md"))
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
 LINES = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
 
