@@ -9,7 +9,7 @@ import pytest
 from balog.cli import load, query, report
 from tests.documentation import docs_page
 
-PAGES = ("reading", "tables", "rollups", "report", "query", "scaling")
+PAGES = ("reading", "tables", "rollups", "report", "query", "scaling", "table-columns", "table-catalogs")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 BLOCKS = [
     (page, *block) for page in PAGES for block in FENCE.findall(docs_page(f"{page}.md").read_text(encoding="utf-8"))

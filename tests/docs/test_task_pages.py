@@ -60,6 +60,11 @@ def run(language: str, text: str, folder: Path) -> str:
     return done.stdout
 
 
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
 def run_page(page: str, folder: Path) -> None:
     """Run the blocks of a page in order, and compare what it shows of their output."""
     printed = ""
@@ -67,8 +72,7 @@ def run_page(page: str, folder: Path) -> None:
         if name == "spark":
             printed = ""
         elif name:
-            (folder / name).parent.mkdir(exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
+            write(folder / name, text)
         elif language in COMMANDS:
             printed = run(language, text, folder)
         elif language == "text" and printed:
@@ -104,6 +108,8 @@ def test_the_blocks_that_need_spark_run(spark: Any, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
     ran = set()
     for language, name, text in (block for page in WITH_SPARK for block in blocks(page)):
+        if name not in ("", "spark"):
+            write(tmp_path / name, text)
         if name == "spark" and language == "python":
             exec(compile(text.replace('"archive"', repr(str(tmp_path / "archive"))), "page", "exec"), {})
         for line in text.splitlines() if (language, name) == ("sh", "spark") else ():
