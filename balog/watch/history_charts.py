@@ -57,7 +57,7 @@ def _alert_layers(firings: Sequence[Firing], until: datetime, x: dict[str, Any])
         {
             "from": one.started.isoformat(),
             "to": (one.ended or until).isoformat(),
-            "alert": "silenced" if one.silenced else "alert",
+            "alert": "silenced" if one.sent is None else "alert",
         }
         for one in firings
     ]

@@ -69,17 +69,19 @@ def test_bands_and_alerts_are_those_of_the_stream(history: list[str], page: str)
 
     tables = PageTables(page).tables
     rows = tables["Alerts"][1:]
-    shown = [(row[4], _time(row[0]), row[1] if row[1] == "fires still" else _time(row[1])) for row in rows]
+    shown = [(row[5], _time(row[0]), row[1] if row[1] == "fires still" else _time(row[1])) for row in rows]
     assert sorted(shown, key=str) == sorted((one[:3] for one in firings), key=str)
-    assert Counter(row[3].removesuffix(" (silenced)") for row in rows if row[1] != "fires still") == Counter(
-        one[3] for one in firings if one[3]
-    )
-    assert {row[3] for row in rows} >= {"resolved", "resolved (silenced)"}
+    assert {row[3] for row in rows if row[1] != "fires still"} == {one[3] for one in firings if one[3]} == {"resolved"}
     counts = Counter(key.partition("{")[0] for key, *_ in firings)
-    by_monitor = {row[0]: (row[3], row[4]) for row in tables["Monitors"][1:]}
+    by_monitor = {row[0]: (row[3], row[5]) for row in tables["Monitors"][1:]}
     assert {name: count for name, (count, _) in by_monitor.items() if count} == counts
     firsts = {(alert.key, alert.started) for alert, _ in alerts if alert.state == "firing"}
     sent = Counter(key.partition("{")[0] for key, _ in firsts)
+    assert {row[0]: row[4] for row in tables["Monitors"][1:]} == {
+        name: counts[name] - sent[name] for name in by_monitor
+    }
+    assert Counter(row[4] == "silenced" for row in rows) == {False: sent.total(), True: len(firings) - sent.total()}
+    assert {row[4] for row in rows} > {"at once", "silenced"}  # and at the end of a silence
     first, last = (decode(line).header.timestamp for line in (history[0], history[-1]))
     days = (last - first).total_seconds() / 86400
     assert {name: per_week for name, (_, per_week) in by_monitor.items()} == {
