@@ -22,8 +22,8 @@ class KafkaEngine(Engine):
         kafka_server: where to begin, ``HOST:PORT,HOST:PORT`` or a list of ``HOST:PORT``.
         topic: accepted for programs of the first balog, and without effect as it was there: the engine reads the topics
             that its consumers name.
-        kafka_options: librdkafka's settings by name, and those of docs/how-to/kafka.md. A secret is not among them:
-            ``sasl.password.env`` names the environment variable that holds it.
+        kafka_options: librdkafka's settings by name, and those of docs/reference/kafka-topics.md. A secret is not among
+            them: ``sasl.password.env`` names the environment variable that holds it.
         options: arguments of :class:`balog.consumers.Engine`.
 
     Raises:

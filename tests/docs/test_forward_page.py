@@ -15,6 +15,7 @@ from balog.consumers import in_flight
 from tests.documentation import docs_page
 
 PAGE = docs_page("forward.md").read_text(encoding="utf-8")
+REFERENCE = docs_page("forwarding.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -41,9 +42,9 @@ def test_commands_on_the_page_have_options_that_there_are() -> None:
 
 def test_every_part_of_a_broker_s_config_is_told() -> None:
     for name in json.loads(msgspec.json.encode(BrokerConfig(sinks=[]))):
-        assert f"`{name}`" in PAGE
+        assert f"`{name}`" in REFERENCE
 
 
 def test_its_numbers_are_the_code_s() -> None:
-    assert f"only after {MAX_ATTEMPTS}\n" in PAGE
-    assert f"until {in_flight.MAX_HELD:,} events or {in_flight.MAX_HELD_BYTES >> 20} MiB" in PAGE
+    assert f"only after {MAX_ATTEMPTS}\n" in REFERENCE
+    assert f"until {in_flight.MAX_HELD:,} events or {in_flight.MAX_HELD_BYTES >> 20} MiB" in REFERENCE

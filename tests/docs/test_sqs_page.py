@@ -1,4 +1,4 @@
-"""The page about SQS: its URLs open, its options are those that there are, and its limits those of the code."""
+"""The pages about SQS: their URLs open, their options are those that there are, and their limits those of the code."""
 
 import re
 
@@ -11,8 +11,9 @@ from balog.topics.sqs.claim_check import MAX_BODY_BYTES
 from balog.topics.sqs.topic import _REDRIVE_RATE
 from tests.documentation import docs_page
 
-PAGE = docs_page("sqs.md").read_text()
-URLS = re.findall(r"^sqs:\S+$", PAGE, re.MULTILINE)
+HOW_TO = docs_page("sqs.md").read_text(encoding="utf-8")
+PAGE = docs_page("sqs-topics.md").read_text(encoding="utf-8")
+URLS = re.findall(r"^sqs:\S+$", HOW_TO, re.MULTILINE)
 
 
 def test_the_page_has_urls() -> None:
@@ -36,5 +37,5 @@ def test_the_limits_are_those_of_the_code() -> None:
 
 
 def test_the_python_block_is_python() -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (block,) = re.findall(r"```python\n(.*?)```", HOW_TO, re.DOTALL)
     compile(block, "docs/how-to/sqs.md", "exec")

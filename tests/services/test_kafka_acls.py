@@ -1,4 +1,4 @@
-"""A cluster with an authorizer: the ACLs that docs/how-to/kafka.md names suffice, and errors name the missing one."""
+"""A cluster with an authorizer: the ACLs of the page on Kafka topics suffice, and errors name the missing one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.services.servers.kafka import KafkaServer, running_kafka
 
 pytestmark = pytest.mark.service
 
-PAGE = docs_page("kafka.md").read_text()
+PAGE = docs_page("kafka-topics.md").read_text()
 USERS = {"admin": "admin-secret", "producer": "p-secret", "consumer": "c-secret", "operator": "o-secret"}
 
 

@@ -17,7 +17,7 @@ class KafkaTopics(Topics):
 
     Args:
         servers: the first servers to contact, ``HOST:PORT,HOST:PORT``.
-        options: librdkafka's settings by name, and those of docs/how-to/kafka.md.
+        options: librdkafka's settings by name, and those of docs/reference/kafka-topics.md.
 
     Raises:
         ConfigError: invalid servers or options, or a missing secret.
