@@ -15,10 +15,11 @@ from balog.cli import options
 from balog.cli.output import counted, exit_if_invalid, print_table, utc
 from balog.cli.spark import SparkPlace, spark_options
 from balog.cli.watch_page import BacktestPage
-from balog.cli.watch_tables import ENGINES, stored_events
+from balog.cli.watch_tables import ENGINES, stored_rows
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.watch.backtest import Backtest, Firing, run_backtest, select_events, training_seconds
+from balog.watch.backtest_processes import run_in_processes
 from balog.watch.durations import format_duration, parse_duration
 from balog.watch.monitors import MonitorConfig
 from balog.watch.monitors_file import find_monitor_problems
@@ -135,10 +136,14 @@ def backtest(monitors: list[MonitorConfig], place: HistoryPlace, page: BacktestP
         return _of_files(monitors, place, page)
     since, until = place.times()
     first = since - timedelta(seconds=training_seconds(monitors))
-    with stored_events(
+    with stored_rows(
         place.tables(), select_events(monitors), first, until, place.engine, place.spark_place
-    ) as events:
-        return _replay(monitors, events, since, until, page)
+    ) as rows:  # fmt: skip
+        from balog.analytics.querying.stored_events import event_of
+
+        if page is None:
+            return run_in_processes(monitors, rows, event_of, since.timestamp(), until.timestamp())
+        return _replay(monitors, map(event_of, rows), since, until, page)
 
 
 def _of_files(monitors: list[MonitorConfig], place: HistoryPlace, page: BacktestPage | None) -> Backtest:

@@ -24,7 +24,18 @@ LARGEST = 5_000_000_000
 def stored_events(
     location: str, selection: EventSelection, since: datetime, until: datetime, engine: str, place: SparkPlace
 ) -> Iterator[Iterator[Event]]:
-    """Open the events of tables from ``since`` to before ``until``, in the order of their times.
+    """Open the events of tables as ``stored_rows`` does."""
+    with stored_rows(location, selection, since, until, engine, place) as rows:
+        from balog.analytics.querying.stored_events import event_of
+
+        yield map(event_of, rows)
+
+
+@contextmanager
+def stored_rows(
+    location: str, selection: EventSelection, since: datetime, until: datetime, engine: str, place: SparkPlace
+) -> Iterator[Iterator[str]]:
+    """Open the events of tables from ``since`` to before ``until``, in the order of their times, for ``event_of``.
 
     Args:
         selection: which events.
@@ -37,7 +48,7 @@ def stored_events(
     """
     if engine != "spark" and find_spec("duckdb") is None and (engine == "duckdb" or find_spec("pyspark") is None):
         raise MissingExtraError("balog watch --tables", "embedded")
-    from balog.analytics.querying.stored_events import event_of, events_query
+    from balog.analytics.querying.stored_events import events_query
     from balog.analytics.tables.location import CATALOGS, check_location, is_tables
 
     check_location(location)
@@ -54,11 +65,11 @@ def stored_events(
         question = ask(StoredTables(location), query)
         if engine == "duckdb" or question.size <= LARGEST:
             with question.rows() as rows:
-                yield map(event_of, rows)
+                yield iter(rows)
             return
         click.echo(f"balog watch: Spark reads tables of more than {LARGEST / 10**9:g} GB", err=True)
     with _spark_rows(location, query, place) as rows:
-        yield map(event_of, rows)
+        yield rows
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -39,7 +40,8 @@ _TYPES = {
     StateObserved: {"run", "state"},
     SchemaObserved: {"stream_schema"},
 }
-_HUSHES = {"alert_silence", "alert_acknowledgement"}
+HUSHES = frozenset({"alert_silence", "alert_acknowledgement"})
+"""Types of events that count for all pipelines."""
 
 
 class Firing(Struct, kw_only=True):
@@ -127,7 +129,7 @@ class EventSelection(Struct, frozen=True):
 def select_events(monitors: Sequence[MonitorConfig]) -> EventSelection:
     """Return which events a backtest of monitors has to read."""
     wanted = {kind for monitor in Evaluation(monitors).monitors.values() for kind in monitor.evaluator.wants}
-    types = set(_HUSHES).union(*(_TYPES.get(kind, set()) for kind in wanted))
+    types = set(HUSHES).union(*(_TYPES.get(kind, set()) for kind in wanted))
     return EventSelection(tuple(sorted(types)), ErrorObserved in wanted)
 
 
@@ -162,31 +164,49 @@ def run_backtest(
         since, until: the time whose firings count, in seconds since the epoch; events from ``until`` on are left out.
         on_verdict: is called with each judgement of a series, and its time.
     """
-    evaluation = Evaluation(monitors)
-    evaluation.on_verdict = on_verdict
-    record = _Record(since, until)
-    count, first, last = 0, None, since
+    replay = Replay(monitors, since, until)
+    replay.evaluation.on_verdict = on_verdict
+    seen = SeenEvents(since, until)
     for event in events:
-        when = event.header.timestamp.timestamp()
-        if when >= until:
+        if not seen.add(event):
             break
-        first, last = when if first is None else first, when
-        count += 1
-        record.add(evaluation.take(event))
-    if not evaluation.clock:
-        evaluation.begin(since)
-    record.add(evaluation.advance(until, with_end=False))
-    covered = with_events(since, until, first, last)
-    return Backtest(
-        since=_time(since),
-        until=_time(until),
-        learned_from=None if first is None else _time(first),
-        with_events=covered,
-        events=count,
-        refused=evaluation.refused,
-        monitors=_histories(evaluation, record, covered / WEEK),
-        firings=record.listed(),
-    )
+        replay.take(event)
+    return seen.result([replay.finish()])
+
+
+class SeenEvents:
+    """The events of a backtest: their number, and the first and the last one."""
+
+    def __init__(self, since: float, until: float) -> None:
+        self._since, self._until = since, until
+        self._first: float | None = None
+        self._last = since
+        self._count = 0
+
+    def add(self, event: Event) -> bool:
+        """Count an event; return False for one from the end on."""
+        when = event.header.timestamp.timestamp()
+        if when >= self._until:
+            return False
+        self._first = when if self._first is None else self._first
+        self._last = when
+        self._count += 1
+        return True
+
+    def result(self, parts: Sequence[Replayed]) -> Backtest:
+        """Return the result of replays of different pipelines."""
+        covered = with_events(self._since, self._until, self._first, self._last)
+        firings = sorted((one for part in parts for one in part.firings), key=lambda one: (one.started, one.key))
+        return Backtest(
+            since=_time(self._since),
+            until=_time(self._until),
+            learned_from=None if self._first is None else _time(self._first),
+            with_events=covered,
+            events=self._count,
+            refused=sum(part.refused for part in parts),
+            monitors=[_add_up(same, covered / WEEK) for same in zip(*(part.monitors for part in parts))],
+            firings=firings[:MAX_FIRINGS],
+        )
 
 
 def with_events(since: float, until: float, first: float | None, last: float) -> float:
@@ -194,16 +214,43 @@ def with_events(since: float, until: float, first: float | None, last: float) ->
     return max(last - max(since, until if first is None else first), min(DAY, until - since))
 
 
-class _Record:
-    """The firings, from the changes of states."""
+class Replayed(NamedTuple):
+    """What came of a replay."""
 
-    def __init__(self, since: float, until: float) -> None:
-        self._since, self._until = _time(since), _time(until)
+    monitors: list[MonitorHistory]
+    firings: list[Firing]
+    refused: int
+
+
+class Replay:
+    """The evaluation of events, and the firings from its changes of states."""
+
+    def __init__(self, monitors: Sequence[MonitorConfig], since: float, until: float) -> None:
+        self.evaluation = Evaluation(monitors)
+        self._since, self._until = since, until
         self._open: dict[str, Firing] = {}
         self._firings: list[Firing] = []
-        self.totals: dict[str, MonitorHistory] = {}
+        self._totals = {one.name: MonitorHistory(name=one.name, kind=one.kind) for one in monitors}
 
-    def add(self, alerts: Iterable[TimedAlert]) -> None:
+    def take(self, event: Event) -> None:
+        """Evaluate an event."""
+        self._add(self.evaluation.take(event))
+
+    def finish(self) -> Replayed:
+        """Go on to the end, and return what fired. A firing that has not ended is counted to the end."""
+        if not self.evaluation.clock:
+            self.evaluation.begin(self._since)
+        self._add(self.evaluation.advance(self._until, with_end=False))
+        for firing in self._open.values():
+            self._keep(firing)
+        for name, monitor in self.evaluation.monitors.items():
+            self._totals[name].note = note_on(monitor.config)
+        for series in self.evaluation.series.values():
+            self._totals[series.monitor].series += 1
+            self._totals[series.monitor].learning += series.life.state == "learning"
+        return Replayed(list(self._totals.values()), self._firings, self.evaluation.refused)
+
+    def _add(self, alerts: Iterable[TimedAlert]) -> None:
         for alert, when in alerts:
             if alert.state in _ALERTING:
                 firing = self._open.get(alert.key)
@@ -217,18 +264,11 @@ class _Record:
                 firing.ended, firing.state = _time(when), alert.state
                 self._keep(firing)
 
-    def listed(self) -> list[Firing]:
-        """Return the firings; those that have not ended are counted to the end."""
-        for firing in self._open.values():
-            self._keep(firing)
-        self._open.clear()
-        return sorted(self._firings, key=lambda one: (one.started, one.key))
-
     def _keep(self, firing: Firing) -> None:
-        firing.seconds = ((firing.ended or self._until) - firing.started).total_seconds()
-        if firing.started < self._since:
+        firing.seconds = ((firing.ended or _time(self._until)) - firing.started).total_seconds()
+        if firing.started < _time(self._since):
             return
-        total = self.totals.setdefault(firing.monitor, MonitorHistory(name=firing.monitor, kind=firing.kind))
+        total = self._totals[firing.monitor]
         total.firings += 1
         total.silenced += firing.sent is None
         total.seconds += firing.seconds
@@ -253,19 +293,21 @@ def _begin(alert: AlertPayload, when: float) -> Firing:
     )
 
 
-def _histories(evaluation: Evaluation, record: _Record, weeks: float) -> list[MonitorHistory]:
-    record.listed()
-    found = []
-    for name, monitor in evaluation.monitors.items():
-        history = record.totals.get(name) or MonitorHistory(name=name, kind=monitor.config.kind)
-        history.per_week = (history.firings - history.silenced) / weeks if weeks else 0.0
-        history.note = note_on(monitor.config)
-        found.append(history)
-    by_name = {one.name: one for one in found}
-    for series in evaluation.series.values():
-        by_name[series.monitor].series += 1
-        by_name[series.monitor].learning += series.life.state == "learning"
-    return found
+def _add_up(same: Sequence[MonitorHistory], weeks: float) -> MonitorHistory:
+    """Return what one monitor did in several replays."""
+    firings, silenced = sum(one.firings for one in same), sum(one.silenced for one in same)
+    return MonitorHistory(
+        name=same[0].name,
+        kind=same[0].kind,
+        series=sum(one.series for one in same),
+        learning=sum(one.learning for one in same),
+        firings=firings,
+        silenced=silenced,
+        per_week=(firings - silenced) / weeks if weeks else 0.0,
+        seconds=round(sum(one.seconds for one in same), 6),
+        longest=max(one.longest for one in same),
+        note=same[0].note,
+    )
 
 
 def note_on(monitor: MonitorConfig) -> str:

@@ -120,18 +120,38 @@ def observe(event: Event) -> Iterator[Observation]:
     is_error = kind == "consumer_failure" or (event.level in ERROR_LEVELS and kind not in _EVENTS_OF_MONITORS)
     if payload is None and not is_error:
         return
-    context = event.header.context
     common: dict[str, Any] = {
         "time": event.header.timestamp.timestamp(),
-        "pipeline": _text(context.get("pipeline"))
-        or (payload.command[:_MAX_TEXT] if isinstance(payload, RunPayload) else "")
-        or _text(context.get("application")),
-        "run": _text(context.get("run_id")),
+        "pipeline": _pipeline(event, payload.command if isinstance(payload, RunPayload) else ""),
+        "run": _text(event.header.context.get("run_id")),
     }
     yield from _of_payload(payload, common)
     if is_error:
         found = failure(_error_parts(event))
         yield ErrorObserved(fingerprint=found.fingerprint, message=found.original, **common)
+
+
+class _Command(Struct):
+    command: str = ""
+
+
+_decode_command = msgspec.json.Decoder(_Command).decode
+
+
+def pipeline_of(event: Event) -> str:
+    """Return the pipeline of an event's observations, without the cost of making them; any text if it has none."""
+    command = ""
+    if event.cls_type == "run" and not event.header.context.get("pipeline"):
+        try:
+            command = _decode_command(event.raw_payload).command
+        except (msgspec.DecodeError, RecursionError):
+            pass  # it makes no observation
+    return _pipeline(event, command)
+
+
+def _pipeline(event: Event, command: str) -> str:
+    context = event.header.context
+    return _text(context.get("pipeline")) or command[:_MAX_TEXT] or _text(context.get("application"))
 
 
 def _of_payload(payload: Any, common: dict[str, Any]) -> Iterator[Observation]:
