@@ -34,7 +34,7 @@ import msgspec
 
 from balog.event import Event, decode, encode
 from balog.payload import RunPayload, StreamCount
-from balog.watch.backtest import run_backtest
+from balog.watch.backtest_processes import run_in_processes
 from balog.watch.bands import hour_of_week
 from balog.watch.evaluation import Evaluation
 from balog.watch.monitors import MonitorConfig
@@ -256,7 +256,11 @@ def _fill(memory: Any, start: float) -> None:
 
 
 def _line(pipeline: int, when: float, streams: list[int]) -> bytes:
-    counts = [{"stream": f"s{one}", "records": 1000 + one, "bytes": 1} for one in streams]
+    hour = int(when // HOUR)
+    counts = [
+        {"stream": f"s{one}", "records": 1000 + (hour * 104729 + pipeline * 7919 + one * 31) % 97, "bytes": 1}
+        for one in streams
+    ]
     payload = {
         "cls_type": "run",
         "outcome": "succeeded",
@@ -271,22 +275,29 @@ def _line(pipeline: int, when: float, streams: list[int]) -> bytes:
 
 
 def backtest(pipelines: int, streams: int, days: int) -> None:
-    """Print the seconds of a backtest over hourly runs, without reading them."""
+    """Print the seconds of a backtest over hourly runs, from events in memory, in one process and in one for each core."""
     monitors = [_monitor(name="rows", volume={"seasonality": "hour_of_day"})]
     start = FIRST.timestamp()
-    events = (
-        decode(_line(number, start + hour * HOUR, list(range(streams))))
+    end = start + days * DAY
+    lines = [
+        _line(number, start + hour * HOUR, list(range(streams)))
         for hour in range(days * 24)
         for number in range(pipelines)
-    )
-    began = time.perf_counter()
-    result = run_backtest(monitors, events, start, start + days * DAY)
-    took = time.perf_counter() - began
-    values = result.events * streams
-    print(
-        f"backtest: {pipelines * streams:,} series, {days} days by hour, {values:,} values: {took:.1f} s on one core, "
-        f"{took / values * 1e6:.0f} µs a value; 1,000 series of 90 days: {took / values * 2_160_000:.0f} s"
-    )
+    ]
+    values = len(lines) * streams
+    print(f"backtest: {pipelines * streams:,} series, {days} days by hour, {values:,} values")
+    results = []
+    for name, processes in (("one process", 1), ("processes", None)):
+        began, used = time.perf_counter(), _cpu()
+        results.append(run_in_processes(monitors, lines, decode, start, end, processes, min_rows=100))
+        took, used = time.perf_counter() - began, _cpu() - used
+        print(f"{name:12} {took:6.1f} s, {used:6.1f} s of cores, {used / values * 1e6:.1f} µs of a core by value")
+    assert results[0] == results[1]  # noqa: S101
+
+
+def _cpu() -> float:
+    """Return the seconds of cores that this process and its ended children have used."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def main() -> None:
@@ -303,7 +314,7 @@ def main() -> None:
     print(f"ratio: {sums['balog'] / peers:.2f} × the precision and recall of the best other way")
     sys.stdout.flush()
     cost(200 if given.quick else 10_000, 500 if given.quick else 20_000)
-    backtest(2, 2, 2) if given.quick else backtest(10, 10, 90)
+    backtest(2, 2, 2) if given.quick else backtest(100, 10, 90)
 
 
 if __name__ == "__main__":
