@@ -275,7 +275,7 @@ def _line(pipeline: int, when: float, streams: list[int]) -> bytes:
 
 
 def backtest(pipelines: int, streams: int, days: int) -> None:
-    """Print the seconds of a backtest over hourly runs, from events in memory, in one process and in one for each core."""
+    """Print the seconds of a backtest over hourly runs, in one process and in one for each core."""
     monitors = [_monitor(name="rows", volume={"seasonality": "hour_of_day"})]
     start = FIRST.timestamp()
     end = start + days * DAY
@@ -292,7 +292,7 @@ def backtest(pipelines: int, streams: int, days: int) -> None:
         results.append(run_in_processes(monitors, lines, decode, start, end, processes, min_rows=100))
         took, used = time.perf_counter() - began, _cpu() - used
         print(f"{name:12} {took:6.1f} s, {used:6.1f} s of cores, {used / values * 1e6:.1f} µs of a core by value")
-    assert results[0] == results[1]  # noqa: S101
+    assert results[0] == results[1]
 
 
 def _cpu() -> float:
