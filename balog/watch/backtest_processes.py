@@ -119,7 +119,7 @@ class _Workers:
             process.join()
 
     def send(self, row: object, event: Event) -> None:
-        """Give an event to the process of its pipeline; silences and acknowledgements go to all."""
+        """Send an event to the process of its pipeline; silences and acknowledgements go to all."""
         if not self._has_begun and (first := next(observe(event), None)) is not None:
             self._has_begun = True
             for number in range(len(self._pipes)):
