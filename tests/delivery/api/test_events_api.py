@@ -159,7 +159,7 @@ def test_many_digits_in_a_text_or_a_fraction_are_taken(service):
         (b"[]", {}, 400),
         (b'{"cls_type":', {}, 400),
         (b"\xff\xfe", {}, 400),
-        (gzip.compress(b"[" * 90_000), {"content_encoding": "gzip"}, 400),
+        (gzip.compress(b"[" * 90_000, mtime=0), {"content_encoding": "gzip"}, 400),
         (b"[" * 40_000, {}, 400),
         (b"\n\n", {"content_type": "application/x-ndjson"}, 400),
         (b"<x/>", {"content_type": "text/xml"}, 415),
