@@ -20,7 +20,7 @@ TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano singer-tools $
 # Demo and tests start thousands of Pythons. Where this is set, each compiles all that it imports.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help install demo demo-parts test-parts java test soak lint docs package bench constraints clean
+.PHONY: help install demo demo-parts test-parts java test soak lint docs pictures package bench constraints clean
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
@@ -56,6 +56,9 @@ lint: .venv/installed-lint ## ruff, mypy --strict, imports; words, spelling, sen
 docs: .venv/installed-docs .demo/mermaid/mermaid.min.js ## build the documentation site into build/docs, and print how readable each page is
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@$(BIN)/python .ci/prose.py --table
+
+pictures: .venv/installed-test ## make the pictures of the documentation anew, in headless Chromium
+	@$(BIN)/python .ci/pictures.py
 
 package: .venv/installed-lint ## build the source distribution and the wheel into dist/, and check them as PyPI does
 	@rm -rf dist
