@@ -1,5 +1,7 @@
 """The page of a backtest in headless Chromium: light, dark, on a phone, by keyboard, and without the net."""
 
+import os
+import random
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,10 @@ import pytest
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
 pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
 
-from tests.watch.events import monitor
+from balog.watch.backtest import run_backtest
+from balog.watch.history_page import make_page
+from balog.watch.tracks import Tracks
+from tests.watch.events import START, monitor, run, seconds
 from tests.watch.history_events import lines, monitors
 from tests.watch.history_pages import made_page
 
@@ -72,3 +77,33 @@ def test_a_link_of_an_alert_leads_to_its_series_and_the_table_opens_by_keyboard(
     page.keyboard.press("Enter")
     assert article.locator("table").is_visible()
     assert page.errors == []
+
+
+def test_the_picture_in_the_docs_can_be_made_again(browser: Any, tmp_path: Path) -> None:
+    """Ten days of hourly runs: one writes nothing, one doubles, and some do not come.
+
+    ``BALOG_PICTURES=docs/pictures`` names where the picture goes.
+    """
+    chance = random.Random(4)
+    faults = {113: 0.0, 161: 2.0}
+    events = [
+        run(hour, streams={"orders": round(faults.get(hour, 1) * (900 + 500 * (hour % 24 < 12) + chance.gauss(0, 25)))})
+        for hour in range(240)
+        if hour not in (200, 201, 202, 203)
+    ]
+    watched = [
+        monitor(name="rows-look-normal", volume={"seasonality": "hour_of_day"}),
+        monitor(name="orders-arrive", pipeline="tap-shop", freshness={"every": "1h", "grace": "15m"}),
+    ]
+    tracks = Tracks(seconds(48))
+    result = run_backtest(watched, events, seconds(48), seconds(240), tracks.add)
+    assert [(one.monitor, (one.started - START).total_seconds() / 3600) for one in result.firings] == [
+        ("rows-look-normal", 113),
+        ("rows-look-normal", 161),
+        ("orders-arrive", 200.25),
+    ]
+    (tmp_path / "page.html").write_text(make_page(result, tracks, "tables"), "utf-8")
+    page = browser.new_page(viewport={"width": 1200, "height": 1000})
+    page.goto((tmp_path / "page.html").as_uri())
+    page.screenshot(path=Path(os.environ.get("BALOG_PICTURES", tmp_path)) / "backtest.png", full_page=True)
+    page.close()
