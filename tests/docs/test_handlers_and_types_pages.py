@@ -1,0 +1,29 @@
+"""The pages on running handlers from Python, on those to copy, and on declared types: their blocks run."""
+
+from pathlib import Path
+
+from balog.topics import open_topics
+from tests.documentation import run_page
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_an_operator_names_the_topic_and_calls_the_handler(tmp_path: Path) -> None:
+    (printed,) = run_page("run-handlers-in-python.md", tmp_path)
+    assert "bill ann 5" in printed
+
+
+def test_the_handlers_of_a_clone_run_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "consumers").symlink_to(ROOT / "consumers")
+    (printed,) = run_page("copy-a-handler.md", tmp_path)
+    assert "The till is open" in printed
+    assert list(tmp_path.glob("archive/singer-events/date=*/*.jsonl.gz"))
+    with open_topics(f"local:{tmp_path / 'topics'}") as topics, topics.topic("singer-events") as topic:
+        assert {group.name for group in topic.describe().groups} == {"ops", "archive"}
+
+
+def test_payloads_that_do_not_match_their_declared_type_are_tagged(tmp_path: Path) -> None:
+    (printed,) = run_page("declare-a-payload-type.md", tmp_path)
+    refund, note = printed.splitlines()
+    assert "$.amount" in refund
+    assert "text" in note
