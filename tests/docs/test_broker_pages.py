@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import msgspec
 import pytest
@@ -12,7 +10,7 @@ from balog.broker.config import BrokerConfig, RunConfig
 from balog.cli import COMMANDS
 from balog.sinks import AnySinkConfig
 from balog.tagged_config import decode_tagged
-from tests.documentation import DOCS, docs_page
+from tests.documentation import DOCS, docs_page, run_page
 
 BLOCK = re.compile(r"^```json *(\S*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SINKS = [text for _, text in BLOCK.findall(docs_page("sinks.md").read_text(encoding="utf-8"))]
@@ -46,16 +44,20 @@ def test_every_part_of_a_broker_s_config_is_on_the_page():
 
 def test_the_sidecar_s_config_is_taken():
     msgspec.json.decode(BROKER["run.json"], type=RunConfig, dec_hook=decode_tagged)
-    msgspec.json.decode(BROKER["patterns.json"], type=RunConfig, dec_hook=decode_tagged).check()
 
 
 def test_the_cases_hold(tmp_path):
-    (tmp_path / "cases.json").write_text(BROKER["cases.json"])
-    done = subprocess.run(
-        [sys.executable, "-m", "balog", "test", str(tmp_path / "cases.json")], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "1 passed, 0 failed" in done.stdout
+    (printed,) = run_page("test-a-broker.md", tmp_path)
+    assert "1 passed, 0 failed" in printed
+
+
+def test_a_line_of_the_page_s_pattern_is_an_event_with_its_parts(tmp_path):
+    (printed,) = run_page("log-patterns.md", tmp_path)
+    event = json.loads(printed)
+    assert (event["header"]["level"], event["header"]["timestamp"]) == ("CRITICAL", "2026-11-24T06:00:00.000000Z")
+    assert event["payload"]["message"] == "No answer from the shop"
+    assert event["header"]["channel"].endswith(".shop.sync")
+    assert event["payload"]["fields"]["stream"] == "orders"
 
 
 def test_commands_that_the_pages_name_are_there():
