@@ -53,7 +53,15 @@ def as_rollups(data: EventData) -> Rollups:
 
 
 def between(data: EventData, since: datetime | None = None, until: datetime | None = None) -> Rollups:
-    """Return the rollups of the hours that begin at or after ``since`` and before ``until``, and all of quarantine.
+    """Return the rollups of a time, in whole hours, and all of quarantine, whose rows have no hour.
+
+    Args:
+        data: see the module.
+        since: the first hour, with a time zone; hours that begin before it are left out. None for no beginning.
+        until: the end, exclusive, with a time zone. None for no end.
+
+    Returns:
+        ``Rollups`` for any of the other functions.
 
     Raises:
         ConfigError: a time has no time zone.

@@ -101,6 +101,11 @@ def write_back(path: str | os.PathLike[str], key: str, value: Any) -> None:
 
     A symbolic link is followed. Concurrent calls wait for each other.
 
+    Args:
+        path: the file, such as the tap's config.
+        key: the field at its top.
+        value: what JSON can represent.
+
     Raises:
         ConfigError: the file cannot be read or written, or has no JSON object.
         SourceError: another process has locked the file for minutes.

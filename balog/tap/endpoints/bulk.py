@@ -178,7 +178,19 @@ class BulkStream(EndpointStream):
         return str(found)
 
     def poll_job(self, client: Any, context: Context, job: str) -> JobReport:
-        """Ask for a job."""
+        """Ask for a job.
+
+        Args:
+            client: the tap's client.
+            context: the stream's context.
+            job: the id that ``create_job`` returned.
+
+        Returns:
+            Whether the job is running, done or lost. A running one may have the seconds until the next poll.
+
+        Raises:
+            SourceError: the answer has no status.
+        """
         values = Values(context, context.config, {"job": job})
         answer = client.request("GET", self._path("poll", values), allow=(404, 410))
         if answer.status in (404, 410):
@@ -199,6 +211,12 @@ class BulkStream(EndpointStream):
 
     def download_part(self, client: Any, context: Context, part: str, file: BinaryIO) -> None:
         """Write a part to a file.
+
+        Args:
+            client: the tap's client.
+            context: the stream's context.
+            part: the URL or path of the part.
+            file: an empty file, open for writing bytes.
 
         Raises:
             JobLostError: the part is gone.

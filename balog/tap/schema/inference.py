@@ -52,10 +52,15 @@ def from_records(records: Callable[..., Iterable[Any]], most: int = MOST, keys: 
 
 
 def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the schema of records; ``keys`` are properties that are never null.
+    """Return the schema of records.
 
     Strings that are all RFC 3339 date-times, or all dates, get that format. Records can have ``datetime``, ``date``,
     ``Decimal``, ``UUID`` and ``bytes``; the schema is that of their JSON form.
+
+    Args:
+        records: of one stream.
+        most: how many of them to read, from the first.
+        keys: properties that every record has and that are never null.
 
     Raises:
         SchemaError: there are no records, or one is not an object, has no form in JSON, or lacks a key.

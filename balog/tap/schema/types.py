@@ -14,7 +14,13 @@ __all__ = ["array", "boolean", "date", "date_time", "decimal", "integer", "numbe
 
 
 def string(*, null: bool = True, max_length: int | None = None, format: str | None = None) -> dict[str, Any]:
-    """Return the schema of a string; some targets derive VARCHAR(``max_length``) from ``max_length``, in characters."""
+    """Return the schema of a string.
+
+    Args:
+        null: allow null.
+        max_length: in characters; some targets make a VARCHAR of this length.
+        format: of JSON Schema, such as ``email``; None for any text.
+    """
     return _typed("string", null, maxLength=max_length, format=format)
 
 
@@ -29,20 +35,38 @@ def date(*, null: bool = True) -> dict[str, Any]:
 
 
 def integer(*, null: bool = True, minimum: int | None = None, maximum: int | None = None) -> dict[str, Any]:
-    """Return the schema of an integer; some targets choose the width of their integers from the bounds."""
+    """Return the schema of an integer; some targets choose the width of their integers from the bounds.
+
+    Args:
+        null: allow null.
+        minimum, maximum: inclusive bounds; None for no bound.
+    """
     return _typed("integer", null, minimum=minimum, maximum=maximum)
 
 
 def number(*, null: bool = True, minimum: float | None = None, maximum: float | None = None) -> dict[str, Any]:
-    """Return the schema of a number."""
+    """Return the schema of a number.
+
+    Args:
+        null: allow null.
+        minimum, maximum: inclusive bounds; None for no bound.
+    """
     return _typed("number", null, minimum=minimum, maximum=maximum)
 
 
 def decimal(precision: int, scale: int, *, null: bool = True) -> dict[str, Any]:
-    """Return the schema of a decimal with ``precision`` digits, ``scale`` of them after the decimal point.
+    """Return the schema of a decimal.
 
     The form is that of PipelineWise's taps: ``multipleOf`` for the scale, exclusive bounds for the precision.
     Validators that use floats reject 1.1 as a multiple of 0.01; for such targets, use ``number()``.
+
+    Args:
+        precision: the number of digits, 1 to 100.
+        scale: how many of them are after the decimal point.
+        null: allow null.
+
+    Raises:
+        ValueError: the precision or the scale is out of range.
     """
     if not 0 <= scale <= precision <= 100 or precision == 0:
         raise ValueError("want a precision of 1 to 100 digits, and a scale of 0 to the precision")
@@ -62,14 +86,25 @@ def one_of(*values: str, null: bool = True) -> dict[str, Any]:
 
 
 def array(of: Mapping[str, Any], *, null: bool = True) -> dict[str, Any]:
-    """Return the schema of an array of ``items``."""
+    """Return the schema of an array.
+
+    Args:
+        of: the schema of each item.
+        null: allow null instead of an array.
+    """
     return _typed("array", null, items=dict(of))
 
 
 def obj(
     properties: Mapping[str, Mapping[str, Any]], *, null: bool = False, required: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the schema of an object with these properties; others are allowed. A stream's schema is not nullable."""
+    """Return the schema of an object; properties that it does not name are allowed.
+
+    Args:
+        properties: schemas by the names of properties.
+        null: allow null instead of an object; a stream's schema is not nullable.
+        required: names of properties that have to be there.
+    """
     members = {name: dict(schema) for name, schema in properties.items()}
     return _typed("object", null, properties=members, required=list(required) or None)
 
