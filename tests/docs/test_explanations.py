@@ -8,6 +8,7 @@ import pytest
 
 from balog.analytics.reporting import comparison
 from balog.watch import bands
+from balog.watch.kind_config import VolumeBand
 from tests.documentation import docs_page
 
 BANDS = docs_page("bands.md").read_text(encoding="utf-8")
@@ -23,6 +24,7 @@ def test_the_numbers_of_a_band_are_the_code_s() -> None:
     assert f"times {bands._MEAN_TO_DEVIATION}" in words
     assert round(sqrt(pi / 2), 6) == bands._MEAN_TO_DEVIATION
     assert f"when one of {bands.RENEWED} of its residuals is new" in words
+    assert f"So {VolumeBand().sensitivity:g} is the default of `sensitivity`" in words
     assert f"`sensitivity` counts {bands.RETURN} until" in words
 
 
@@ -35,7 +37,7 @@ def test_the_example_of_a_band_is_what_the_code_computes() -> None:
         history.times.append(hour * 3600)
         history.values.append(1000.0)
         history.hours.append(hour)
-    options = bands.BandOptions(3.5, 0.1, "none", 28 * 86400.0, 5, 7 * 86400.0, timezone.utc)
+    options = bands.BandOptions(4, 0.1, "none", 28 * 86400.0, 5, 7 * 86400.0, timezone.utc)
     band = bands.expect(history, 21 * 3600.0, options)
     assert band is not None
     assert (band.low, band.high) == pytest.approx((found["low"], found["high"]))
