@@ -52,7 +52,6 @@ class Firing(Struct, kw_only=True):
         ended: None while it fires at the end of the backtest.
         seconds: its length, at most to the end of the backtest.
         state: the last one: ``resolved``, or that at the end of the backtest.
-        silenced: whether it was silenced all the time, so it was never sent.
         value, expected, reason: what was judged when it began.
     """
 
@@ -66,7 +65,6 @@ class Firing(Struct, kw_only=True):
     ended: datetime | None = None
     seconds: float = 0.0
     state: AlertState = "firing"
-    silenced: bool = False
     value: float | str | None = None
     expected: ExpectedBand | None = None
     reason: str = ""
@@ -257,7 +255,6 @@ class Replay:
                 if firing is None:
                     firing = self._open[alert.key] = _begin(alert, when)
                 firing.state = alert.state
-                firing.silenced &= alert.state == "silenced"
                 if alert.state == "firing" and firing.sent is None:
                     firing.sent = _time(when)
             elif (firing := self._open.pop(alert.key, None)) is not None:
@@ -285,7 +282,6 @@ def _begin(alert: AlertPayload, when: float) -> Firing:
         severity=alert.severity,
         labels=dict(alert.labels),
         started=_time(when),
-        silenced=alert.state == "silenced",
         value=alert.value,
         expected=alert.expected,
         reason=alert.reason,
