@@ -17,10 +17,11 @@ and again.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from math import exp, hypot, log, log1p, nan, sqrt
+from operator import itemgetter
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -226,13 +227,19 @@ def _bucket(history: BandHistory, when: float, options: BandOptions) -> tuple[Se
     return thin(history.values), False
 
 
-def _at(values: Sequence[float], mask: bytearray, mark: int) -> list[float]:
-    """Return the values at the places of a mark; few of many are found faster by the mark than by a look at each."""
-    found, place = [], mask.find(mark)
+def _at(values: Sequence[float], mask: bytearray, mark: int) -> Sequence[float]:
+    """Return the values at the places of a mark, which are at least two."""
+    return _getter(bytes(mask), mark)(values)
+
+
+@lru_cache(maxsize=64)
+def _getter(mask: bytes, mark: int) -> Callable[[Sequence[float]], tuple[float, ...]]:
+    """Return what gets the values; the series of a pipeline, or of a schedule, have the same places."""
+    places, place = [], mask.find(mark)
     while place >= 0:
-        found.append(values[place])
+        places.append(place)
         place = mask.find(mark, place + 1)
-    return found
+    return itemgetter(*places)
 
 
 def _spread(residuals: Sequence[float]) -> float:

@@ -225,6 +225,11 @@ class Evaluation:
         was_alerting = series.is_alerting
         if verdict is not None and self.on_verdict is not None:
             self.on_verdict(series, verdict, now)
+        if verdict is not None and verdict.signal == series.life.state == series.shown == "ok":  # the usual case
+            series.note(verdict, monitor.config.severity)
+            self.changed.add(series.key)
+            self._schedule(monitor, series, now)
+            return []
         change(series.life, verdict.signal if verdict is not None else None, now, monitor.timing)
         if verdict is not None and (verdict.signal == "bad" or not series.is_alerting):
             series.note(verdict, monitor.config.severity)
@@ -291,14 +296,16 @@ class Evaluation:
         return [TimedAlert(alert, now)]
 
     def _schedule(self, monitor: CompiledMonitor, series: Series, now: float) -> None:
-        dues = [monitor.evaluator.deadline(series.memory), deadline(series.life, monitor.timing)]
-        if monitor.no_data is not None and series.life.state not in ("firing", "no_data"):
-            dues.append(series.seen + monitor.no_data)
-        if series.shown == "silenced":
-            dues.append(self._silenced_until(monitor, series, now))
-        elif series.shown == "acknowledged":
-            dues.append(series.acknowledged)
-        due = min((one for one in dues if one is not None), default=None)
+        due = monitor.evaluator.deadline(series.memory)
+        if series.life.state != "ok" or monitor.no_data is not None:
+            dues = [due, deadline(series.life, monitor.timing)]
+            if monitor.no_data is not None and series.life.state not in ("firing", "no_data"):
+                dues.append(series.seen + monitor.no_data)
+            if series.shown == "silenced":
+                dues.append(self._silenced_until(monitor, series, now))
+            elif series.shown == "acknowledged":
+                dues.append(series.acknowledged)
+            due = min((one for one in dues if one is not None), default=None)
         if due is None or due == float("inf"):
             self._deadlines.pop(series.key, None)
         elif self._deadlines.get(series.key) != due:
