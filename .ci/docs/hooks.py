@@ -9,9 +9,9 @@ import checkout
 import command_reference
 import config_reference
 import github_markdown
-import mermaid
 import navigation
 import python_reference
+import scripts
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -23,7 +23,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the files that are not in ``docs/``."""
     for path in checkout.linked_files(ROOT):
         files.append(File.generated(config, checkout.site_path(path), abs_src_path=str(ROOT / path)))
-    generated = (command_reference.pages(), config_reference.pages(ROOT), python_reference.pages(), mermaid.files(ROOT))
+    generated = (command_reference.pages(), config_reference.pages(ROOT), python_reference.pages(), scripts.files(ROOT))
     for name, content in chain(*generated):
         files.append(File.generated(config, name, content=content))
     config.nav = navigation.parts([file.src_uri for file in files.documentation_pages()])
@@ -38,5 +38,5 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Load Mermaid on the pages that have a picture of it."""
-    return mermaid.load(output, page.url)
+    """Load scripts from the site instead of a CDN."""
+    return scripts.load(output, page.url)

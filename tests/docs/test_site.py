@@ -8,8 +8,8 @@ from tests.ci_scripts import ci_script
 
 checkout = ci_script("docs/checkout")
 github_markdown = ci_script("docs/github_markdown")
-mermaid = ci_script("docs/mermaid")
 navigation = ci_script("docs/navigation")
+scripts = ci_script("docs/scripts")
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -102,9 +102,14 @@ class TestNavigation:
         assert navigation.parts([str(page.relative_to(docs)) for page in docs.rglob("*.md")])
 
 
-class TestMermaid:
-    def test_only_a_page_with_a_picture_loads_the_script(self) -> None:
+class TestScripts:
+    def test_only_a_page_with_a_picture_loads_mermaid(self) -> None:
         page = '<head></head><pre class="mermaid">graph LR</pre>'
 
-        assert mermaid.load("<head></head>text", "a/b.html") == "<head></head>text"
-        assert '<script src="../assets/mermaid.min.js"></script>\n</head>' in mermaid.load(page, "a/b.html")
+        assert scripts.load("<head></head>text", "a/b.html") == "<head></head>text"
+        assert '<script src="../assets/mermaid.min.js"></script>\n</head>' in scripts.load(page, "a/b.html")
+
+    def test_the_search_of_files_does_not_come_from_a_cdn(self) -> None:
+        page = f'<head><script src="{scripts.FILE_SEARCH_URL}"></script></head>'
+
+        assert scripts.load(page, "index.html") == '<head><script src="assets/iframe-worker.js"></script></head>'
