@@ -45,7 +45,7 @@ GROUPS = {
     "Ask": {
         "load": "Load events into tables, each event once; maintain the tables.",
         "query": "Run SQL on the tables of events.",
-        "report": "Summarize archived events in tables and one HTML page, with Spark.",
+        "report": "Summarize events in tables and one HTML page: runs, failures, slow streams.",
         "filter": "Run a filter of the event service once over stored events, with Spark.",
     },
     "Deliver": {
