@@ -30,6 +30,7 @@ __all__ = [
     "MetricsPayload",
     "NullPayload",
     "RunPayload",
+    "RunStartedPayload",
     "StatePayload",
     "StreamCount",
     "StreamSchemaPayload",
@@ -164,6 +165,13 @@ class RunPayload(Struct, tag_field="cls_type", tag="run", kw_only=True):
     peak_memory: _Count | UnsetType = UNSET
     problem: str | UnsetType = UNSET
     state: Any = UNSET
+
+
+class RunStartedPayload(Struct, tag_field="cls_type", tag="run_started", kw_only=True):
+    """A pipeline run has started; its report follows at its end, with the same ``run_id``."""
+
+    command: str
+    version: str = "1.0.0"
 
 
 class HeldBackChannel(Struct, kw_only=True):
@@ -382,6 +390,7 @@ Payload = (
     | MetricsPayload
     | MetricPayload
     | RunPayload
+    | RunStartedPayload
     | StatePayload
     | StreamSchemaPayload
     | NullPayload
@@ -398,6 +407,7 @@ _decoders: dict[str, msgspec.json.Decoder[Payload]] = {
     "metrics": msgspec.json.Decoder(MetricsPayload, strict=False),
     "metric": msgspec.json.Decoder(MetricPayload, strict=False),
     "run": msgspec.json.Decoder(RunPayload, strict=False),
+    "run_started": msgspec.json.Decoder(RunStartedPayload, strict=False),
     "held_back": msgspec.json.Decoder(HeldBackPayload, strict=False),
     "state": msgspec.json.Decoder(StatePayload, strict=False),
     "stream_schema": msgspec.json.Decoder(StreamSchemaPayload, strict=False),

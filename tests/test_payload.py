@@ -32,6 +32,7 @@ from balog.payload import (
     MetricValue,
     NullPayload,
     RunPayload,
+    RunStartedPayload,
     StatePayload,
     StreamCount,
     StreamSchemaPayload,
@@ -53,6 +54,7 @@ TYPES = {
     "metrics": MetricsPayload,
     "metric": MetricPayload,
     "run": RunPayload,
+    "run_started": RunStartedPayload,
     "state": StatePayload,
     "null": NullPayload,
 }

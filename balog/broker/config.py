@@ -41,6 +41,9 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     schemas: Annotated[
         bool, Meta(description="Make an event stream_schema of each SCHEMA, up to 256 KiB, that a run begins to use.")
     ] = False
+    started: Annotated[
+        bool, Meta(description="Make an event run_started when the command starts, for monitors of runs that hang.")
+    ] = False
     invalid_lines: Annotated[
         InvalidLinePolicy, Meta(description="What to do with lines on stdout that are not Singer messages.")
     ] = "pass"

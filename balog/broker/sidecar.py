@@ -159,6 +159,9 @@ class _Run:
                 let_go(target)
         self._assembler = LineAssembler(self.application, {**context, "process": child.pid}, self._patterns)
         signals.attach(child)
+        if self._config.started:
+            payload = {"cls_type": "run_started", "version": "1.0.0", "command": self.application}
+            self._log([self._event("started", payload, "INFO")])
         try:
             self._copy(child, signals)
             self._await(child, signals)

@@ -23,6 +23,7 @@ from balog.cli.output import counted, exit_if_invalid
 from balog.errors import ConfigError
 from balog.redaction import Redactor, SecretFinding, from_config
 from balog.sinks.base import SINKS
+from balog.suggestions import nearest
 
 _COMPRESSED = (b"\x28\xb5\x2f\xfd", b"PAR1", b"\xfd7zX", b"PK\x03\x04")  # the first bytes of zstd, Parquet, xz and zip
 _LONGEST_LINE = 8 * 1024 * 1024
@@ -132,7 +133,9 @@ def _check_document(path: Path) -> None:
 
 def _has_monitors(path: Path) -> bool:
     document = configs.read(path)[0]
-    return isinstance(document, dict) and "monitors" in document and "sinks" not in document
+    if not isinstance(document, dict) or "sinks" in document:
+        return False
+    return any(nearest(str(name), ["monitors"], 0.8) for name in document)
 
 
 def _check_monitors(path: Path) -> None:

@@ -26,15 +26,20 @@ class OperatorPlace(NamedTuple):
         """Publish the event, or append it to the file; it is durable then.
 
         Raises:
-            ConfigError: the URL or the topic's name is invalid.
+            ConfigError: the URL or the topic's name is invalid, there is no such topic, or the file cannot be written.
             TopicError: the topic cannot be written.
-            OSError: the file cannot be written.
         """
         if self.file is not None:
-            append(self.file, event)
+            try:
+                append(self.file, event)
+            except OSError as error:
+                raise ConfigError(f"cannot be written: {error.strerror or error}", self.file) from None
             return
         with open_topics(self.url or "") as topics:
-            topics.topic(self.topic or "").publish([Message(event.header.id, encode(event), None)])
+            topic = topics.topic(self.topic or "")
+            if not topic.exists():
+                raise ConfigError(f"there is no topic {self.topic} yet, so no watcher reads it", self.url or "")
+            topic.publish([Message(event.header.id, encode(event), None)])
 
 
 def place(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -31,4 +31,5 @@ def command(match: str, until: str, why: str, by: str, target: OperatorPlace) ->
     ends = parse_end(until, began)
     event = silence(match, ends, why, by or user_at_host())
     target.put(event)
-    _report(f"{match}: silenced until {event.payload['until']}" if ends > began else f"{match}: the silence has ended")
+    is_over = f"{match}: a silence of this name, if there was one, has ended"
+    _report(f"{match}: silenced until {event.payload['until']}" if ends > began else is_over)

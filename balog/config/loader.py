@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,6 +19,7 @@ from balog.problems import UNKNOWN_FIELD, problems
 from balog.tagged_config import convert
 
 _MAX_INCLUDED = 32
+_PLACE = re.compile(r"(.*):([0-9]+):([0-9]+)", re.DOTALL)
 
 T = TypeVar("T")
 
@@ -212,13 +214,21 @@ class Locator:
         return self._path
 
 
-def locate(problems: Iterable[ConfigError]) -> Iterator[ConfigError]:
-    """Yield problems with their lines and columns, as far as their files can be read."""
+def locate(problems: Iterable[ConfigError]) -> list[ConfigError]:
+    """Return problems with their lines and columns, as far as their files can be read, in the order of the lines."""
     locators: dict[str, Locator] = {}
+    found, order = list[ConfigError](), dict[str, int]()
     for problem in problems:
         where = problem.source
         if problem.path.startswith("$") and os.path.isfile(where):
             unknown = UNKNOWN_FIELD.match(problem.reason)
             path = f"{problem.path}.{unknown[1]}" if unknown else problem.path
             where = locators.setdefault(where, Locator(where)).locate(path)
-        yield ConfigError(problem.reason, where, problem.path)
+        found.append(ConfigError(problem.reason, where, problem.path))
+
+    def place(problem: ConfigError) -> tuple[int, int, int]:
+        parts = _PLACE.fullmatch(problem.source)
+        file, line, column = parts.groups() if parts else (problem.source, "0", "0")
+        return order.setdefault(file, len(order)), int(line), int(column)
+
+    return sorted(found, key=place)

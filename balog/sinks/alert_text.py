@@ -90,7 +90,9 @@ class AlertTemplate:
                 raise ConfigError(f"has a single {found[0]}; write {found[0] * 2} for a brace", path=path)
             name = (found[1] or "").partition(".")
             if found[1] and name[0] not in _FIELDS:
-                raise ConfigError(f"has the unknown field {found[1]!r}{suggest(name[0], _FIELDS)}", path=path)
+                raise ConfigError(
+                    f"has the unknown field {found[1]!r}{suggest(name[0], [*_FIELDS, 'labels.NAME'])}", path=path
+                )
             if name[1] and name[0] != "labels":
                 raise ConfigError(f"has {found[1]!r}, but only labels have parts, such as labels.stream", path=path)
 

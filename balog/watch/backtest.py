@@ -22,6 +22,7 @@ from balog.watch.observations import (
     ErrorObserved,
     MetricObserved,
     RunObserved,
+    RunStarted,
     SchemaObserved,
     StateObserved,
 )
@@ -38,6 +39,7 @@ _TYPES = {
     RunObserved: {"run"},
     MetricObserved: {"metric", "metrics"},
     StateObserved: {"run", "state"},
+    RunStarted: {"run_started"},
     SchemaObserved: {"stream_schema"},
 }
 HUSHES = frozenset({"alert_silence", "alert_acknowledgement"})

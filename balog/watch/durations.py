@@ -17,9 +17,11 @@ _FACTOR = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)x")
 LONGEST = 10 * 366 * 86400.0
 """Seconds of the longest duration."""
 
-DurationText = Annotated[str, Meta(extra_json_schema={"pattern": r"^[0-9]{1,9}(\.[0-9]{1,9})?[smhdw]$"})]
-ShareText = Annotated[str, Meta(extra_json_schema={"pattern": r"^[0-9]{1,9}(\.[0-9]{1,9})?%$"})]
-FactorText = Annotated[str, Meta(extra_json_schema={"pattern": r"^[0-9]{1,9}(\.[0-9]{1,9})?x$"})]
+DurationText = Annotated[
+    str, Meta(examples=["15m"], extra_json_schema={"pattern": r"^[0-9]{1,9}(\.[0-9]{1,9})?[smhdw]$"})
+]
+ShareText = Annotated[str, Meta(examples=["5%"], extra_json_schema={"pattern": r"^[0-9]{1,9}(\.[0-9]{1,9})?%$"})]
+FactorText = Annotated[str, Meta(examples=["2x"], extra_json_schema={"pattern": r"^[0-9]{1,9}(\.[0-9]{1,9})?x$"})]
 
 
 def parse_duration(text: str) -> float:

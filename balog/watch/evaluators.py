@@ -59,8 +59,8 @@ class CompiledMonitor:
         return self._where is None or (event is not None and self._where.matches(event))
 
     def selects_stream(self, stream: str) -> bool:
-        """Return whether the monitor judges a stream; "" is a series of no stream."""
-        return not stream or self._stream_globs.match(stream)
+        """Return whether the monitor judges a stream; "" is a series of no stream, which only ``*`` matches."""
+        return self._stream_globs.match(stream)
 
 
 class _Globs:

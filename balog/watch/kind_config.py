@@ -47,7 +47,10 @@ class VolumeBand(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
 
 class DurationLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Fires when a run takes longer than a limit, or than a factor of the 95th percentile of its history."""
+    """Fires when a run takes longer than a limit, or than a factor of the 95th percentile of its history.
+
+    A run whose start is known fires at the limit, also if it never ends.
+    """
 
     p95_over: Annotated[FactorText | None, Meta(description="Factor of the history's 95th percentile.")] = None
     against: Annotated[DurationText, Meta(description="Age of the oldest run in the history.")] = "7d"
@@ -57,16 +60,21 @@ class DurationLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tr
 
 
 class FailureLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Fires at an error with a new fingerprint, or when too many runs fail."""
+    """Fires at an error with a new fingerprint, or at too many failed runs or retries."""
 
     new_fingerprint: Annotated[bool, Meta(description="Fire at an error that is not in the history.")] = False
     learn: Annotated[DurationText, Meta(description="Time in which all errors of a pipeline are known ones.")] = "1d"
     forget: Annotated[DurationText, Meta(description="Time after which an error that is not seen is new again.")] = (
         "28d"
     )
-    quiet: Annotated[DurationText, Meta(description="Time without a new error after which it resolves.")] = "1h"
+    quiet: Annotated[
+        DurationText, Meta(description="Time without a new error, or a repeat of one, after which it resolves.")
+    ] = "1h"
     rate_over: Annotated[ShareText | None, Meta(description="Largest share of failed runs.")] = None
-    within: Annotated[DurationText, Meta(description="Time of the runs for the share.")] = "1d"
+    retries_over: Annotated[_Count | None, Meta(description="Largest number of retries, of counters of retries.")] = (
+        None
+    )
+    within: Annotated[DurationText, Meta(description="Time of the runs for the share, and of the retries.")] = "1d"
     min_runs: _MinRuns = 5
 
 

@@ -18,6 +18,7 @@ from balog.payload import (
     MetricPayload,
     MetricsPayload,
     RunPayload,
+    RunStartedPayload,
     StatePayload,
     StreamSchemaPayload,
     read,
@@ -36,6 +37,10 @@ class RunObserved(Observation, frozen=True, kw_only=True):
     """A run that ended; its payload has the counts by stream."""
 
     report: RunPayload
+
+
+class RunStarted(Observation, frozen=True, kw_only=True):
+    """A run that has started."""
 
 
 class ErrorObserved(Observation, frozen=True, kw_only=True):
@@ -122,7 +127,7 @@ def observe(event: Event) -> Iterator[Observation]:
         return
     common: dict[str, Any] = {
         "time": event.header.timestamp.timestamp(),
-        "pipeline": _pipeline(event, payload.command if isinstance(payload, RunPayload) else ""),
+        "pipeline": _pipeline(event, payload.command if isinstance(payload, RunPayload | RunStartedPayload) else ""),
         "run": _text(event.header.context.get("run_id")),
     }
     yield from _of_payload(payload, common)
@@ -159,6 +164,8 @@ def _of_payload(payload: Any, common: dict[str, Any]) -> Iterator[Observation]:
         yield RunObserved(report=payload, **common)
         if payload.state is not UNSET and payload.state is not None:
             yield StateObserved(value=payload.state, **common)
+    elif isinstance(payload, RunStartedPayload):
+        yield RunStarted(**common)
     elif isinstance(payload, MetricPayload):
         tags = {key: str(tag) for key, tag in payload.tags.items() if isinstance(tag, str | int | float)}
         yield MetricObserved(name=payload.metric, type=payload.type, value=payload.value, tags=tags, **common)
@@ -179,7 +186,9 @@ def _of_payload(payload: Any, common: dict[str, Any]) -> Iterator[Observation]:
             yield AcknowledgementObserved(match=payload.match, until=until, **common)
 
 
-_TYPES = frozenset({"run", "metric", "metrics", "state", "stream_schema", "alert_silence", "alert_acknowledgement"})
+_TYPES = frozenset(
+    {"run", "run_started", "metric", "metrics", "state", "stream_schema", "alert_silence", "alert_acknowledgement"}
+)
 
 
 def _error_parts(event: Event) -> dict[str, str | None]:

@@ -6,7 +6,6 @@ import os
 import socket
 import time
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
 from balog.errors import ConfigError, EventError
 from balog.event import Event, encode
@@ -76,7 +75,6 @@ def append(path: str | os.PathLike[str], event: Event) -> None:
         OSError: the file cannot be written.
     """
     line = encode(event) + b"\n"
-    Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a+b") as file:
         lock(file)
         size = file.seek(0, os.SEEK_END)

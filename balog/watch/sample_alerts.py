@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from balog.event import Event
-from balog.payload import AlertEvidence, AlertPayload, AlertState, ExpectedBand
+from balog.payload import AlertEvidence, AlertPayload, AlertState
+from balog.watch.series import key_of
 
 
 def sample_alert(state: AlertState = "firing") -> Event:
@@ -14,13 +15,14 @@ def sample_alert(state: AlertState = "firing") -> Event:
         kind="freshness",
         state=state,
         previous="ok" if state in ("firing", "no_data") else "firing",
-        key="orders-arrive|tap-shop|orders",
+        key=key_of("orders-arrive", "tap-shop", "", ()),
         incident="tap-shop@2026-11-24T06:00:00Z",
+        incident_firing=0 if is_over else 1,
         severity="error",
-        labels={"pipeline": "tap-shop", "stream": "orders"},
-        value=4500.0,
-        expected=ExpectedBand(high=3600.0),
-        reason="The last success was 75 minutes ago; one is due every hour.",
+        labels={"pipeline": "tap-shop"},
+        reason="A run succeeded; the next success is due by 2026-11-24 09:15:00Z."
+        if is_over
+        else "No run has succeeded since 2026-11-24 04:45:00Z; one was due within 1 h 15 min.",
         since="2026-11-24T08:00:00Z" if is_over else "2026-11-24T06:00:00Z",
         started="2026-11-24T06:00:00Z",
         evidence=AlertEvidence(runs=["run-1842"], link="https://example.com/runs/1842"),

@@ -27,6 +27,9 @@ def find_senseless_parts(monitor: MonitorConfig, place: str) -> Iterator[ConfigE
         patterns = getattr(monitor, name)
         if not patterns or (isinstance(patterns, list) and "" in patterns):
             yield ConfigError('an empty glob matches nothing; leave it out, or write "*"', path=f"{place}.{name}")
+    whole = next((name for name in ("duration", "failures", "lag") if getattr(monitor, name) is not None), None)
+    if whole is not None and monitor.stream != "*":
+        yield ConfigError(f"{whole} has no streams, so nothing would fire; leave it out", path=f"{place}.stream")
     if "" in monitor.labels:
         yield ConfigError("a label needs a name", path=f"{place}.labels")
     unknown = [field for field in _FIELD.findall(monitor.link or "") if field not in _LINK_FIELDS]

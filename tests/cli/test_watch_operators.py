@@ -15,7 +15,7 @@ from balog.cli import main
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode
 from balog.payload import AlertAcknowledgementPayload, AlertSilencePayload, read
-from balog.topics import open_topics
+from balog.topics import Message, open_topics
 from balog.watch.operator_events import append, parse_end, silence
 from tests.stand_ins.alerts import alert_event
 from tests.watch.events import run
@@ -33,6 +33,12 @@ def payload_of(line: bytes) -> Any:
 
 def test_a_silence_is_an_event_in_a_topic(tmp_path: Path) -> None:
     url = f"local:{tmp_path}"
+    words = ("--why", "moving", "--topics", url, "--topic", "events")
+    done = call("silence", "orders-*", "2h", *words)
+    assert (done.exit_code, "there is no topic events yet" in done.stderr) == (2, True)
+    with open_topics(url) as topics:
+        topics.topic("events").publish([Message("1", b"{}")])
+        topics.topic("events").ack("g", topics.topic("events").receive("g", 10, 0.0, 30.0))
     done = call("silence", "orders-*", "2h", "--why", "moving", "--topics", url, "--topic", "events", "--by", "ana")
     assert (done.exit_code, done.stdout) == (0, "")
     with open_topics(url) as topics:
@@ -45,7 +51,9 @@ def test_a_silence_is_an_event_in_a_topic(tmp_path: Path) -> None:
 
 
 def test_an_acknowledgement_is_an_event_in_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "new" / "operators.jsonl"
+    missing = call("acknowledge", "late", "--why", "on it", "--file", str(tmp_path / "new" / "operators.jsonl"))
+    assert (missing.exit_code, "operators.jsonl: cannot be written" in missing.stderr) == (2, True)
+    file = tmp_path / "operators.jsonl"
     for more in ((), ("--for", "1d")):
         assert call("acknowledge", "late|tap-shop", "--why", "on it", "--file", str(file), *more).exit_code == 0
     first, second = map(payload_of, file.read_bytes().splitlines())
@@ -161,7 +169,7 @@ def test_a_preview_shows_what_each_sink_sends(sinks: str) -> None:
     done = call("preview", "--sinks", sinks)
     assert done.exit_code == 0, done.output
     mail, manager, pager, hook = done.stdout.split("# ")[1:]
-    assert "Subject: firing: orders-arrive tap-shop / orders" in mail
+    assert "Subject: firing: orders-arrive tap-shop" in mail
     assert "nothing: the event does not match payload.severity = 'critical'" in manager
     assert '"routing_key": "…"' in pager
     assert '"monitor": "orders-arrive"' in hook

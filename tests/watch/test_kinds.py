@@ -307,3 +307,57 @@ def test_properties_that_redaction_replaced_do_not_hide_a_change() -> None:
 
     alerts = evaluate([moved], [redacted(0), redacted(1, name={"type": "string"}), redacted(2)])
     assert [(one.state, one.value) for one in alerts] == [("firing", "additive"), ("firing", "breaking")]
+
+
+def started(hours: float, run_id: str) -> Event:
+    context = {"application": "tap-shop", "run_id": run_id}
+    return Event.new("c", {"cls_type": "run_started", "command": "tap-shop"}, context=context, timestamp=at(hours))
+
+
+def test_a_run_that_hangs_fires_at_the_limit_and_the_next_good_one_resolves() -> None:
+    slow = monitor(duration={"p95_over": "2x", "min_runs": 2})
+    usual = [run(hour, run_id=f"r{hour}", duration=600.0) for hour in range(3)]
+    alerts = evaluate([slow], [*usual, started(3, "hangs"), started(3.5, "r4"), run(3.6, run_id="r4", duration=360.0)])
+    assert [(one.state, one.since[11:16], one.value) for one in alerts if one.state != "ok"] == [
+        ("firing", "09:20", 1200.0),
+        ("resolved", "09:36", 360.0),
+    ]
+    assert alerts[-2].reason == "The run hangs has taken 20 min and has not ended; the limit is 20 min."
+    assert alerts[-2].evidence.runs[-1] == "hangs"
+
+
+@pytest.mark.parametrize("outcome", ["succeeded", "failed"])
+def test_a_run_that_ends_in_time_does_not_hang(outcome: str) -> None:
+    slow = monitor(duration={"over": "1h"})
+    ended = run(0.9, outcome=outcome, run_id="r", duration=3000.0)
+    assert not evaluate([slow], [started(0, "r"), ended], until=9)
+    assert [one.state for one in evaluate([slow], [started(0, "r")], until=9)] == ["firing"]
+
+
+def test_retries_within_a_time() -> None:
+    many = monitor(failures={"retries_over": 10, "within": "2h"})
+
+    def retries(hours: float, value: float, name: str = "http_retry_count", kind: str = "counter") -> Event:
+        return event(hours, {"cls_type": "metric", "type": kind, "metric": name, "value": value})
+
+    others = [retries(0, 50, "rows"), retries(0, 50, kind="gauge")]
+    alerts = evaluate([many], [*others, retries(0, 6), retries(1, 5), run(1.5, outcome="failed")], until=20)
+    assert [(one.state, one.since[11:16], one.value) for one in alerts] == [
+        ("firing", "07:00", 11),
+        ("resolved", "08:00", 5),
+    ]
+    assert alerts[0].labels["check"] == "retries"
+    assert alerts[0].reason == "11 retries within 2 h, more than 10."
+
+
+def test_only_a_repeat_of_the_new_error_puts_off_the_end() -> None:
+    new = monitor(failures={"new_fingerprint": True, "learn": "1h", "quiet": "1h"})
+    events = [error(0, "no route to host"), error(2, "disk is full"), error(2.5, "no route to host")]
+    assert states(evaluate([new], events, until=9))[-1][1:] == ("resolved", 3.0)
+    assert states(evaluate([new], [*events, error(2.7, "disk is full")], until=9))[-1][1:] == ("resolved", 3.7)
+
+
+def test_a_monitor_of_a_stream_judges_no_run_without_streams() -> None:
+    events = [run(hour, streams=None, records=100 if hour < 9 else 1) for hour in range(10)]
+    assert not evaluate([monitor(stream="orders", volume={"min_runs": 3})], events)
+    assert [one.state for one in evaluate([monitor(volume={"min_runs": 3})], events)][-1] == "firing"

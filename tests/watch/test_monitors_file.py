@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from balog.cli import main
 from balog.errors import ConfigError, ConfigProblems
 from balog.watch.durations import format_duration, parse_duration, parse_factor, parse_share
-from balog.watch.monitors_file import load_monitors
+from balog.watch.monitors_file import find_monitor_problems, load_monitors
 from tests.watch.events import monitor
 
 GOOD = """
@@ -146,3 +146,28 @@ def test_senseless_monitors_are_refused(tmp_path: Path, text: str, reason: str) 
 )
 def test_one_select_is_a_query(sql: str) -> None:
     monitor(sql=sql, threshold={"over": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("freshness: {every: 3600}", "want a text such as '15m', not 3600"),
+        ("duration: {p95_over: 2}", "want a text such as '2x', not 2"),
+        ("failures: {rate_over: 1}", "want a text such as '5%', not 1"),
+        ("stream: orders, failures: {rate_over: 1%}", "failures has no streams"),
+    ],
+)
+def test_a_number_in_place_of_a_text_hears_what_is_wanted(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(f"monitors: [{{name: a, {text}}}]")
+    assert [reason in str(problem) for problem in find_monitor_problems(path)[1]] == [True]
+
+
+def test_problems_come_in_the_order_of_lines_and_a_slip_in_the_name_is_not_a_broker_s_config(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text("monitors:\n  - name: a\n    freshness: {every: 5x}\n  - nam: b\n    freshness: {every: 1h}\n")
+    done = CliRunner().invoke(main, ["check", str(path)])
+    lines = [int(line.split(":")[1]) for line in done.stderr.splitlines()[:-1]]
+    assert (len(lines) > 2, lines) == (True, sorted(lines))
+    path.write_text("monitor: []\n")
+    assert "did you mean 'monitors'?" in CliRunner().invoke(main, ["check", str(path)]).stderr

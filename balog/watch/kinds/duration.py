@@ -1,9 +1,10 @@
-"""Duration: the time of a run, against fixed limits and the 95th percentile of its history."""
+"""Duration: the time of a run, ended or not, against fixed limits and the 95th percentile of its history."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -11,8 +12,8 @@ from balog.payload import ExpectedBand
 from balog.watch.arrays import Numbers
 from balog.watch.durations import format_duration, parse_duration, parse_factor
 from balog.watch.kind_config import DurationLimits
-from balog.watch.kinds.base import SeriesSample, Verdict, WithoutClock, limit
-from balog.watch.observations import RunObserved
+from balog.watch.kinds.base import SeriesSample, Verdict, limit
+from balog.watch.observations import RunObserved, RunStarted
 
 LEAST_LIMIT = 1.0
 """Seconds of the least limit from a history: its 95th percentile may be 0."""
@@ -20,19 +21,32 @@ LEAST_LIMIT = 1.0
 MAX_RUNS = 2000
 """Runs that a history has at most."""
 
+MAX_OPEN = 100
+"""Runs of a pipeline that have started and not ended; the oldest of more are forgotten."""
+
 
 class DurationState(Struct):
-    """The times and durations of the last successful runs."""
+    """The times and durations of the last successful runs, and the start of those that have not ended, by run id."""
 
     times: Numbers = field(default_factory=lambda: array("d"))
     values: Numbers = field(default_factory=lambda: array("d"))
+    open: dict[str, float] = field(default_factory=dict)
 
 
-class DurationEvaluator(WithoutClock):
-    """Judges the time that successful runs took."""
+class DurationSample(NamedTuple):
+    """A run that has started at a time, or that has ended after some seconds; both are None for one that failed."""
 
-    wants = (RunObserved,)
+    run: str
+    started: float | None = None
+    duration: float | None = None
+
+
+class DurationEvaluator:
+    """Judges the time that successful runs took, and that of runs that have started and not ended."""
+
+    wants = (RunObserved, RunStarted)
     state_type = DurationState
+    starts_early = False
 
     def __init__(self, options: DurationLimits) -> None:
         self._factor = None if options.p95_over is None else parse_factor(options.p95_over)
@@ -41,18 +55,51 @@ class DurationEvaluator(WithoutClock):
         self._against = parse_duration(options.against)
         self._min_runs = options.min_runs
 
-    def samples(self, observation: RunObserved) -> Iterator[SeriesSample]:
-        """Yield the duration of a run that succeeded."""
-        if observation.report.outcome == "succeeded":
-            yield SeriesSample(observation.pipeline, "", observation.report.duration, observation.run)
+    def samples(self, observation: RunObserved | RunStarted) -> Iterator[SeriesSample]:
+        """Yield the start of a run, or its end with its duration if it succeeded."""
+        run, pipeline = observation.run, observation.pipeline
+        if isinstance(observation, RunStarted):
+            yield SeriesSample(pipeline, "", DurationSample(run, started=observation.time), run)
+        elif observation.report.outcome == "succeeded":
+            yield SeriesSample(pipeline, "", DurationSample(run, duration=observation.report.duration), run)
+        else:
+            yield SeriesSample(pipeline, "", DurationSample(run))
 
-    def judge(self, state: DurationState, value: float, now: float) -> Verdict:
-        """Judge a duration against the runs before it, then learn it."""
-        _forget(state, now - self._against)
+    def judge(self, state: DurationState, value: DurationSample, now: float) -> Verdict | None:
+        """Judge a duration against the runs before it, then learn it; remember a start."""
+        if value.started is not None:
+            state.open[value.run] = min(value.started, now)
+            if len(state.open) > MAX_OPEN:
+                del state.open[next(iter(state.open))]
+            return None
+        state.open.pop(value.run, None)
+        return None if value.duration is None else self._judge_duration(state, value.duration, now)
+
+    def deadline(self, state: DurationState) -> float | None:
+        """Return when the oldest run that has not ended reaches the limit."""
+        high = self._limit(state) if state.open else None
+        return None if high is None else min(state.open.values()) + high
+
+    def tick(self, state: DurationState, now: float) -> Verdict | None:
+        """Report the runs that have reached the limit; each is reported once."""
+        high = self._limit(state)
+        late = [] if high is None else [run for run, started in state.open.items() if started + high <= now]
+        if not late or high is None:
+            return None
+        run = min(late, key=lambda one: state.open[one])
+        value = now - min(state.open.pop(one) for one in late)
+        words = f"has taken {format_duration(value)} and has not ended; the limit is {format_duration(high)}"
+        return Verdict("bad", f"The run {run} {words}.".replace("  ", " "), value, ExpectedBand(high=round(high, 3)))
+
+    def _limit(self, state: DurationState) -> float | None:
         usual = None
         if self._factor is not None and len(state.values) >= self._min_runs:
             usual = max(percentile(state.values, 0.95) * self._factor, LEAST_LIMIT)
-        high = min((one for one in (usual, self._over) if one is not None), default=None)
+        return min((one for one in (usual, self._over) if one is not None), default=None)
+
+    def _judge_duration(self, state: DurationState, value: float, now: float) -> Verdict:
+        _forget(state, now - self._against)
+        high = self._limit(state)
         runs = len(state.values)
         if self._factor is not None:
             state.times.append(now)

@@ -1,4 +1,4 @@
-"""Failures: errors that were not seen before, and the share of failed runs."""
+"""Failures: errors that were not seen before, the share of failed runs, and retries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from balog.payload import ExpectedBand
 from balog.watch.durations import format_duration, format_share, parse_duration, parse_share
 from balog.watch.kind_config import FailureLimits
 from balog.watch.kinds.base import SeriesSample, Verdict
-from balog.watch.observations import ErrorObserved, RunObserved
+from balog.watch.observations import ErrorObserved, MetricObserved, Observation, RunObserved
 
 MAX_FINGERPRINTS = 1000
 """Known errors of a pipeline; the one that was not seen for longest is forgotten first."""
@@ -19,28 +19,32 @@ MAX_RUNS = 2000
 
 _RATE = (("check", "rate"),)
 _ERRORS = (("check", "new_error"),)
+_RETRIES = (("check", "retries"),)
 
 
 class FailureState(Struct):
-    """The last runs of a pipeline, or its known errors.
+    """The last runs of a pipeline, its known errors, or its retries.
 
     Attributes:
         runs: time and failure of each run, oldest first.
         known: the time of the last error by fingerprint.
         begun: when watching began.
-        last_new: when the last new error came, while it is reported.
+        last_new: when the last new error or a repeat of one came, while it is reported.
+        new: the errors that are reported.
+        retries: time and number of retries, oldest first.
     """
 
     runs: list[tuple[float, bool]] = field(default_factory=list)
     known: dict[str, float] = field(default_factory=dict)
     begun: float | None = None
     last_new: float | None = None
+    new: list[str] = field(default_factory=list)
+    retries: list[tuple[float, float]] = field(default_factory=list)
 
 
 class FailureEvaluator:
-    """Judges errors and the outcomes of runs."""
+    """Judges errors, the outcomes of runs and the counters of retries."""
 
-    wants = (RunObserved, ErrorObserved)
     state_type = FailureState
     starts_early = False
 
@@ -51,10 +55,17 @@ class FailureEvaluator:
         self._quiet = parse_duration(options.quiet)
         self._within = parse_duration(options.within)
         self._rate = None if options.rate_over is None else parse_share(options.rate_over)
+        self._retries = options.retries_over
+        metrics: tuple[type[Observation], ...] = () if self._retries is None else (MetricObserved,)
+        self.wants: tuple[type[Observation], ...] = (RunObserved, ErrorObserved, *metrics)
 
-    def samples(self, observation: RunObserved | ErrorObserved) -> Iterator[SeriesSample]:
-        """Yield errors, and outcomes of runs: True for a failure."""
+    def samples(self, observation: RunObserved | ErrorObserved | MetricObserved) -> Iterator[SeriesSample]:
+        """Yield errors, numbers of retries, and outcomes of runs: True for a failure."""
         pipeline, run = observation.pipeline, observation.run
+        if isinstance(observation, MetricObserved):
+            if observation.type == "counter" and ("retry" in observation.name or "retries" in observation.name):
+                yield SeriesSample(pipeline, "", float(observation.value), run, _RETRIES)
+            return
         if isinstance(observation, ErrorObserved):
             if self._options.new_fingerprint:
                 value = (observation.fingerprint, observation.message)
@@ -65,12 +76,15 @@ class FailureEvaluator:
         if self._options.new_fingerprint:
             yield SeriesSample(pipeline, "", None, run, _ERRORS)  # the pipeline is known from its first run on
 
-    def judge(self, state: FailureState, value: bool | tuple[str, str] | None, now: float) -> Verdict | None:
-        """Judge an outcome, an error or the mere existence of a pipeline."""
+    def judge(self, state: FailureState, value: bool | float | tuple[str, str] | None, now: float) -> Verdict | None:
+        """Judge an outcome, a number of retries, an error or the mere existence of a pipeline."""
         if state.begun is None:
             state.begun = now
         if isinstance(value, bool):
             return self._judge_rate(state, value, now)
+        if isinstance(value, float):
+            state.retries = [*state.retries, (now, value)][-MAX_RUNS:]
+            return self._judge_retries(state, now)
         if value is not None:
             return self._judge_error(state, *value, now)
         if now - state.begun < self._learn:
@@ -78,17 +92,22 @@ class FailureEvaluator:
         return None if state.last_new is not None else Verdict("ok", "No new error has come.")
 
     def deadline(self, state: FailureState) -> float | None:
-        """Return when a new error has been quiet for long enough, or the last failure leaves the window."""
+        """Return when a new error has been quiet for long enough, or the oldest failure or retry leaves the window."""
         if state.last_new is not None:
             return state.last_new + self._quiet
+        if state.retries:
+            return state.retries[0][0] + self._within
         failed = [when for when, is_failed in state.runs if is_failed] if self._rate is not None else []
         return failed[0] + self._within if failed else None
 
     def tick(self, state: FailureState, now: float) -> Verdict | None:
         """Resolve after the quiet time; judge the rate without the runs that left the window."""
         if state.last_new is not None:
-            state.last_new = None
-            return Verdict("ok", f"No new error has come for {format_duration(self._quiet)}.")
+            state.last_new, state.new = None, []
+            quiet = format_duration(self._quiet)
+            return Verdict("ok", f"No new error, and no repeat of one, has come for {quiet}.")
+        if state.retries:
+            return self._judge_retries(state, now)
         return self._rate_verdict(state, now)
 
     def _judge_error(self, state: FailureState, fingerprint: str, message: str, now: float) -> Verdict | None:
@@ -100,10 +119,11 @@ class FailureEvaluator:
             return Verdict("learning", f"Learning which errors are known ones: {len(state.known)} so far.")
         if last is not None and now - last <= self._forget:
             if state.last_new is not None:
-                state.last_new = now  # the new error may be this one; it is not quiet
+                if fingerprint in state.new:
+                    state.last_new = now  # it is not quiet
                 return None
             return Verdict("ok", "The error is a known one.", fingerprint)
-        state.last_new = now
+        state.last_new, state.new = now, [*state.new, fingerprint][-MAX_FINGERPRINTS:]
         return Verdict("bad", f"An error that is not in the history: {message}", fingerprint, is_repeated=True)
 
     def _judge_rate(self, state: FailureState, is_failed: bool, now: float) -> Verdict:
@@ -111,6 +131,15 @@ class FailureEvaluator:
         if len(state.runs) > MAX_RUNS:
             del state.runs[0]
         return self._rate_verdict(state, now) or Verdict("learning", f"Learning from {len(state.runs)} runs.")
+
+    def _judge_retries(self, state: FailureState, now: float) -> Verdict:
+        state.retries = [one for one in state.retries if one[0] + self._within > now]
+        count = sum(number for _, number in state.retries)
+        expected = None if self._retries is None else ExpectedBand(high=self._retries)
+        words = f"{count:,.0f} retries within {format_duration(self._within)}"
+        if self._retries is not None and count > self._retries:
+            return Verdict("bad", f"{words}, more than {self._retries:,}.", count, expected)
+        return Verdict("ok", f"{words}.", count, expected)
 
     def _rate_verdict(self, state: FailureState, now: float) -> Verdict | None:
         if self._rate is None:
