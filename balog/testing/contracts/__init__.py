@@ -1,7 +1,7 @@
 """Contract suites: pytest classes to inherit, for topic backends, ledgers and sinks.
 
 They need pytest and hypothesis, which balog itself does not: ``pip install balog-events[testing]``.
-docs/how-to/testing.md defines the terms that they check, such as lag, in flight and receipts.
+docs/reference/contract-suites.md defines the terms that they check, such as lag, in flight and receipts.
 """
 
 from importlib.util import find_spec
