@@ -111,6 +111,15 @@ class TestSizes:
 
         assert "Reader has 351 lines of code, more than 350" in problem
 
+    @pytest.mark.parametrize(("lines", "expected"), [(3, []), (4, ["balog/tap has 4 lines of code, more than 3"])])
+    def test_a_room_has_at_most_its_lines(
+        self, house: ModuleType, monkeypatch: pytest.MonkeyPatch, lines: int, expected: list[str]
+    ) -> None:
+        monkeypatch.setattr(house, "ROOM_LINES", {"balog/tap": 3})
+        problems(house, "balog/tap/reader.py", '"""Read."""\n\n' + "value = 1\n" * lines)
+
+        assert list(house.large_rooms()) == expected
+
     def test_ruff_reports_a_complexity_above_20(self, tmp_path: Path) -> None:
         pytest.importorskip("ruff")
         branches = "".join(f"    if x == {number}:\n        return {number}\n" for number in range(20))
