@@ -2,14 +2,13 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from balog.fingerprints import failure
 from balog.registry import Schema
 from balog.registry.comparing import compare
-from tests.documentation import DOCS, docs_page
+from tests.documentation import docs_page
 
 PROPERTIES = {"id": {"type": "integer"}, "state": {"enum": ["a", "b"]}}
 BEFORE = {"type": "object", "required": ["id"], "properties": PROPERTIES}
@@ -57,6 +56,6 @@ def test_the_changes_of_the_table_break_what_it_says(after: object, backward: bo
     assert [compare(old, new, mode).compatible for mode in ("backward", "forward")] == [backward, forward]
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("explanation/*.md")), ids=lambda page: page.stem)
-def test_a_page_that_explains_has_a_picture(page: Path) -> None:
-    assert re.search(r"^```mermaid$|!\[", page.read_text(encoding="utf-8"), re.MULTILINE)
+@pytest.mark.parametrize("page", ["two-layers", "guarantees-explained", "fingerprints", "schema-evolution"])
+def test_a_page_that_explains_a_way_or_a_form_has_a_picture(page: str) -> None:
+    assert re.search(r"^```mermaid$", docs_page(f"{page}.md").read_text(encoding="utf-8"), re.MULTILINE)
