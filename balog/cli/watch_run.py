@@ -225,6 +225,7 @@ def _watch_topics(parts: _Parts, store: WatchStore, lease: LeaderLease | None) -
             renewal.on_lost = engine.stop
         try:
             if not lines.is_closed and not (renewal is not None and renewal.is_lost):
+                watch.wait_for_leases(2 * parts.engine_options.lease)
                 engine.run(parts.engine_options.until_empty)
             if parts.engine_options.until_empty:
                 watch.step()

@@ -52,6 +52,12 @@ class TopicMerge(Hook):
                 self._is_over = True
                 self._turn.notify_all()
 
+    def wait_for_end(self, seconds: float) -> bool:
+        """Wait, and return whether the engine stops."""
+        with self._turn:
+            self._turn.wait_for(lambda: self._is_over, seconds)
+            return self._is_over
+
     def take(self, topic: str, events: Sequence[Event], handle: Callable[[Sequence[Event]], None]) -> None:
         """Handle events of a topic, each part when it is its turn.
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from balog.backoff import Backoff
 from balog.config import locate
 from balog.consumers import ConsumerHub
 from balog.consumers.consumer import Consumer
 from balog.consumers.hooks import Hook
-from balog.errors import ConfigError, ConfigProblems
+from balog.consumers.outcomes import Retry
+from balog.errors import ConfigError, ConfigProblems, TopicError
 from balog.event import Event
 from balog.topics import GroupState, Topics
 from balog.watch.merging import TopicMerge
@@ -26,6 +29,10 @@ LAG_SECONDS = 15.0
 
 BATCH = (500, 0.5)
 """Events in one transaction, and seconds to wait for them."""
+
+
+_STORE_BACKOFF = Backoff(0.2, 5.0)
+_LOOK_SECONDS = 0.2
 
 
 class TopicWatch(StepThread):
@@ -83,12 +90,46 @@ class TopicWatch(StepThread):
             self._watcher.observe(self._lags(self.now()))
         self._watcher.flush()
 
+    def wait_for_leases(self, seconds: float) -> None:
+        """Wait until no message is leased to a watcher that died: its events come before later ones.
+
+        Args:
+            seconds: the most to wait, for another consumer that lives and has the same group.
+        """
+        end, is_reported = time.monotonic() + seconds, False
+        while (held := sum(map(self._held_in, self._names))) and time.monotonic() < end:
+            if not is_reported:
+                self._say(f"{held:,} events are leased to a watcher that died; waiting until they come again")
+                is_reported = True
+            time.sleep(_LOOK_SECONDS)
+
     def now(self) -> float:
         """Return the time of observations that come from no event; 0 (the evaluation's own) while events wait."""
         return self._watcher.now() if self._is_caught_up() else 0.0
 
     def _take(self, name: str, settings: object, events: Sequence[Event]) -> None:
-        self._merge.take(name, events, self._watcher.handle)
+        self._merge.take(name, events, self._handle)
+
+    def _handle(self, events: Sequence[Event]) -> None:
+        """Handle events. They wait here while the state cannot be written: tried one by one, they would change places.
+
+        Raises:
+            Retry: the engine stops.
+        """
+        failures = 0
+        while True:
+            try:
+                self._watcher.handle(events)
+            except TopicError as error:
+                failures += 1
+                if failures == 1:
+                    self._say(f"{error}; the events wait")
+                if self._merge.wait_for_end(_STORE_BACKOFF.delay(failures)):
+                    raise Retry("the engine stops") from error
+            else:
+                if failures:
+                    self._say("the state is written again")
+                return
 
     def _is_caught_up(self) -> bool:
         """Return whether no event waits: one that waits may be the success whose absence would fire."""
@@ -97,6 +138,10 @@ class TopicWatch(StepThread):
     def _waiting_in(self, name: str) -> int:
         state = self._state(name, self._group)
         return 0 if state is None else state.pending
+
+    def _held_in(self, name: str) -> int:
+        state = self._state(name, self._group)
+        return 0 if state is None else state.in_flight
 
     def _lags(self, now: float) -> list[LagObserved]:
         """Return the lag of each group that a monitor names, at the later of a time and the evaluation's clock."""

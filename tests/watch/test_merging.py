@@ -3,11 +3,13 @@
 import random
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from balog.consumers import Engine
 from balog.consumers.ledgers import NoLedger
+from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics import Message
 from balog.topics.memory import MemoryTopics
@@ -75,3 +77,52 @@ def test_a_topic_that_waits_lets_the_engine_stop(tmp_path: Path) -> None:
     assert state is not None
     assert state.pending == 1
     assert not watcher.evaluation.clock
+
+
+class FailingStore(SqliteWatchStore):
+    """A store whose first commits fail."""
+
+    failures = 3
+
+    def commit(self, *args: Any) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise TopicError("the store is away")
+        super().commit(*args)
+
+
+@pytest.fixture
+def sorted_events() -> list[Event]:
+    return sorted(events_of(4, 120), key=lambda one: one.header.timestamp)
+
+
+def watch_all(
+    folder: Path, topics: MemoryTopics, store: SqliteWatchStore, lease: float = 30.0
+) -> tuple[Any, list[str]]:
+    (folder / "m.json").write_text('{"monitors": []}')
+    said: list[str] = []
+    target = Target()
+    watcher = Watcher(MONITORS, store, target, Clock(400))
+    watch = TopicWatch(watcher, topics, ["events"], "watch", folder / "m.json", said.append)
+    engine = Engine(watch.hub, topics, None, "watch", concurrency=1, batch=7, ledger=NoLedger(), hooks=watch.hooks)
+    watch.wait_for_leases(2 * lease)
+    engine.run(until_empty=True)
+    watcher.tick()
+    return plain(target.alerts()), said
+
+
+def test_events_that_a_dead_watcher_held_come_before_later_ones(tmp_path: Path, sorted_events: list[Event]) -> None:
+    topics = MemoryTopics()
+    topics.topic("events").publish([Message(one.header.id, encode(one)) for one in sorted_events])
+    topics.topic("events").receive("watch", 60, lease=1.0)
+    alerts, said = watch_all(tmp_path, topics, SqliteWatchStore(tmp_path / "w.sqlite"), lease=1.0)
+    assert alerts == plain(evaluate(MONITORS, sorted_events, until=400))
+    assert said == ["60 events are leased to a watcher that died; waiting until they come again"]
+
+
+def test_events_keep_their_order_while_the_state_cannot_be_written(tmp_path: Path, sorted_events: list[Event]) -> None:
+    topics = MemoryTopics()
+    topics.topic("events").publish([Message(one.header.id, encode(one)) for one in sorted_events])
+    alerts, said = watch_all(tmp_path, topics, FailingStore(tmp_path / "w.sqlite"))
+    assert alerts == plain(evaluate(MONITORS, sorted_events, until=400))
+    assert said == ["the store is away; the events wait", "the state is written again"]
