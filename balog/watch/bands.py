@@ -49,7 +49,7 @@ _MAX_OUTLIERS = 1024
 _MAD_OF_NORMAL = 0.6745
 _MEAN_TO_DEVIATION = 1.253314
 _WEEK = 168
-_SPAN = {"none": 0.0, "hour_of_day": 86400.0, "day_of_week": 7 * 86400.0, "hour_of_week": 7 * 86400.0}
+SEASON_SPAN = {"none": 0.0, "hour_of_day": 86400.0, "day_of_week": 7 * 86400.0, "hour_of_week": 7 * 86400.0}
 
 
 class BandOptions(NamedTuple):
@@ -113,7 +113,7 @@ class BandHistory(Struct):
 
 def expect(history: BandHistory, when: float, options: BandOptions) -> Band | None:
     """Return the band for a value at a time, in seconds since the epoch; None while the series is learning."""
-    if len(history.values) < options.min_runs or when - history.begun < _SPAN[options.seasonality]:
+    if len(history.values) < options.min_runs or when - history.begun < SEASON_SPAN[options.seasonality]:
         return None
     center, is_own = _center(history, when, options)
     if not is_own or history.known < options.min_runs - 1:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from balog.errors import BalogError, ConfigError
-from balog.watch.durations import parse_duration
+from balog.watch.bands import SEASON_SPAN
+from balog.watch.durations import parse_duration, parse_share
 from balog.watch.monitors import MonitorConfig
 
 _LINK_FIELDS = ("pipeline", "stream", "run_id")
@@ -36,6 +37,8 @@ def find_senseless_parts(monitor: MonitorConfig, place: str) -> Iterator[ConfigE
     if unknown:
         known = ", ".join(f"{{{name}}}" for name in _LINK_FIELDS)
         yield ConfigError(f"there is no {{{unknown[0]:.40}}}; there are {known}", path=f"{place}.link")
+    if monitor.link is not None and not monitor.link.lower().startswith(("https://", "http://")):
+        yield ConfigError("is not a URL; want https:// or http://", path=f"{place}.link")
     yield from _never_fires(monitor, place)
     if monitor.sql is not None and (reason := _problem_of_query(monitor.sql)):
         yield ConfigError(reason, path=f"{place}.sql")
@@ -47,6 +50,15 @@ def _never_fires(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
         yield ConfigError("ignores every change", path=f"{place}.schema")
     if band is not None and not (band.drop or band.spike or band.zero):
         yield ConfigError("fires at nothing; allow drop, spike or zero", path=f"{place}.volume")
+    if band is not None and (_seconds(band.training) or float("inf")) < SEASON_SPAN[band.seasonality]:
+        days = f"{SEASON_SPAN[band.seasonality] / 86400:.0f}d"
+        yield ConfigError(
+            f"{band.seasonality} needs at least {days}, so it would learn for ever", path=f"{place}.volume.training"
+        )
+    for kind, name in (("failures", "rate_over"), ("quarantine", "share_over")):
+        share = getattr(getattr(monitor, kind), name, None)
+        if share is not None and _share(share) >= 1.0:
+            yield ConfigError("no share is larger", path=f"{place}.{kind}.{name}")
     limits = {
         "threshold": (monitor.threshold.under, monitor.threshold.over) if monitor.threshold else (None, None),
         "duration": (_seconds(monitor.duration.under), _seconds(monitor.duration.over))
@@ -56,6 +68,8 @@ def _never_fires(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
     for name, (under, over) in limits.items():
         if under is not None and over is not None and under > over:
             yield ConfigError("under is larger than over, so every value fires", path=f"{place}.{name}")
+    if limits["duration"][0] == 0.0:
+        yield ConfigError("no run is shorter", path=f"{place}.duration.under")
 
 
 def _seconds(text: str | None) -> float | None:
@@ -65,6 +79,13 @@ def _seconds(text: str | None) -> float | None:
         return None  # it is reported where it stands
 
 
+def _share(text: str) -> float:
+    try:
+        return parse_share(text)
+    except BalogError:
+        return 0.0  # it is reported where it stands
+
+
 def _problem_of_query(sql: str) -> str:
     """Return why a text is not one SELECT with a value; "" if it may be one. The tables are not looked at."""
     plain = _QUOTED.sub(" ", sql)
@@ -72,6 +93,6 @@ def _problem_of_query(sql: str) -> str:
         return "is not a query; want one SELECT with a column called value"
     if plain.partition(";")[2].strip():
         return "is more than one statement; want one SELECT with a column called value"
-    if "value" not in sql.lower() and "*" not in plain:
+    if "value" not in sql.lower() and not re.search(r"(?:^|[\s,.])\*", plain):
         return "has no column called value; write SELECT … AS value"
     return ""

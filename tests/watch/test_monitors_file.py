@@ -126,6 +126,12 @@ def test_a_duration_for_people_has_two_units() -> None:
         ("{sql: DROP TABLE events, threshold: {over: 1}}", "sql: is not a query"),
         ("{sql: SELECT 1 AS value; SELECT 2, threshold: {over: 1}}", "sql: is more than one statement"),
         ("{sql: SELECT 1 AS n, threshold: {over: 1}}", "sql: has no column called value"),
+        ("{sql: SELECT count(*) AS n FROM run, threshold: {over: 1}}", "sql: has no column called value"),
+        ("{volume: {}, link: 'javascript:alert(1)'}", "link: is not a URL"),
+        ("failures: {rate_over: 100%}", "failures.rate_over: no share is larger"),
+        ("quarantine: {share_over: 100%}", "quarantine.share_over: no share is larger"),
+        ("volume: {seasonality: hour_of_week, training: 3d}", "volume.training: hour_of_week needs at least 7d"),
+        ("duration: {under: 0s}", "duration.under: "),
     ],
 )
 def test_senseless_monitors_are_refused(tmp_path: Path, text: str, reason: str) -> None:

@@ -108,7 +108,8 @@ class DurationEvaluator:
         expected = ExpectedBand(low=self._under, high=None if high is None else round(high, 3))
         if side:
             bound = high if side == "over" else self._under
-            words = f"{format_duration(value)}, {side} the limit of {format_duration(bound or 0.0)}"
+            took, most = format_duration(value), format_duration(bound or 0.0)
+            words = f"{took if took != most else f'{value:.3f} s'}, {side} the limit of {most}"
             return Verdict("bad", f"The run took {words}.", value, expected)
         if high is None and self._under is None:
             return Verdict("learning", f"Learning from {runs + 1} runs.", value)
