@@ -146,7 +146,7 @@ _decode_command = msgspec.json.Decoder(_Command).decode
 def pipeline_of(event: Event) -> str:
     """Return the pipeline of an event's observations, without the cost of making them; any text if it has none."""
     command = ""
-    if event.cls_type == "run" and not event.header.context.get("pipeline"):
+    if event.cls_type in ("run", "run_started") and not event.header.context.get("pipeline"):
         try:
             command = _decode_command(event.raw_payload).command
         except (msgspec.DecodeError, RecursionError):

@@ -361,3 +361,10 @@ def test_a_monitor_of_a_stream_judges_no_run_without_streams() -> None:
     events = [run(hour, streams=None, records=100 if hour < 9 else 1) for hour in range(10)]
     assert not evaluate([monitor(stream="orders", volume={"min_runs": 3})], events)
     assert [one.state for one in evaluate([monitor(volume={"min_runs": 3})], events)][-1] == "firing"
+
+
+def test_the_start_of_a_run_belongs_to_the_pipeline_of_its_end() -> None:
+    from balog.watch.observations import observe, pipeline_of
+
+    one = Event.new("c", {"cls_type": "run_started", "command": "tap-shop"}, context={"application": "other"})
+    assert pipeline_of(one) == next(observe(one)).pipeline == "tap-shop"
