@@ -151,7 +151,7 @@ def _of_files(monitors: list[MonitorConfig], place: HistoryPlace, page: Backtest
         raise ConfigError("--tables and --engine exclude --source", "the command line")
     source = SourceEvents(place.sources)
     if source.invalid_lines:
-        click.echo(f"balog watch: {counted(source.invalid_lines, 'line')} are not events", err=True)
+        click.echo(f"balog watch: left out {counted(source.invalid_lines, 'line')} without an event", err=True)
     last = source.events[-1].header.timestamp if source.events else datetime.now(timezone.utc)
     since, until = place.times(last + timedelta(microseconds=1))  # with the last event
     return _replay(monitors, unique_events(source.events), since, until, page)

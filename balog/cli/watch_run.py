@@ -176,7 +176,7 @@ def _watch_files(monitors: list[MonitorConfig], sources: tuple[Path, ...], until
         click.echo(encode(as_event(alert)))
         alerts += 1
     if source.invalid_lines:
-        _report(f"{counted(source.invalid_lines, 'line')} are not events")
+        _report(f"left out {counted(source.invalid_lines, 'line')} without an event")
     _report(f"{counted(len(source.events), 'event')}, {counted(alerts, 'alert')}")
 
 

@@ -232,7 +232,7 @@ class Evaluation:
             return []
         change(series.life, verdict.signal if verdict is not None else None, now, monitor.timing)
         if verdict is not None and (verdict.signal == "bad" or not series.is_alerting):
-            series.note(verdict, monitor.config.severity)
+            series.note(verdict, monitor.config.severity, was_alerting=was_alerting)
         elif verdict is not None and verdict.signal == "ok":
             series.good = verdict
         elif was_alerting and not series.is_alerting and series.good is not None:

@@ -115,6 +115,10 @@ _MAX_TEXT = 300
 _EVENTS_OF_MONITORS = frozenset({"alert", "alert_silence", "alert_acknowledgement"})
 
 
+EARLIEST, LATEST = 1.0, 4_102_444_800.0
+"""Times of observations, 1970 to 2100: an event of a machine without a clock counts as one of the nearest."""
+
+
 def observe(event: Event) -> Iterator[Observation]:
     """Yield the observations of an event; none for an event that no kind of monitor judges, or with a wrong payload."""
     kind = event.cls_type
@@ -126,7 +130,7 @@ def observe(event: Event) -> Iterator[Observation]:
     if payload is None and not is_error:
         return
     common: dict[str, Any] = {
-        "time": event.header.timestamp.timestamp(),
+        "time": min(max(event.header.timestamp.timestamp(), EARLIEST), LATEST),
         "pipeline": _pipeline(event, payload.command if isinstance(payload, RunPayload | RunStartedPayload) else ""),
         "run": _text(event.header.context.get("run_id")),
     }

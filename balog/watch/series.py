@@ -19,6 +19,8 @@ MAX_RUNS = 5
 
 MAX_KEY = 480
 
+_SEVERITIES = ("info", "warning", "error", "critical")
+
 
 class Series(Struct):
     """One series of a monitor.
@@ -56,12 +58,13 @@ class Series(Struct):
     runs: list[str] = field(default_factory=list)
     incident: str = ""
 
-    def note(self, verdict: Verdict, severity: str) -> None:
-        """Keep what the next alert says."""
+    def note(self, verdict: Verdict, severity: str, *, was_alerting: bool = False) -> None:
+        """Keep what the next alert says. While a series fires, its severity only rises, so that its end reaches all."""
         self.good = None
         self.reason, self.value, self.expected = verdict.reason, verdict.value, verdict.expected
         if verdict.signal == "bad":  # an alert resolves with the severity that it had
-            self.severity = verdict.severity or severity
+            found = verdict.severity or severity
+            self.severity = max(found, self.severity, key=_SEVERITIES.index) if was_alerting else found
 
     def add_run(self, run: str) -> None:
         """Add a run's id to the evidence."""

@@ -50,7 +50,7 @@ def test_files_are_evaluated_once_by_their_own_clock(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert alerts(done.stdout) == [("thin", "ok"), ("late", "firing"), ("late", "resolved"), ("thin", "firing")]
-    assert "1 line are not events" in done.stderr
+    assert "left out 1 line without an event" in done.stderr
     event = decode(done.stdout.splitlines()[1].encode())
     assert (event.header.channel, event.level) == ("balog.alert", "ERROR")
     assert event.header.timestamp == datetime(2026, 11, 23, 9, 30, tzinfo=timezone.utc)

@@ -1,5 +1,6 @@
 """Each kind of monitor over a few events: what fires, when, and why."""
 
+from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
@@ -368,3 +369,28 @@ def test_the_start_of_a_run_belongs_to_the_pipeline_of_its_end() -> None:
 
     one = Event.new("c", {"cls_type": "run_started", "command": "tap-shop"}, context={"application": "other"})
     assert pipeline_of(one) == next(observe(one)).pipeline == "tap-shop"
+
+
+def test_a_firing_alert_never_becomes_less_severe() -> None:
+    """A target that gets critical alerts only must get the end of each."""
+    shapes = [{"a": "integer"}, {"a": "string"}, {"a": "string", "b": "string"}, {"a": "string", "b": "string"}]
+    events = [schema(n, {name: {"type": kind} for name, kind in one.items()}) for n, one in enumerate(shapes)]
+    alerts = evaluate([monitor(schema={"breaking": "critical", "additive": "info"})], events)
+    assert [(one.state, one.severity) for one in alerts] == [
+        ("firing", "critical"),
+        ("firing", "critical"),
+        ("resolved", "critical"),
+    ]
+
+
+@pytest.mark.parametrize("year", [1, 1969, 2107, 9999])
+@pytest.mark.parametrize(
+    "kind", [{"freshness": {"every": "30m"}}, {"volume": {"min_runs": 2}}, {"duration": {"p95_over": "2x"}}]
+)
+def test_an_event_of_a_machine_without_a_clock_breaks_nothing(kind: dict[str, Any], year: int) -> None:
+    runs = [run(hours, streams={"orders": 5}) for hours in range(9)]
+    odd = run(4, streams={"orders": 5}, run_id="odd")
+    odd.header.timestamp = datetime(year, 1, 1, tzinfo=timezone.utc)
+    for events in ([*runs[:5], odd, *runs[5:]], sorted([*runs, odd], key=lambda one: one.header.timestamp)):
+        for alert in evaluate([monitor(**kind)], events):
+            assert "1970-01-01" <= alert.since <= "2100-01-01T00:30"
