@@ -16,6 +16,7 @@ COMMANDS = {
     "preview": "Print what sinks would send for an alert.",
     "silence": "Silence alerts for some time.",
     "acknowledge": "Acknowledge alerts that fire.",
+    "status": "List the alerts and silences that are active now.",
 }
 
 
