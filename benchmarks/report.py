@@ -293,7 +293,7 @@ def main(size: int, rounds: int, folder: Path) -> None:
                 raise click.ClickException(f"{form}: {name} and DuckDB differ: {wrong[0]} (and {len(wrong) - 1} more)")
         count = sum(row[2] for row in answers["balog, Spark"]["channels"])
         click.echo(f"{form}: {count:,} events, all tables equal")
-        middle, cpu = medians(seconds), medians({name: times[1:] for name, times in spent.items()})
+        middle, cpu = medians(seconds), medians({name: times[-rounds:] for name, times in spent.items()})
         click.echo("                     time   × Spark   processor   × Spark   times of the rounds")
         for name, median in middle.items():
             each = ", ".join(f"{second:.2f}" for second in seconds[name])

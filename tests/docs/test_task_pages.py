@@ -39,6 +39,7 @@ MAX_LINES = 90
 BEFORE = {
     "find-quarantined-records": "echo {} | balog topics publish failed_events - --topics local:topics --payload a=1",
     "add-a-filter": """echo '{"amount": 250}' | balog topics publish orders - --topics local:topics --payload a=1""",
+    "silence-an-alert": "echo {} | balog topics publish singer-events - --topics local:topics --payload a=1",
     "choose-a-sensitivity": """cat archive/*/*.jsonl | grep -v '"id":$' > history.jsonl""",
 }
 """What a page needs beside the archive."""
