@@ -14,6 +14,7 @@ from balog.sinks.alert_sink import AlertSinkOptions
 from balog.sinks.alert_text import _FIELDS
 from balog.sinks.base import SinkOptions
 from balog.tagged_config import decode_tagged
+from balog.topics import Message, open_topics
 from tests.documentation import docs_page
 
 PAGE = docs_page("alerts.md").read_text(encoding="utf-8")
@@ -32,6 +33,8 @@ def test_its_commands_run(tmp_path, monkeypatch):
     file = re.search(r"^```yaml sinks.yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     assert file
     Path("sinks.yaml").write_text(file[1], encoding="utf-8")
+    with open_topics("local:topics") as topics:
+        topics.topic("singer-events").publish([Message("1", b"{}")])
     commands = re.findall(r"^balog (.*)$", PAGE, re.MULTILINE)
     assert len(commands) == 6
     for command in commands:
