@@ -60,7 +60,8 @@ def events_in(spool):
     """Give the numbers of the events that wait in a spool, by the segments' own account."""
     numbers = []
     for path in segments(spool):
-        part = Segment.adopt(path)
+        while (part := Segment.adopt(path)) is None:  # a closed dispatcher's thread ends its last attempt
+            time.sleep(0.01)
         numbers += [decode(line).payload["n"] for line in part.read(10**9, 10**9)[0]]
         part.release()
     return numbers
