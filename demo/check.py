@@ -121,7 +121,7 @@ def alerts_are_settled(receiver: Receiver, key: str) -> str:
     actions = [action for action, each in receiver.history if each == key]
     if receiver.incidents or "trigger" not in actions or actions[-1] != "resolve":
         raise Wrong(f"PagerDuty: open are {receiver.incidents}; told of {key}: {actions}")
-    return f"PagerDuty has no incident open any more; of {key} it was told: {', '.join(actions)}"
+    return f"PagerDuty has no incident open any more; it received these for {key}: {', '.join(actions)}"
 
 
 def read_alerts(path: Path) -> list[dict[str, Any]]:
