@@ -44,11 +44,14 @@ class _Check(click.Command):
 @click.command(cls=_Check)
 @options.choice("--for", "kind", of=KINDS, default="broker", help="The command or part that reads the config.")
 @click.option("--connect", is_flag=True, help="Also connect to each sink; nothing is delivered.")
+@click.option("--guarantees", is_flag=True, help="Also print what each sink guarantees: losses, repeats, retries.")
 @click.option("--redaction", is_flag=True, help="Show what redaction would replace in a file of events or lines.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the config instead, for an editor.")
 @click.option("--rules", type=options.FilePath(path_type=Path), help="With --redaction: a logger's config.")
 @click.argument("path", metavar="CONFIG", type=options.FilePath(path_type=Path), required=False)
-def command(path: Path | None, kind: str, connect: bool, redaction: bool, schema: bool, rules: Path | None) -> None:
+def command(
+    path: Path | None, kind: str, connect: bool, guarantees: bool, redaction: bool, schema: bool, rules: Path | None
+) -> None:
     """Find every error in a config: each with its line, column and path, and what to do.
 
     CONFIG is JSON, YAML (.yaml, .yml) or TOML (.toml).
@@ -86,6 +89,9 @@ def command(path: Path | None, kind: str, connect: bool, redaction: bool, schema
     for note in notes(config):
         click.echo(f"{path}: note: {note}", err=True)
     click.echo(f"{path}: ok, {counted(len(sinks), 'sink')}")
+    for sink in sinks if guarantees else ():
+        for guarantee in sink.given_guarantees():
+            click.echo(f"{sink.name}: {guarantee}")
     failed = False
     for result in reach(sinks) if connect else ():
         click.echo(f"{result.name}: {result.error or 'is there'}")

@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -20,7 +20,7 @@ from balog.http import CaFile, HttpClient, Timeout, Url
 from balog.payload import AlertPayload
 from balog.sinks.alert_sink import AlertSinkOptions, LatestChanges, is_end, moment
 from balog.sinks.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, one_line, read_alert
-from balog.sinks.base import Batching, Delivery, SinkError
+from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
 from balog.sinks.http_sink import Headers, HttpSink, reveal_headers
 from balog.sinks.summary import cut
 
@@ -35,6 +35,15 @@ class AlertmanagerSinkConfig(
     AlertSinkOptions, tag_field="type", tag="alertmanager", forbid_unknown_fields=True, kw_only=True
 ):
     """Fire and resolve alerts in Prometheus Alertmanager."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee(
+            "at least once",
+            "Alertmanager has accepted it",
+            "the alerts of a batch",
+            repeats="changes nothing: labels identify an alert",
+        ),
+    )
 
     url: Annotated[Url, Meta(description="Base URL, such as http://localhost:9093.")]
     headers: Headers = msgspec.field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, ClassVar, NamedTuple, Protocol
 
 from msgspec import Meta, Struct
 
@@ -12,6 +12,7 @@ from balog.errors import BalogError
 from balog.errors import SinkError as SinkError
 from balog.event import Event
 from balog.plugins import PluginRegistry, load, package_of
+from balog.sinks.guarantee import SinkGuarantee as SinkGuarantee
 from balog.tagged_config import TaggedConfig
 
 
@@ -95,7 +96,13 @@ class AnySinkConfig(TaggedConfig):
 
 
 class SinkOptions(AnySinkConfig, Struct, kw_only=True):
-    """The options of all sinks; each sink's config inherits from this struct."""
+    """The options of all sinks; each sink's config inherits from this struct.
+
+    Attributes:
+        guarantees: what the sink guarantees; several if it depends on an option.
+    """
+
+    guarantees: ClassVar[tuple[SinkGuarantee, ...]] = ()
 
     where: Annotated[str, Meta(description="Takes only events for which this expression is true.")] | None = None
     batch: Batching = Batching()
@@ -104,6 +111,15 @@ class SinkOptions(AnySinkConfig, Struct, kw_only=True):
     def takes(self, event: Event) -> bool:
         """Return whether the sink sends anything of an event. Other events count as filtered and are not queued."""
         return True
+
+    def given_guarantees(self) -> list[SinkGuarantee]:
+        """Return what the sink guarantees with these options: usually one; none if its class does not say."""
+        scheme = str(getattr(self, "url", None)).partition(":")[0]
+        return [
+            one
+            for one in self.guarantees
+            if one.option in ("", f"{scheme}:") or getattr(self, one.option, None) is not None
+        ]
 
     def preview(self, event: Event) -> str | None:
         """Return what the sink would send for an event, as text without secrets; None if it cannot tell.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -18,7 +18,7 @@ from msgspec import Meta
 from balog.errors import BalogError, ConfigError, EventError
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
-from balog.sinks.base import Delivery, SinkError, SinkOptions
+from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.clickhouse_table import (
     Dialect,
     Mismatch,
@@ -60,6 +60,16 @@ _NEW_TABLE, _NEW_COLUMN = "create", "add a column to"
 
 class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forbid_unknown_fields=True, kw_only=True):
     """Put events into tables of ClickHouse, one for each payload type."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee(
+            "at least once",
+            "the INSERT has succeeded",
+            "an INSERT per table and batch",
+            repeats="is one row by `id`, with `FINAL`",
+            not_retried="a row that its table cannot hold",
+        ),
+    )
 
     url: Url = "http://localhost:8123"
     database: Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,7 +14,7 @@ from balog.errors import ConfigError
 from balog.event import Event
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
-from balog.sinks.base import Delivery, SinkError
+from balog.sinks.base import Delivery, SinkError, SinkGuarantee
 from balog.sinks.datadog_agent import Agent, AgentClient
 from balog.sinks.datadog_json import (
     CountedSeconds,
@@ -43,6 +43,23 @@ What = Literal["metrics", "logs", "events"]
 
 class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_unknown_fields=True, kw_only=True):
     """Send metrics, logs and events to Datadog."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee(
+            "at least once",
+            "Datadog has accepted it",
+            f"logs: ≤ {_MAX_LOGS:,} and {_MAX_LOGS_BODY // 10**6} MB; series: ≤ {_MAX_SERIES_BODY // 1000} kB",
+            option="api_key",
+        ),
+        SinkGuarantee(
+            "at most once",
+            "it is sent to the agent",
+            "metrics, many in a datagram",
+            not_retried="",
+            option="agent",
+            extra="sinks",
+        ),
+    )
 
     api_key: Annotated[Secret, Meta(description="For HTTPS; logs and events need it.")] | None = None
     agent: Annotated[Agent, Meta(description="Metrics go to this agent in place of HTTPS.")] | None = None

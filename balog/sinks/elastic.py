@@ -11,7 +11,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from balog.errors import ConfigError
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
-from balog.sinks.base import Delivery, SinkError, SinkOptions
+from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.ecs import ecs_document
 from balog.sinks.http_sink import HttpSink
 
@@ -37,6 +37,15 @@ _PATH = (
 
 class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unknown_fields=True, kw_only=True):
     """Put events into a data stream, ``logs-balog-default`` if none is named, or into an index; each is there once."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee(
+            "at least once",
+            "the bulk API has stored it",
+            "documents up to `request_bytes`",
+            repeats="is one document by `_id`",
+        ),
+    )
 
     url: Url = "http://localhost:9200"
     data_stream: (

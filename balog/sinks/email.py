@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
 from email.utils import format_datetime, parseaddr
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -19,7 +19,7 @@ from balog.payload import AlertPayload
 from balog.secrets import Secret
 from balog.sinks.alert_sink import AlertSink, AlertSinkOptions
 from balog.sinks.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, facts, one_line, read_alert
-from balog.sinks.base import Batching, Delivery, SinkError
+from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
 
 if TYPE_CHECKING:
     import smtplib
@@ -35,6 +35,16 @@ _Address = Annotated[str, Meta(min_length=3, max_length=320)]
 
 class EmailSinkConfig(AlertSinkOptions, tag_field="type", tag="email", forbid_unknown_fields=True, kw_only=True):
     """Send an e-mail for each alert."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee(
+            "at least once",
+            "the mail server has accepted the message",
+            "an alert",
+            repeats="has the same `Message-ID`",
+            not_retried="a message or recipient that the server refuses permanently",
+        ),
+    )
 
     host: Annotated[str, Meta(min_length=1, max_length=253, description="The SMTP server.")]
     port: (

@@ -6,7 +6,7 @@ Retryable answers: https://opentelemetry.io/docs/specs/otlp/#otlphttp
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -16,7 +16,7 @@ from msgspec import Meta, Struct, field
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
-from balog.sinks.base import Delivery, SinkError
+from balog.sinks.base import Delivery, SinkError, SinkGuarantee
 from balog.sinks.http_sink import Headers, HttpSink, PartialDeliveries, RequestErrors, reveal_headers
 from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
 from balog.sinks.otlp_json import is_representable, logs_request, metrics_request
@@ -33,6 +33,15 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 class OtlpSinkConfig(MeasureOptions, tag_field="type", tag="otlp", forbid_unknown_fields=True, kw_only=True):
     """Send log records and metrics to an OTLP receiver."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee(
+            "at least once",
+            "the receiver has accepted it",
+            "the logs of a batch, or its metrics",
+            not_retried="each status except 3xx, 401, 403, 404, 405, 407, 429, 502, 503, 504",
+        ),
+    )
 
     url: Annotated[Url, Meta(description="The receiver, without /v1/logs and /v1/metrics.")] = "http://localhost:4318"
     send: Annotated[

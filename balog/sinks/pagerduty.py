@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -22,7 +22,7 @@ from balog.payload import AlertPayload, RunPayload, read
 from balog.secrets import Secret
 from balog.sinks.alert_sink import LatestChanges
 from balog.sinks.alert_text import read_alert
-from balog.sinks.base import Batching, Delivery, SinkError, SinkOptions
+from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.http_sink import HttpSink
 from balog.sinks.pagerduty_alerts import alert_action, alert_request
 from balog.sinks.summary import cut, summarize
@@ -43,6 +43,15 @@ Field = Annotated[str, Meta(min_length=1, max_length=100)]
 
 class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid_unknown_fields=True, kw_only=True):
     """Trigger an incident for errors and failed runs, and resolve it when a run succeeds; the same for alerts."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee(
+            "at least once",
+            "PagerDuty has accepted it",
+            "one change of an incident",
+            repeats="changes nothing: `dedup_key` identifies an incident",
+        ),
+    )
 
     routing_key: Annotated[Secret, Meta(description="The integration key of an Events API v2 integration.")]
     url: Annotated[Url, Meta(description="https://events.eu.pagerduty.com for accounts of the EU region.")] = (

@@ -9,7 +9,7 @@ import base64
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, ClassVar, Protocol
 from urllib.parse import quote
 
 from msgspec import Meta, Struct, field
@@ -19,7 +19,7 @@ from balog.event import Event
 from balog.http import CaFile, HttpClient, Timeout, Url
 from balog.local_path import local_path
 from balog.secrets import Secret
-from balog.sinks.base import Batching, Delivery, SinkError
+from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
 from balog.sinks.families import BUCKETS, Families, clean_label
 from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
 from balog.sinks.scraping import Listen, ScrapeServer
@@ -55,6 +55,16 @@ class PrometheusSinkConfig(
     MeasureOptions, tag_field="type", tag="prometheus", forbid_unknown_fields=True, kw_only=True
 ):
     """Expose counters, timers and gauges to a Prometheus in one of three ways."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee("at most once", "it is counted in memory", "–", not_retried="", option="listen", extra="sinks"),
+        SinkGuarantee(
+            "at least once", "the gateway has accepted all series", "all series", option="pushgateway", extra="sinks"
+        ),
+        SinkGuarantee(
+            "at least once", "the file is replaced", "all series", not_retried="", option="textfile", extra="sinks"
+        ),
+    )
 
     listen: Listen | None = None
     pushgateway: Pushgateway | None = None

@@ -6,14 +6,14 @@ Also the client side of the service's wire format: requests and answers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
-from balog.sinks.base import Delivery, Retrying, SinkError, SinkOptions
+from balog.sinks.base import Delivery, Retrying, SinkError, SinkGuarantee, SinkOptions
 
 _PATH = "/v1/events"
 _LINES = "application/x-ndjson"
@@ -123,6 +123,15 @@ class ServiceApi:
 
 class ServiceSinkConfig(SinkOptions, tag_field="type", tag="service", forbid_unknown_fields=True, kw_only=True):
     """Send events to ``balog serve``; each is durable there once its batch returns."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee(
+            "at least once",
+            "the service has stored it durably (202)",
+            "a batch",
+            repeats="is stored once by its id",
+        ),
+    )
 
     url: Annotated[Url, Meta(description="Where the service is, without its path /v1/events.")]
     token: Annotated[Secret | None, Meta(description="The bearer token, where the service wants one.")] = None

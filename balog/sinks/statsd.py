@@ -11,7 +11,7 @@ import os
 import socket
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.local_path import local_path
-from balog.sinks.base import Delivery, SinkError
+from balog.sinks.base import Delivery, SinkError, SinkGuarantee
 from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
 from balog.sinks.statsd_lines import RateLimit, dogstatsd, pack, plain
 
@@ -31,6 +31,15 @@ _ECHO = 0.05  # seconds until another host reports that nobody listens
 
 class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_unknown_fields=True, kw_only=True):
     """Send counters, timers and gauges to a statsd or a Datadog agent."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee(
+            "at most once",
+            "it is sent to the socket",
+            "lines up to `max_datagram`",
+            not_retried="a metric that does not fit into a datagram",
+        ),
+    )
 
     host: Annotated[str, Meta(min_length=1, max_length=253, description="Name or address, IPv4 or IPv6.")] = "localhost"
     port: Annotated[int, Meta(ge=1, le=65535, description="UDP port.")] = 8125

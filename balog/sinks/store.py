@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, field
 
@@ -28,7 +28,7 @@ from balog.errors import ConfigError, complain
 from balog.event import new_id
 from balog.local_path import local_path
 from balog.signals import join
-from balog.sinks.base import Delivery, Retrying, SinkError, SinkOptions
+from balog.sinks.base import Delivery, Retrying, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.store_codecs import check_codec
 from balog.sinks.store_part import MANIFESTS, Part, mend
 from balog.sinks.store_upload import Uploader
@@ -43,6 +43,18 @@ _TOPIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown_fields=True, kw_only=True):
     """Append to an archive of compressed JSON lines: on disk (``path``), or wherever fsspec reaches (``url``)."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee("at least once", "it is on disk (fsync)", "a batch", not_retried="", option="path"),
+        SinkGuarantee(
+            "at least once",
+            "it is on the disk of `staging` (fsync)",
+            "a file; uploaded whole, also by the next run",
+            not_retried="",
+            option="url",
+            extra="store",
+        ),
+    )
 
     topic: Annotated[str, Meta(min_length=1, max_length=200, description="The folder in it for these events.")]
     path: (

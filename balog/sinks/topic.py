@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
 from balog.errors import MessageError, TopicError
-from balog.sinks.base import Delivery, SinkError, SinkOptions
+from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.topics.keys import RUN, key_reader
 from balog.topics.url import TopicsUrl
 
@@ -20,6 +20,33 @@ if TYPE_CHECKING:
 
 class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown_fields=True, kw_only=True):
     """Publish to a topic; each event is durable there once its batch returns."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee(
+            "at least once",
+            "it is on disk (fsync)",
+            "a batch, all or nothing",
+            repeats="is stored once by its id",
+            not_retried="an event that is too large",
+            option="local:",
+        ),
+        SinkGuarantee(
+            "at least once",
+            "SQS has stored it",
+            "up to 10 events",
+            not_retried="an event that is too large",
+            option="sqs:",
+            extra="aws",
+        ),
+        SinkGuarantee(
+            "at least once",
+            "all in-sync replicas have it",
+            "a batch",
+            not_retried="an event that is too large",
+            option="kafka:",
+            extra="kafka",
+        ),
+    )
 
     url: TopicsUrl
     topic: Annotated[str, Meta(min_length=1, max_length=200, description="The topic's name in that home.")]

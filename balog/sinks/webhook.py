@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, ClassVar, Literal, NoReturn
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,13 +15,23 @@ from msgspec import Meta
 
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
-from balog.sinks.base import Delivery, SinkError, SinkOptions
+from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.http_sink import Headers, HttpSink, reveal_headers
 from balog.sinks.signing import batch_id, read_keys, sign
 
 
 class WebhookSinkConfig(SinkOptions, tag_field="type", tag="webhook", forbid_unknown_fields=True, kw_only=True):
     """Post events to a URL, at least once; who takes them knows an event or a batch again by its ``webhook-id``."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee(
+            "at least once",
+            "the endpoint has answered 2xx",
+            "an event, or a batch",
+            repeats="has the same `webhook-id`",
+            not_retried="400, 410 (nothing more is sent), 413, 415, 422",
+        ),
+    )
 
     url: Annotated[Url | Secret, Meta(description="Where to post; by environment or file if there is a key in it.")]
     per: Annotated[Literal["event", "batch"], Meta(description="What a request carries: one event, or many.")] = "event"

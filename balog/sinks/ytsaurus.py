@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
@@ -20,7 +20,7 @@ from balog.errors import ConfigError, MissingExtraError
 from balog.event import Event
 from balog.http import Timeout
 from balog.secrets import Secret
-from balog.sinks.base import Delivery, SinkError, SinkOptions
+from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 
 UNTYPED = "untyped"
 """The table of events without a type, or with one that is not a table name."""
@@ -48,6 +48,17 @@ _MAX_MESSAGE = 300
 
 class YTsaurusSinkConfig(SinkOptions, tag_field="type", tag="ytsaurus", forbid_unknown_fields=True, kw_only=True):
     """Put events into dynamic tables of YTsaurus, one for each payload type."""
+
+    guarantees: ClassVar = (
+        SinkGuarantee(
+            "at least once",
+            "the transaction is committed",
+            "a transaction per table and batch",
+            repeats="is one row by `id`",
+            not_retried=f"a payload over {MAX_VALUE >> 20} MiB",
+            extra="ytsaurus",
+        ),
+    )
 
     proxy: Annotated[str, Meta(min_length=1, description="The cluster's proxy: HOST, HOST:PORT or a URL.")]
     path: Annotated[str, Meta(pattern=r"^//[^/\\@&*{}\[\]]+(/[^/\\@&*{}\[\]]+)*$", description="The tables' folder.")]
