@@ -12,8 +12,9 @@ import pytest
 from tests.documentation import docs_page
 from tests.stand_ins.packages import install as install_package
 
-PAGE = docs_page("plugins.md").read_text()
-COMMAND = PAGE.partition("```python\n")[2].partition("```")[0]
+PAGE = docs_page("add-a-command.md").read_text()
+COMMAND = PAGE.partition("```python balog_hello.py\n")[2].partition("```")[0]
+ENTRY_POINT = PAGE.partition('"balog.commands"]\n')[2].partition("\n")[0].replace('"', "")
 
 Install = Callable[..., None]
 Balog = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -40,7 +41,7 @@ def balog(tmp_path: Path) -> Balog:
 
 
 def test_a_package_adds_a_command(install: Install, balog: Balog) -> None:
-    install("balog-hello", COMMAND, "hello = balog_hello:hello")
+    install("balog-hello", COMMAND, ENTRY_POINT)
 
     assert balog("hello", "--name", "world").stdout == "hello world\n"
     shown = balog("--help").stdout

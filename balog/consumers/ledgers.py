@@ -120,7 +120,7 @@ def open_ledger(url: str) -> Ledger:
     Args:
         url: ``sqlite:PATH``, for the processes of one machine; ``redis://HOST:PORT/DB`` or ``rediss://…`` (TLS), for
             several machines, with ``?username=…&password.env=NAME&password.file=PATH&ca_file=PATH&timeout=SECONDS``;
-            ``memory:``; ``none:``; or the URL of another package's ledger (docs/how-to/plugins.md). All
+            ``memory:``; ``none:``; or the URL of another package's ledger (docs/reference/plugins.md). All
             built-in ones except ``none:`` take ``?window=SECONDS``. Options are percent-encoded.
 
     Raises:

@@ -39,8 +39,8 @@ def open_topics(url: str) -> Topics:
     Args:
         url: ``local:PATH``, a folder with one SQLite file a topic; ``sqs:REGION?endpoint=…&claim_check=…``, the queues
             of an AWS region (docs/reference/sqs-topics.md); ``kafka:HOST:PORT,HOST:PORT?…``, the topics of a Kafka
-            cluster; or the URL of a backend of another package (docs/how-to/plugins.md). Options are percent-decoded,
-            each may come once.
+            cluster; or the URL of a backend of another package (docs/reference/plugins.md). Options are
+            percent-decoded, each may come once.
             ``local:PATH?retention=14d`` deletes messages and dead letters after that time, handled or not, in ``s``,
             ``m``, ``h`` or ``d``. A local path has no other option.
 

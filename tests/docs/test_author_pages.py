@@ -1,0 +1,35 @@
+"""The how-to pages for authors fit on a screen, and their blocks print what the pages show."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.documentation import DOCS, blocks, docs_page, matches, paste
+
+MAX_LINES = 60
+RUN = ("redact-more-values",)
+PAGES = (
+    "add-a-command", "add-a-filter", "declare-a-payload-type", "install", "log-in-airflow", "log-in-celery",
+    "log-in-dagster", "log-in-jupyter", "log-in-lambda", "log-in-processes", "log-with-sentry", "redact-more-values",
+    "structlog", "test-a-sink", "test-handlers", "test-with-the-event-service", "testing", "where-it-runs",
+    "write-a-dialect", "write-a-hook", "write-a-ledger", "write-a-redaction-rule", "write-a-sink",
+    "write-a-topic-backend",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_fits_on_a_screen(page: str) -> None:
+    text = (DOCS / "how-to" / f"{page}.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_LINES
+    assert text.splitlines()[2].startswith("For ")
+    assert "balog-events[" not in text
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_the_blocks_of_a_page_print_what_it_shows(page: str, tmp_path: Path) -> None:
+    page_blocks = blocks(docs_page(f"{page}.md").read_text(encoding="utf-8"))
+    printed = paste(page_blocks, tmp_path)
+    for block, following in pairwise(page_blocks):
+        if block in printed and following.language == "text":
+            assert matches(following.text, printed[block]), printed[block]
