@@ -2,13 +2,22 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from balog.cli import main
+
 DOCS = Path(__file__).parents[1] / "docs"
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
+
+
+IN_PROCESS = ("report", "query", "watch", "check", "schema", "test")
 
 
 def docs_page(name: str) -> Path:
@@ -70,6 +79,87 @@ def run_page(name: str, folder: Path) -> list[str]:
             assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
             printed.append(done.stdout)
     return printed
+
+
+def run_task(name: str, folder: Path) -> list[str]:
+    """Run the blocks of a how-to page in order, and compare the output that the page shows.
+
+    A block is run or written by its info string: its language, and a name, which is a file to write. ``sh`` and
+    ``python`` without a name run, in the folder, which has the clone's ``examples`` and ``consumers``. A ``text`` after
+    a block that ran shows its output: lines of stdout and stderr, in this order. ``…`` is any text. Blocks with the
+    name ``spark`` or ``no-run`` are left out, and a ``text`` that begins with a command.
+
+    Returns:
+        What each block printed.
+    """
+    for part in ("examples", "consumers"):
+        if not (folder / part).exists():
+            (folder / part).symlink_to(DOCS.parent / part)
+    printed, shown = [], True
+    for block in blocks(docs_page(name).read_text(encoding="utf-8")):
+        if block.name in ("spark", "no-run"):
+            shown = True
+        elif block.name:
+            path = folder / block.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+        elif block.language in ("sh", "python"):
+            printed.append(run_block(block, folder))
+            shown = False
+        elif block.language == "text" and not shown and not is_command(block.text):
+            lines = "".join(r"^.*?" if line == "…" else _line_pattern(line) for line in block.text.splitlines())
+            found = re.search(lines, printed[-1], re.MULTILINE | re.DOTALL)
+            assert found, f"{name}: {block.text}is not in\n{printed[-1]}"
+            shown = True
+    return printed
+
+
+def is_command(line: str) -> bool:
+    """Return whether a line is a command of balog, and not a line that balog prints (``balog watch: …``)."""
+    return re.match(r"balog (?![a-z ]+:)[a-z]+ ", line) is not None
+
+
+def _line_pattern(line: str) -> str:
+    """Return the pattern of a line in which … is any text, and spaces around it do not count."""
+    return r"^[ ]*" + "[^\n]*".join(re.escape(part.strip()) for part in line.split("…")) + "[^\n]*\n"
+
+
+def run_block(block: Block, folder: Path) -> str:
+    """Run a block and return what it printed.
+
+    A block of plain commands that only read (``IN_PROCESS``) runs in this process, which saves the start of Python.
+    """
+    environment = {**reader_environment(), "COLUMNS": "200", "XDG_STATE_HOME": str(folder / "state")}
+    commands = [_plain_command(line) for line in block.text.splitlines()] if block.language == "sh" else [None]
+    if all(commands):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            done = [CliRunner(env=environment).invoke(main, words) for words in commands]
+        output, codes = "".join(each.output for each in done), [each.exit_code for each in done]
+    else:
+        start = ["bash", "-eo", "pipefail", "-c"] if block.language == "sh" else [sys.executable, "-c"]
+        ran = subprocess.run(
+            [*start, block.text],
+            cwd=folder,
+            env={**environment, "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+        output, codes = ran.stdout, [ran.returncode]
+    assert not any(codes), f"{block.text}{output}"
+    return output
+
+
+def _plain_command(line: str) -> list[str] | None:
+    """Return the arguments of a line that is one command of ``IN_PROCESS``, without operators of the shell."""
+    if not line.startswith("balog ") or re.search(r"[$`\\#]", line):
+        return None
+    words = list(shlex.shlex(line, posix=True, punctuation_chars=True))
+    operators = any(set(word) <= set("();<>|&") for word in words)
+    return None if operators or words[1] not in IN_PROCESS else shlex.split(line)[1:]
 
 
 def paste(page: list[Block], folder: Path) -> dict[Block, str]:
