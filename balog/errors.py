@@ -17,15 +17,22 @@ __all__ = [
     "MissingExtraError",
     "SinkError",
     "TopicError",
+    "TopicNotFoundError",
     "complain",
     "split_refusal",
 ]
 
 
 class BalogError(Exception):
-    """The root of all errors. ``retryable`` says whether a later retry can help."""
+    """The root of all errors.
+
+    Attributes:
+        retryable: whether a later retry can help.
+        exit_code: the exit code of a command that ends with the error.
+    """
 
     retryable = False
+    exit_code = 1
 
 
 class EventError(BalogError):
@@ -50,6 +57,8 @@ class ConfigError(BalogError):
         source: the file or variable it came from.
         path: where in it, as a JSONPath.
     """
+
+    exit_code = 2
 
     def __init__(self, reason: str, source: str = "", path: str = "") -> None:
         shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in source)  # a path has any character
@@ -89,6 +98,15 @@ class TopicError(BalogError):
         super().__init__(reason)
         if retryable is not None:
             self.retryable = retryable
+
+
+class TopicNotFoundError(TopicError):
+    """A topic does not exist yet: nothing was published to it."""
+
+    exit_code = 2  # as for a file
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"{where}: no such topic; it is made when something is first published to it")
 
 
 class MessageError(TopicError):

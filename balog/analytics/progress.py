@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import uuid4
 
+from balog.analytics.progress_lines import ProgressLines
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -103,10 +105,11 @@ def count_rows(batch: pa.RecordBatch) -> int:
 
 
 class ProgressDisplay:
-    """Shows progress on a terminal; call it to set the current step. Without a terminal it does nothing."""
+    """Shows progress on a terminal, or reports it in lines, or does neither; call it to set the current step."""
 
-    def __init__(self, bars: Any = None) -> None:
+    def __init__(self, bars: Any = None, lines: ProgressLines | None = None) -> None:
         self._bars = bars
+        self._lines = lines
         self._task = bars.add_task("", total=None, note="") if bars is not None else None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -115,6 +118,8 @@ class ProgressDisplay:
         if self._bars is not None:
             self._bars.reset(self._task, description=words, total=None, note="")
             self._bars.start()
+        elif self._lines is not None:
+            self._lines.step = words
 
     def stop(self) -> None:
         """Clear the terminal before other output; the next step shows the bar again."""
@@ -137,10 +142,17 @@ class ProgressDisplay:
     @contextmanager
     def watching(self, spark: SparkSession) -> Iterator[None]:
         """Show the progress of Spark's jobs."""
-        if self._bars is None:
-            yield
-            return
-        with _tallying(spark) as tally, self._updates(tally):
+        if self._bars is not None:
+            with _tallying(spark) as tally, self._updates(tally):
+                yield
+        elif self._lines is not None:
+            with _tallying(spark) as tally:
+                self._lines.note = lambda: note(tally(), EventCounts(), 0.0)
+                try:
+                    yield
+                finally:
+                    self._lines.note = str
+        else:
             yield
 
     @contextmanager
@@ -192,15 +204,32 @@ class _Stopping:
 
 
 @contextmanager
-def progress(first: str) -> Iterator[ProgressDisplay]:
-    """Show progress on stderr if it is a terminal; call the result to set the current step."""
+def progress(
+    first: str, say: Callable[[str], None] | None = None, *, is_slow: bool = False
+) -> Iterator[ProgressDisplay]:
+    """Show progress on stderr if it is a terminal, else as lines; call the result to set the current step.
+
+    Args:
+        first: the first step.
+        say: reports a line; None for no lines.
+        is_slow: whether the first step takes some seconds anyway, so a line reports it at once.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield ProgressDisplay()
+        if say is None:
+            yield ProgressDisplay()
+            return
+        if is_slow:
+            say(first)
+        lines = ProgressLines(say, first)
+        try:
+            yield ProgressDisplay(lines=lines)
+        finally:
+            lines.close()
         return
     columns = (
         SpinnerColumn(),

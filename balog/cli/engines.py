@@ -129,9 +129,9 @@ class _DeadLetterEvents(FailureEvents):
 
 
 def summary(counts: EngineStats) -> str:
-    """Return the counts of a run as one line."""
+    """Return the counts of a run as one line. An event that is retried is delivered several times."""
     return (
-        f"{counts.received} received, {counts.succeeded} succeeded, {counts.duplicates} duplicates, "
+        f"{counts.received} deliveries: {counts.succeeded} succeeded, {counts.duplicates} duplicates, "
         f"{counts.unwanted} unwanted, {counts.failed} failed attempts, {counts.dead} dead-lettered"
     )
 

@@ -12,6 +12,7 @@ import click
 from balog import config as configs
 from balog.cli import options
 from balog.cli.engines import absolute_url, existing_topics
+from balog.cli.output import reporter
 from balog.cli.spark import SparkPlace, spark_options, spark_packages
 from balog.delivery.document import ControlDocument, Filter
 from balog.delivery.jobs.filters import check_filters, make_selection
@@ -102,7 +103,10 @@ def _run(
     }
     paths = [absolute(source) for source in sources]
     read_inputs({**bounds, "paths": json.dumps(paths)}).files()  # what can't be read need not wait for Spark
-    with progress(spark_place.waiting) as say, spark_place.session("balog filter") as spark:
+    with (
+        progress(spark_place.waiting, reporter("balog filter"), is_slow=True) as say,
+        spark_place.session("balog filter") as spark,
+    ):
         say("Filtering")
         events = read_events(spark, paths, selection, progress=say.folder, **bounds)
         for side, sign in (("since", ">="), ("until", "<")):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from balog.cli import options
+from balog.cli.output import reporter
 from balog.cli.spark import SparkPlace, spark_options, spark_packages
 from balog.errors import ConfigError
 from balog.signals import StopSignals
@@ -89,7 +90,7 @@ def command(
     if spark_place.remote is None:  # a server has a Spark of its own
         check_catalog(location, follow=follow)
     job = _read_job(sources, since, until, form, verify, follow, compact, keep, dry_run)
-    with progress(spark_place.waiting) as display:
+    with progress(spark_place.waiting, None if follow else reporter("balog load"), is_slow=True) as display:
         job = replace(job, options=replace(job.options, progress=display.folder))
         settings = session_settings(location)
 

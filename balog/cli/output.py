@@ -36,7 +36,7 @@ def print_errors(command: str, error: BalogError) -> int:
     """Print an error, or all problems of a config, one line each, and return the exit code."""
     for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
         click.echo(f"{command}: {problem}", err=True)
-    return 2 if isinstance(error, ConfigError) else 1
+    return error.exit_code
 
 
 def exit_if_invalid(path: Path, problems: Sequence[ConfigError], code: int, rest: str = "") -> None:

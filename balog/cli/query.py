@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import click
 
 from balog.cli import options
+from balog.cli.output import reporter
 from balog.cli.spark import SparkPlace, spark_options, spark_packages
 from balog.errors import ConfigError, MissingExtraError
 from balog.storage.local_files import replacing
@@ -208,7 +209,7 @@ def _read_sources(tables: ReadableTables, names: list[str]) -> None:
         return
     from balog.analytics.progress import progress
 
-    with progress("Reading files") as display, display.counting():
+    with progress("Reading files", reporter("balog query")) as display, display.counting():
         tables.read(names, display.folder)
 
 
@@ -247,7 +248,10 @@ def _answer_on_spark(asked: _Asked, spark_place: SparkPlace) -> Written:
         return f"SQL: {explain_failure(error, asked.text)}"
 
     settings = session_settings(location or "")
-    with progress(spark_place.waiting) as display, spark_place.session("balog query", settings, explain) as spark:
+    with (
+        progress(spark_place.waiting, reporter("balog query"), is_slow=True) as display,
+        spark_place.session("balog query", settings, explain) as spark,
+    ):
         display("Running the query")
         frame = ask(spark, open_tables(spark, location) if location is not None else None, asked.text, sources)
         with display.watching(spark):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from balog.cli import options
+from balog.cli.output import reporter
 from balog.cli.spark import SparkPlace, spark_options
 from balog.errors import ConfigError, MissingExtraError
 from balog.pages.files import check_page_path, write_page
@@ -130,14 +131,14 @@ def command(
             raise ConfigError("duckdb reads whole hours of tables with rollups on this machine; give spark", "--engine")
     elif is_local:
         is_local = _is_for_duckdb(engine, topics, listed, duckdb_limit)
-    with progress(
-        "Reading files" if is_local and not report else "Drawing the page" if report else spark_place.waiting
-    ) as display:
+    of_spark = report is None and (files != 0 or topics > 0) and (not is_local or of_tables)
+    first = spark_place.waiting if of_spark else "Reading files" if report is None else "Drawing the page"
+    with progress(first, reporter("balog report"), is_slow=of_spark) as display:
         if report is not None:
             pass
         elif files == 0 and not topics:
             report = empty_report(paths, query)
-        elif is_local and not of_tables:
+        elif not of_spark:
             from balog.analytics.reporting.raw_report import make_raw_report
 
             display(f"Reading {files:,} files")
@@ -232,9 +233,12 @@ def _is_of_tables(sources: tuple[str, ...], form: str) -> bool:
 def _list_inputs(paths: list[str], options: dict[str, str], query: ReportQuery) -> tuple[list[SourceFile], int]:
     """Return the files that are to be read, and how many topics."""
     from balog.analytics.reading.inputs import read_inputs
+    from balog.analytics.reading.topics import bounds
     from balog.analytics.reporting.raw_report import wanted_files
 
     inputs = read_inputs({**options, "paths": json.dumps(paths)})
+    for topic in inputs.topics:
+        bounds(topic)  # a missing one need not wait for Spark
     return wanted_files(inputs, query), len(inputs.topics)
 
 

@@ -32,7 +32,7 @@ _MAX_SHOWN = 200
 @click.group(
     "topics",
     cls=options.CommandGroup,
-    epilog="\b\nExit codes:\n0  done\n1  failed, or an event was rejected\n2  wrong use",
+    epilog="\b\nExit codes:\n0  done\n1  failed, or an event was rejected\n2  wrong use, or no such topic",
 )
 def command() -> None:
     """Inspect topics, publish to them, dump them, and retry dead letters.

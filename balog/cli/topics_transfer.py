@@ -12,7 +12,7 @@ import msgspec
 
 from balog.cli import options
 from balog.cli.output import FirstLines, exit_after, progress_bar, reporter
-from balog.errors import ConfigError, EventError, TopicError
+from balog.errors import ConfigError, EventError, TopicError, TopicNotFoundError
 from balog.expressions import Expression
 from balog.expressions.functions import parse_time
 from balog.signals import StopSignals
@@ -152,7 +152,7 @@ def dump(
         chosen = topics.topic(topic)
         sink = config.build()
         if not chosen.exists():
-            raise TopicError(f"topic {topic}: the topic does not exist")
+            raise TopicNotFoundError(f"topic {topic}")
         sink.open()
         try:
             counts = run(

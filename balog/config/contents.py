@@ -27,15 +27,15 @@ def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_CONFIG_BYTES) 
     return data
 
 
-def place(line: int, column: int) -> str:
-    """Return the text that an error has for a line and a column, both from 1."""
-    return f", line {line} column {column}"
+def place(source: str, line: int, column: int) -> str:
+    """Return the source of an error: a file with a line and a column, both from 1."""
+    return f"{source}:{line}:{column}"
 
 
-def place_after(before: bytes) -> str:
-    """Return the text for the line and the column of what follows some bytes of a file."""
+def place_after(source: str, before: bytes) -> str:
+    """Return the source of an error in what follows some bytes of a file."""
     text = before.decode("utf-8", "replace")
-    return place(text.count("\n") + 1, len(text) - text.rfind("\n"))
+    return place(source, text.count("\n") + 1, len(text) - text.rfind("\n"))
 
 
 def decode_text(data: bytes, source: str) -> str:
@@ -47,4 +47,4 @@ def decode_text(data: bytes, source: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"not UTF-8: {error.reason}{place_after(data[: error.start])}", source) from None
+        raise ConfigError(f"not UTF-8: {error.reason}", place_after(source, data[: error.start])) from None

@@ -34,21 +34,21 @@ def parse_json(data: bytes, source: str, float_hook: Callable[[str], Any] | None
     try:
         document = msgspec.json.Decoder(float_hook=float_hook).decode(text)
     except msgspec.DecodeError as error:
-        raise ConfigError(_syntax(data.removeprefix(_BOM), str(error)), source) from None
+        raise _syntax_error(data.removeprefix(_BOM), source, str(error)) from None
     except RecursionError:
         raise ConfigError(TOO_DEEP, source) from None
     twice = islice(find_duplicate_keys(data.removeprefix(_BOM)), MAX_TWICE)
     return Document(document, [(TWICE, path) for path in twice], lambda: _places(text))
 
 
-def _syntax(data: bytes, message: str) -> str:
+def _syntax_error(data: bytes, source: str, message: str) -> ConfigError:
     """Return msgspec's error with line and column instead of ``(byte 12)``."""
     message = message.removeprefix("JSON is malformed: ")
     reason, _, rest = message.rpartition(" (byte ")
     number = rest.removesuffix(")")
     if not reason or not number.isdigit():
-        return f"not JSON: {message[:1].lower()}{message[1:]}{place_after(data.rstrip())}"
-    return f"not JSON: {reason}{place_after(data[: int(number)])}"
+        return ConfigError(f"not JSON: {message[:1].lower()}{message[1:]}", place_after(source, data.rstrip()))
+    return ConfigError(f"not JSON: {reason}", place_after(source, data[: int(number)]))
 
 
 def _places(text: str) -> Places:

@@ -50,7 +50,7 @@ def parse_toml(
         reason = str(error)[: where.start() if where else None]
         end = text.count("\n") + 1, len(text) - text.rfind("\n")
         line, column = map(int, where.groups()) if where and where[1] else end
-        raise ConfigError(f"not TOML: {reason[:1].lower()}{reason[1:]}{place(line, column)}", source) from None
+        raise ConfigError(f"not TOML: {reason[:1].lower()}{reason[1:]}", place(source, line, column)) from None
     except RecursionError:
         raise ConfigError("nested too deep to be a config", source) from None
     problems: list[tuple[str, str]] = []

@@ -64,8 +64,8 @@ def parse_yaml(
             builder.add(type(event).__name__, event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = place(mark.line + 1, mark.column + 1) if mark else ""
-        raise ConfigError(f"not YAML: {error.problem or error.context}{where}", source) from None
+        where = place(source, mark.line + 1, mark.column + 1) if mark else source
+        raise ConfigError(f"not YAML: {error.problem or error.context}", where) from None
     except yaml.YAMLError as error:
         raise ConfigError(f"not YAML: {' '.join(str(error).split())}", source) from None
     return builder.document()
@@ -241,4 +241,4 @@ class _Builder:
             raise self._error(f"more than {_MAX_VALUES} values, with those of aliases", mark)
 
     def _error(self, reason: str, mark: Any) -> ConfigError:
-        return ConfigError(f"{reason}{place(mark.line + 1, mark.column + 1)}", self._source)
+        return ConfigError(reason, place(self._source, mark.line + 1, mark.column + 1))

@@ -29,7 +29,7 @@ from balog.consumers.settings import EngineSettings
 from balog.consumers.settler import Settler
 from balog.consumers.stats import EngineState, EngineStats
 from balog.consumers.worker_pool import HandlerWorkerPool
-from balog.errors import BalogError, TopicError
+from balog.errors import BalogError, TopicError, TopicNotFoundError
 from balog.topics import Topic
 
 ASYNC_SHARE = 8
@@ -241,10 +241,7 @@ class EngineRun:
                 raise
             return  # pollers report an unreachable server and wait for it
         if self._until_empty and len(missing) == len(self.topics):
-            raise TopicError(
-                f"no topic {', '.join(missing)} in {self._settings.topics.url}; "
-                "it is made when something is first published to it"
-            )
+            raise TopicNotFoundError(f"{', '.join(missing)} in {self._settings.topics.url}")
         for name in missing:
             log.info("waiting for topic %s", name)
 

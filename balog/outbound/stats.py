@@ -48,13 +48,17 @@ class SinkStats(Stats, kw_only=True):
         self.spooled -= moved
         self.adopted -= moved
 
-    def warnings(self) -> list[str]:
-        """Return a line for each kind of event that was not delivered; empty if all were."""
+    def warnings(self, lost: str = "were not delivered") -> list[str]:
+        """Return a line for each kind of event that was not delivered; empty if all were.
+
+        Args:
+            lost: what the line says of lost events; their owner may still have them.
+        """
         lines = []
         if self.spooled:
             lines.append(f"{self.spooled} events wait in spool {self.spool}; balog replay {self.spool} sends them")
         if kept := self.dead - max(self.lost - self.dropped, 0):
             lines.append(f"{kept} events were refused for good; they lie with the reason in {self.dead_letters}")
         if self.lost:
-            lines.append(f"{self.lost} events were not delivered")
+            lines.append(f"{self.lost} events {lost}")
         return lines

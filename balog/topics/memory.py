@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from balog.errors import TopicError
+from balog.errors import TopicError, TopicNotFoundError
 from balog.topics.base import (
     DEFAULT_LEASE,
     DeadLetter,
@@ -320,4 +320,4 @@ class MemoryTopic(Topic):
 
     def _check_exists(self) -> None:
         if not self._messages:
-            raise TopicError(f"topic {self.name}: no such topic; it is made when something is first published to it")
+            raise TopicNotFoundError(f"topic {self.name}")

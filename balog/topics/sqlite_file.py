@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from urllib.parse import quote
 
-from balog.errors import TopicError
+from balog.errors import TopicError, TopicNotFoundError
 from balog.storage.local_files import lock, make_folder, sync, sync_folder, unlock
 
 BUSY_TIMEOUT = 30.0
@@ -191,7 +191,7 @@ class SqliteFile:
 
     def _connect(self) -> sqlite3.Connection:
         if not self.exists():
-            raise TopicError(f"{self.label}: no such topic; it is made when something is first published to it")
+            raise TopicNotFoundError(self.label)
         connection = _open(self.path)
         try:
             found = tuple(connection.execute(f"PRAGMA {pragma}").fetchone()[0] for pragma in _IDENTITY)

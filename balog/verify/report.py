@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from balog.pages.formats import span
 from balog.verify.baseline import BaselineComparison
 from balog.verify.results import GROUPS, RuleResult
 from balog.verify.rules.state import advance_of
@@ -272,7 +273,7 @@ def _stream_lines(report: VerifyReport) -> Iterator[str]:
         if stream.bookmark is not None:
             line += f"  {stream.replication_key or 'bookmark'} {stream.started_from} → {stream.bookmark}"
         if stream.ratio is not None:
-            line += f", {stream.ratio:,.{0 if stream.ratio >= 10 else 2}f} s per second"
+            line += f", 1 s of sync covers {span(stream.ratio)}"
         yield line
     yield ""
 

@@ -88,7 +88,7 @@ class SinkTarget:
             return
         self._is_closed = True
         for name, stats in self._dispatcher.close(seconds).items():
-            for warning in stats.warnings():
+            for warning in stats.warnings("are not delivered yet; the next start sends them"):
                 self._say(f"{name}: {warning}")
 
 

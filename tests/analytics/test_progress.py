@@ -3,6 +3,7 @@ import json
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,17 @@ from balog.analytics.progress import (
     note,
     progress,
 )
+from balog.analytics.progress_lines import ProgressLines
+
+
+class TaskSession:
+    """A session of Spark that has finished three of eight tasks."""
+
+    class sparkContext:
+        @staticmethod
+        def statusTracker() -> Any:
+            stage = SimpleNamespace(numTasks=8, numCompletedTasks=3)
+            return SimpleNamespace(getActiveStageIds=lambda: [7], getStageInfo=lambda number: stage)
 
 
 def test_numbers_in_words() -> None:
@@ -81,6 +93,36 @@ def test_without_a_terminal_nothing_is_said(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == ""
 
 
+def test_without_a_terminal_a_slow_start_is_a_line() -> None:
+    said: list[str] = []
+    with progress("Starting Java", said.append, is_slow=True) as display:
+        display("Reading")
+        assert display.folder == ""
+    with progress("Reading files", said.append):
+        pass
+    assert said == ["Starting Java"]
+    assert "balog-progress-lines" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_lines_report_the_step_and_its_tasks_from_time_to_time() -> None:
+    said: list[str] = []
+    came = threading.Semaphore(0)
+
+    def say(line: str) -> None:
+        said.append(line)
+        came.release()
+
+    lines = ProgressLines(say, "Starting Java", every=0.01)
+    display = ProgressDisplay(lines=lines)
+    assert came.acquire(timeout=30)
+    display("Reading 3 files")
+    with display.watching(TaskSession()):  # type: ignore[arg-type]
+        while not said[-1].startswith("Reading 3 files (3/8 tasks), "):
+            assert came.acquire(timeout=30)
+    lines.close()
+    assert said[0] == "Starting Java, 0 s"
+
+
 def test_a_terminal_sees_tasks_and_events(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = threading.Event()
 
@@ -95,28 +137,12 @@ def test_a_terminal_sees_tasks_and_events(monkeypatch: pytest.MonkeyPatch) -> No
             self.notes.append(note)
             shown.set()
 
-    class Stage:
-        numTasks, numCompletedTasks = 8, 3
-
-    class Session:
-        class sparkContext:
-            @staticmethod
-            def statusTracker() -> Any:
-                class Tracker:
-                    def getActiveStageIds(self) -> list[int]:
-                        return [7]
-
-                    def getStageInfo(self, stage: int) -> Stage:
-                        return Stage()
-
-                return Tracker()
-
     bars = Bars()
     made = ProgressDisplay(bars)
     meter = EventMeter(made.folder, "0.0")
     meter.add(12)
     meter.close()
-    with made.watching(Session()):  # type: ignore[arg-type]
+    with made.watching(TaskSession()):  # type: ignore[arg-type]
         assert shown.wait(30)
     made.close()
     assert bars.notes[0].startswith("3/8 tasks, 12 events, ")

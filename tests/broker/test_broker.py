@@ -139,7 +139,7 @@ class TestTrouble:
     @pytest.mark.parametrize(
         ("text", "says"),
         [
-            ("{", "not JSON: input data was truncated, line 1 column 2"),
+            ("{", "c.json:1:2: not JSON: input data was truncated"),
             ('{"sinks": [],\n "x": 1}', "$: there is no field 'x'"),
             ('{"sinks": 1}', "$.sinks: expected `array`, got `int`"),
             ('{"sinks": [{"type": "pigeon"}]}', "$.sinks[0]: type 'pigeon' is none that there is; there are "),

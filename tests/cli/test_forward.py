@@ -357,7 +357,7 @@ class TestConfig:
         assert says in done.stderr
         assert place.server.requests == []
 
-    def test_until_empty_without_the_topic_is_a_failure(self, place: Place) -> None:
+    def test_until_empty_without_the_topic_is_wrong_use(self, place: Place) -> None:
         done = place.run(place.hook())
-        assert done.returncode == 1
-        assert "no topic events in local:" in done.stderr
+        assert done.returncode == 2
+        assert ": no such topic; " in done.stderr

@@ -94,11 +94,11 @@ class TestYaml:
         [
             ("a: [1, 2", "not YAML: "),
             ("a: 1\n b: 2", "not YAML: "),
-            ("a: 1\n---\nb: 2", "there is a second document; want one, line 2 column 1"),
+            ("a: 1\n---\nb: 2", ":2:1: there is a second document; want one"),
             ("a: !!python/object/apply:os.system ['true']", "the tag tag:yaml.org,2002:python/object/apply:os.system"),
-            ("a: !secret x", "the tag !secret is not allowed here, line 1 column 4"),
+            ("a: !secret x", ":1:4: the tag !secret is not allowed here"),
             ("a: .inf", ".inf is not a number of JSON"),
-            ("a: 1e999", "the number is too large, line 1 column 4"),
+            ("a: 1e999", ":1:4: the number is too large"),
             ("a: *b", "the alias *b names no earlier anchor"),
             ("&a [*a]", "the alias *a names no earlier anchor"),
             ("? [1]\n: 2", "a key is a list or an object; want a text"),
@@ -108,7 +108,8 @@ class TestYaml:
     )
     def test_what_configs_do_not_have_is_one_line(self, text: str, reason: str) -> None:
         said = refused(text)
-        assert said.startswith(f"c.yaml: {reason}"), said
+        assert said.startswith("c.yaml:"), said
+        assert reason in said
         assert "\n" not in said
 
     def test_aliases_that_expand_to_millions_are_refused(self) -> None:
@@ -161,11 +162,11 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("name", "data", "reason"),
         [
-            ("c.toml", b"a = \n", "not TOML: invalid value, line 1 column 5"),
+            ("c.toml", b"a = \n", ":1:5: not TOML: invalid value"),
             ("c.toml", b"a = 1\na = 2\n", "not TOML: "),
             ("c.toml", b"a = [1,", "not TOML: "),
-            ("c.toml", b"a = '\xff'", "not UTF-8: invalid start byte, line 1 column 6"),
-            ("c.yaml", b"a: \xff", "not UTF-8: invalid start byte, line 1 column 4"),
+            ("c.toml", b"a = '\xff'", ":1:6: not UTF-8: invalid start byte"),
+            ("c.yaml", b"a: \xff", ":1:4: not UTF-8: invalid start byte"),
             ("c.yaml", b"a: \x00", "not YAML: "),
         ],
     )
@@ -173,7 +174,8 @@ class TestFiles:
         (tmp_path / name).write_bytes(data)
         with pytest.raises(ConfigError) as error:
             read(tmp_path / name)
-        assert str(error.value).startswith(f"{tmp_path / name}: {reason}"), error.value
+        assert str(error.value).startswith(f"{tmp_path / name}:"), error.value
+        assert reason in str(error.value)
         assert "\n" not in str(error.value)
 
     def test_files_are_merged(self, tmp_path: Path) -> None:

@@ -31,10 +31,9 @@ def refusal(tmp_path: Path, content: bytes, kind: Any = BrokerConfig) -> tuple[s
     file.write_bytes(content)
     with pytest.raises(ConfigError) as refused:
         load(file, kind)
-    source, _, rest = str(refused.value).partition(": ")
-    assert source == str(file)
-    assert refused.value.source == str(file)
-    return rest, refused.value
+    assert str(refused.value).startswith(refused.value.source)
+    assert refused.value.source.startswith(str(file))
+    return str(refused.value).removeprefix(str(file)).removeprefix(": "), refused.value
 
 
 def test_a_config_is_read_into_its_struct(tmp_path: Path) -> None:
@@ -57,13 +56,13 @@ def test_a_byte_order_mark_is_no_reason_to_refuse_a_config(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "not JSON: input data was truncated, line 1 column 1"),
-        (b'{"sinks": [\n', "not JSON: input data was truncated, line 1 column 12"),
-        (b'{\n  "sinks": [],\n}', "not JSON: trailing comma in object, line 3 column 1"),
-        (b'{\n "strip": yes}', "not JSON: invalid character, line 2 column 11"),
-        ('{"sinks": [{"path": "é",}]}'.encode(), "not JSON: trailing comma in object, line 1 column 25"),
-        (b'\xef\xbb\xbf{"sinks": [}', "not JSON: invalid character, line 1 column 12"),
-        (b'{"sinks": [],\n "\xff": 1}', "not UTF-8: invalid start byte, line 2 column 3"),
+        (b"", ":1:1: not JSON: input data was truncated"),
+        (b'{"sinks": [\n', ":1:12: not JSON: input data was truncated"),
+        (b'{\n  "sinks": [],\n}', ":3:1: not JSON: trailing comma in object"),
+        (b'{\n "strip": yes}', ":2:11: not JSON: invalid character"),
+        ('{"sinks": [{"path": "é",}]}'.encode(), ":1:25: not JSON: trailing comma in object"),
+        (b'\xef\xbb\xbf{"sinks": [}', ":1:12: not JSON: invalid character"),
+        (b'{"sinks": [],\n "\xff": 1}', ":2:3: not UTF-8: invalid start byte"),
     ],
 )
 def test_what_is_no_json_is_refused_with_line_and_column(tmp_path: Path, content: bytes, said: str) -> None:

@@ -67,7 +67,7 @@ class TestConsume:
         done = consume("team", "--topics", "local:topics", "--until-empty", "--set", "env=", "--set", "a=b=c")
         assert done.stdout == "1 {'env': '', 'a': 'b=c'}\n2 {'env': '', 'a': 'b=c'}\n"
         assert done.stderr == (
-            "balog consume: 2 received, 2 succeeded, 0 duplicates, 0 unwanted, 0 failed attempts, 0 dead-lettered\n"
+            "balog consume: 2 deliveries: 2 succeeded, 0 duplicates, 0 unwanted, 0 failed attempts, 0 dead-lettered\n"
         )
         assert done.returncode == 0
 
@@ -89,7 +89,7 @@ class TestConsume:
             "ValueError: asked to fail",
             f"balog consume: team.show failed on {failing} in orders, attempt 2 of 2, dead-lettered: "
             "ValueError: asked to fail",
-            "balog consume: 3 received, 1 succeeded, 0 duplicates, 0 unwanted, 2 failed attempts, 1 dead-lettered",
+            "balog consume: 3 deliveries: 1 succeeded, 0 duplicates, 0 unwanted, 2 failed attempts, 1 dead-lettered",
         ]
         assert [dead.id for dead in orders.dead_letters("balog")] == [failing]
 
@@ -110,7 +110,7 @@ class TestConsume:
             assert process.stdout.readline() == "1 {'env': ''}\n"
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=60) == 0
-            assert process.stderr.read().startswith("balog consume: 1 received, 1 succeeded")
+            assert process.stderr.read().startswith("balog consume: 1 deliveries: 1 succeeded")
 
     def test_the_second_signal_ends_it_at_once_and_the_event_comes_again(
         self, tmp_path: Path, consume: Consume, orders: Topic, publish
@@ -243,7 +243,7 @@ class TestLogging:
         assert failed.endswith("two is too many")
         assert (
             summary
-            == "balog consume: 2 received, 1 succeeded, 0 duplicates, 0 unwanted, 1 failed attempts, 1 dead-lettered"
+            == "balog consume: 2 deliveries: 1 succeeded, 0 duplicates, 0 unwanted, 1 failed attempts, 1 dead-lettered"
         )
 
     def test_where_logging_is_configured_failures_are_events_there_too(
@@ -346,10 +346,10 @@ class TestWrongUse:
         assert done.returncode == 1
         assert done.stderr == "balog consume: can't import team.broken: ZeroDivisionError: division by zero\n"
 
-    def test_until_empty_without_any_topic_is_a_failure(self, tmp_path: Path, consume: Consume) -> None:
+    def test_until_empty_without_any_topic_is_wrong_use(self, tmp_path: Path, consume: Consume) -> None:
         done = consume("team", "--topics", "local:topics", "--set", "env=", "--until-empty")
-        assert done.returncode == 1
-        assert done.stderr.startswith("balog consume: no topic orders in local:topics;")
+        assert done.returncode == 2
+        assert done.stderr.startswith("balog consume: orders in local:topics: no such topic;")
         assert not (tmp_path / "topics").exists()
 
 
@@ -384,7 +384,7 @@ class TestTheConsumersOfTheProject:
             f"ERROR {at} tap-jsonl: x",
             "FAILED tap-b ended with exit code 1 after 2.5 s and 7 records",
         ]
-        assert "9 received, " in done.stderr
+        assert "9 deliveries: " in done.stderr
 
     def test_one_that_lacks_a_setting_says_so_in_one_line_with_exit_code_2(
         self, tmp_path: Path, consume: Consume

@@ -192,7 +192,8 @@ class TestFile:
         path.write_text(text)
         with pytest.raises(ConfigError) as refused:
             configure(config=path)
-        assert str(refused.value).removeprefix(f"{path}: ").removeprefix("$: ").startswith(said)
+        assert str(refused.value).startswith(str(path))
+        assert said in str(refused.value)
 
     def test_a_file_that_is_not_there_is_said(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="cannot be read: No such file or directory"):

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from balog.analytics.reporting.links import Link, LinkTemplate, links_of_run
 from balog.analytics.reporting.model import MOST_LINES, Failure, Report, RunStats
-from balog.analytics.reporting.terminal import ReportTable, open_console
+from balog.analytics.reporting.terminal import ReportTable, failure_name, open_console
 from balog.errors import ConfigError
 from balog.pages.formats import count, printable, size, span, when
 from balog.suggestions import suggest
@@ -88,9 +88,7 @@ def print_run(single: SingleRun) -> None:
         )
     failures = ReportTable(console, "Failures", "failure", "=first seen", "=last seen", "*events", "~fingerprint")
     for one in single.failures:
-        name = f"{one.error_type}: {one.message}" if one.error_type else one.message
-        failures.add_row(
-            Text(printable(name)[:160]), when(one.first), when(one.last), count(one.events), one.fingerprint
-        )
+        failure = Text(printable(failure_name(one))[:160])
+        failures.add_row(failure, when(one.first), when(one.last), count(one.events), one.fingerprint)
     for table in (parts, streams, lines, failures):
         table.print()

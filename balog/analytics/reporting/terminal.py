@@ -13,7 +13,7 @@ from rich.text import Text
 
 from balog.analytics.reporting.charts import outside_in_words
 from balog.analytics.reporting.comparison import change_in_words, health_in_words
-from balog.analytics.reporting.model import Report
+from balog.analytics.reporting.model import Failure, Report
 from balog.pages.formats import amount, count, minute, printable, seconds, size, span
 
 MOST_ROWS_PRINTED = 20
@@ -77,12 +77,18 @@ def _failures(console: Console, report: Report) -> ReportTable:
     table = ReportTable(console, _title("Failures", report.totals.get("failures", 0)), "", "failure", "*events", "*now",
                    "*before", "~=first seen", "=last seen", "~channels")  # fmt: skip
     for one in report.failures[:MOST_ROWS_PRINTED]:
-        name = f"{one.error_type}: {one.message}" if one.error_type else one.message
         table.add_row(
-            _text("new" if one.new else ""), _text(name[:160]), count(one.events), count(one.now), count(one.before),
+            _text("new" if one.new else ""), _text(failure_name(one)[:160]),
+            count(one.events), count(one.now), count(one.before),
             minute(one.first), minute(one.last), _text(", ".join(one.channels[:3])),
         )  # fmt: skip
     return table
+
+
+def failure_name(failure: Failure) -> str:
+    """Return the error's type and message. The message of an uncaught error has the type already."""
+    kind = failure.error_type or ""
+    return failure.message if not kind or failure.message.startswith(f"{kind}:") else f"{kind}: {failure.message}"
 
 
 def _runs(console: Console, report: Report) -> ReportTable:

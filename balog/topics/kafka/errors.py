@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException
 
-from balog.errors import MessageError, TopicError
+from balog.errors import MessageError, TopicError, TopicNotFoundError
 
 _DENIED = {
     KafkaError._AUTHENTICATION,
@@ -103,7 +103,7 @@ def explain(
     if code in _TOO_LARGE:
         return MessageError(f"{where}: a message is too large for it ({text}); see max.message.bytes of the topic")
     if code in _MISSING:
-        return TopicError(f"{where}: no such topic; it is made when something is first published to it")
+        return TopicNotFoundError(where)
     if code in _AWAY:
         return TopicError(f"{where}: the cluster can't be reached ({text}); check that it runs, and try again")
     if code in _PERMANENT or error.fatal():

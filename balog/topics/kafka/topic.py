@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import ClassVar, Literal
 
-from balog.errors import ConfigError, TopicError
+from balog.errors import ConfigError, TopicError, TopicNotFoundError
 from balog.event import MAX_EVENT_BYTES
 from balog.topics.base import (
     DEFAULT_LEASE,
@@ -286,4 +286,4 @@ class KafkaTopic(Topic):
         return dead, retry
 
     def _missing(self) -> TopicError:
-        return TopicError(f"{self._where}: no such topic; it is made when something is first published to it")
+        return TopicNotFoundError(self._where)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from balog.errors import TopicError
+from balog.errors import TopicError, TopicNotFoundError
 
 _MAX_REASON = 300
 
@@ -55,6 +55,8 @@ class AwsError(TopicError):
         super().__init__(reason, retryable=retryable)
         self.code = code
         self.status = status
+        if code == "QueueDoesNotExist":
+            self.exit_code = TopicNotFoundError.exit_code
 
 
 def short_code(code: str) -> str:

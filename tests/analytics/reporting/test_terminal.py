@@ -6,6 +6,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from handmade import failure, report, run
 
+from balog.analytics.reporting.page import make_page
 from balog.analytics.reporting.terminal import MOST_ROWS_PRINTED, print_tables
 
 
@@ -49,3 +50,16 @@ def test_a_narrow_terminal_gets_the_columns_that_matter_a_line_each(
     (shown,) = [line for line in lines if "906bfdc17aeff54e" in line]
     assert shown.split()[1] == "target-bigquery"
     assert "succeeded" in shown
+
+
+def test_an_error_type_that_begins_the_message_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    uncaught = failure(1, error_type="ValueError", message="ValueError: could not convert <value>")
+    logged = failure(2, error_type="KeyError", message="Order <n> failed")
+    print_tables(report(failures=[uncaught, logged]))
+    printed = capsys.readouterr().out
+    assert "ValueError: ValueError" not in printed
+    assert "ValueError: could not convert <value>" in printed
+    assert "KeyError: Order <n> failed" in printed
+    page = make_page(report(failures=[uncaught, logged]))
+    assert "<code>ValueError</code>" not in page
+    assert "<code>KeyError</code> Order &lt;n&gt; failed" in page
