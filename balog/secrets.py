@@ -20,8 +20,17 @@ class Secret(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     REFUSES_TEXT: ClassVar[str] = 'a secret does not stand in a config; want {"env": NAME} or {"file": PATH}'
     """What a text in place of the reference is answered; see ``balog.problems``."""
 
-    env: Annotated[str, Meta(min_length=1, description="The environment variable that holds it.")] | None = None
-    file: Annotated[str, Meta(min_length=1, description="The file that holds it, and nothing else.")] | None = None
+    env: (
+        Annotated[str, Meta(min_length=1, description="The environment variable that holds it.", examples=["API_KEY"])]
+        | None
+    ) = None
+    file: (
+        Annotated[
+            str,
+            Meta(min_length=1, description="The file that holds it, and nothing else.", examples=["/run/secrets/key"]),
+        ]
+        | None
+    ) = None
 
     def __post_init__(self) -> None:
         if (self.env is None) == (self.file is None):

@@ -15,7 +15,7 @@ PARTS = {
     "Glossary": "glossary.md",
     "Project": "project",
 }
-TITLES = {"cli": "Commands", "configs": "Configs, field by field", "python": "Python"}
+TITLES = {"cli": "Commands", "configs": "Configs, field by field", "python": "Python", "sinks": "Sinks"}
 
 
 def parts(pages: list[str]) -> list[dict[str, Any]]:

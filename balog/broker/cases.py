@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -57,6 +57,26 @@ class Case(Struct, forbid_unknown_fields=True, kw_only=True):
 
 class CaseFile(Struct, forbid_unknown_fields=True, kw_only=True):
     """Cases of one config."""
+
+    examples: ClassVar = (
+        {
+            "config": "broker.json",
+            "cases": [
+                {
+                    "name": "An invalid line goes to quarantine",
+                    "input": ["not JSON"],
+                    "output": [],
+                    "quarantine": ["not JSON"],
+                    "said": ["1 line"],
+                },
+                {
+                    "name": "LOG messages become events",
+                    "input_file": "sample.jsonl",
+                    "events": [[{"payload": {"message": "hello"}}]],
+                },
+            ],
+        },
+    )
 
     config: Annotated[str | dict[str, Any], Meta(description="The broker's config: its file, or the config itself.")]
     cases: Annotated[list[Case], Meta(min_length=1, description="The runs, one after the other.")]

@@ -27,6 +27,26 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     sidecar.
     """
 
+    examples: ClassVar = (
+        {
+            "sinks": [{"type": "store", "path": "archive", "topic": "singer-events"}],
+            "count": True,
+            "spool": {"path": "spool"},
+            "metrics": {"every": 60},
+            "invalid_lines": "quarantine",
+            "quarantine": {"path": "invalid.jsonl"},
+        },
+        {
+            "log_patterns": [
+                {
+                    "format": "{time} [{level}] {message}",
+                    "time_format": "%d.%m.%Y %H:%M:%S",
+                    "levels": {"FATAL": "CRITICAL"},
+                }
+            ]
+        },
+    )
+
     DEPRECATED_KEYS: ClassVar[dict[str, str]] = {"junk": "invalid_lines"}
 
     sinks: Annotated[list[AnySinkConfig], Meta(description="Where the events go.")] = []
@@ -55,7 +75,11 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     ] = []
     dialects: Annotated[
         list[str],
-        Meta(description="Dialects of the command's stderr that installed packages add, by name.", max_length=20),
+        Meta(
+            description="Dialects of the command's stderr that installed packages add, by name.",
+            max_length=20,
+            examples=[["glog"]],
+        ),
     ] = []
 
     @property
@@ -92,6 +116,17 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
 
 class BrokerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     """``{"sinks": [], "strip": false}`` passes everything through; each sink gets every event."""
+
+    examples: ClassVar = (
+        {"sinks": [{"type": "statsd"}], "strip": True, "spool": {"path": "spool"}, "pipeline": "shop-to-csv"},
+        {
+            "sinks": [],
+            "records": [{"stream": "orders", "filter": "amount > 0", "mask": {"email": {"how": "redact"}}}],
+            "quarantine": {"path": "quarantine.jsonl"},
+        },
+        {"sinks": [], "batch": {"to": "records"}, "state": {"store": "state.json"}, "metrics": {"every": 60}},
+        {"sinks": [], "schemas": [{"stream": "orders", "set": {"properties": {"amount": {"type": "number"}}}}]},
+    )
 
     sinks: Annotated[list[AnySinkConfig], Meta(description="Where the events go. Each sink gets every event.")]
     strip: Annotated[bool, Meta(description="Remove LOG messages from the stream.")] = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import Meta, Raw, Struct, field
@@ -39,6 +39,14 @@ class StateTopic(Struct, forbid_unknown_fields=True, kw_only=True):
 
 class StateConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     """What happens to STATE messages; all of them go on byte for byte."""
+
+    examples: ClassVar = (
+        {
+            "store": "s3://bucket/state.json",
+            "options": {"endpoint_url": "http://localhost:9000"},
+            "topic": {"url": "local:topics", "topic": "states"},
+        },
+    )
 
     store: (
         Annotated[

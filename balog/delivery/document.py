@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -89,6 +89,18 @@ class ClickHouseTable(_Tables, tag="clickhouse", frozen=True, kw_only=True):
 class YTsaurusTable(_Tables, tag="ytsaurus", frozen=True, kw_only=True):
     """Tables in YTsaurus, one for each type, written by the service; needs the extra ``ytsaurus``."""
 
+    examples: ClassVar = (
+        {
+            "type": "ytsaurus",
+            "name": "lake",
+            "sources": ["orders"],
+            "where": "level >= 'INFO'",
+            "proxy": "hahn.example.com",
+            "path": "//home/shop/events",
+            "token": {"env": "YT_TOKEN"},
+        },
+    )
+
     where: _Where | None = None
     proxy: Annotated[str, Meta(min_length=1, description="The cluster's proxy.")]
     path: Annotated[str, Meta(min_length=1, pattern="^//", description="The folder of the tables, //home/…")]
@@ -135,11 +147,64 @@ class RollbackPolicy(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tr
         float, Meta(ge=1, le=3600, description="Seconds to watch a new version, compared with as many before.")
     ] = 60.0
     events: Annotated[int, Meta(ge=1, description="The least number of events for a decision.")] = 50
-    rise: Annotated[float, Meta(gt=0, le=1, description="The least rise of the failure rate: 0.1 is 10 of 100.")] = 0.1
+    rise: Annotated[float, Meta(gt=0, le=1, description="Least rise of the share of failures: 0.1 is 10 of 100.")] = 0.1
 
 
 class ControlDocument(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The control document of a service. The empty document is valid: each type has a topic of its own."""
+
+    examples: ClassVar = (
+        {
+            "streams": [
+                {
+                    "name": "orders",
+                    "types": ["order.*"],
+                    "topic": "orders",
+                    "key": "payload.order_id",
+                    "versions": ">=1.0,<2",
+                    "rate": 500,
+                    "where": "payload.amount > 0",
+                }
+            ],
+            "filters": [
+                {
+                    "name": "large",
+                    "sources": ["orders"],
+                    "to": "large-orders",
+                    "where": "payload.amount > 1000",
+                    "select": {"id": "payload.order_id"},
+                    "cls_type": "large_order",
+                    "version": "1.0.0",
+                }
+            ],
+        },
+        {
+            "tables": [
+                {
+                    "type": "clickhouse",
+                    "name": "orders",
+                    "sources": ["orders"],
+                    "url": "http://localhost:8123",
+                    "database": "shop",
+                    "password": {"env": "CLICKHOUSE_PASSWORD"},
+                    "where": "level >= 'INFO'",
+                },
+                {"type": "load", "name": "lake", "sources": ["orders"], "to": "iceberg:lake.orders"},
+            ]
+        },
+        {
+            "callbacks": [
+                {
+                    "name": "crm",
+                    "source": "orders",
+                    "url": "https://crm.example.com/orders",
+                    "where": "payload.amount > 0",
+                    "secrets": [{"env": "HOOK_KEY"}],
+                    "headers": {"X-Source": "balog"},
+                }
+            ]
+        },
+    )
 
     streams: Annotated[
         tuple[EventStream, ...], Meta(description="Topics for some types of events; the others have one each.")

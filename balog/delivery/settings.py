@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
@@ -58,6 +58,33 @@ class DocumentAccess(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tr
 class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The config of a service. The control document (``balog config push``) holds its streams and jobs."""
 
+    examples: ClassVar = (
+        {
+            "topics": "local:topics",
+            "listen": ":8080",
+            "name": "events-1",
+            "registry": "schemas",
+            "control": "control",
+            "fallback": "local:fallback",
+        },
+        {
+            "topics": "kafka:localhost:9092",
+            "fallback": "local:fallback",
+            "listen": "0.0.0.0:8443",
+            "tokens": "tokens.json",
+            "registry": "s3://schemas/events",
+            "registry_options": {"endpoint_url": "http://localhost:9000"},
+            "control": "s3://schemas/control",
+            "control_options": {"endpoint_url": "http://localhost:9000"},
+            "document_access": {
+                "variables": ["HOOK_*"],
+                "folders": ["/run/secrets"],
+                "networks": ["10.1.0.0/16"],
+                "clusters": ["hahn.example.com"],
+            },
+        },
+    )
+
     topics: TopicsUrl
     fallback: _Fallback | None = None
     listen: Annotated[str, Meta(min_length=1, description="HOST:PORT, or :PORT for this machine only.")] = ":8080"
@@ -75,5 +102,12 @@ class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
     drain: Annotated[
         float, Meta(ge=0, le=3600, description="Seconds of a stop until remaining events go to the fallback.")
     ] = 20.0
-    tls_cert: Annotated[str, Meta(min_length=1, description="PEM file of the certificate; with tls_key.")] | None = None
-    tls_key: Annotated[str, Meta(min_length=1, description="PEM file of the key.")] | None = None
+    tls_cert: (
+        Annotated[
+            str, Meta(min_length=1, description="PEM file of the certificate; with tls_key.", examples=["server.pem"])
+        ]
+        | None
+    ) = None
+    tls_key: Annotated[str, Meta(min_length=1, description="PEM file of the key.", examples=["server.key"])] | None = (
+        None
+    )

@@ -12,7 +12,12 @@ from balog.errors import ConfigError
 
 Url = Annotated[str, Meta(min_length=8, max_length=2000, description="http:// or https://, without a password in it.")]
 Timeout = Annotated[float, Meta(gt=0, le=600, description="Seconds for connecting, and for each wait for an answer.")]
-CaFile = Annotated[str, Meta(min_length=1, description="PEM file of the authorities to trust; the system's if none.")]
+CaFile = Annotated[
+    str,
+    Meta(
+        min_length=1, description="PEM file of the authorities to trust; the system's if none.", examples=["own-ca.pem"]
+    ),
+]
 
 _NO_TOKEN = frozenset('"(),/:;<=>?@[\\]{}')  # RFC 9110, 5.6.2
 

@@ -56,7 +56,12 @@ class SpoolConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
 
     path: Annotated[
         str,
-        Meta(min_length=1, max_length=1000, description="The folder; made when it is not there. Brokers may share it."),
+        Meta(
+            min_length=1,
+            max_length=1000,
+            description="The folder; made when it is not there. Brokers may share it.",
+            examples=["spool"],
+        ),
     ]
     max_bytes: Annotated[
         int, Meta(ge=1 << 16, description="Bytes of all files in the folder, dead letters too, at most.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import msgspec
 from msgspec import Meta, Struct
@@ -46,6 +46,23 @@ class OutputConfig(Struct, forbid_unknown_fields=True, kw_only=True):
 class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     """A logger's config file. ``configure`` describes each key."""
 
+    examples: ClassVar = (
+        {
+            "output": "local:topics#shop",
+            "level": "INFO",
+            "levels": {"urllib3.*": "WARNING"},
+            "application": "shop",
+            "application_version": "1.4.0",
+        },
+        {
+            "output": ["stderr", {"to": {"type": "statsd"}, "level": "INFO", "where": "cls_type = 'metric'"}],
+            "redact": {"emails": True},
+            "volume": [{"channel": "shop.cache.*", "level": "DEBUG", "sample": 0.1, "per_second": 50, "burst": 200}],
+            "callsite": ["file", "line"],
+            "reload": 5,
+        },
+    )
+
     output: str | OutputConfig | list[str | OutputConfig] | None = None
     level: str | None = None
     levels: Annotated[
@@ -82,11 +99,11 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     ] = False
 
     @staticmethod
-    def extend_schema(definitions: dict[str, Any]) -> None:
-        """Add the parts that other structs decode: sinks, rules of volume, levels and outputs."""
+    def extend_schema(definitions: dict[str, Any]) -> list[Any]:
+        """Add the parts that other structs decode, and return their types: sinks, rules of volume, levels, outputs."""
         from balog.recording.logger_schema import extend
 
-        extend(definitions)
+        return extend(definitions)
 
 
 def list_outputs(output: Where | Sequence[Where]) -> list[Any]:

@@ -32,12 +32,13 @@ _HOLDS_BACK = {
 }
 
 
-def extend(definitions: dict[str, Any]) -> None:
-    """Complete the definitions of ``LoggerConfig`` and ``OutputConfig`` in place."""
+def extend(definitions: dict[str, Any]) -> list[Any]:
+    """Complete the definitions of ``LoggerConfig`` and ``OutputConfig`` in place. Return the types of added parts."""
     from balog.sinks.base import AnySinkConfig
     from balog.tagged_config import union_of
 
-    (sink, rule), further = msgspec.json.schema_components([union_of(AnySinkConfig), VolumeRule])
+    added = [union_of(AnySinkConfig), VolumeRule]
+    (sink, rule), further = msgspec.json.schema_components(added)
     definitions.update(further)
     definitions["VolumeRule"] |= _HOLDS_BACK
     whole, output = definitions["LoggerConfig"]["properties"], definitions["OutputConfig"]["properties"]
@@ -50,3 +51,4 @@ def extend(definitions: dict[str, Any]) -> None:
     outputs = whole["output"]["anyOf"]
     outputs[0] = OUTPUT
     outputs[1]["items"]["anyOf"][0] = OUTPUT
+    return added

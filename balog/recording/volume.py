@@ -37,7 +37,7 @@ class VolumeRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     level: Annotated[
         Level, Meta(description="The highest level that the rule applies to; by default, errors pass.")
     ] = "WARNING"
-    sample: Annotated[float, Meta(gt=0, le=1, description="The share of events that pass, chosen at random.")] = 1.0
+    sample: Annotated[float, Meta(gt=0, le=1, description="Share of the events that pass, chosen at random.")] = 1.0
     per_second: (
         Annotated[float, Meta(gt=0, le=1e9, description="Events of a channel that pass in a second, on average.")]
         | None

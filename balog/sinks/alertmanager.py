@@ -36,6 +36,8 @@ class AlertmanagerSinkConfig(
 ):
     """Fire and resolve alerts in Prometheus Alertmanager."""
 
+    examples: ClassVar = ({"type": "alertmanager", "url": "http://localhost:9093", "labels": {"team": "data"}},)
+
     guarantees: ClassVar = (
         SinkGuarantee(
             "at least once",

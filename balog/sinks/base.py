@@ -104,7 +104,12 @@ class SinkOptions(AnySinkConfig, Struct, kw_only=True):
 
     guarantees: ClassVar[tuple[SinkGuarantee, ...]] = ()
 
-    where: Annotated[str, Meta(description="Takes only events for which this expression is true.")] | None = None
+    where: (
+        Annotated[
+            str, Meta(description="Takes only events for which this expression is true.", examples=["level >= 'ERROR'"])
+        ]
+        | None
+    ) = None
     batch: Batching = Batching()
     retry: Retrying = Retrying()
 

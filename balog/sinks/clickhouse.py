@@ -61,6 +61,16 @@ _NEW_TABLE, _NEW_COLUMN = "create", "add a column to"
 class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forbid_unknown_fields=True, kw_only=True):
     """Put events into tables of ClickHouse, one for each payload type."""
 
+    examples: ClassVar = (
+        {
+            "type": "clickhouse",
+            "url": "http://localhost:8123",
+            "database": "shop",
+            "user": "balog",
+            "password": {"env": "CLICKHOUSE_PASSWORD"},
+        },
+    )
+
     guarantees: ClassVar = (
         SinkGuarantee(
             "at least once",
@@ -80,7 +90,14 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
     )
     password: Annotated[Secret, Meta(description="The user's password.")] | None = None
     registry: (
-        Annotated[str, Meta(min_length=1, description="Folder or URL of the schemas; balog's own types if none.")]
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                description="Folder or URL of the schemas; balog's own types if none.",
+                examples=["s3://schemas/events"],
+            ),
+        ]
         | None
     ) = None
     registry_options: Options = msgspec.field(default_factory=dict)

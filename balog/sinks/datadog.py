@@ -44,6 +44,17 @@ What = Literal["metrics", "logs", "events"]
 class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_unknown_fields=True, kw_only=True):
     """Send metrics, logs and events to Datadog."""
 
+    examples: ClassVar = (
+        {
+            "type": "datadog",
+            "api_key": {"env": "DD_API_KEY"},
+            "site": "datadoghq.eu",
+            "send": ["metrics", "logs", "events"],
+            "tags": {"env": "prod"},
+        },
+        {"type": "datadog", "agent": {"host": "localhost", "port": 8125}},
+    )
+
     guarantees: ClassVar = (
         SinkGuarantee(
             "at least once",
@@ -77,8 +88,19 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
     site: Annotated[
         str, Meta(max_length=100, description="datadoghq.com, datadoghq.eu, us3.datadoghq.com, us5., ap1., ap2. …")
     ] = "datadoghq.com"
-    url: Annotated[Url, Meta(description="A proxy for all requests, in place of the site's servers.")] | None = None
-    service: Annotated[str, Meta(max_length=100, description="The service; the event's application if not said.")] = ""
+    url: (
+        Annotated[
+            Url,
+            Meta(
+                description="A proxy for all requests, in place of the site's servers.",
+                examples=["https://proxy.example.com"],
+            ),
+        ]
+        | None
+    ) = None
+    service: Annotated[
+        str, Meta(max_length=100, description="The service; the event's application if omitted.", examples=["shop"])
+    ] = ""
     source: Annotated[str, Meta(min_length=1, max_length=100, description="The logs' ddsource.")] = "balog"
     timers: Annotated[Literal["distribution", "gauge"], Meta(description="What timers become.")] = "distribution"
     timeout: Timeout = 10.0

@@ -26,9 +26,14 @@ class Agent(Struct, forbid_unknown_fields=True, kw_only=True):
 
     host: Annotated[str, Meta(min_length=1, max_length=253, description="The agent's name or address.")] = "localhost"
     port: Annotated[int, Meta(ge=1, le=65535, description="Its UDP port.")] = 8125
-    socket: Annotated[str, Meta(min_length=1, description="Its Unix datagram socket, in place of host and port.")] | (
-        None
-    ) = None
+    socket: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Its Unix datagram socket, in place of host and port.",
+            examples=["/var/run/datadog/dsd.socket"],
+        ),
+    ] | (None) = None
 
     rate: Annotated[
         float, Meta(gt=0, le=1_000_000, description="Datagrams a second at most: what comes faster, an agent may drop.")

@@ -38,6 +38,17 @@ _PATH = (
 class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unknown_fields=True, kw_only=True):
     """Put events into a data stream, ``logs-balog-default`` if none is named, or into an index; each is there once."""
 
+    examples: ClassVar = (
+        {
+            "type": "elastic",
+            "url": "https://es.example.com:9200",
+            "data_stream": "logs-shop-prod",
+            "ecs": True,
+            "api_key": {"env": "ES_API_KEY"},
+        },
+        {"type": "elastic", "index": "events", "user": "balog", "password": {"env": "ES_PASSWORD"}},
+    )
+
     guarantees: ClassVar = (
         SinkGuarantee(
             "at least once",

@@ -36,6 +36,17 @@ _Address = Annotated[str, Meta(min_length=3, max_length=320)]
 class EmailSinkConfig(AlertSinkOptions, tag_field="type", tag="email", forbid_unknown_fields=True, kw_only=True):
     """Send an e-mail for each alert."""
 
+    examples: ClassVar = (
+        {
+            "type": "email",
+            "host": "smtp.example.com",
+            "user": "balog",
+            "password": {"env": "SMTP_PASSWORD"},
+            "from": "alerts@example.com",
+            "to": ["ops@example.com"],
+        },
+    )
+
     guarantees: ClassVar = (
         SinkGuarantee(
             "at least once",
@@ -48,7 +59,10 @@ class EmailSinkConfig(AlertSinkOptions, tag_field="type", tag="email", forbid_un
 
     host: Annotated[str, Meta(min_length=1, max_length=253, description="The SMTP server.")]
     port: (
-        Annotated[int, Meta(ge=1, le=65535, description="587, 465 or 25 by default, according to security.")] | None
+        Annotated[
+            int, Meta(ge=1, le=65535, description="587, 465 or 25 by default, according to security.", examples=[2525])
+        ]
+        | None
     ) = None
     security: Annotated[
         Literal["starttls", "tls", "none"], Meta(description="How the connection is encrypted. It is always verified.")

@@ -23,7 +23,11 @@ _Value = Annotated[str, Meta(max_length=8000)]
 
 Headers = Annotated[
     dict[_Name, _Value | Secret],
-    Meta(max_length=50, description="Further headers of each request; a credential is a secret by reference."),
+    Meta(
+        max_length=50,
+        description="Further headers of each request; a credential is a secret by reference.",
+        examples=[{"X-Source": "balog"}],
+    ),
 ]
 
 

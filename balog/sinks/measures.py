@@ -118,13 +118,15 @@ def _text(value: Any) -> str:
 class MeasureOptions(SinkOptions, kw_only=True):
     """The options of all metric sinks; each sink's config inherits from this struct."""
 
-    prefix: Annotated[str, Meta(max_length=100, description="Comes before every metric's name, with a dot.")] = ""
-    tags: Annotated[dict[_Name, str], Meta(max_length=50, description="Tags that every metric gets.")] = msgspec.field(
-        default_factory=dict
-    )
-    only_tags: Annotated[tuple[_Name, ...], Meta(description="The events' tags that are kept; all when not said.")] | (
-        None
-    ) = None
+    prefix: Annotated[
+        str, Meta(max_length=100, description="Comes before every metric's name, with a dot.", examples=["taps"])
+    ] = ""
+    tags: Annotated[
+        dict[_Name, str], Meta(max_length=50, description="Tags that every metric gets.", examples=[{"env": "prod"}])
+    ] = msgspec.field(default_factory=dict)
+    only_tags: Annotated[
+        tuple[_Name, ...], Meta(description="The events' tags that are kept; all if omitted.", examples=[["stream"]])
+    ] | (None) = None
     drop_tags: Annotated[tuple[_Name, ...], Meta(description="Tags that are left out, unless only_tags has them.")] = (
         "pid",
     )

@@ -34,6 +34,15 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 class OtlpSinkConfig(MeasureOptions, tag_field="type", tag="otlp", forbid_unknown_fields=True, kw_only=True):
     """Send log records and metrics to an OTLP receiver."""
 
+    examples: ClassVar = (
+        {
+            "type": "otlp",
+            "url": "http://localhost:4318",
+            "headers": {"Authorization": {"env": "OTLP_AUTH"}},
+            "resource": {"deployment.environment.name": "prod"},
+        },
+    )
+
     guarantees: ClassVar = (
         SinkGuarantee(
             "at least once",
@@ -47,7 +56,9 @@ class OtlpSinkConfig(MeasureOptions, tag_field="type", tag="otlp", forbid_unknow
     send: Annotated[
         list[Signal],
         Meta(
-            min_length=1, description="With metrics in it, metric events go as metrics and not as logs; runs as both."
+            min_length=1,
+            description="With metrics in it, metric events go as metrics and not as logs; runs as both.",
+            examples=[["logs"]],
         ),
     ] = field(default_factory=lambda: ["logs", "metrics"])
     headers: Headers = field(default_factory=dict)
@@ -57,7 +68,12 @@ class OtlpSinkConfig(MeasureOptions, tag_field="type", tag="otlp", forbid_unknow
     ] = field(default_factory=dict)
     buckets: Annotated[
         list[float],
-        Meta(min_length=1, max_length=200, description="Bounds of the timers' histograms, in seconds, rising."),
+        Meta(
+            min_length=1,
+            max_length=200,
+            description="Bounds of the timers' histograms, in seconds, rising.",
+            examples=[[1, 60, 3600]],
+        ),
     ] = field(default_factory=lambda: list(_BOUNDS))
     compress: Annotated[bool, Meta(description="Send bodies gzipped.")] = True
     timeout: Timeout = 10.0

@@ -44,6 +44,10 @@ Field = Annotated[str, Meta(min_length=1, max_length=100)]
 class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid_unknown_fields=True, kw_only=True):
     """Trigger an incident for errors and failed runs, and resolve it when a run succeeds; the same for alerts."""
 
+    examples: ClassVar = (
+        {"type": "pagerduty", "routing_key": {"env": "PAGERDUTY_KEY"}, "pipeline": "stripe-to-csv", "level": "ERROR"},
+    )
+
     guarantees: ClassVar = (
         SinkGuarantee(
             "at least once",
@@ -79,6 +83,7 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
                 max_length=10,
                 description="Keys of the context that tell one incident from another, also application and channel "
                 "(its first part). By default application, and nothing when pipeline is given.",
+                examples=[["application", "env"]],
             ),
         ]
         | None

@@ -39,7 +39,10 @@ class Pushgateway(Struct, forbid_unknown_fields=True, kw_only=True):
     keep_others: Annotated[
         bool, Meta(description="Leave metrics in the group that this run does not have; else the group is replaced.")
     ] = False
-    username: Annotated[str, Meta(min_length=1, max_length=200, description="For basic authentication.")] | None = None
+    username: (
+        Annotated[str, Meta(min_length=1, max_length=200, description="For basic authentication.", examples=["balog"])]
+        | None
+    ) = None
     password: Secret | None = None
     timeout: Timeout = 10.0
     ca_file: CaFile | None = None
@@ -55,6 +58,16 @@ class PrometheusSinkConfig(
     MeasureOptions, tag_field="type", tag="prometheus", forbid_unknown_fields=True, kw_only=True
 ):
     """Expose counters, timers and gauges to a Prometheus in one of three ways."""
+
+    examples: ClassVar = (
+        {"type": "prometheus", "listen": {"port": 9464, "linger": 30}},
+        {
+            "type": "prometheus",
+            "pushgateway": {"url": "http://push:9091", "job": "nightly", "grouping": {"instance": "a"}},
+            "batch": {"age": 5},
+        },
+        {"type": "prometheus", "textfile": {"path": "/var/lib/node_exporter/balog.prom"}, "buckets": [1, 60, 3600]},
+    )
 
     guarantees: ClassVar = (
         SinkGuarantee("at most once", "it is counted in memory", "–", not_retried="", option="listen", extra="sinks"),

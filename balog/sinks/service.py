@@ -124,6 +124,10 @@ class ServiceApi:
 class ServiceSinkConfig(SinkOptions, tag_field="type", tag="service", forbid_unknown_fields=True, kw_only=True):
     """Send events to ``balog serve``; each is durable there once its batch returns."""
 
+    examples: ClassVar = (
+        {"type": "service", "url": "https://events.example.com", "token": {"env": "BALOG_TOKEN"}, "gzip": True},
+    )
+
     guarantees: ClassVar = (
         SinkGuarantee(
             "at least once",

@@ -32,6 +32,11 @@ _ECHO = 0.05  # seconds until another host reports that nobody listens
 class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_unknown_fields=True, kw_only=True):
     """Send counters, timers and gauges to a statsd or a Datadog agent."""
 
+    examples: ClassVar = (
+        {"type": "statsd", "host": "localhost", "port": 8125, "prefix": "taps", "name_tags": ["stream"]},
+        {"type": "statsd", "socket": "/var/run/datadog/dsd.socket", "format": "dogstatsd", "tags": {"env": "prod"}},
+    )
+
     guarantees: ClassVar = (
         SinkGuarantee(
             "at most once",

@@ -44,6 +44,17 @@ _TOPIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown_fields=True, kw_only=True):
     """Append to an archive of compressed JSON lines: on disk (``path``), or wherever fsspec reaches (``url``)."""
 
+    examples: ClassVar = (
+        {"type": "store", "path": "archive", "topic": "singer-events"},
+        {
+            "type": "store",
+            "url": "s3://events/archive",
+            "options": {"endpoint_url": "http://localhost:9000"},
+            "staging": "staging",
+            "topic": "singer-events",
+        },
+    )
+
     guarantees: ClassVar = (
         SinkGuarantee("at least once", "it is on disk (fsync)", "a batch", not_retried="", option="path"),
         SinkGuarantee(
@@ -85,7 +96,12 @@ class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown
     max_age: (
         Annotated[
             float,
-            Meta(gt=0, le=86400, description="Begin a new file after these seconds; 300 with url, else never."),
+            Meta(
+                gt=0,
+                le=86400,
+                description="Begin a new file after these seconds; 300 with url, else never.",
+                examples=[3600],
+            ),
         ]
         | None
     ) = None

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown_fields=True, kw_only=True):
     """Publish to a topic; each event is durable there once its batch returns."""
 
+    examples: ClassVar = (
+        {"type": "topic", "url": "local:topics", "topic": "singer-events"},
+        {"type": "topic", "url": "kafka:localhost:9092", "topic": "orders", "key": "payload.order_id"},
+    )
+
     guarantees: ClassVar = (
         SinkGuarantee(
             "at least once",

@@ -23,6 +23,17 @@ from balog.sinks.signing import batch_id, read_keys, sign
 class WebhookSinkConfig(SinkOptions, tag_field="type", tag="webhook", forbid_unknown_fields=True, kw_only=True):
     """Post events to a URL, at least once; who takes them knows an event or a batch again by its ``webhook-id``."""
 
+    examples: ClassVar = (
+        {
+            "type": "webhook",
+            "url": "https://hooks.example.com/balog",
+            "per": "batch",
+            "format": "ndjson",
+            "secrets": [{"env": "HOOK_KEY"}],
+            "headers": {"Authorization": {"file": "/run/secrets/hook"}},
+        },
+    )
+
     guarantees: ClassVar = (
         SinkGuarantee(
             "at least once",

@@ -49,6 +49,10 @@ _MAX_MESSAGE = 300
 class YTsaurusSinkConfig(SinkOptions, tag_field="type", tag="ytsaurus", forbid_unknown_fields=True, kw_only=True):
     """Put events into dynamic tables of YTsaurus, one for each payload type."""
 
+    examples: ClassVar = (
+        {"type": "ytsaurus", "proxy": "hahn.example.com", "path": "//home/shop/events", "token": {"env": "YT_TOKEN"}},
+    )
+
     guarantees: ClassVar = (
         SinkGuarantee(
             "at least once",

@@ -20,7 +20,8 @@ Options = Annotated[
         description=(
             "What fsspec's file system takes: endpoint_url, host, username … A key, token or password is "
             '{"env": "NAME"} or {"file": "PATH"}.'
-        )
+        ),
+        examples=[{"endpoint_url": "http://localhost:9000"}],
     ),
 ]
 

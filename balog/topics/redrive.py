@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -26,6 +26,14 @@ Step = str | int
 
 class PatchFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """A patch in a file; see ``Patch``. Values to set are any JSON."""
+
+    examples: ClassVar = (
+        {
+            "set": {"payload.currency": "EUR"},
+            "compute": {"payload.total": "payload.amount * 1.19"},
+            "unset": ["payload.debug"],
+        },
+    )
 
     set: Annotated[dict[str, Any], Meta(description="Path → value; what is missing on the way is made.")] = {}
     compute: Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -88,5 +88,42 @@ MAX_MONITORS = 2000
 
 class MonitorsFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """``{"monitors": [{"name": "late", "freshness": {"every": "1h"}}]}``."""
+
+    examples: ClassVar = (
+        {
+            "monitors": [
+                {
+                    "name": "late",
+                    "pipeline": "tap-*",
+                    "freshness": {"every": "24h", "grace": "1h", "calendar": "Mon-Fri 06:00-22:00 Europe/Berlin"},
+                    "quiet_hours": "22:00-06:00 Europe/Berlin",
+                    "link": "https://runs.example.com/{run_id}",
+                    "labels": {"team": "data"},
+                },
+                {"name": "rows", "stream": "orders", "volume": {"seasonality": "day_of_week"}, "no_data": "2d"},
+            ]
+        },
+        {
+            "monitors": [
+                {"name": "slow", "duration": {"p95_over": "2x", "over": "2h", "under": "10s"}},
+                {
+                    "name": "errors",
+                    "where": "context.env = 'prod'",
+                    "failures": {"new_fingerprint": True, "rate_over": "20%", "retries_over": 100},
+                },
+                {"name": "rejected", "quarantine": {"share_over": "1%", "over": 50}},
+                {"name": "columns", "schema": {"breaking": "critical"}},
+            ]
+        },
+        {
+            "monitors": [
+                {"name": "behind", "lag": {"topic": "singer-events", "group": "billing", "over": 10000}},
+                {"name": "spool", "lag": {"spool": "elastic *", "over": 10000}},
+                {"name": "stuck", "state": {"unchanged_runs": 5, "unchanged_for": "3d"}},
+                {"name": "queue", "metric": "queue_*", "threshold": {"over": 1000, "under": 1}},
+                {"name": "big", "sql": "SELECT count(*) AS value FROM events", "threshold": {"over": 1000000}},
+            ]
+        },
+    )
 
     monitors: Annotated[list[MonitorConfig], Meta(max_length=MAX_MONITORS, description="The monitors.")]

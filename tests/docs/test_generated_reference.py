@@ -67,7 +67,7 @@ class TestConfigs:
             if rows:
                 assert all(f"| `{each}` |" in rows for each in definition.get("properties", {}) if each[0] != "$"), key
             else:
-                assert re.search(rf"\]\(\w+\.md#{key.lower()}\)", page) or is_inside_another(key, schema, page)
+                assert re.search(rf"\]\([\w./]+\.md#{key.lower()}\)", page) or is_inside_another(key, schema, page)
 
     def test_every_field_has_a_meaning(self) -> None:
         without = [
@@ -82,10 +82,12 @@ class TestConfigs:
         schema: dict[str, Any] = {
             "anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 3600, "description": "Seconds to wait."}],
             "default": 2.5,
+            "examples": [1.5],
+            "x-since": "0.2.0",
         }
         row = config_reference.field("wait", schema, False, {}, {})
 
-        assert row == ("`wait`", "number", "`2.5`", "≤ 3,600, > 0", "seconds", "Seconds to wait.")
+        assert row == ("`wait`", "number", "`2.5`", "≤ 3,600, > 0", "seconds", "`1.5`", "0.2.0", "Seconds to wait.")
 
 
 def is_inside_another(key: str, schema: Any, page: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -25,11 +25,23 @@ class CsvConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     quote_char: Annotated[Char, Meta(description="Around text; doubled inside.")] = '"'
     escape_char: Annotated[Char, Meta(description="Takes the meaning of the character after it.")] | None = None
     header: Annotated[bool, Meta(description="The first line names the columns.")] = True
-    null: Annotated[str, Meta(max_length=20, description="What null is, without quotes.")] = ""
+    null: Annotated[str, Meta(max_length=20, description="What null is, without quotes.", examples=["NULL"])] = ""
 
 
 class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """What becomes of BATCH messages. Two brokers in a row do what one can't."""
+
+    examples: ClassVar = (
+        {
+            "to": "batch",
+            "streams": ["orders"],
+            "location": "s3://lake/batches",
+            "options": {"endpoint_url": "http://localhost:9000"},
+            "format": "parquet",
+            "allowed": ["s3://lake/"],
+        },
+        {"to": "records", "csv": {"delimiter": ";", "escape_char": "\\"}},
+    )
 
     to: Annotated[
         Literal["pass", "records", "batch"],
@@ -88,7 +100,11 @@ class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     ] = 250.0
     timeout: Annotated[float, Meta(gt=0, le=600, description="Seconds for each wait for an HTTPS server.")] = 30.0
     ca_file: (
-        Annotated[str, Meta(min_length=1, description="PEM file of the authorities to trust over HTTPS.")] | None
+        Annotated[
+            str,
+            Meta(min_length=1, description="PEM file of the authorities to trust over HTTPS.", examples=["own-ca.pem"]),
+        ]
+        | None
     ) = None
 
     def is_for(self, stream: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
@@ -65,7 +65,7 @@ class Flatten(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 class Sample(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Keep a part of the records. Without a seed, the decision for a record is always the same."""
 
-    rate: Annotated[float, Meta(ge=0, le=1, description="The part to keep, 0 to 1.")]
+    rate: Annotated[float, Meta(ge=0, le=1, description="Share of the records to keep, 0 to 1.")]
     by: Annotated[list[Path], Meta(description="Properties that decide; the stream's key properties by default.")] = []
     seed: Annotated[int, Meta(description="Decide at random, the same in each run with this seed.")] | None = None
 
@@ -83,6 +83,23 @@ class RecordRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     ``set`` sees unmasked values, and its results can be masked. All names, except the new ones of ``rename``, are those
     of the original record. Several rules for a stream apply in turn, each to the output of the previous one.
     """
+
+    examples: ClassVar = (
+        {
+            "stream": "orders",
+            "filter": "amount > 0",
+            "sample": {"rate": 0.1, "by": ["customer_id"], "seed": 7},
+            "throttle": 1000,
+        },
+        {
+            "stream": "users*",
+            "set": {"region": "eu", "name": {"expr": "upper(name)"}},
+            "mask": {"email": {"how": "sha256", "key": {"env": "MASK_KEY"}}, "phone": {"how": "partial", "last": 2}},
+            "drop": ["password"],
+            "rename": {"mail": "email"},
+            "flatten": {"separator": "__"},
+        },
+    )
 
     stream: Stream
     filter: Annotated[str, Meta(description="Keeps the records for which this expression is true.")] | None = None
@@ -108,6 +125,8 @@ class RecordRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
 class SchemaRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Additions to a stream's schema, after the rules for its records."""
+
+    examples: ClassVar = ({"stream": "orders", "set": {"properties": {"amount": {"type": "number"}}}},)
 
     stream: Stream
     set: Annotated[dict[str, Any], Meta(description="A JSON merge patch (RFC 7396) on the schema; null removes.")] = {}

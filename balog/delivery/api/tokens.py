@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -47,7 +47,7 @@ class Quota(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """A token bucket for events: its size, and the time to refill it. Each service instance counts separately."""
 
     events: Annotated[int, Meta(ge=1, description="Events within the time.")]
-    seconds: Annotated[float, Meta(gt=0, le=366 * 86_400, description="The time to refill the quota.")] = 86_400.0
+    seconds: Annotated[float, Meta(gt=0, le=366 * 86_400, description="Seconds to refill the quota.")] = 86_400.0
 
 
 class TokenEntry(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -74,6 +74,21 @@ class TokenEntry(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
 class TokenFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The file of tokens. Two tokens may have one name, so that a token can be rotated without a gap."""
+
+    examples: ClassVar = (
+        {
+            "tokens": [
+                {
+                    "name": "shop",
+                    "hash": "sha256:" + "0" * 64,
+                    "may": ["send"],
+                    "types": ["order.*"],
+                    "expires": "2027-01-01T00:00:00Z",
+                    "quota": {"events": 100000},
+                }
+            ]
+        },
+    )
 
     tokens: Annotated[tuple[TokenEntry, ...], Meta(description="The tokens that the service accepts.")] = ()
 
