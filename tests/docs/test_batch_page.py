@@ -13,9 +13,9 @@ import pytest
 from balog.broker.batches.config import BatchConfig
 from balog.broker.config import BrokerConfig
 from balog.tagged_config import decode_tagged
-from tests.documentation import docs_page
+from tests.documentation import docs_page, run_task
 
-PAGE = docs_page("batch.md").read_text(encoding="utf-8")
+PAGE = docs_page("batch-messages.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 ROWS = [
     {"id": number, "email": f"{number}@example.org", "country": "DE" if number < 2 else "FR"} for number in range(4)
@@ -46,24 +46,26 @@ STATE = {"type": "STATE", "value": 1}
 RECORDS = [{"type": "RECORD", "stream": "orders", "record": row} for row in ROWS]
 
 
-def test_there_are_four_configs_and_all_are_taken():
-    assert len([msgspec.json.decode(block, type=BrokerConfig, dec_hook=decode_tagged) for block in BLOCKS]) == 4
+def test_the_configs_of_the_reference_are_taken():
+    assert len([msgspec.json.decode(block, type=BrokerConfig, dec_hook=decode_tagged) for block in BLOCKS]) == 3
 
 
-def test_to_records(batch, tmp_path):
-    out = broker(json.loads(BLOCKS[0]), [batch, STATE], tmp_path)
-    assert [message.get("record", message) for message in out] == [*ROWS, STATE]
+def test_the_how_to_reads_writes_and_masks_batches(tmp_path):
+    to_records, to_batch, masked = run_task("batch.md", tmp_path)
+    assert [json.loads(line)["type"] for line in to_records.splitlines()] == ["SCHEMA", "RECORD", "RECORD", "STATE"]
+    assert json.loads(to_batch.splitlines()[1])["encoding"] == {"format": "jsonl", "compression": "gzip"}
+    assert json.loads(masked.splitlines()[-1]) == {"id": 1, "email": "[redacted]", "country": "DE"}
 
 
 def test_to_batch(tmp_path):
-    block = BLOCKS[1].replace("/var/tmp/batches", str(tmp_path / "new"))
+    block = BLOCKS[0].replace("/var/tmp/batches", str(tmp_path / "new"))
     made, state = broker(json.loads(block), [*RECORDS[:2], STATE, *RECORDS[2:], STATE], tmp_path)
     assert (made["encoding"], state) == ({"format": "jsonl", "compression": "gzip"}, STATE)
     assert broker({"sinks": [], "batch": {"to": "records"}}, [made], tmp_path) == RECORDS
 
 
 def test_masks_and_filters_inside(batch, tmp_path):
-    config = json.loads(BLOCKS[2])
+    config = json.loads(BLOCKS[1])
     config["batch"] = {"location": str(tmp_path / "new")}
     (made,) = broker(config, [batch], tmp_path)
     assert made["size"] == 2
@@ -72,7 +74,7 @@ def test_masks_and_filters_inside(batch, tmp_path):
 
 
 def test_another_dialect_and_format(batch, tmp_path):
-    block = BLOCKS[3].replace("/var/tmp/batches", str(tmp_path / "new"))
+    block = BLOCKS[2].replace("/var/tmp/batches", str(tmp_path / "new"))
     (made,) = broker(json.loads(block), [batch], tmp_path)
     assert (made["format"], made["batch_size"]) == ("parquet", 4)
     assert Path(made["filepath"]).read_bytes()[:4] == b"PAR1"

@@ -72,15 +72,6 @@ def test_a_sink_in_a_handler_has_what_was_sent(tmp_path: Path) -> None:
     assert printed.split() == ["2"]  # orders of more than 10 among the three
 
 
-def test_hooks_see_every_call(tmp_path: Path) -> None:
-    (printed,) = run_page("trace-handlers.md", tmp_path)
-    assert "captured Reject of shop.bill" in printed
-    assert len(re.findall(r'"name": "shop\.bill"', printed)) == 1
-    assert '"status_code": "ERROR"' in printed
-    assert "nobody wants balog.topics.publish" in printed
-    assert "EngineStats(received=2, succeeded=0, failed=1, dead=1" in printed
-
-
 def _dead_letters(folder: Path, topic: str) -> list[DeadLetter]:
     with LocalTopics(folder / "topics") as topics:
         return list(topics.topic(topic).dead_letters("balog"))

@@ -1,23 +1,28 @@
-"""What the page on the durable path says is so."""
+"""What the pages on the durable path say is so."""
 
 import re
-
-import msgspec
+import socket
+from pathlib import Path
 
 from balog.delivery.durable import drain, topic_writer
 from balog.delivery.durable.fallback import GROUP, Fallback
 from balog.delivery.durable.recent_ids import RecentIds
 from balog.delivery.durable.router import FAILED_EVENTS_TOPIC, UNTYPED_TOPIC, topic_for_type
-from balog.delivery.settings import ServiceConfig
 from balog.topics.memory import MemoryTopics
-from tests.documentation import docs_page
+from tests.documentation import blocks, docs_page, matches, paste
 
-PAGE = docs_page("durable.md").read_text(encoding="utf-8")
+PAGE = docs_page("durability.md").read_text(encoding="utf-8")
 
 
-def test_its_config_is_one() -> None:
-    (found,) = re.findall(r"```json serve.json\n(.*?)```", PAGE, re.DOTALL)
-    assert msgspec.json.decode(found, type=ServiceConfig).fallback
+def test_an_outage_is_what_the_how_to_shows(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = f":{free.getsockname()[1]}"
+    page = blocks(docs_page("durable.md").read_text(encoding="utf-8").replace(":8081", port))
+    printed = paste(page, tmp_path)
+    shown = [block.text for block in page if block.language == "text"]
+    for text, (block, output) in zip(shown, printed.items(), strict=True):
+        assert matches(text, re.sub(r"^ +", "", output, flags=re.MULTILINE)), f"{block}:\n{output}"
 
 
 def test_its_numbers_and_names_are_those_of_the_code() -> None:

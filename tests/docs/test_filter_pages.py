@@ -16,6 +16,7 @@ from tests.documentation import docs_page
 
 FILTERS = docs_page("filters.md").read_text(encoding="utf-8")
 TABLES = docs_page("clickhouse.md").read_text(encoding="utf-8")
+COLUMNS = docs_page("event-tables.md").read_text(encoding="utf-8")
 
 
 def blocks(page: str) -> list[tuple[str, str, str]]:
@@ -25,7 +26,7 @@ def blocks(page: str) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("page", [FILTERS, TABLES], ids=["filters", "clickhouse"])
 def test_the_documents_are_documents(page: str) -> None:
     for language, name, text in blocks(page):
-        if language == "json":
+        if language == "json" and name != "broker.json":
             assert read_document(text.encode(), name)[1] == []
 
 
@@ -58,5 +59,5 @@ def test_commands_on_the_pages_have_options_that_there_are(page: str, name: str,
 
 
 def test_the_numbers_are_the_code_s() -> None:
-    assert f"is beyond {clickhouse_table.MOST_COLUMNS}." in TABLES.replace("\n", " ")
-    assert f"beyond {clickhouse.MOST_TABLES} types" in TABLES
+    assert f"is beyond {clickhouse_table.MOST_COLUMNS}." in COLUMNS.replace("\n", " ")
+    assert f"beyond {clickhouse.MOST_TABLES} types" in COLUMNS

@@ -1,4 +1,4 @@
-"""The pages on running handlers from Python, on those to copy, and on declared types: their blocks run."""
+"""The pages on handlers to copy and on declared types: their blocks run."""
 
 from pathlib import Path
 
@@ -6,11 +6,6 @@ from balog.topics import open_topics
 from tests.documentation import run_page
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_an_operator_names_the_topic_and_calls_the_handler(tmp_path: Path) -> None:
-    (printed,) = run_page("run-handlers-in-python.md", tmp_path)
-    assert "bill ann 5" in printed
 
 
 def test_the_handlers_of_a_clone_run_as_they_are(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from tests.documentation import DOCS, Block, blocks, docs_page, is_command, run_
 PAGES = (
     "report-every-night", "compare-two-weeks", "read-a-report", "find-a-failed-sync", "find-quarantined-records",
     "query-in-a-notebook", "move-to-spark", "silence-an-alert", "choose-a-sensitivity", "add-a-filter",
-    "load-queue-dumps", "alerts", "watch", "find-the-slow-side",
+    "load-queue-dumps", "alerts", "watch", "find-the-slow-side", "clickhouse",
+    "report-handler-errors", "trace-handlers", "run-handlers-in-python",
 )  # fmt: skip
 """Pages without another test that runs them."""
 
