@@ -1,4 +1,4 @@
-"""Report links of the Markdown pages that lead to no file of the checkout, or to no heading in it.
+"""Report links of the Markdown pages that lead to no file of the checkout, or to no heading in it, and unlisted pages.
 
 Run by ``make lint``::
 
@@ -22,6 +22,8 @@ LINK = re.compile(r"\]\((?!\w+:)([^)\s]+)\)")
 
 def main() -> int:
     problems = [f"{page.relative_to(ROOT)}: {link} leads nowhere" for page in PAGES for link in lost(page)]
+    if not is_listed(ROOT / "docs"):
+        problems.append("docs/index.md: not the list of the pages that there are; run python .ci/docs/page_list.py")
     for problem in problems:
         print(problem)
     return 1 if problems else 0
@@ -48,6 +50,17 @@ def lost(page: Path) -> list[str]:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             found.append(link)
     return found
+
+
+def is_listed(docs: Path) -> bool:
+    """Return whether ``docs/index.md`` lists the pages that there are, with their titles."""
+    sys.path.insert(0, str(Path(__file__).parent / "docs"))
+    try:
+        from page_list import with_list
+    finally:
+        sys.path.pop(0)
+    index = docs / "index.md"
+    return not index.exists() or with_list(docs) == index.read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":

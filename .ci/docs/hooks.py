@@ -10,6 +10,7 @@ import command_reference
 import config_reference
 import github_markdown
 import navigation
+import page_list
 import python_reference
 import scripts
 from mkdocs.config.defaults import MkDocsConfig
@@ -32,6 +33,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn the links of a page into those of the site, and its Markdown into MkDocs'."""
+    if page.file.src_uri == "index.md":
+        markdown = page_list.with_purposes(markdown, ROOT / "docs")
     markdown = checkout.include_readme(markdown, page.file.src_uri, ROOT)
     markdown = checkout.rewrite_links(markdown, page.file.src_uri, ROOT)
     return github_markdown.convert(markdown)

@@ -14,6 +14,10 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     assert links.lost(page) == []
 
 
+def test_the_index_lists_all_pages() -> None:
+    assert links.is_listed(links.ROOT / "docs"), "run python .ci/docs/page_list.py"
+
+
 def test_a_link_to_nowhere_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,8 @@
 """The hooks of the documentation site: links out of ``docs/``, Markdown as GitHub reads it, parts, Mermaid."""
 
+import re
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -9,6 +11,7 @@ from tests.ci_scripts import ci_script
 checkout = ci_script("docs/checkout")
 github_markdown = ci_script("docs/github_markdown")
 navigation = ci_script("docs/navigation")
+page_list = ci_script("docs/page_list")
 scripts = ci_script("docs/scripts")
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,6 +103,48 @@ class TestNavigation:
         docs = ROOT / "docs"
 
         assert navigation.parts([str(page.relative_to(docs)) for page in docs.rglob("*.md")])
+
+
+class TestPageList:
+    PAGES: ClassVar = {
+        "index.md": f"# T\n\n{page_list.MARK}\nold\n",
+        "tutorials/a.md": "# A\n\nFor [readers](b.md).\nAt the end, you have\nit. More.\n",
+        "how-to/keep-order.md": "# Keep `order`\n\nFor all. After this page, events have an order.\n",
+        "how-to/odd.md": "# Odd\n\nNothing.\n",
+        "reference/logger.md": "# The logger\n\nFor users: all options.\n",
+    }
+
+    @pytest.fixture
+    def docs(self, tmp_path: Path) -> Path:
+        for name, text in self.PAGES.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text)
+        return tmp_path
+
+    def test_pages_by_kind_and_group(self, docs: Path) -> None:
+        text = page_list.with_list(docs)
+        assert [line for line in text.splitlines() if line.startswith(("#", "- ", "**"))] == [
+            "# T", "## Tutorials", "- [A](tutorials/a.md)",
+            "## How-to guides", "**Act**", "- [Keep `order`](how-to/keep-order.md)",
+            "**All parts**", "- [Odd](how-to/odd.md)",
+            "## Reference", "**Log**", "- [The logger](reference/logger.md)",
+            "## Explanation", "## Internals", "## Decisions",
+        ]  # fmt: skip
+        assert "old" not in text
+
+    def test_the_site_shows_what_each_page_is_for(self, docs: Path) -> None:
+        items = re.findall(r"^- .*", page_list.with_purposes(page_list.with_list(docs), docs), re.MULTILINE)
+        assert items == [
+            "- [A](tutorials/a.md): You have it.",
+            "- [Keep `order`](how-to/keep-order.md): Events have an order.",
+            "- [Odd](how-to/odd.md)",
+            "- [The logger](reference/logger.md): All options.",
+        ]
+
+    def test_each_how_to_page_and_reference_has_a_group(self) -> None:
+        index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+        how_to = index.partition("## How-to guides")[2].partition("## Reference")[0]
+        assert "**All parts**" not in how_to
 
 
 class TestScripts:

@@ -2,9 +2,11 @@
 
 A block's info string says what happens with it. ``sh``: run by bash, stopping at the first command that fails.
 ``python``: run as a script. ``python NAME``, ``json NAME`` and ``yaml NAME``: written to the file NAME, for the blocks
-after it. ``text``: left alone. A ``sh`` block that begins with ``make`` is left to CI and to the demo's own test.
+after it. ``text``: left alone. A ``sh`` block that begins with ``make`` is left to CI and to the demo's own test. A
+``sh`` block that ends with ``cd FOLDER`` moves the blocks after it there.
 """
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,11 +45,23 @@ def run(block: Block, folder: Path) -> subprocess.CompletedProcess[str] | None:
     )
 
 
+def folder_of(block: Block, checkout: Path) -> Path:
+    """Return the folder in which a reader is at a block."""
+    before = "".join(each.text for each in IN_README if each.language == "sh" and each.line < block.line)
+    return checkout.joinpath(*re.findall(r"\bcd (\S+)$", before, re.MULTILINE))
+
+
 @pytest.fixture(scope="module")
 def installed(checkout: Path) -> Path:
-    """The checkout after ``make install``."""
+    """The checkout after ``make install``, which git manages."""
     (checkout / ".venv").symlink_to(sys.prefix)
+    git(checkout, "init", "--quiet")
+    git(checkout, "add", "--all")
     return checkout
+
+
+def git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 def test_the_readme_shows_something_that_runs() -> None:
@@ -62,8 +76,13 @@ def test_a_block_of_the_readme_says_what_it_is(block: Block) -> None:
 
 @pytest.mark.parametrize("block", [block for block in IN_README if runs(block)], ids=str)
 def test_a_block_of_the_readme_runs(block: Block, installed: Path) -> None:
-    done = run(block, installed)
+    done = run(block, folder_of(block, installed))
     assert done is None or done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
+
+
+def test_the_readme_leaves_nothing_that_git_would_add(installed: Path) -> None:
+    assert (installed / "tour" / "report.html").exists()
+    assert git(installed, "status", "--porcelain", "--untracked-files=all").count("?? ") == 0
 
 
 def test_blocks_are_found_with_their_language_file_and_line() -> None:
