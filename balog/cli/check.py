@@ -86,7 +86,7 @@ def command(
     config, problems = find_problems(path, _type(kind))
     exit_if_invalid(path, problems, 2)
     sinks = config.sinks if hasattr(config, "sinks") else [config]
-    for note in notes(config):
+    for note in notes(config) if kind != "forward" else ():  # the topic of a forwarder is its spool
         click.echo(f"{path}: note: {note}", err=True)
     click.echo(f"{path}: ok, {counted(len(sinks), 'sink')}")
     for sink in sinks if guarantees else ():

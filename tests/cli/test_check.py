@@ -103,6 +103,7 @@ def test_a_missing_spool_is_worth_a_note(write, tmp_path):
     done = check(write({"sinks": [{"type": "store", "path": str(tmp_path), "topic": "e"}]}))
     assert done.returncode == 0
     assert "note: without a spool" in done.stderr
+    assert check(tmp_path / "broker.json", "--for", "forward").stderr == ""  # the topic is its spool
 
 
 def test_other_configs_are_checked_by_their_own_form(write):

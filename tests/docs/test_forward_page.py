@@ -1,10 +1,7 @@
 """The page on forwarding: its blocks run as they are, and its numbers are the code's."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -12,24 +9,14 @@ import msgspec
 from balog.broker.config import BrokerConfig
 from balog.cli.forward import MAX_ATTEMPTS, command
 from balog.consumers import in_flight
-from tests.documentation import docs_page
+from tests.documentation import docs_page, run_task
 
 PAGE = docs_page("forward.md").read_text(encoding="utf-8")
 REFERENCE = docs_page("forwarding.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def test_the_blocks_run(tmp_path: Path) -> None:
-    bin = str(Path(sys.executable).parent)
-    environment = {**os.environ, "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}"}
-    for language, name, text in BLOCKS:
-        if language == "json":
-            (tmp_path / name).write_text(text)
-        elif language == "sh":
-            run = ["sh", "-e", "-c", text]
-            done = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-            assert done.returncode == 0, done.stderr
-            assert "orders_total" in done.stdout
+    run_task("forward.md", tmp_path)
     assert list((tmp_path / "archive" / "shop").glob("date=*/*.jsonl.gz"))
 
 
