@@ -1,26 +1,20 @@
 """Alerts in a real Alertmanager: fired, repeated, resolved, after its restart, and after a watcher was killed."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from balog.event import encode
 from balog.sinks import AlertmanagerSinkConfig
-from balog.topics import Message, open_topics
 from tests.services.servers.alertmanager import running_alertmanager
 from tests.services.servers.process import free_port
 from tests.stand_ins.alerts import alert_delivery
 from tests.stand_ins.http_server import HttpStandIn
-from tests.watch.events import run
+from tests.watch.processes import WatcherProcess
 
 pytestmark = pytest.mark.service
 
@@ -83,40 +77,15 @@ def test_an_alertmanager_that_restarts_has_the_alert_again(tmp_path: Path, hook:
         sink.close()
 
 
-MONITORS = """
-monitors:
-  - name: late
-    freshness: {every: 1h}
-"""
-
-
 def test_a_watcher_that_is_killed_loses_no_alert_while_the_server_is_away(tmp_path: Path, hook: HttpStandIn) -> None:
     """Given a dead Alertmanager and kill -9 before and after the delivery, then people hear of each alert once."""
     port = free_port()
-    url = f"local:{tmp_path}/topics"
-    sinks = {"sinks": [{"type": "alertmanager", "url": f"http://127.0.0.1:{port}", "retry": {"longest": 0.2}}]}
-    (tmp_path / "sinks.json").write_text(json.dumps(sinks))
-    (tmp_path / "monitors.yaml").write_text(MONITORS)
-    hours_ago = (datetime.now(timezone.utc) - datetime(2026, 11, 23, 6, tzinfo=timezone.utc)) / timedelta(hours=1)
-    with open_topics(url) as topics:
-        made = [run(hours_ago - 3, pipeline=name) for name in ("tap-a", "tap-b")]
-        topics.topic("events").publish([Message(one.header.id, encode(one)) for one in made])
-    command = [
-        sys.executable, "-m", "balog", "watch", str(tmp_path / "monitors.yaml"), "--topics", url, "--topic", "events",
-        "--sinks", str(tmp_path / "sinks.json"), "--state", str(tmp_path / "w.sqlite"), "--lease", "1",
-    ]  # fmt: skip
-
-    def start_and_kill(when: Callable[[Any], object]) -> None:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as watcher:
-            try:
-                when(watcher.stdout)
-            finally:
-                os.kill(watcher.pid, signal.SIGKILL)
-
-    start_and_kill(lambda stdout: [stdout.readline() for _ in range(2)])  # both fire, and nobody takes them
+    url = f"http://127.0.0.1:{port}"
+    watcher = WatcherProcess(tmp_path, {"sinks": [{"type": "alertmanager", "url": url, "retry": {"longest": 0.2}}]})
+    watcher.kill_when(lambda stdout: [stdout.readline() for _ in range(2)])  # both fire, and nobody takes them
     with running_alertmanager(tmp_path / "am", hook.url, port) as server:
-        start_and_kill(lambda _: wait_for(lambda: len(server.active()) == 2))  # taken, and perhaps not marked
-        start_and_kill(lambda _: time.sleep(2))
+        watcher.kill_when(lambda _: wait_for(lambda: len(server.active()) == 2))  # taken, and perhaps not marked
+        watcher.kill_when(lambda _: time.sleep(2))
         assert sorted(alert["labels"]["pipeline"] for alert in server.active().values()) == ["tap-a", "tap-b"]
         wait_for(lambda: len(notified(hook)) == 2)
         assert len(set(notified(hook))) == 2
