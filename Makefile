@@ -35,7 +35,7 @@ demo-parts: $(DEMO_PARTS) ## install the demo's taps, target and data, each in i
 test-parts: $(TEST_PARTS) ## the same, Meltano, Airflow, Dagster, and the taps and targets that tests run beside balog's
 
 # Tests wait for servers half of their time, so there are two more workers than cores. Modules are dealt out by tests/conftest.py.
-test: .venv/installed-test java ## run the tests (ARGS="-k words" picks some; WORKERS=0 in one process; BALOG_SERVICES=required|off)
+test: .venv/installed-test java .demo/spark-classes.jsa ## run the tests (ARGS="-k words" picks some; WORKERS=0 in one process; BALOG_SERVICES=required|off)
 	@$(BIN)/python -m pytest -n $(WORKERS) --max-worker-restart 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 # A seed that soak draws is part of the test's name, so it runs in one process.
@@ -100,6 +100,11 @@ java: .venv/made
 	@echo "Installing $(PIN_$*) into .demo/$*"
 	@$(INSTALL) .demo/$* $(PIN_$*)
 	@touch $@
+
+# Tests start Spark about a hundred times; each start needs a third less with its classes in an archive.
+.demo/spark-classes.jsa: .venv/installed-test | java
+	@echo "Collecting the classes of Spark"
+	@$(BIN)/python -m tests.spark_classes $@ >/dev/null 2>&1 || echo "Without them: Spark starts more slowly"
 
 # Scripts of the site; npm comes from PyPI where there is none.
 .demo/site-scripts/mermaid.min.js: Makefile

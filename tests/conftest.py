@@ -14,11 +14,12 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests.spark_classes import spark_options
+
 ROOT = Path(__file__).parents[1]
 SERVICES = os.environ.get("BALOG_SERVICES", "")
 
-# Spark in tests starts often and counts little: its code is not worth a second compilation, which costs half the time.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_options())
 
 # Run in the background, or by nohup: what the tests start must not inherit that.
 for number, handler in (
@@ -115,6 +116,10 @@ def spark() -> Generator[Any, None, None]:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from balog.analytics import session
 
-    started = session("balog-tests", spark_sql_shuffle_partitions="2", spark_driver_memory="1g")
+    # Many questions of few rows: compiling each to Java costs more than its answer. Commands and `make soak` compile.
+    interpreted = {"spark_sql_codegen_wholeStage": "false", "spark_sql_codegen_factoryMode": "NO_CODEGEN"}
+    if os.environ.get("BALOG_SOAK"):
+        interpreted = {}
+    started = session("balog-tests", spark_sql_shuffle_partitions="2", spark_driver_memory="1g", **interpreted)
     yield started
     started.stop()

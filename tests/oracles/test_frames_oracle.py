@@ -64,9 +64,8 @@ def condition(chance: random.Random) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def quick(spark: Any) -> Iterator[None]:
-    """Answer without compiling each question to Java: there are few rows and many questions."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    settings["spark.sql.shuffle.partitions"] = "1"
+    """Shuffle to one partition: there are few rows and many questions."""
+    settings = {"spark.sql.shuffle.partitions": "1"}
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
