@@ -130,8 +130,9 @@ class _DeadLetterEvents(FailureEvents):
 
 def summary(counts: EngineStats) -> str:
     """Return the counts of a run as one line. An event that is retried is delivered several times."""
+    deliveries = "1 delivery" if counts.received == 1 else f"{counts.received} deliveries"
     return (
-        f"{counts.received} deliveries: {counts.succeeded} succeeded, {counts.duplicates} duplicates, "
+        f"{deliveries}: {counts.succeeded} succeeded, {counts.duplicates} duplicates, "
         f"{counts.unwanted} unwanted, {counts.failed} failed attempts, {counts.dead} dead-lettered"
     )
 

@@ -252,8 +252,8 @@ def _print_summary(summary: LoadSummary, display: ProgressDisplay) -> None:
         if count:
             click.echo(f"{count:,} {words}")
     events = summary.rows["events"]
-    rate = f", {events / summary.seconds:,.0f} events/s" if events and summary.seconds else ""
-    click.echo(f"{summary.files:,} files read in {summary.seconds:,.1f} s{rate}")
+    rate = f", {events / summary.seconds:,.0f} events/s" if events > summary.seconds > 0 else ""
+    click.echo(f"{summary.files:,} file{'s' * (summary.files != 1)} read in {summary.seconds:,.1f} s{rate}")
 
 
 def _print_lines(action: str, lines: list[str], nothing: str, display: ProgressDisplay) -> None:

@@ -110,7 +110,7 @@ class TestConsume:
             assert process.stdout.readline() == "1 {'env': ''}\n"
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=60) == 0
-            assert process.stderr.read().startswith("balog consume: 1 deliveries: 1 succeeded")
+            assert process.stderr.read().startswith("balog consume: 1 delivery: 1 succeeded")
 
     def test_the_second_signal_ends_it_at_once_and_the_event_comes_again(
         self, tmp_path: Path, consume: Consume, orders: Topic, publish

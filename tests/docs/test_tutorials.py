@@ -1,5 +1,6 @@
 """Each tutorial runs as it is written: its blocks pasted into one terminal, in order, in an empty folder."""
 
+import re
 import shutil
 import socket
 from itertools import pairwise
@@ -9,13 +10,14 @@ import pytest
 
 from tests.documentation import DOCS, blocks, matches, paste
 
-PAGES = sorted(path for path in (DOCS / "tutorials").glob("*.md") if path.name != "late-sync.md")
+PAGES = sorted((DOCS / "tutorials").glob("*.md"))
+PORTS = re.compile(r"(?<=[:( ])8\d{3}\b")
 
 
 def with_free_port(text: str) -> str:
-    """Return the page with a port in place of 8080 that no other test has."""
+    """Return the page with a port in place of its own that no other test has."""
     with socket.create_server(("127.0.0.1", 0)) as found:
-        return text.replace("8080", str(found.getsockname()[1]))
+        return PORTS.sub(str(found.getsockname()[1]), text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -30,6 +32,11 @@ def test_a_tutorial_runs_and_prints_what_it_shows(page: Path, tmp_path: Path) ->
             assert matches(shown.text, printed[command]), (
                 f"{page.name}: {shown} shows\n{shown.text}\nnot\n{printed[command]}"
             )
+
+
+def test_tutorials_share_no_port() -> None:
+    ports = [port for page in PAGES for port in set(PORTS.findall(page.read_text(encoding="utf-8")))]
+    assert len(ports) == len(set(ports)) == 2
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
