@@ -8,9 +8,11 @@ import pytest
 from tests.documentation import DOCS, blocks, docs_page, matches, paste
 
 MAX_LINES = 60
-RUN = ("redact-more-values",)
+RUN = ("redact-more-values", "tap-new", "tap-from-openapi")
 PAGES = (
-    "add-a-command", "add-a-filter", "declare-a-payload-type", "install", "log-in-airflow", "log-in-celery",
+    "add-a-command", "add-a-filter", "coming-from-balog-1.2", "handlers-from-balog-1.2", "log-from-a-tap",
+    "log-in-fastapi", "log-in-flask", "stdlib", "tap-from-openapi", "tap-new", "verify", "verify-in-ci",
+    "verify-with-pytest", "read-xml", "declare-a-payload-type", "install", "log-in-airflow", "log-in-celery",
     "log-in-dagster", "log-in-jupyter", "log-in-lambda", "log-in-processes", "log-with-sentry", "redact-more-values",
     "structlog", "test-a-sink", "test-handlers", "test-with-the-event-service", "testing", "where-it-runs",
     "write-a-dialect", "write-a-hook", "write-a-ledger", "write-a-redaction-rule", "write-a-sink",

@@ -1,4 +1,4 @@
-"""The page for programs of the first balog: its blocks run as they are written, in order, in one folder."""
+"""The pages for programs of the first balog: their blocks run as they are written, in order, in one folder."""
 
 import json
 import os
@@ -11,22 +11,20 @@ import pytest
 
 from tests.documentation import docs_page
 
-PAGE = docs_page("coming-from-balog-1.2.md").read_text(encoding="utf-8")
+PAGES = [docs_page(f"{name}-from-balog-1.2.md").read_text(encoding="utf-8") for name in ("coming", "handlers")]
 FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, subprocess.CompletedProcess[str]]:
-    """What each line of the last ``sh`` block printed; blocks of Python are files."""
+    """What each line of the ``sh`` blocks printed; blocks of Python are files."""
     folder = tmp_path_factory.mktemp("page")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
     found = {}
-    for block in FENCE.finditer(PAGE):
+    for block in FENCE.finditer("".join(PAGES)):
         if block["name"]:
             (folder / block["name"]).write_text(block["text"], encoding="utf-8")
-            continue
-        if block["text"].startswith("pip install"):
             continue
         for line in block["text"].splitlines():
             found[line] = subprocess.run(

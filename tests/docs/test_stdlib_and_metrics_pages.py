@@ -21,7 +21,8 @@ FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```
 @pytest.mark.parametrize(
     ("page", "written"),
     [
-        ("stdlib.md", [["requests"], ["tap-users.requests"], ["tap-users.requests"]]),
+        ("stdlib.md", [["requests"], ["tap-users.requests"]]),
+        ("stdlib-records.md", [["tap-users.requests"]]),
         ("metrics.md", [["docs.metric"] * 3, ["docs.metric"] * 3]),
     ],
 )

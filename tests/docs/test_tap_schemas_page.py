@@ -1,4 +1,4 @@
-"""The page on the schemas of taps: its blocks run as they are, and its numbers are the code's."""
+"""The pages on the schemas of taps: their blocks run as they are, and their numbers are the code's."""
 
 import re
 import subprocess
@@ -9,18 +9,19 @@ from balog.tap.schema import inference, validity
 from balog.tap.schema.xml import parser
 from tests.documentation import docs_page
 
-PAGE = docs_page("tap-schemas.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PAGE, XML, READ_XML = (
+    docs_page(f"{name}.md").read_text(encoding="utf-8") for name in ("tap-schemas", "tap-xml", "read-xml")
+)
+BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE + READ_XML, re.MULTILINE | re.DOTALL)
 
 
 def test_the_blocks_run(tmp_path: Path) -> None:
     code = []
     for language, name, text in BLOCKS:
-        if name:
-            (tmp_path / name).write_text(text, encoding="utf-8")
-        else:
-            assert language == "python"
+        if language == "python":
             code.append(text)
+        else:
+            (tmp_path / name).write_text(text, encoding="utf-8")
     assert len(code) == 4
     run = [sys.executable, "-c", "\n".join(code)]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=60)
@@ -34,5 +35,6 @@ def test_its_numbers_are_the_code_s() -> None:
         f"a file of {validity.MAX_BYTES >> 20} MiB, {validity.MAX_DEPTH} levels of objects and lists, "
         f"{validity.MAX_NODES:,} schemas when references are resolved"
     ) in words
+    words = " ".join(XML.split())
     assert f"texts of {parser.MAX_ENTITY} characters" in words
     assert f"{parser.MAX_XML_BYTES >> 20} MiB, {parser.MAX_DEPTH} levels" in words

@@ -21,7 +21,7 @@ from tests.documentation import docs_page
 pytestmark = pytest.mark.service
 
 ROOT = Path(__file__).parents[2]
-PAGE = docs_page("stdlib.md").read_text(encoding="utf-8")
+PAGE = docs_page("log-from-a-tap.md").read_text(encoding="utf-8")
 
 SINGER_TAP = """
 import sys

@@ -1,4 +1,4 @@
-"""The applications of ``docs/how-to/web.md`` under the real gunicorn and uvicorn: no event is lost or doubled."""
+"""The applications of the pages on Flask and FastAPI under the real gunicorn and uvicorn: no event is lost or doubled."""
 
 import http.client
 import os
@@ -55,7 +55,7 @@ class TestGunicorn:
 
     @pytest.mark.parametrize("is_preloaded", [True, False])
     def test_recycled_workers_deliver_everything_once(self, tmp_path: Path, is_preloaded: bool) -> None:
-        write_page_files("web.md", tmp_path, "shop.py", "gunicorn.conf.py")
+        write_page_files("log-in-flask.md", tmp_path, "shop.py", "gunicorn.conf.py")
         if not is_preloaded:
             settings = tmp_path / "gunicorn.conf.py"
             settings.write_text(settings.read_text().replace("preload_app = True", "preload_app = False"))
@@ -73,7 +73,7 @@ class TestGunicorn:
         assert len(runs) == (1 if is_preloaded else len(processes))
 
     def test_a_stop_waits_for_the_request_in_flight_and_delivers_its_events(self, tmp_path: Path) -> None:
-        write_page_files("web.md", tmp_path, "shop.py", "gunicorn.conf.py")
+        write_page_files("log-in-flask.md", tmp_path, "shop.py", "gunicorn.conf.py")
         port = free_port()
         with running(tmp_path, *self.command(port)) as server:
             wait_until(lambda: is_up(port))
@@ -88,7 +88,7 @@ class TestGunicorn:
         assert events[1].payload["fields"]["seconds"] >= 1
 
     def test_a_worker_that_times_out_delivers_what_it_logged(self, tmp_path: Path) -> None:
-        write_page_files("web.md", tmp_path, "shop.py", "gunicorn.conf.py")
+        write_page_files("log-in-flask.md", tmp_path, "shop.py", "gunicorn.conf.py")
         port = free_port()
         with running(tmp_path, *self.command(port, "--timeout=1")) as server:
             wait_until(lambda: is_up(port))
@@ -107,7 +107,7 @@ class TestUvicorn:
 
     @pytest.mark.parametrize("workers", ["1", "2"])
     def test_workers_deliver_everything_once_before_they_end(self, tmp_path: Path, workers: str) -> None:
-        write_page_files("web.md", tmp_path, "api.py")
+        write_page_files("log-in-fastapi.md", tmp_path, "api.py")
         port = free_port()
         command = self.command(port, "--workers", workers)
         with running(tmp_path, *command, BALOG_RUN_ID="deploy-7") as server:
@@ -122,7 +122,7 @@ class TestUvicorn:
 
     @pytest.mark.parametrize("workers", ["1", "2"])
     def test_a_long_queue_is_delivered_before_the_signal_ends_the_server(self, tmp_path: Path, workers: str) -> None:
-        write_page_files("web.md", tmp_path, "api.py")
+        write_page_files("log-in-fastapi.md", tmp_path, "api.py")
         with (tmp_path / "api.py").open("a") as program:
             program.write(BURST)
         port = free_port()
@@ -134,7 +134,7 @@ class TestUvicorn:
         assert len(on_channel(logged(tmp_path), "api.burst")) == 1000
 
     def test_a_worker_that_ends_is_replaced_and_loses_nothing(self, tmp_path: Path) -> None:
-        write_page_files("web.md", tmp_path, "api.py")
+        write_page_files("log-in-fastapi.md", tmp_path, "api.py")
         port = free_port()
         with running(tmp_path, *self.command(port, "--workers", "2", "--limit-max-requests", "20")) as server:
             wait_until(lambda: is_up(port))
@@ -152,7 +152,7 @@ class TestUvicorn:
         check(tmp_path, ids)
 
     def test_a_stop_waits_for_the_request_in_flight_and_delivers_its_events(self, tmp_path: Path) -> None:
-        write_page_files("web.md", tmp_path, "api.py")
+        write_page_files("log-in-fastapi.md", tmp_path, "api.py")
         port = free_port()
         with running(tmp_path, *self.command(port)) as server:
             wait_until(lambda: is_up(port))
@@ -165,7 +165,7 @@ class TestUvicorn:
         assert [event.header.channel for event in logged(tmp_path)] == ["api.waiting", "http.request"]
 
     def test_a_reload_delivers_what_the_old_code_logged(self, tmp_path: Path) -> None:
-        write_page_files("web.md", tmp_path, "api.py")
+        write_page_files("log-in-fastapi.md", tmp_path, "api.py")
         port, program = free_port(), tmp_path / "api.py"
         with running(tmp_path, *self.command(port, "--reload", "--reload-delay=0.1")) as server:
             wait_until(lambda: is_up(port))
