@@ -1,4 +1,4 @@
-"""The applications of the pages on Flask and FastAPI under the real gunicorn and uvicorn: no event is lost or doubled."""
+"""The applications of the pages on Flask and FastAPI under gunicorn and uvicorn: no event is lost or doubled."""
 
 import http.client
 import os
