@@ -1,43 +1,35 @@
-"""The page on sources: its Python blocks run one after another as they are, against the example's shop."""
+"""The how-to pages on sources over HTTP: their blocks run as they are, against the example's shop."""
 
-import os
-import re
-import subprocess
-import sys
+from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from examples.shop_server import Shop
-from tests.documentation import docs_page
-
-ROOT = Path(__file__).parents[2]
-FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+from tests.documentation import blocks, docs_page, matches, paste
 
 
-def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
-    blocks = FENCE.findall(docs_page("tap-http.md").read_text(encoding="utf-8"))
-    assert len(blocks) >= 10
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("retry-requests", ["5", "200", "186"]),
+        ("page-through-an-api", []),
+        ("read-by-time-windows", []),
+        ("send-requests-in-parallel", []),
+        ("sign-in-with-oauth", []),
+    ],
+)
+def test_the_blocks_of_a_page_run(page: str, expected: list[str], tmp_path: Path) -> None:
+    text = docs_page(f"{page}.md").read_text(encoding="utf-8")
     with Shop(30) as shop:
-        code = "\n".join(blocks).replace("https://api.example.com", shop.url)
-        (tmp_path / "page.py").write_text(code, encoding="utf-8")
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
-        done = subprocess.run(
-            [sys.executable, "-W", "error::ResourceWarning", "page.py"],
-            cwd=tmp_path,
-            env={**environment, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[:4] == [
-        "186",
-        "200 6",
-        "200",
-        f"<Client of {shop.url}> <Credential token> fetched once in a run",
-    ]
-    assert "5 True" in lines
-    assert "30" in lines
-    assert "2026-01-31/2026-02-28" in lines
-    assert lines[-1].startswith("8 ")
-    assert "example-key" not in done.stderr
+        page_blocks = blocks(text.replace("https://api.example.com", shop.url))
+        names = [f"python {block.name}" for block in page_blocks if block.name]
+        printed = paste([*page_blocks, *blocks("```sh\n" + "\n".join(names) + "\n```\n")], tmp_path)
+        if page == "sign-in-with-oauth":
+            assert shop.refresh_token in (tmp_path / "tokens.json").read_text()
+    *_, last = printed.values()
+    assert "example-key" not in last
+    assert [line for line in last.splitlines() if not line.startswith("{")][: len(expected)] == expected
+    for block, following in pairwise(page_blocks):
+        if block in printed and following.language == "text":
+            assert matches(following.text, printed[block]), printed[block]
