@@ -25,17 +25,18 @@ KINDS = {
     "Decisions": ("decisions", "know why the project is as it is"),
 }
 GROUPS = {
-    "Begin": "install coming-from-*",
-    "Log": "log-in-* log-with-* stdlib structlog web where-it-runs declare-a-payload-type redact* testing* "
-    "test-what-* logger values metrics event-forms",
+    "Begin": "install extras coming-from-* handlers-from-* balog-1.2-names",
+    "Log": "log-from-* log-in-* log-with-* stdlib* structlog web-middleware where-it-runs "
+    "declare-a-payload-type redact* testing* test-what-* logger values metrics event-forms",
     "Carry": "batch clickhouse forward keep-state log-patterns meltano store test-a-broker find-quarantined-records "
     "find-the-slow-side broker records sinks forwarding alert-sinks",
-    "Act": "copy-a-handler handle-* keep-order kafka* sqs* retry-* run-handlers-* sink-in-a-handler test-handlers "
-    "trace-handlers consumer* topics hooks",
+    "Act": "copy-a-handler handle-* keep-order kafka* sqs* retry-failed-* run-handlers-* sink-in-a-handler "
+    "test-handlers trace-handlers consumer* topics hooks",
     "Ask": "*report* compare-* find-a-failed-sync query* load-* move-to-spark scaling reading table* rollups",
     "Deliver": "add-a-filter durable test-with-the-event-service service* control* registry evolution protobuf filters "
-    "callbacks",
-    "Tap": "tap-* taps verify bookmarks",
+    "callbacks upgrade-*",
+    "Tap": "tap-* taps verify* bookmarks write-a-tap sync-child-* read-* page-* keep-a-bookmark-* retry-requests "
+    "send-requests-* sign-in-* run-streams-*",
     "Watch": "alerts choose-* run-two-* silence-* watch* monitors",
     "Extend": "add-a-command plugins write-* test-a-sink contract-suites sink-plugins topic-backends",
 }
