@@ -1,7 +1,8 @@
 """The description of the distribution: the README with links that work outside the checkout.
 
 All other metadata is in ``setup.cfg``. Links and pictures become absolute below ``Source`` of its ``project_urls``. As
-long as there is no such URL, a link is its text alone and a picture is left out, so that an index shows nothing broken.
+long as there is no such URL, a link is its text alone, and pictures and lists of links (``More: …``) are left out, so
+that an index shows nothing broken.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 FENCE = re.compile(r"^(```+|~~~+).*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
+MORE = re.compile(r"^More: .*\n(?:.+\n)*", re.MULTILINE)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\](?:\([^)]*\))?)*)\]\((?!\w+:|#)([^)\s]+)\)")
 
 
@@ -39,12 +41,15 @@ def long_description(readme: str, source: str) -> str:
             return "" if picture else text
         return f"{picture}[{text}]({source}/{'raw' if picture else 'blob'}/main/{path})"
 
+    def portable(text: str) -> str:
+        return LINK.sub(absolute, text if source else MORE.sub("", text))
+
     parts = []
     at = 0
     for fence in FENCE.finditer(readme):
-        parts += [LINK.sub(absolute, readme[at : fence.start()]), fence[0]]
+        parts += [portable(readme[at : fence.start()]), fence[0]]
         at = fence.end()
-    return "".join([*parts, LINK.sub(absolute, readme[at:])])
+    return "".join([*parts, portable(readme[at:])])
 
 
 if __name__ == "__main__":

@@ -52,6 +52,11 @@ def test_each_link_of_the_readme_is_kept() -> None:
         ("[a](docs/a.md#b)", f"[a]({URL}/blob/main/docs/a.md#b)", "a"),
         ("![a](docs/a.svg)", f"![a]({URL}/raw/main/docs/a.svg)", ""),
         ("[![a](a.svg)](a.md)", f"[![a]({URL}/raw/main/a.svg)]({URL}/blob/main/a.md)", ""),
+        (
+            "a\nMore: [a](a.md) ·\n[b](b.md)\n\nb",
+            f"a\nMore: [a]({URL}/blob/main/a.md) ·\n[b]({URL}/blob/main/b.md)\n\nb",
+            "a\n\nb",
+        ),
         ("[a](https://x.org) [b](#b)", "[a](https://x.org) [b](#b)", "[a](https://x.org) [b](#b)"),
         ("```sh\n[a](b)\n```\n[a](b)", f"```sh\n[a](b)\n```\n[a]({URL}/blob/main/b)", "```sh\n[a](b)\n```\na"),
     ],
