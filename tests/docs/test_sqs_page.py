@@ -1,4 +1,4 @@
-"""The pages about SQS: their URLs open, their options are those that there are, and their limits those of the code."""
+"""The pages about SQS and Kafka: their URLs open, and their options and limits are those of the code."""
 
 import re
 
@@ -39,3 +39,8 @@ def test_the_limits_are_those_of_the_code() -> None:
 def test_the_python_block_is_python() -> None:
     (block,) = re.findall(r"```python\n(.*?)```", HOW_TO, re.DOTALL)
     compile(block, "docs/how-to/sqs.md", "exec")
+
+
+def test_the_python_block_on_kafka_is_python() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", docs_page("kafka.md").read_text(encoding="utf-8"), re.DOTALL)
+    compile(block, "docs/how-to/kafka.md", "exec")

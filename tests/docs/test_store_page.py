@@ -1,4 +1,4 @@
-"""The configs on the page about the store sink and STATE are what the broker takes."""
+"""The configs on the pages about archives and STATE are what the broker takes."""
 
 import re
 
@@ -11,15 +11,17 @@ from balog.sinks import StoreSinkConfig
 from balog.tagged_config import decode_tagged
 from tests.documentation import docs_page
 
-PAGES = "".join(docs_page(name).read_text(encoding="utf-8") for name in ("store.md", "keep-state.md"))
+PAGES = "".join(
+    docs_page(name).read_text(encoding="utf-8") for name in ("store.md", "keep-state.md", "stored-state.md")
+)
 BLOCKS = re.findall(r"^```json(?: \S+)?\n(.*?)^```", PAGES, re.DOTALL | re.MULTILINE)
 
 
 def test_there_are_configs_on_the_pages():
-    assert len(BLOCKS) == 2
+    assert len(BLOCKS) == 4
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=["sink", "state"])
+@pytest.mark.parametrize("block", BLOCKS, ids=["disk", "s3", "state", "stored-state"])
 def test_a_config_is_taken(block, monkeypatch, tmp_path):
     monkeypatch.setenv("S3_KEY", "x")
     secret = tmp_path / "s3"

@@ -16,7 +16,8 @@ PAGES = (
     "report-every-night", "compare-two-weeks", "read-a-report", "find-a-failed-sync", "find-quarantined-records",
     "query-in-a-notebook", "move-to-spark", "silence-an-alert", "choose-a-sensitivity", "add-a-filter",
     "load-queue-dumps", "alerts", "watch", "find-the-slow-side", "clickhouse",
-    "report-handler-errors", "trace-handlers", "run-handlers-in-python", "upgrade-a-payload-type",
+    "report-handler-errors", "trace-handlers", "run-handlers-in-python", "upgrade-a-payload-type", "store",
+    "keep-state",
 )  # fmt: skip
 """Pages without another test that runs them."""
 
