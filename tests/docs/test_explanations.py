@@ -19,13 +19,13 @@ def test_the_numbers_of_a_band_are_the_code_s() -> None:
     assert f"fewer than {bands.MIN_BUCKET} comparable runs" in words
     assert f"At most {bands.MAX_VALUES} comparable runs" in words
     assert f"the last {bands.LAST_RESIDUALS} residuals" in words
-    assert f"of each hour {bands.MAX_PER_HOUR} runs" in words
+    assert f"At most {bands.MAX_PER_HOUR} runs of each hour" in words
     assert f"divided by {bands._MAD_OF_NORMAL}" in words
     assert f"times {bands._MEAN_TO_DEVIATION}" in words
     assert round(sqrt(pi / 2), 6) == bands._MEAN_TO_DEVIATION
     assert f"when one of {bands.RENEWED} of its residuals is new" in words
     assert f"So {VolumeBand().sensitivity:g} is the default of `sensitivity`" in words
-    assert f"`sensitivity` counts {bands.RETURN} until" in words
+    assert f"`sensitivity` is multiplied by {bands.RETURN} until" in words
 
 
 def test_the_example_of_a_band_is_what_the_code_computes() -> None:
