@@ -11,17 +11,20 @@ MAX_LINES = 60
 RUN = (
     "redact-more-values", "tap-new", "tap-from-openapi", "write-a-tap", "sync-child-records", "read-a-change-log",
     "read-two-streams-at-once", "run-streams-without-a-tap", "keep-a-bookmark-for-each-account",
+    "correct-quarantined-records",
 )  # fmt: skip
 PAGES = (
-    "add-a-command", "add-a-filter", "coming-from-balog-1.2", "declare-a-payload-type",
-    "handlers-from-balog-1.2", "install", "keep-a-bookmark-for-each-account", "log-from-a-tap",
-    "log-in-airflow", "log-in-celery", "log-in-dagster", "log-in-fastapi", "log-in-flask", "log-in-jupyter",
-    "log-in-lambda", "log-in-processes", "log-with-sentry", "page-through-an-api", "read-a-change-log",
-    "read-by-time-windows", "read-two-streams-at-once", "read-xml", "redact-more-values", "retry-requests",
+    "add-a-command", "add-a-filter", "coming-from-balog-1.2", "correct-quarantined-records",
+    "declare-a-payload-type", "find-streams-at-run-time", "handlers-from-balog-1.2", "install",
+    "keep-a-bookmark-for-each-account", "log-from-a-tap", "log-in-airflow", "log-in-celery", "log-in-dagster",
+    "log-in-fastapi", "log-in-flask", "log-in-jupyter", "log-in-lambda", "log-in-processes", "log-in-pyspark",
+    "log-with-sentry", "page-through-an-api", "read-a-change-log", "read-by-time-windows",
+    "read-two-streams-at-once", "read-xml", "redact-more-values", "retry-requests",
     "run-streams-without-a-tap", "send-requests-in-parallel", "sign-in-with-oauth", "stdlib", "structlog",
     "sync-child-records", "tap-from-openapi", "tap-new", "test-a-sink", "test-handlers",
     "test-with-the-event-service", "testing", "verify", "verify-in-ci", "verify-with-pytest", "where-it-runs",
-    "write-a-dialect", "write-a-hook", "write-a-ledger", "write-a-redaction-rule", "write-a-sink",
+    "write-a-bulk-tap", "write-a-database-tap", "write-a-dialect", "write-a-file-tap", "write-a-graphql-tap",
+    "write-a-hook", "write-a-ledger", "write-a-redaction-rule", "write-a-rest-tap", "write-a-sink",
     "write-a-tap", "write-a-topic-backend",
 )  # fmt: skip
 

@@ -17,7 +17,8 @@ from tests.stand_ins.job_server import Jobs
 
 ROOT = Path(__file__).parents[2]
 TEXT = docs_page("tap-bulk.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+HOW_TO = docs_page("write-a-bulk-tap.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", HOW_TO + TEXT, re.DOTALL | re.MULTILINE)
 
 
 def test_its_taps_run(tmp_path: Path) -> None:

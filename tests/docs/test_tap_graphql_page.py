@@ -14,7 +14,8 @@ from tests.stand_ins.http_server import HttpStandIn
 
 ROOT = Path(__file__).parents[2]
 TEXT = docs_page("tap-graphql.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+HOW_TO = docs_page("write-a-graphql-tap.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", HOW_TO + TEXT, re.DOTALL | re.MULTILINE)
 
 
 def test_its_tap_runs_and_sends_the_query_that_it_shows(tmp_path: Path) -> None:
