@@ -8,8 +8,8 @@ from tests.documentation import run_page, run_task
 
 def test_the_handlers_of_a_clone_run_as_they_are(tmp_path: Path) -> None:
     run_task("copy-a-handler.md", tmp_path)
-    assert list(tmp_path.glob("shop-archive/singer-events/date=*/*.jsonl.gz"))
-    with open_topics(f"local:{tmp_path / 'shop-topics'}") as topics, topics.topic("singer-events") as topic:
+    assert list(tmp_path.glob("tour/shop-archive/singer-events/date=*/*.jsonl.gz"))
+    with open_topics(f"local:{tmp_path / 'tour/shop-topics'}") as topics, topics.topic("singer-events") as topic:
         assert {group.name for group in topic.describe().groups} == {"ops", "archive"}
 
 
