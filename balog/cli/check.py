@@ -73,6 +73,15 @@ def command(
     if redaction:
         _explain_file(path, rules)
         return
+    try:
+        _check(path, kind, connect=connect, guarantees=guarantees)
+    except ConfigError as error:
+        if error.source.startswith(f"{path}:"):  # its syntax, with line and column
+            exit_if_invalid(path, [error], 2)
+        raise
+
+
+def _check(path: Path, kind: str, *, connect: bool, guarantees: bool) -> None:
     if kind == "document":
         _check_document(path)
         return

@@ -99,6 +99,16 @@ def test_a_file_that_is_no_config_is_one_line(write, text, says):
     assert says in done.stderr
 
 
+@pytest.mark.parametrize("kind", ["broker", "run", "logger", "serve", "cases", "document", "monitors"])
+def test_a_syntax_error_has_its_line_as_other_problems_have(write, kind):
+    path = write('{"sinks": [\n}')
+    done = check(path, "--for", kind)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"{path}:2:1: not JSON: invalid character\n{path}: 1 problem\n",
+    )
+
+
 def test_a_missing_spool_is_worth_a_note(write, tmp_path):
     done = check(write({"sinks": [{"type": "store", "path": str(tmp_path), "topic": "e"}]}))
     assert done.returncode == 0

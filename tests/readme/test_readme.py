@@ -2,18 +2,19 @@
 
 A block's info string says what happens with it. ``sh``: run by bash, stopping at the first command that fails.
 ``python``: run as a script. ``python NAME``, ``json NAME`` and ``yaml NAME``: written to the file NAME, for the blocks
-after it. ``text``: left alone. A ``sh`` block that begins with ``make`` is left to CI and to the demo's own test. A
-``sh`` block that ends with ``cd FOLDER`` moves the blocks after it there.
+after it. ``text``: what the block before it prints on stdout; ``…`` stands for any text. A ``sh`` block that begins
+with ``make`` is left to CI and to the demo's own test. The blocks after ``cd FOLDER`` run in that folder.
 """
 
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.documentation import Block, blocks, reader_environment
+from tests.documentation import Block, blocks, matches, reader_environment
 
 README = Path(__file__).parents[2] / "README.md"
 LANGUAGES = {"sh", "python", "json", "yaml", "text"}
@@ -77,7 +78,11 @@ def test_a_block_of_the_readme_says_what_it_is(block: Block) -> None:
 @pytest.mark.parametrize("block", [block for block in IN_README if runs(block)], ids=str)
 def test_a_block_of_the_readme_runs(block: Block, installed: Path) -> None:
     done = run(block, folder_of(block, installed))
-    assert done is None or done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
+    if done is not None:
+        assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
+        shown = dict(pairwise(IN_README)).get(block)
+        if shown is not None and shown.language == "text":
+            assert matches(shown.text, done.stdout)
 
 
 def test_the_readme_leaves_nothing_that_git_would_add(installed: Path) -> None:
