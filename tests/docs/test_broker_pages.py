@@ -14,8 +14,10 @@ from tests.documentation import DOCS, docs_page, run_task
 
 BLOCK = re.compile(r"^```json *(\S*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SINKS = [text for _, text in BLOCK.findall(docs_page("sinks.md").read_text(encoding="utf-8"))]
-BROKER = dict(BLOCK.findall(docs_page("broker.md").read_text(encoding="utf-8")))
-BROKERS = [text for name, text in BLOCK.findall(docs_page("broker.md").read_text(encoding="utf-8")) if not name]
+SIDECAR = dict(BLOCK.findall(docs_page("sidecar.md").read_text(encoding="utf-8")))
+BROKERS = [
+    text for page in ("broker.md", "spool.md") for _, text in BLOCK.findall(docs_page(page).read_text(encoding="utf-8"))
+]
 TYPES = set(AnySinkConfig.known_tags())
 
 
@@ -44,7 +46,7 @@ def test_every_part_of_a_broker_s_config_is_on_the_page():
 
 
 def test_the_sidecar_s_config_is_taken():
-    msgspec.json.decode(BROKER["run.json"], type=RunConfig, dec_hook=decode_tagged)
+    msgspec.json.decode(SIDECAR["run.json"], type=RunConfig, dec_hook=decode_tagged)
 
 
 def test_the_cases_hold(tmp_path):

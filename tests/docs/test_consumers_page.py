@@ -1,5 +1,6 @@
 """The pages on consumers: their blocks run as they are written, in order, in one folder each."""
 
+import importlib
 import inspect
 import json
 import re
@@ -7,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from balog.consumers import Consumer, ConsumerHub, Engine
+from balog.consumers import Consumer, ConsumerHub, Engine, PartialFailure, Retry
 from balog.consumers.metrics_hook import MetricsHook
+from balog.event import Event
 from balog.topics import DeadLetter
 from balog.topics.local import LocalTopics
 from tests.documentation import docs_page, run_page, run_task
@@ -29,6 +31,19 @@ def test_the_handlers_do_what_they_say(printed: str) -> None:
     assert re.findall(r"bill ann \d+", printed) == ["bill ann 5", "bill ann 20", "bill ann 30"]
     assert "count 2" in printed
     assert "page shop" in printed
+
+
+def test_the_batch_handler_names_the_events_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_page("consumer-results.md", tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    send = importlib.import_module("mailing").send
+    events = [Event.new("a", {"cls_type": "mail", "to": to}) for to in ("ann@example.com", "ann", "ann@busy.example")]
+    with pytest.raises(PartialFailure) as raised:
+        send({}, events)
+    failed = raised.value.failed
+    assert failed[events[1].header.id] == "no address"
+    assert isinstance(failed[events[2].header.id], Retry)
+    assert len(failed) == 2
 
 
 def test_what_listens_to_what_is_listed(printed: str) -> None:

@@ -14,7 +14,7 @@ from balog.delivery.control.monitor import _Z
 from balog.delivery.document import RollbackPolicy
 from tests.documentation import docs_page
 
-PAGE = "".join(docs_page(name).read_text() for name in ("control.md", "control-api.md"))
+PAGE = "".join(docs_page(name).read_text() for name in ("control.md", "control-versions.md", "control-api.md"))
 BLOCKS = re.findall(r"```(\w+)[^\n]*\n(.*?)```", PAGE, re.DOTALL)
 (DOCUMENT,) = (text for language, text in BLOCKS if language == "json")
 

@@ -57,7 +57,7 @@ def test_its_table_has_every_field_and_their_defaults() -> None:
 
 
 def test_its_numbers_are_those_of_the_code() -> None:
-    assert f"unknown within {service._REFRESH_SECONDS:g} seconds" in PAGE
+    assert f"forgets a deleted one within {service._REFRESH_SECONDS:g} seconds" in PAGE
     assert (
         f"At most {failed_events._PER_SECOND:g} of them and {failed_events._BYTES_PER_SECOND / (1 << 20):g} MiB" in PAGE
     )

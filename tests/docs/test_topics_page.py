@@ -12,7 +12,7 @@ from balog.cli.topics import command
 from balog.topics.local import DEFAULT_RETENTION
 from tests.documentation import docs_page
 
-PAGE = docs_page("topics.md").read_text(encoding="utf-8")
+PAGE = "".join(docs_page(name).read_text(encoding="utf-8") for name in ("topics-command.md", "topics.md"))
 BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""The blocks of the page on monitors run as they are written, over tables that end now."""
+"""The blocks of the pages on monitors and backtests run as they are written, over tables that end now."""
 
 import json
 import re
@@ -15,7 +15,7 @@ DAYS = 6
 
 
 @pytest.mark.spark
-def test_the_blocks_of_the_page_on_monitors_run(spark: Any, tmp_path: Path) -> None:
+def test_the_blocks_of_the_pages_run(spark: Any, tmp_path: Path) -> None:
     from balog.analytics.tables import open_store
     from balog.analytics.tables.loader import load
 
@@ -25,7 +25,7 @@ def test_the_blocks_of_the_page_on_monitors_run(spark: Any, tmp_path: Path) -> N
     with store.writing():
         load(spark, store, [str(tmp_path / "a.jsonl")])
 
-    printed = "".join(run_page("monitors.md", tmp_path))
+    printed = "".join([*run_page("monitors.md", tmp_path), *run_page("backtests.md", tmp_path)])
 
     result = json.loads(next(line for line in printed.splitlines() if line.startswith('{"since"')))
     assert {one["name"] for one in result["monitors"] if one["firings"]} >= {"new-failures", "schema-moved"}
