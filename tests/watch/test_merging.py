@@ -11,7 +11,7 @@ from balog.consumers import Engine
 from balog.consumers.ledgers import NoLedger
 from balog.errors import TopicError
 from balog.event import Event, encode
-from balog.topics import Message
+from balog.topics import Message, Topics
 from balog.topics.memory import MemoryTopics
 from balog.watch import merging
 from balog.watch.merging import TopicMerge
@@ -97,13 +97,13 @@ def sorted_events() -> list[Event]:
 
 
 def watch_all(
-    folder: Path, topics: MemoryTopics, store: SqliteWatchStore, lease: float = 30.0
+    folder: Path, topics: Topics, store: SqliteWatchStore, lease: float = 30.0, name: str = "events"
 ) -> tuple[Any, list[str]]:
     (folder / "m.json").write_text('{"monitors": []}')
     said: list[str] = []
     target = Target()
     watcher = Watcher(MONITORS, store, target, Clock(400))
-    watch = TopicWatch(watcher, topics, ["events"], "watch", folder / "m.json", said.append)
+    watch = TopicWatch(watcher, topics, [name], "watch", folder / "m.json", said.append)
     engine = Engine(watch.hub, topics, None, "watch", concurrency=1, batch=7, ledger=NoLedger(), hooks=watch.hooks)
     watch.wait_for_leases(2 * lease)
     engine.run(until_empty=True)
