@@ -9,7 +9,7 @@ from tests.documentation import DOCS, blocks, docs_page, matches, paste
 
 MAX_LINES = 60
 RUN = (
-    "redact-more-values", "tap-new", "tap-from-openapi", "write-a-tap", "sync-child-records", "read-a-change-log",
+    "structlog", "redact-more-values", "tap-new", "tap-from-openapi", "write-a-tap", "sync-child-records", "read-a-change-log",
     "read-two-streams-at-once", "run-streams-without-a-tap", "keep-a-bookmark-for-each-account",
     "correct-quarantined-records",
 )  # fmt: skip
