@@ -9,8 +9,8 @@ from tests.documentation import DOCS, blocks, docs_page, matches, paste
 
 MAX_LINES = 60
 RUN = (
-    "structlog", "redact-more-values", "tap-new", "tap-from-openapi", "write-a-tap", "sync-child-records", "read-a-change-log",
-    "read-two-streams-at-once", "run-streams-without-a-tap", "keep-a-bookmark-for-each-account",
+    "structlog", "declare-a-payload-type", "redact-more-values", "tap-new", "tap-from-openapi", "write-a-tap", "sync-child-records",
+    "read-a-change-log", "read-two-streams-at-once", "run-streams-without-a-tap", "keep-a-bookmark-for-each-account",
     "correct-quarantined-records",
 )  # fmt: skip
 PAGES = (
