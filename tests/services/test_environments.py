@@ -145,3 +145,19 @@ def test_a_report_of_files_and_functions_need_only_the_extra_embedded(embedded: 
 def test_a_query_needs_only_the_extra_embedded(embedded: Path, tmp_path: Path) -> None:
     command = embedded / "balog", "query", "SELECT count(*) AS n FROM events", "--tables", TABLES, "--format", "jsonl"
     assert run(*command, cwd=tmp_path) == '{"n":300}\n'
+
+
+PUBLIC_NAMES = """
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+import python_reference
+for name in python_reference.MODULES:
+    module = importlib.import_module(name)
+    [getattr(module, public) for public in getattr(module, "__all__", [])]
+"""
+
+
+def test_the_site_needs_only_the_extra_docs(wheel: Path, tmp_path: Path) -> None:
+    done = install(tmp_path / "environment", f"{wheel}[docs]")
+    assert done.returncode == 0, done.stderr
+    run(tmp_path / "environment" / "bin" / "python", "-c", PUBLIC_NAMES, ROOT / ".ci" / "docs", cwd=tmp_path)
