@@ -33,5 +33,5 @@ def test_every_part_of_a_broker_s_config_is_told() -> None:
 
 
 def test_its_numbers_are_the_code_s() -> None:
-    assert f"only after {MAX_ATTEMPTS}\n" in REFERENCE
+    assert f"only after {MAX_ATTEMPTS} deliveries" in REFERENCE
     assert f"until {in_flight.MAX_HELD:,} events or {in_flight.MAX_HELD_BYTES >> 20} MiB" in REFERENCE
