@@ -34,6 +34,7 @@ def test_a_page_fits_on_a_screen(page: str) -> None:
     text = (DOCS / "how-to" / f"{page}.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= MAX_LINES
     assert text.splitlines()[2].startswith("For ")
+    assert "You need" in text
     assert "balog-events[" not in text
 
 
