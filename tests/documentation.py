@@ -107,11 +107,15 @@ def run_task(name: str, folder: Path) -> list[str]:
             printed.append(run_block(block, folder))
             shown = False
         elif block.language == "text" and not shown and not is_command(block.text):
-            lines = "".join(r"^.*?" if line == "…" else _line_pattern(line) for line in block.text.splitlines())
-            found = re.search(lines, printed[-1], re.MULTILINE | re.DOTALL)
-            assert found, f"{name}: {block.text}is not in\n{printed[-1]}"
+            assert_is_in(block.text, printed[-1])
             shown = True
     return printed
+
+
+def assert_is_in(shown: str, printed: str) -> None:
+    """Assert that lines that a page shows are in what was printed, in this order."""
+    lines = "".join(r"^.*?" if line == "…" else _line_pattern(line) for line in shown.splitlines())
+    assert re.search(lines, printed, re.MULTILINE | re.DOTALL), f"{shown}is not in\n{printed}"
 
 
 def is_command(line: str) -> bool:
