@@ -166,6 +166,7 @@ class TestWhole:
         assert "\n" not in str(caught.value)
         assert SECRET not in str(caught.value)
         assert caught.value.retryable is retryable
+        assert caught.value.exit_code == (2 if said == "no such queue" else 1)
 
     def test_what_was_signed_is_not_shown(self, stub: Stubber, topic: SqsTopic) -> None:
         stub.add_client_error("receive_message", "SignatureDoesNotMatch", f"canonical string: {SECRET}", 403)
