@@ -44,7 +44,7 @@ def below(root: int) -> dict[int, str]:
 
 @pytest.fixture
 def interrupted(tmp_path: Path) -> Callable[..., Any]:
-    """Runs a command, sends it a signal at a moment, and returns its exit code and its lines on stderr (no progress)."""
+    """Runs a command, signals it at a moment, and returns its exit code and its lines on stderr, without progress."""
 
     def run(words: list[str], moment: Callable[[int], bool], number: int, *, group: bool = False) -> Any:
         scratch = tmp_path / "scratch"
