@@ -27,7 +27,7 @@ KINDS = {
 GROUPS = {
     "Begin": "install extras coming-from-* handlers-from-* balog-1.2-names",
     "Log": "log-from-* log-in-* log-with-* stdlib* structlog web-middleware where-it-runs "
-    "declare-a-payload-type redact* testing* test-what-* logger* values metrics event-forms",
+    "declare-a-payload-type redact* testing* test-what-* logger* processes values metrics event-forms",
     "Carry": "batch clickhouse forward keep-state log-patterns meltano store test-a-broker find-quarantined-records "
     "find-the-slow-side broker records sinks forwarding alert-sinks",
     "Act": "copy-a-handler handle-* keep-order kafka* sqs* retry-failed-* run-handlers-* sink-in-a-handler "
