@@ -34,7 +34,7 @@ GROUPS = {
     "test-handlers trace-handlers consumer* topics hooks",
     "Ask": "*report* compare-* find-a-failed-sync query* load-* move-to-spark scaling reading table* rollups",
     "Deliver": "add-a-filter durable test-with-the-event-service service* control* registry evolution protobuf filters "
-    "callbacks upgrade-*",
+    "callbacks receive-* upgrade-*",
     "Tap": "tap-* taps verify* bookmarks write-a-*tap sync-child-* find-streams-* read-* page-* keep-a-bookmark-* "
     "retry-requests send-requests-* sign-in-* run-streams-* correct-*",
     "Watch": "alerts choose-* run-two-* silence-* watch* monitors",
