@@ -111,7 +111,7 @@ def test_sources_are_listed_once(spark: Any, tmp_path: Path, monkeypatch: pytest
     assert done.exit_code == 0, done.output
     assert len(listings) == 1
     assert "events" in done.output
-    assert "1 files read" in done.output
+    assert "1 file read in" in done.output
 
 
 @pytest.mark.spark
