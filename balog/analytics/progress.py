@@ -223,9 +223,9 @@ def progress(
         if say is None:
             yield ProgressDisplay()
             return
-        if is_slow:
-            say(first)
         lines = ProgressLines(say, first)
+        if is_slow:
+            lines.report(first)
         try:
             yield ProgressDisplay(lines=lines)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 _EVERY = 30.0  # seconds
 
@@ -35,7 +36,12 @@ class ProgressLines:
     def _run(self) -> None:
         while not self._stop.wait(self._every):
             note = self.note()
-            self._say(f"{self.step}{note and f' ({note})'}, {time.monotonic() - self._began:,.0f} s")
+            self.report(f"{self.step}{note and f' ({note})'}, {time.monotonic() - self._began:,.0f} s")
+
+    def report(self, line: str) -> None:
+        """Report a line. A closed stderr does not end the work."""
+        with suppress(OSError):
+            self._say(line)
 
     def close(self) -> None:
         """Report nothing more."""

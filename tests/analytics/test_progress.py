@@ -104,6 +104,14 @@ def test_without_a_terminal_a_slow_start_is_a_line() -> None:
     assert "balog-progress-lines" not in {thread.name for thread in threading.enumerate()}
 
 
+def test_a_closed_stderr_does_not_end_the_work() -> None:
+    def say(line: str) -> None:
+        raise BrokenPipeError
+
+    with progress("Starting Java", say, is_slow=True) as display:
+        display("Reading")
+
+
 def test_lines_report_the_step_and_its_tasks_from_time_to_time() -> None:
     said: list[str] = []
     came = threading.Semaphore(0)
