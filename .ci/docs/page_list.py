@@ -29,15 +29,16 @@ GROUPS = {
     "Log": "log-from-* log-in-* log-with-* stdlib* structlog web-middleware where-it-runs "
     "declare-a-payload-type redact* testing* test-what-* logger* processes values metrics event-forms",
     "Carry": "batch clickhouse forward keep-state log-patterns meltano store test-a-broker find-quarantined-records "
-    "find-the-slow-side broker records sinks forwarding alert-sinks",
+    "find-the-slow-side broker sidecar spool stored-state batch-messages meltano-projects records sinks archives "
+    "forwarding",
     "Act": "copy-a-handler handle-* keep-order kafka* sqs* retry-failed-* run-handlers-* sink-in-a-handler "
-    "test-handlers trace-handlers consumer* topics hooks",
+    "report-handler-errors test-handlers trace-handlers consumer* ledger topics* hooks",
     "Ask": "*report* compare-* find-a-failed-sync query* load-* move-to-spark scaling reading table* rollups",
     "Deliver": "add-a-filter durable test-with-the-event-service service* control* registry evolution protobuf filters "
-    "callbacks receive-* upgrade-*",
+    "callbacks receive-* upgrade-* durability event-tables",
     "Tap": "tap-* taps verify* bookmarks write-a-*tap sync-child-* find-streams-* read-* page-* keep-a-bookmark-* "
     "retry-requests send-requests-* sign-in-* run-streams-* correct-*",
-    "Watch": "alerts choose-* run-two-* silence-* watch* monitors",
+    "Watch": "alerts choose-* run-two-* silence-* watch* monitors backtests alert-sinks",
     "Extend": "add-a-command plugins write-* test-a-sink contract-suites sink-plugins topic-backends",
 }
 GROUPED = ("how-to", "reference")
