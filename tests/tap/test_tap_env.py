@@ -96,7 +96,7 @@ def test_every_file_that_is_wrong_is_told_of(tmp_path: Path) -> None:
         read_config(SPEC, "tap-cool", [*paths, str(tmp_path / "none.json")], {})
     lines = str(error.value).splitlines()
     assert [line.split(":")[0] for line in lines] == [*paths, str(tmp_path / "none.json")]
-    assert "line 1 column 2" in lines[0]
+    assert ":1:2: " in lines[0]
     assert "TAP_COOL_PAGES" in lines[2]
 
 
