@@ -11,7 +11,8 @@ MAX_LINES = 60
 RUN = (
     "structlog", "declare-a-payload-type", "redact-more-values", "tap-new", "tap-from-openapi", "write-a-tap",
     "sync-child-records", "read-a-change-log", "read-two-streams-at-once", "run-streams-without-a-tap",
-    "keep-a-bookmark-for-each-account", "correct-quarantined-records",
+    "keep-a-bookmark-for-each-account", "correct-quarantined-records", "log-in-processes", "log-in-lambda",
+    "log-in-jupyter", "testing", "test-handlers", "test-with-the-event-service",
 )  # fmt: skip
 PAGES = (
     "add-a-command", "add-a-filter", "coming-from-balog-1.2", "correct-quarantined-records",

@@ -8,10 +8,15 @@ from pathlib import Path
 
 from tests.documentation import docs_page
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parents[2]
 PAGE = docs_page("write-a-topic-backend.md").read_text(encoding="utf-8")
-FILES = dict(re.findall(r"^```python (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-ENTRY_POINT = PAGE.partition('"balog.topics"]\n')[2].partition("\n")[0].replace('"', "")
+FILES = dict(re.findall(r"^```(?:python|toml) (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+PROJECT = tomllib.loads(FILES["pyproject.toml"])["project"]
 
 
 def test_the_backend_of_the_page_passes_the_contract(tmp_path: Path) -> None:
@@ -20,8 +25,10 @@ def test_the_backend_of_the_page_passes_the_contract(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     info = tmp_path / "balog_queue-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: balog-queue\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[balog.topics]\n{ENTRY_POINT}\n")
+    metadata = f"Metadata-Version: 2.1\nName: {PROJECT['name']}\nVersion: {PROJECT['version']}\n"
+    (info / "METADATA").write_text(metadata)
+    [(scheme, opener)] = PROJECT["entry-points"]["balog.topics"].items()
+    (info / "entry_points.txt").write_text(f"[balog.topics]\n{scheme} = {opener}\n")
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_balog_queue.py"],
@@ -32,4 +39,5 @@ def test_the_backend_of_the_page_passes_the_contract(tmp_path: Path) -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout
-    assert re.search(r"\b[5-9]\d passed", done.stdout)
+    (applying,) = re.findall(r"of which (\d+) apply", PAGE)
+    assert f"{applying} passed" in done.stdout
