@@ -1,10 +1,11 @@
-"""Report links of the Markdown pages that lead to no file of the checkout, or to no heading in it, and unlisted pages.
+"""Report links of Markdown pages that lead nowhere in the checkout, unlisted pages, and blocks without a file name.
 
 Run by ``make lint``::
 
     python .ci/links.py
 
-Links to other sites are left alone. Exits with 1 when it reports anything.
+Links to other sites are left alone. GitHub does not show the file name of a block, so the text before the block has to
+name it. Exits with 1 when it reports anything.
 """
 
 from __future__ import annotations
@@ -17,11 +18,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 FENCE = re.compile(r"^```.*?^```[ ]*$", re.MULTILINE | re.DOTALL)
+NAMED_BLOCK = re.compile(r"^```(?:\w+ (?P<file>\S+\.\w+))?.*?^```[ ]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!\w+:)([^)\s]+)\)")
 
 
 def main() -> int:
     problems = [f"{page.relative_to(ROOT)}: {link} leads nowhere" for page in PAGES for link in lost(page)]
+    problems += [
+        f"{page.relative_to(ROOT)}: no text names the file {file} of a block"
+        for page in PAGES
+        for file in unnamed(page)
+    ]
     if not is_listed(ROOT / "docs"):
         problems.append("docs/index.md: not the list of the pages that there are; run python .ci/docs/page_list.py")
     for problem in problems:
@@ -49,6 +56,16 @@ def lost(page: Path) -> list[str]:
         target = (page.parent / path).resolve() if path else page
         if not target.exists() or (anchor and anchor not in anchors(target)):
             found.append(link)
+    return found
+
+
+def unnamed(page: Path) -> list[str]:
+    """Return the file names of blocks that the text between a block and the one before does not have."""
+    text, found, at = page.read_text(encoding="utf-8"), [], 0
+    for block in NAMED_BLOCK.finditer(text):
+        if block["file"] and Path(block["file"]).name not in text[at : block.start()]:
+            found.append(block["file"])
+        at = block.end()
     return found
 
 

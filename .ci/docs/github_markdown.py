@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 
 INFO = re.compile(r"^([ ]*(?:```+|~~~+))(\w+) (\S.*)$", re.MULTILINE)
+CAPTION = re.compile(r"^`([^`\n]+)`\n(?=```\w+ \1$)", re.MULTILINE)
 ITEM = re.compile(r"(?:[-*+]|\d+[.)])[ ]+")
 INDENT = 4  # what Python-Markdown asks for a list inside a list
 
 
 def convert(markdown: str) -> str:
-    """Return the text with the title of a block as an attribute, and lists inside lists indented by four."""
-    return indent_lists(INFO.sub(r'\1{.\2 title="\3"}', markdown))
+    """Return the text with the title of a block as an attribute, and lists inside lists indented by four.
+
+    The line with a block's file name above it, for GitHub, becomes this title.
+    """
+    return indent_lists(INFO.sub(r'\1{.\2 title="\3"}', CAPTION.sub("", markdown)))
 
 
 def indent_lists(markdown: str) -> str:

@@ -14,6 +14,11 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     assert links.lost(page) == []
 
 
+@pytest.mark.parametrize("page", links.PAGES, ids=lambda page: str(page.relative_to(links.ROOT)))
+def test_the_text_before_a_block_names_its_file(page: Path) -> None:
+    assert links.unnamed(page) == []
+
+
 def test_the_index_lists_all_pages() -> None:
     assert links.is_listed(links.ROOT / "docs"), "run python .ci/docs/page_list.py"
 
@@ -29,3 +34,10 @@ def test_a_link_to_nowhere_is_found(
 
     assert links.main() == 1
     assert capsys.readouterr().out == "a.md: c.md leads nowhere\na.md: b.md#no leads nowhere\n"
+
+
+def test_a_block_without_its_file_s_name_before_it_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "a.md"
+    named = "Save `a.py`:\n```python a.py\n```\n`types/b.json`\n```json types/b.json\n```\n"
+    page.write_text(f"{named}```sh\n```\n```json c.json\n```\n")
+    assert links.unnamed(page) == ["c.json"]

@@ -67,6 +67,7 @@ class TestGithubMarkdown:
         ("text", "expected"),
         [
             ("```python shop.py\nx\n```", '```{.python title="shop.py"}\nx\n```'),
+            ("`shop.py`\n```python shop.py\nx\n```", '```{.python title="shop.py"}\nx\n```'),
             ("```sh\nx\n```", "```sh\nx\n```"),
             ("- a\n  - b\n  - c\n\nd", "- a\n    - b\n    - c\n\nd"),
             ("1. a\n   ```sh\n   x\n   ```\n2. b", "1. a\n    ```sh\n    x\n    ```\n2. b"),
