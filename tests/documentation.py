@@ -5,13 +5,14 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
+from tests import named_extras
 
 DOCS = Path(__file__).parents[1] / "docs"
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
@@ -28,12 +29,13 @@ def docs_page(name: str) -> Path:
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block: its language, the file it is to be written to, its first line in the page, its text."""
+    """One fenced block: its language, the file it is to be written to, its first line, its text, the page's text."""
 
     language: str
     name: str
     line: int
     text: str
+    page: str = field(default="", repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"line-{self.line}-{self.name or self.language}"
@@ -44,15 +46,18 @@ def blocks(markdown: str) -> list[Block]:
     found = []
     for match in FENCE.finditer(markdown):
         language, _, name = match["info"].strip().partition(" ")
-        found.append(Block(language, name.strip(), markdown.count("\n", 0, match.start()) + 2, match["text"]))
+        found.append(Block(language, name.strip(), markdown.count("\n", 0, match.start()) + 2, match["text"], markdown))
     return found
 
 
-def reader_environment() -> dict[str, str]:
-    """Return the environment of a reader's terminal: this environment's programs, no settings of balog."""
+def reader_environment(page: str = "") -> dict[str, str]:
+    """Return the environment of a page's reader: this environment's programs, the extras that the page names.
+
+    Without a page, all extras are there.
+    """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
     path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
-    return {**environment, "PATH": path, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    return {**environment, **named_extras.environment(page), "PATH": path, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
 def run_page(name: str, folder: Path) -> list[str]:
@@ -70,7 +75,7 @@ def run_page(name: str, folder: Path) -> list[str]:
             done = subprocess.run(
                 ["bash", "-eo", "pipefail", "-c", block.text],
                 cwd=folder,
-                env=reader_environment(),
+                env=reader_environment(block.page),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -133,9 +138,10 @@ def run_block(block: Block, folder: Path) -> str:
 
     A block of plain commands that only read (``IN_PROCESS``) runs in this process, which saves the start of Python.
     """
-    environment = {**reader_environment(), "COLUMNS": "200", "XDG_STATE_HOME": str(folder / "state")}
+    environment = {**reader_environment(block.page), "COLUMNS": "200", "XDG_STATE_HOME": str(folder / "state")}
     commands = [_plain_command(line) for line in block.text.splitlines()] if block.language == "sh" else [None]
     if all(commands):
+        _check_extras(block)
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
             done = [CliRunner(env=environment).invoke(main, words) for words in commands]
@@ -155,6 +161,13 @@ def run_block(block: Block, folder: Path) -> str:
         output, codes = ran.stdout, [ran.returncode]
     assert not any(codes), f"{block.text}{output}"
     return output
+
+
+def _check_extras(block: Block) -> None:
+    """Check that a page names the extras of commands in this process, which has all of them."""
+    absent = named_extras.hidden(block.page)
+    assert "duckdb" not in absent or not re.search("^balog (report|query)|backtest", block.text, re.MULTILINE), block
+    assert "yaml" not in absent or not re.search(r"\.ya?ml\b", block.text), block
 
 
 def _plain_command(line: str) -> list[str] | None:
@@ -189,7 +202,7 @@ def paste(page: list[Block], folder: Path) -> dict[Block, str]:
     done = subprocess.run(
         ["bash", "-eo", "pipefail", "-c", "\n".join(script)],
         cwd=folder,
-        env=reader_environment(),
+        env=reader_environment(page[0].page),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,

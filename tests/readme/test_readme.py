@@ -38,7 +38,7 @@ def run(block: Block, folder: Path) -> subprocess.CompletedProcess[str] | None:
     return subprocess.run(
         [*commands[block.language], block.text],
         cwd=folder,
-        env=reader_environment(),
+        env=reader_environment(block.page),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
