@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-INFO = re.compile(r"^([ ]*(?:```+|~~~+))(\w+) (\S.*)$", re.MULTILINE)
+INFO = re.compile(r"^([ ]*(?:```+|~~~+))(\w+) (\S.*)$", re.MULTILINE)  # language and file name, or a word for the tests
 CAPTION = re.compile(r"^`([^`\n]+)`\n(?=```\w+ \1$)", re.MULTILINE)
 ITEM = re.compile(r"(?:[-*+]|\d+[.)])[ ]+")
 INDENT = 4  # what Python-Markdown asks for a list inside a list
@@ -15,7 +15,12 @@ def convert(markdown: str) -> str:
 
     The line with a block's file name above it, for GitHub, becomes this title.
     """
-    return indent_lists(INFO.sub(r'\1{.\2 title="\3"}', CAPTION.sub("", markdown)))
+    return indent_lists(INFO.sub(_attributes, CAPTION.sub("", markdown)))
+
+
+def _attributes(info: re.Match[str]) -> str:
+    fence, language, name = info.groups()
+    return f'{fence}{{.{language} title="{name}"}}' if "." in name else f"{fence}{language}"
 
 
 def indent_lists(markdown: str) -> str:

@@ -69,6 +69,7 @@ class TestGithubMarkdown:
             ("```python shop.py\nx\n```", '```{.python title="shop.py"}\nx\n```'),
             ("`shop.py`\n```python shop.py\nx\n```", '```{.python title="shop.py"}\nx\n```'),
             ("```sh\nx\n```", "```sh\nx\n```"),
+            ("```sh spark\nx\n```", "```sh\nx\n```"),
             ("- a\n  - b\n  - c\n\nd", "- a\n    - b\n    - c\n\nd"),
             ("1. a\n   ```sh\n   x\n   ```\n2. b", "1. a\n    ```sh\n    x\n    ```\n2. b"),
             ("```yaml\n- a\n  - b\n```", "```yaml\n- a\n  - b\n```"),
