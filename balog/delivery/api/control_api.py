@@ -198,9 +198,7 @@ class EventCount(Struct, frozen=True):
     count: int
 
 
-class StatusReport(
-    Struct, frozen=True, kw_only=True, rename={"topics_error": "topics_trouble", "control_error": "control_trouble"}
-):
+class StatusReport(Struct, frozen=True, kw_only=True):
     """The status report. Counters start at 0 with the service; two reports give rates.
 
     Attributes:
@@ -211,7 +209,7 @@ class StatusReport(
         document: the applied version and its state; None without a version store.
         services: the last report of every service with the same version store.
         history: the newest versions, in descending order.
-        control_trouble: why versions can't be read, "" when they can.
+        control_error: why versions can't be read, "" when they can.
     """
 
     service: str

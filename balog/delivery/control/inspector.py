@@ -55,7 +55,7 @@ class GroupView(Struct, frozen=True, kw_only=True):
     rate: float | None = None
 
 
-class TopicView(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
+class TopicView(Struct, frozen=True, kw_only=True):
     """A topic as it was ``age`` seconds ago.
 
     ``rate`` is in messages per second between two inspections; None before the second one, and if messages were deleted

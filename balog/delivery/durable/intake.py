@@ -28,7 +28,7 @@ _RECENT_SECONDS = 10.0  # seconds
 _TOPICS_SHARE = 0.75  # the share of a stop's time in which events may wait for the topics
 
 
-class IntakeState(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
+class IntakeState(Struct, frozen=True, kw_only=True):
     """The state of the intake.
 
     ``in_flight`` and ``in_flight_bytes`` are of events that are not durable yet. ``stored`` counts durable events by

@@ -67,7 +67,7 @@ class Stores:
             workers.close()
 
 
-class TopicWriterState(Struct, frozen=True, kw_only=True, rename={"error": "trouble"}):
+class TopicWriterState(Struct, frozen=True, kw_only=True):
     """The state of a topic's writer.
 
     ``store`` is where its events go, ``waiting`` the number of events that are not durable, ``backlog`` the number in

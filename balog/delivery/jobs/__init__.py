@@ -9,7 +9,7 @@ from balog.stats import Stats, counter, gauge
 Kind = Literal["filter", "table", "callback"]
 
 
-class JobStatus(Stats, kw_only=True, rename={"error": "trouble"}):
+class JobStatus(Stats, kw_only=True):
     """The status of a job.
 
     ``lag`` is None if unknown. ``error`` is the current error in one line, "" if there is none.

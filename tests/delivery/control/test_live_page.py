@@ -128,7 +128,7 @@ def test_hostile_text_is_only_text(controlled, api, open_page, monkeypatch):
     opened.wait("#services tbody", "onerror")
 
     assert "<script>window.hacked=1</script>&lt;b&gt;" in opened.page.inner_text("#streams")
-    assert "<script>" in opened.page.inner_text("#troubles")
+    assert "<script>" in opened.page.inner_text("#errors")
     assert "<script>" in opened.page.inner_text("#service")
     assert opened.page.evaluate("window.hacked") is None
     assert opened.page.evaluate("document.querySelectorAll('main img, main script').length") == 0

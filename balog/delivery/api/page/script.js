@@ -169,8 +169,8 @@ function showStores(status) {
 function showTopics(status) {
   const most = Math.max(1, ...status.topics.flatMap(topic => topic.groups.map(group => group.lag)));
   fill("topics", status.topics.map(topic => {
-    if (topic.trouble) {
-      return [words(topic.name), "–", "–", "–", "–", "–", el("td", {class: "bad"}, words(topic.trouble))];
+    if (topic.error) {
+      return [words(topic.name), "–", "–", "–", "–", "–", el("td", {class: "bad"}, words(topic.error))];
     }
     const points = remember(`topic ${topic.name}`, topic.rate);
     return [words(topic.name), count(topic.messages), megabytes(topic.bytes), rate(topic.rate), spark(points),
@@ -205,12 +205,12 @@ function groups(topic, most) {
 }
 
 function showJobs(status) {
-  const jobs = [...status.jobs].sort((a, b) => !!b.trouble - !!a.trouble || (a.kind + a.name < b.kind + b.name ? -1 : 1));
+  const jobs = [...status.jobs].sort((a, b) => !!b.error - !!a.error || (a.kind + a.name < b.kind + b.name ? -1 : 1));
   fill("jobs", jobs.map(job => [words(`${job.kind} ${job.name}`),
     el("td", {class: job.state === "running" ? "good" : "warn"}, job.state),
     rate(perSecond(`job ${job.kind} ${job.name}`, job.done, status)), count(job.done), warned(job.failed),
     warned(job.dead), job.lag === null || job.lag === undefined ? "–" : count(job.lag),
-    el("td", job.trouble ? {class: "bad"} : {}, job.trouble ? words(job.trouble) : "–")]),
+    el("td", job.error ? {class: "bad"} : {}, job.error ? words(job.error) : "–")]),
     "This service runs no filter, table or callback.");
 }
 
@@ -236,17 +236,17 @@ function showDocument(status) {
 
 function showErrors(status) {
   const found = [];
-  if (status.intake.trouble) found.push(`Some events are rejected: ${status.intake.trouble}`);
+  if (status.intake.error) found.push(`Some events are rejected: ${status.intake.error}`);
   for (const [name, writer] of Object.entries(status.intake.topics)) {
-    if (writer.trouble) found.push(`Topic ${name}, events go to the ${writer.store}: ${writer.trouble}`);
+    if (writer.error) found.push(`Topic ${name}, events go to the ${writer.store}: ${writer.error}`);
   }
-  if (status.topics_trouble) found.push(`Topics cannot be listed: ${status.topics_trouble}`);
-  for (const job of status.jobs) if (job.trouble) found.push(`${job.kind} ${job.name}: ${job.trouble}`);
-  if (status.control_trouble) found.push(`Versions cannot be read: ${status.control_trouble}`);
+  if (status.topics_error) found.push(`Topics cannot be listed: ${status.topics_error}`);
+  for (const job of status.jobs) if (job.error) found.push(`${job.kind} ${job.name}: ${job.error}`);
+  if (status.control_error) found.push(`Versions cannot be read: ${status.control_error}`);
   const own = status.document;
   if (own && own.reason) found.push(`Document, ${own.state}: ${own.reason}`);
-  $("troubles").replaceChildren(...found.slice(0, 50).map(text => el("li", {}, words(text))));
-  $("troubles-section").hidden = !found.length;
+  $("errors").replaceChildren(...found.slice(0, 50).map(text => el("li", {}, words(text))));
+  $("errors-section").hidden = !found.length;
 }
 
 function show(status) {

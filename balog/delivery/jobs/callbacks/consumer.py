@@ -188,7 +188,7 @@ class CallbackConsumer(MessageConsumer, Hook):
         for message in post.messages:
             self._failed.pop(message.id, None)
         was_healthy, self._error = not self._error, ""
-        if not was_healthy and self._notices.was_sent("trouble") and self._notices.is_due("recovery"):
+        if not was_healthy and self._notices.was_sent("failure") and self._notices.is_due("recovery"):
             self._notices.send("takes events again")
 
     def _fail(self, failure: PostFailure, begun: float) -> None:
@@ -200,7 +200,7 @@ class CallbackConsumer(MessageConsumer, Hook):
         else:
             self.breaker.fail(begun, failure.retry_after)
         was_healthy, self._error = not self._error, failure.reason
-        if was_healthy and self._notices.is_due("trouble"):
+        if was_healthy and self._notices.is_due("failure"):
             self._notices.send(f"{failure.reason}; trying again, its events stay in the topic")
 
     def _outcomes(self, post: Post, failure: PostFailure) -> dict[str, BaseException]:
