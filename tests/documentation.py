@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from balog.cli import main
 from tests import named_extras
+from tests.ci_scripts import ci_script
 
 DOCS = Path(__file__).parents[1] / "docs"
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
@@ -211,6 +212,11 @@ def paste(page: list[Block], folder: Path) -> dict[Block, str]:
     *parts, last = re.split(r"\n\x1e(\d+)\n", done.stdout)
     assert done.returncode == 0, f"a command ended with {done.returncode}:\n{last}"
     return {page[int(number)]: text for text, number in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def screen_lines(page: str) -> int:
+    """Return how many lines a page has, without the lines that are titles of blocks on the site."""
+    return len(ci_script("docs/github_markdown").CAPTION.sub("", page).splitlines())
 
 
 def matches(shown: str, printed: str) -> bool:
