@@ -38,6 +38,8 @@ def hidden(page: str) -> frozenset[str]:
         return frozenset()
     known = set(metadata.metadata(OWN).get_all("Provides-Extra") or ()) - INTERNAL
     named = closure(Requirement(f"{OWN}[{','.join(sorted(extras_of(page) & known))}]"))
+    if "pytest" in page:  # loads all plug-ins that are installed
+        named = named.union(*map(closure, pytest_plugins()))
     others = {name for extra in known for name in direct(OWN, extra)}
     absent = {name for name in others - named if not re.search(rf"\b{re.escape(name)}\b", page, re.IGNORECASE)}
     return frozenset(module for module, names in distributions().items() if absent & set(names))
@@ -72,6 +74,13 @@ def requirements(name: str, extra: str) -> list[Requirement]:
     found = [Requirement(text) for text in texts]
     alone = [one for one in found if one.marker is None or one.marker.evaluate({"extra": ""})]
     return alone if not extra else [one for one in found if one not in alone and one.marker.evaluate({"extra": extra})]  # type: ignore[union-attr]
+
+
+def pytest_plugins() -> Iterator[Requirement]:
+    """Yield the installed packages that pytest loads by itself, but balog."""
+    for point in metadata.entry_points(group="pytest11"):
+        if point.dist is not None and normal(point.dist.name) != OWN:
+            yield Requirement(point.dist.name)
 
 
 @cache
