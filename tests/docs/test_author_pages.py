@@ -13,6 +13,7 @@ RUN = (
     "sync-child-records", "read-a-change-log", "read-two-streams-at-once", "run-streams-without-a-tap",
     "keep-a-bookmark-for-each-account", "correct-quarantined-records", "log-in-processes", "log-in-lambda",
     "log-in-jupyter", "testing", "test-handlers", "test-with-the-event-service",
+    "read-xml", "stdlib", "log-with-sentry",
 )  # fmt: skip
 PAGES = (
     "add-a-command", "add-a-filter", "coming-from-balog-1.2", "correct-quarantined-records",

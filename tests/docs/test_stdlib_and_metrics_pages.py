@@ -32,8 +32,8 @@ def test_the_blocks_of_a_page_run_and_write_events(page: str, written: list[list
     for block in FENCE.finditer(docs_page(page).read_text(encoding="utf-8")):
         if block["name"]:
             (tmp_path / block["name"]).write_text(block["text"], encoding="utf-8")
-        elif block["language"] == "python":
-            script = tmp_path / "docs"
+        if block["language"] == "python":
+            script = tmp_path / (block["name"] or "docs")
             script.write_text(block["text"], encoding="utf-8")
             done = subprocess.run(
                 [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
@@ -41,8 +41,8 @@ def test_the_blocks_of_a_page_run_and_write_events(page: str, written: list[list
             assert done.returncode == 0, done.stderr
             lines = [json.loads(line) for line in (done.stdout + done.stderr).splitlines()]
             seen.append([line.get("value", line)["header"]["channel"] for line in lines])
-        else:
-            assert block["language"] == "text"
+        elif not block["name"]:
+            assert block["language"] in ("sh", "text")
     assert seen == written
 
 
