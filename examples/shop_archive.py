@@ -3,7 +3,7 @@
     python examples/shop_archive.py
 
 writes ``archive/date=…/events.jsonl`` and ``history.jsonl`` into the current folder. One night is thin, and the last
-run failed. The last file of the archive has one line that is not an event. Run it again to move the nights up to now.
+run, ``night-21``, failed. The last file of the archive has one line that is not an event. Run it again to move the nights up to now.
 """
 
 import json
@@ -53,7 +53,7 @@ def write_archive(archive: Path) -> None:
 
 def night(begun: datetime, day: int, has_failed: bool) -> Iterator[str]:
     """Yield the lines of one run: a timer for each request, the error if it failed, and the report of the run."""
-    run = f"{begun:%Y%m%d}-tap-shop"
+    run = f"night-{day + 1}"
     count = 30 if has_failed else 40 if day == THIN else 100 + day % 3
     for page in range(20):
         tags = {"endpoint": "orders", "http_status_code": 200}
@@ -73,7 +73,7 @@ def night(begun: datetime, day: int, has_failed: bool) -> Iterator[str]:
 def event(run: str, number: int, when: datetime, level: str, channel: str, payload: dict[str, Any]) -> str:
     """Return the line of an event."""
     header = {
-        "id": f"{run}-{number}", "channel": channel, "timestamp": when.isoformat().replace("+00:00", "Z"),
+        "id": f"{when:%Y%m%d}-{run}-{number}", "channel": channel, "timestamp": when.isoformat().replace("+00:00", "Z"),
         "level": level, "composition": False, "context": {"application": "tap-shop", "run_id": run},
     }  # fmt: skip
     return json.dumps({"schema": "1.0.0", "header": header, "payload": payload}) + "\n"

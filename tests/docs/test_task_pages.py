@@ -44,10 +44,6 @@ WITH_SPARK = (
     "load-queue-dumps",
     "upgrade-a-payload-type",
 )
-BEFORE = {
-    "add-a-filter": """echo '{"amount": 250}' | balog topics publish orders - --topics local:topics --payload a=1\n""",
-}
-"""What a page needs and does not make."""
 
 MAKES_DATA = ("examples/shop_archive.py", "balog topics publish", "balog schema register")
 
@@ -57,8 +53,6 @@ MAX_LINES = 62
 @pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_run(page: str, tmp_path: Path) -> None:
     pytest.importorskip("duckdb", reason="duckdb is not installed")
-    if page in BEFORE:
-        run_block(Block("sh", "", 0, BEFORE[page]), tmp_path)
     run_task(f"{page}.md", tmp_path)
 
 
