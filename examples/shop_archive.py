@@ -3,7 +3,8 @@
     python examples/shop_archive.py
 
 writes ``archive/date=…/events.jsonl`` and ``history.jsonl`` into the current folder. One night is thin, and the last
-run, ``night-21``, failed. The last file of the archive has one line that is not an event. Run it again to move the nights up to now.
+run, ``night-21``, failed. The last file of the archive has one line that is not an event. Run it again to move the
+nights up to now.
 """
 
 import json

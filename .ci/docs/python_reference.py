@@ -9,6 +9,9 @@ from types import ModuleType
 from typing import Any
 
 FOLDER = "reference/python"
+RANK = "---\nsearch:\n  boost: 0.5\n---\n\n"
+"""Front matter: in the site's search, guides come before names of the same words."""
+
 MODULES = (
     "balog",
     "balog.analytics",
@@ -52,10 +55,10 @@ def pages() -> Iterator[tuple[str, str]]:
     """Yield the path and the Markdown of each page."""
     seen: dict[str, str] = {}
     for name in MODULES:
-        yield f"{FOLDER}/{name}.md", page(importlib.import_module(name), seen)
+        yield f"{FOLDER}/{name}.md", RANK + page(importlib.import_module(name), seen)
     lines = [f"- [`{name}`]({name}.md): {summary(importlib.import_module(name))}" for name in MODULES]
     intro = "For everyone who writes Python with balog. After this page you know the modules whose names are public."
-    yield f"{FOLDER}/index.md", "\n".join(["# Python", "", intro, "", *lines, ""])
+    yield f"{FOLDER}/index.md", RANK + "\n".join(["# Python", "", intro, "", *lines, ""])
 
 
 def page(module: ModuleType, seen: dict[str, str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from balog import cli
@@ -104,6 +105,12 @@ class TestPython:
         described = set(re.findall(r"^::: \S*\.(\w+)$", page, re.M)) | set(re.findall(r"^- \[`(\w+)`\]", page, re.M))
 
         assert public <= described
+
+    @pytest.mark.parametrize("page", PYTHON.values(), ids=list(PYTHON))
+    def test_it_ranks_below_guides_in_the_search(self, page: str) -> None:
+        _, front_matter, _ = page.split("---\n", 2)
+
+        assert yaml.safe_load(front_matter) == {"search": {"boost": 0.5}}
 
 
 def test_a_table_leaves_out_columns_that_are_empty() -> None:
