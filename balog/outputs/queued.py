@@ -67,6 +67,14 @@ class QueuedOutput(LogOutput):
                     complain(f"{name}: {line}")
         return self._lost
 
+    def close(self, deadline: float) -> int:
+        """Deliver the queued events. ``deadline`` includes the time in which a sink may finish an attempt."""
+        if self._dispatcher is None:
+            return self._lost
+        from balog.outbound.worker import GRACE
+
+        return self.flush(max(0.0, deadline - GRACE))
+
     def _start(self) -> Dispatcher | None:
         """Start a thread. Return None if the process is ending and can't start threads."""
         from balog.outbound import Dispatcher

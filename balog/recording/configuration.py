@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from balog.ending import seconds_left
 from balog.errors import ConfigError, complain
 from balog.outputs.queued import QueuedOutput, flush_all
 from balog.recording import exit_hooks
@@ -349,9 +350,9 @@ def flush(deadline: float = 5.0) -> int:
 def _close() -> None:
     recorder = _current
     if recorder is not None:
-        recorder.close()
+        recorder.close(seconds_left())
         _report_lost(recorder)
-    flush_all(_LAST_SECONDS)
+    flush_all(min(_LAST_SECONDS, seconds_left()))
 
 
 def _report_lost(recorder: Recorder) -> None:

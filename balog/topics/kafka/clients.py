@@ -6,7 +6,6 @@ leaves inherited clients as they are, and creates its own.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import gc
 import os
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
 
+from balog.ending import close_last, seconds_left
 from balog.errors import ConfigError, TopicError
 from balog.topics.kafka.errors import as_kafka_error, explain, is_denied, is_missing
 from balog.topics.kafka.member import GroupMember
@@ -44,6 +44,8 @@ class Clients:
         self._publisher: Publisher | None = None
         self._members: dict[tuple[str, str], GroupMember] = {}
         self._denied: KafkaError | None = None
+        self._counting = threading.Lock()
+        self._asking = 0
         _all.add(self)
 
     # -- clients --------------------------------------------------------------------------------------------------
@@ -121,6 +123,20 @@ class Clients:
         if lookup is not None:
             lookup.close()
 
+    def close_at_end(self) -> None:
+        """Close all at the end of the process, within ``seconds_left``. A cluster that does not answer is left."""
+        with self._lock:
+            if os.getpid() != self._pid:
+                return
+            for member in self._members.values():
+                member.ask_to_close()
+            for member in self._members.values():
+                member.close(seconds_left())
+            if self._publisher is not None:
+                self._publisher.close(seconds_left())
+            if self._lookup is not None and not self._asking:  # its close would wait for the answer
+                self._lookup.close()
+
     def _on_error(self, error: KafkaError) -> None:
         if is_denied(error):
             self._denied = error
@@ -137,10 +153,15 @@ class Clients:
         Raises:
             TopicError: the cluster did not answer, or rejected the request.
         """
+        with self._counting:
+            self._asking += 1
         try:
             answer = question()
         except KafkaException as error:
             raise self.explain(error, where, topic=topic, group=group) from None
+        finally:
+            with self._counting:
+                self._asking -= 1
         self._denied = None  # an answer means that the login succeeded
         return answer
 
@@ -238,13 +259,13 @@ def _leave_behind() -> None:
         clients.__dict__.update(Clients(clients.settings).__dict__)
 
 
-@atexit.register
 def _close_all() -> None:
     for clients in list(_all):
         try:
-            clients.close()
+            clients.close_at_end()
         except (TopicError, KafkaException, RuntimeError):
             continue
 
 
+close_last(_close_all)
 os.register_at_fork(before=_begin_fork, after_in_parent=_end_fork, after_in_child=_leave_behind)

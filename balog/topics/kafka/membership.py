@@ -95,11 +95,11 @@ class Membership:
             self._stopping = True
             self._changed.notify_all()
 
-    def close(self) -> None:
-        """Commit and leave the group; messages in flight are delivered again."""
+    def close(self, timeout: float = 30.0) -> None:
+        """Commit and leave the group, within ``timeout`` seconds; messages in flight are delivered again."""
         self.ask_to_close()
         if threading.current_thread() is not self._thread:
-            self._thread.join(30)
+            self._thread.join(timeout)
 
     def _break(self, error: Exception) -> None:
         with self._changed:

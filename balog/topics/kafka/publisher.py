@@ -105,11 +105,11 @@ class Publisher:
         with self._changed:
             self._closing = True
 
-    def close(self) -> None:
-        """Retire, and wait for the end."""
+    def close(self, timeout: float = 10.0) -> None:
+        """Retire, and wait at most ``timeout`` seconds for the end."""
         self.retire()
         if threading.current_thread() is not self._thread:
-            self._thread.join(10)
+            self._thread.join(timeout)
 
     def _serve(self) -> None:
         while not self._closing or self._sending:
