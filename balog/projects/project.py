@@ -195,7 +195,7 @@ jobs:
       - uses: actions/setup-python@v5
         with:
           python-version: "3.12"
-      - run: pip install -e .[dev]
+      - run: pip install -e '.[dev]'
       - run: ruff check .
       - run: ruff format --check .
       - run: mypy
@@ -205,13 +205,17 @@ jobs:
 _README = """# @NAME@
 
 A [Singer](https://github.com/singer-io/getting-started/blob/master/docs/SPEC.md) tap for @TITLE@, on the tap toolkit of
-[balog](https://pypi.org/project/@DISTRIBUTION@/).
+balog, whose package is `@DISTRIBUTION@`.
 
 | stream | keys | replication | path |
 |---|---|---|---|
 @STREAMS@
+While `@DISTRIBUTION@` is not on PyPI, install it from a clone of balog first, here and in CI.
+`balog tap verify` needs its extra `schema`:
+
 ```text
-pip install -e .[dev]
+pip install '/path/to/balog[schema]'
+pip install -e '.[dev]'
 cp config.sample.json config.json    # then write your own values into it
 @NAME@ --config config.json --discover > catalog.json
 @NAME@ --config config.json --test

@@ -15,7 +15,8 @@ from balog.verify import Options, verify
 from balog.verify.report import as_text
 from balog.verify.results import GROUPS
 from balog.verify.rules import CHECKS
-from tests.documentation import docs_page, matches
+from tests.documentation import assert_is_in, docs_page, matches, run_block
+from tests.documentation import blocks as documented
 
 ROOT = Path(__file__).parents[2]
 HOW_TO, IN_CI, WITH_PYTEST, REFERENCE, RULES = (
@@ -23,6 +24,7 @@ HOW_TO, IN_CI, WITH_PYTEST, REFERENCE, RULES = (
     for name in ("verify", "verify-in-ci", "verify-with-pytest", "tap-verify", "tap-verify-rules")
 )
 TAPS = ROOT / "tests" / "verify"
+SHOP = "python examples/shop_server.py -- "
 FENCE = re.compile(r"^```(\w+)(?: \S+)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 BLOCKS = [match.groups() for match in FENCE.finditer(HOW_TO + IN_CI + WITH_PYTEST)]
 LINES = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines()]
@@ -34,12 +36,26 @@ def blocks(kind: str) -> list[str]:
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_line_is_taken(line: str) -> None:
-    program, group, name, *words = shlex.split(line)
+    program, group, name, *words = shlex.split(line.removeprefix(SHOP))
     assert (program, group) == ("balog", "tap")
 
     found = command.commands[name].make_context(name, words)
 
-    assert found.params["tap"] == ("tap-foo", "--config", "config.json")
+    own, example = ("tap-foo", "--config", "config.json"), ("python", "examples/tap_cool.py", "--config", "ENV")
+    assert found.params["tap"] == (example if line.startswith(SHOP) else own)
+
+
+def test_the_example_tap_has_the_score_that_pages_show(tmp_path: Path) -> None:
+    ran = [block for block in documented(HOW_TO) if block.language == "sh"]
+    shown = [text for text in blocks("text") if text.startswith("…\ntap_cool.py")]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+
+    assert (ran[0].text.replace("examples/", "../examples/") in readme, shown[0] in readme) == (
+        True,
+        True,
+    )  # runs there
+    assert_is_in(shown[1], run_block(ran[1], tmp_path))
 
 
 def test_each_option_is_explained() -> None:
@@ -60,7 +76,8 @@ def test_the_example_is_what_comes(tmp_path: Path) -> None:
 
     lines = [line for line, _ in as_text(verify(tap, Options(timeout=20)))]
 
-    assert matches(blocks("text")[0], "\n".join(lines).replace("sinful_tap.py", "tap-foo"))
+    (report,) = (text for text in blocks("text") if "not judged:" in text)
+    assert matches(report, "\n".join(lines).replace("sinful_tap.py", "tap-foo"))
 
 
 def test_the_table_is_the_rules() -> None:
