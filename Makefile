@@ -84,7 +84,7 @@ clean: ## remove what these targets made
 	@touch $@
 
 .venv/installed-%: .venv/made $(PACKAGING)
-	@echo "Installing balog-events[$*] into .venv"
+	@echo "Installing balog-events[$*] into .venv$(if $(filter demo,$*),; Spark is a download of 450 MB)"
 	@$(INSTALL) .venv $(CONSTRAINTS) -e '.[$*]'
 	@touch $@
 

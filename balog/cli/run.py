@@ -23,7 +23,7 @@ from balog.errors import ConfigError
 @options.config("Config with the sinks of the events; stdout stays unchanged.")
 @click.option("--name", metavar="NAME", help="Name of the program in events.  [default: its file name]")
 @click.option("--in-band", is_flag=True, help="Also write the events to the stream when a config names sinks.")
-@click.option("--count", is_flag=True, help="Count records and bytes by stream for the run's report.")
+@click.option("--count", is_flag=True, help="With a config: count records and bytes by stream for the run's report.")
 @click.option(
     "--invalid-lines",
     type=click.Choice(["pass", "quarantine", "fail"]),
@@ -41,8 +41,8 @@ def command(
     Without a config, events become LOG messages in the stream, for a broker. With a config, they go to its sinks and
     the tap writes straight to the target. The tap's stderr still shows. Lines of singer-python and the Meltano SDK,
     as text or JSON, become typed events; a traceback becomes one event. The last event reports the run: outcome,
-    duration, CPU, memory, and with --count records and bytes by stream. The tap gets the signals; its exit code is
-    returned.
+    duration, CPU, memory, and the records and bytes by stream; with a config, if --count is given. The tap gets
+    the signals; its exit code is returned.
 
     \b
     balog run -- tap-jsonl --config tap.json | balog broker --config broker.json --strip | target-csv

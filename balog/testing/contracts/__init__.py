@@ -1,6 +1,6 @@
 """Contract suites: pytest classes to inherit, for topic backends, ledgers and sinks.
 
-They need pytest and hypothesis, which balog itself does not: ``pip install balog-events[testing]``.
+They need pytest and hypothesis, which balog itself does not: the extra ``testing``.
 docs/reference/contract-suites.md defines the terms that they check, such as lag, in flight and receipts.
 """
 
