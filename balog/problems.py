@@ -194,7 +194,7 @@ def _tag(value: Mapping[str, Any], field: str, known: Collection[str]) -> str:
     tag = value[field]
     if isinstance(tag, str) and tag in known:
         return tag
-    return f"{field} {str(tag)[:40]!r} is none that there is{suggest(str(tag), sorted(known))}"
+    return f"there is no {field} {str(tag)[:40]!r}{suggest(str(tag), sorted(known))}"
 
 
 def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) -> str:
@@ -202,7 +202,7 @@ def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) ->
     words = [word for kind in kinds if get_origin(_shape(kind)) is Literal for word in get_args(_shape(kind))]
     if not words or not isinstance(value, str):
         return ""
-    reason = f"{value[:40]!r} is none that there is{suggest(value, sorted(words))}"
+    reason = f"there is no {value[:40]!r} here{suggest(value, sorted(words))}"
     field = structs[0].__struct_config__.tag_field if structs else None
     if field is None:
         return reason

@@ -46,7 +46,7 @@ def test_every_problem_is_told_with_its_place():
     ]
     said = dict(found(document))
     assert said["$.sinks[0]"] == "there is no field 'max_file_byte'; did you mean 'max_file_bytes'?"
-    assert said["$.sinks[2]"] == "type 'stor' is none that there is; did you mean 'store'?"
+    assert said["$.sinks[2]"] == "there is no type 'stor'; did you mean 'store'?"
     assert said["$.sinks[4]"] == "the field 'topic' is missing"
     assert said["$"] == "there is no field 'sink'; did you mean 'sinks'?"
 

@@ -132,7 +132,7 @@ def read_texts(consumer: str, argument: str, value: object) -> tuple[str, ...]:
 def _read_level(consumer: str, value: object) -> Level:
     level = parse_level(value) if isinstance(value, str) else None
     if level is None:
-        raise ConfigError(f"consumer {consumer}: level {value!r} is none; want one of {', '.join(LEVELS)}")
+        raise ConfigError(f"consumer {consumer}: there is no level {value!r}; want one of {', '.join(LEVELS)}")
     return level
 
 

@@ -28,7 +28,9 @@ class RequestLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
     )
     event_bytes: Annotated[int, Meta(ge=256, le=16 << 20, description="Bytes of one event.")] = 1 << 20
     events: Annotated[int, Meta(ge=1, le=100_000, description="Events of one request.")] = 10_000
-    depth: Annotated[int, Meta(ge=1, le=500, description="Levels of nested objects and arrays.")] = 64
+    depth: Annotated[
+        int, Meta(ge=1, le=500, description="Levels of objects and arrays; the object that is sent is level 1.")
+    ] = 64
     seconds: Annotated[float, Meta(gt=0, le=600, description="Seconds for a client to send its request.")] = 30.0
     connections: Annotated[int, Meta(ge=1, le=100_000, description="Concurrent connections.")] = 2000
     in_flight_bytes: Annotated[int, Meta(ge=1 << 20, description="Bytes of events that are not durable yet.")] = (

@@ -336,13 +336,13 @@ class SinkWorker:
         return True
 
     def _pause(self, seconds: float, asked: float | None) -> bool:
-        """Wait before a retry. A deadline that is set meanwhile ends the wait.
+        """Wait before a retry. A deadline that is set meanwhile ends the wait; the last retry is at the deadline.
 
         Args:
             asked: seconds that the other side asked for; they are waited out in any case.
 
         Returns:
-            False if the retry would be after the deadline.
+            False if the deadline has passed, or will have before the other side wants to be asked.
         """
         state = self._state
         end = time.monotonic() + max(seconds, asked or 0.0)
@@ -352,8 +352,10 @@ class SinkWorker:
                 now = time.monotonic()
                 if state.deadline is not None and now < state.deadline and not was_draining and not asked:
                     return True
-                if state.deadline is not None and end >= state.deadline:
-                    return False
+                if state.deadline is not None and end > state.deadline:
+                    if asked or now >= state.deadline:
+                        return False
+                    end = state.deadline
                 if now >= end:
                     return True
                 self._changed.wait(end - now)

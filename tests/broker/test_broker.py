@@ -142,7 +142,7 @@ class TestTrouble:
             ("{", "c.json:1:2: not JSON: input data was truncated"),
             ('{"sinks": [],\n "x": 1}', "$: there is no field 'x'"),
             ('{"sinks": 1}', "$.sinks: expected `array`, got `int`"),
-            ('{"sinks": [{"type": "pigeon"}]}', "$.sinks[0]: type 'pigeon' is none that there is; there are "),
+            ('{"sinks": [{"type": "pigeon"}]}', "$.sinks[0]: there is no type 'pigeon'; there are "),
             ('{"sinks": [{"type": "store"}]}', "$.sinks[0]: the field 'topic' is missing"),
             (
                 '{"sinks": [{"type": "topic", "url": "nope:x", "topic": "a"}]}',

@@ -52,7 +52,7 @@ def test_every_problem_is_told_at_once(write):
     assert done.returncode == 2
     assert done.stdout == ""
     lines = done.stderr.splitlines()
-    assert lines[0].startswith(f"{path}:1:12: $.sinks[0]: type 'stor' is none that there is; did you mean 'store'?")
+    assert lines[0].startswith(f"{path}:1:12: $.sinks[0]: there is no type 'stor'; did you mean 'store'?")
     assert "$.sinks[1]: there is no field 'prot'; did you mean 'port'?" in lines[1]
     assert "$.drain: " in lines[2]
     assert lines[3] == f"{path}: 3 problems"

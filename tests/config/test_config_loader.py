@@ -79,7 +79,7 @@ def test_what_is_no_json_is_refused_with_line_and_column(tmp_path: Path, content
         ({"sinks": [], "strip": 1}, "$.strip", "expected `bool`, got `int`"),
         ({"sinks": [{}]}, "$.sinks[0]", f"the field 'type' is missing; there are {TYPES}"),
         ({"sinks": [{"type": "store"}]}, "$.sinks[0]", "the field 'topic' is missing"),
-        ({"sinks": [{"type": "s3"}]}, "$.sinks[0]", f"type 's3' is none that there is; there are {TYPES}"),
+        ({"sinks": [{"type": "s3"}]}, "$.sinks[0]", f"there is no type 's3'; there are {TYPES}"),
         (
             {"sinks": [{"type": "store", "path": "", "topic": "t"}]},
             "$.sinks[0].path",

@@ -441,6 +441,21 @@ class TestFailing:
         close(dispatcher)
         assert sorted(sink.taken) == [0, 1, 2]
 
+    def test_the_last_try_is_at_the_deadline(self, said):
+        """Given delays that would pass the deadline, then a sink that comes back before it still gets the events."""
+        until = None
+
+        def away(_sink, _numbers):
+            return SinkError("away") if until is None or time.monotonic() < until else None
+
+        sink, config = probe(*[away] * 100, retry=Retrying(first=3600, longest=3600), batch=Batching(age=0))
+        dispatcher = Dispatcher([config], said.append)
+        send(dispatcher, 3)
+        wait_for(lambda: said)
+        until = time.monotonic() + 0.2
+        assert close(dispatcher, 0.5).lost == 0
+        assert sink.taken == [0, 1, 2]
+
 
 class TestDurable:
     def test_what_every_sink_took_is_durable(self, said):

@@ -70,6 +70,22 @@ def test_depth_is_told_as_a_walk_would(document, limit):
     )
 
 
+def test_the_object_that_is_sent_is_level_one():
+    """Given a bare payload or a whole event, then as many levels as ``depth`` are accepted, and one more is not."""
+
+    def sent(levels, form):
+        lists = form.count("{")  # the levels around the innermost value
+        return (form % ("[" * (levels - lists) + "]" * (levels - lists))).encode()
+
+    bare = '{"cls_type": "log", "version": "1.0.0", "level": "INFO", "message": "m", "fields": {"deep": %s}}'
+    event = '{"schema": "1.0.0", "header": 7, "payload": {"deep": %s}}'
+    limited = ItemReader(open_registry(), ServiceConfig(topics="local:unused", limits=RequestLimits(depth=10)))
+    for form in (bare, event):
+        fits, deeper = limited.read([sent(10, form), sent(11, form)], ANONYMOUS, "k", None, may_wait=True)
+        assert "nested deeper" not in str(fits)
+        assert deeper.problems[0].reason == "nested deeper than 10"
+
+
 @pytest.mark.parametrize("text", ['"[[[["', r'"\"[[[["', r'"\\"', r'["\\\"[[["]', '{"a{{{{": "}"}'])
 def test_brackets_in_texts_are_no_depth(text):
     assert not is_deeper(text.encode(), 1)
