@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -98,7 +99,9 @@ def message_of(payload: dict[str, Any]) -> str:
     """Return a payload of any type as a line: its message, then the other fields as ``key=value``."""
     if payload.get("cls_type") == "metric":
         unit = "s" if payload.get("type") == "timer" else ""
-        return f"{payload.get('metric')} = {payload.get('value')}{unit} {_named(payload.get('tags'))}".rstrip()
+        return (
+            f"{payload.get('metric')} = {_rounded(payload.get('value'))}{unit} {_named(payload.get('tags'))}".rstrip()
+        )
     hidden = _HIDDEN_IN_RUN if payload.get("cls_type") == "run" else _HIDDEN
     rest = {key: value for key, value in payload.items() if key not in hidden}
     fields = payload.get("fields")
@@ -114,6 +117,13 @@ _HIDDEN = frozenset({"cls_type", "version", "message", "fields", "exc_text", "se
 
 # Rows per stream are a table of their own, and the line begins with the time.
 _HIDDEN_IN_RUN = _HIDDEN | {"streams", "started", "ended", "state", "command"}
+
+
+def _rounded(value: Any) -> Any:
+    """Return a float with four significant digits, or as a whole number; other values as they are."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return value
+    return round(value) if 1000 <= abs(value) < 1e15 else float(f"{value:.4g}")
 
 
 def _named(values: Any) -> str:
