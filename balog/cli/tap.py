@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balog.cli import options
+from balog.cli.output import counted
 from balog.errors import ConfigError
 from balog.verify import Options, VerifyReport
 
@@ -55,7 +56,7 @@ def new(name: str, openapi: str | None, wsdl: str | None, into: Path, allow_remo
         raise ConfigError(f"{reason}; without the document you get a project with a sample stream", str(document))
     folder = into / name
     write_project(folder, project_files(name, api))
-    click.echo(f"{folder}: {len(api.operations)} operations, {len(api.streams)} streams")
+    click.echo(f"{folder}: {counted(len(api.operations), 'operation')}, {counted(len(api.streams), 'stream')}")
 
 
 @command.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
