@@ -121,10 +121,10 @@ def command(
     of_tables = _is_of_tables(sources, form)
     paths = list(sources) if of_tables else [absolute(source) for source in sources]
     options = {"form": form} if form else {}
-    listed, topics = ([], 0) if of_tables else _list_inputs(paths, options, query)
+    is_local = _is_local(engine, spark_place)
+    listed, topics = ([], 0) if of_tables else _list_inputs(paths, options, query, engine)
     files = None if of_tables else len(listed)
     report = None
-    is_local = _is_local(engine, spark_place)
     if is_local and of_tables:
         report = make_local_report(paths[0], query)
         if engine == "duckdb" and report is None:
@@ -230,13 +230,22 @@ def _is_of_tables(sources: tuple[str, ...], form: str) -> bool:
     return bool(of_tables)
 
 
-def _list_inputs(paths: list[str], options: dict[str, str], query: ReportQuery) -> tuple[list[SourceFile], int]:
-    """Return the files that are to be read, and how many topics."""
+def _list_inputs(
+    paths: list[str], options: dict[str, str], query: ReportQuery, engine: str
+) -> tuple[list[SourceFile], int]:
+    """Return the files that are to be read, and how many topics.
+
+    Raises:
+        ConfigError: DuckDB is to read topics.
+        TopicError: a topic is missing, or its server can't be reached.
+    """
     from balog.analytics.reading.inputs import read_inputs
     from balog.analytics.reading.topics import bounds
     from balog.analytics.reporting.raw_report import wanted_files
 
     inputs = read_inputs({**options, "paths": json.dumps(paths)})
+    if inputs.topics and engine == "duckdb":
+        raise ConfigError("topics are read by Spark; give spark", "--engine")
     for topic in inputs.topics:
         bounds(topic)  # a missing one need not wait for Spark
     return wanted_files(inputs, query), len(inputs.topics)
@@ -255,13 +264,7 @@ def _is_local(engine: str, place: SparkPlace) -> bool:
 
 
 def _is_for_duckdb(engine: str, topics: int, files: list[SourceFile], limit: float) -> bool:
-    """Return whether DuckDB reads the files.
-
-    Raises:
-        ConfigError: DuckDB is to read topics.
-    """
-    if topics and engine == "duckdb":
-        raise ConfigError("topics are read by Spark; give spark", "--engine")
+    """Return whether DuckDB reads the files; it reads no topics."""
     from balog.analytics.rollups.raw_files import size_of
 
     if engine == "auto" and not topics and size_of(files) > limit * 10**9:

@@ -38,6 +38,6 @@ def test_duckdb_reports_stored_rollups_as_spark_does_and_auto_chooses_it(
 def test_duckdb_refuses_what_only_spark_answers() -> None:
     from balog.cli import main
 
-    run = CliRunner().invoke(main, ["report", "kafka:a", "--engine", "duckdb", "--no-html"])
+    run = CliRunner().invoke(main, ["report", "kafka:127.0.0.1:1#a", "--engine", "duckdb", "--no-html"])
     assert run.exit_code == 2
     assert "give spark" in run.output
