@@ -321,7 +321,7 @@ class TestConfig:
             ([], "broker.json: $.sinks: no sinks"),
             ([{"type": "webhook", "url": "nowhere"}], "broker.json: $.sinks[0].url: "),
             ([{"type": "webhook", "url": "http://a.example", "where": "nope = 1"}], "broker.json: $.sinks[0].where: "),
-            ([{"type": "paper"}], "broker.json: $.sinks[0]: type 'paper' "),
+            ([{"type": "paper"}], "broker.json: $.sinks[0]: there is no type 'paper'"),
         ],
     )
     def test_what_cannot_be_is_said_in_one_line(self, place: Place, sinks: list[Any], says: str) -> None:
