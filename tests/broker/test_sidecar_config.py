@@ -512,7 +512,7 @@ class TestConfig:
     @pytest.mark.parametrize(
         ("config", "said"),
         [
-            ({"sinks": [{"type": "nowhere"}]}, "$.sinks[0]: type 'nowhere' "),
+            ({"sinks": [{"type": "nowhere"}]}, "$.sinks[0]: there is no type 'nowhere'"),
             ({"invalid_lines": "drop"}, "$.invalid_lines"),
             ({"invalid_lines": "quarantine"}, '$.quarantine: invalid_lines is "quarantine"; add its file'),
             ({"invalid_lines": "quarantine", "quarantine": {"path": "/proc/nowhere/x"}}, "$.quarantine.path"),
