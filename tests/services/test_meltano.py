@@ -104,5 +104,5 @@ def test_a_mistake_in_the_mapping_fails_the_run_with_one_line(parts: None, tmp_p
     said = [line for line in (done.stdout + done.stderr).splitlines() if "balog broker:" in line]
     assert done.returncode != 0
     assert len(said) == 1
-    assert "$.sinks[0]: type 'stor' " in said[0]
+    assert "$.sinks[0]: there is no type 'stor'" in said[0]
     assert events_in(folder) == []
