@@ -33,7 +33,7 @@ BROKER = {
     "records": [{"stream": f"s{n}", "filter": "id > 1"} for n in range(4)],
 }
 BROKER_MISTAKES = {
-    "$.sinks[0]: type 'stor' is none": put("sinks", 0, "type", value="stor"),
+    "$.sinks[0]: there is no type 'stor'": put("sinks", 0, "type", value="stor"),
     "$.sinks[1]: there is no field 'pth'": put("sinks", 1, "pth", value=1),
     "$.sinks[2].where: ": put("sinks", 2, "where", value="level ="),
     "$.sinks[3].topic: ": put("sinks", 3, "topic", value="../x"),
