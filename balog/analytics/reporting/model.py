@@ -112,6 +112,12 @@ class Failure(Struct, kw_only=True):
     all_days: int = 0
     lines: list[ErrorLine] = []
 
+    @property
+    def prefix(self) -> str:
+        """The error's type, to write before the message; "" if the message begins with it, as an uncaught error's."""
+        kind = self.error_type or ""
+        return "" if self.message.startswith(f"{kind}:") else kind
+
 
 class RunStreamStats(Struct, kw_only=True):
     """The records and bytes of one stream in a run's own report."""

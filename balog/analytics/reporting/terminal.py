@@ -86,9 +86,8 @@ def _failures(console: Console, report: Report) -> ReportTable:
 
 
 def failure_name(failure: Failure) -> str:
-    """Return the error's type and message. The message of an uncaught error has the type already."""
-    kind = failure.error_type or ""
-    return failure.message if not kind or failure.message.startswith(f"{kind}:") else f"{kind}: {failure.message}"
+    """Return the error's type and message."""
+    return f"{failure.prefix}: {failure.message}" if failure.prefix else failure.message
 
 
 def _runs(console: Console, report: Report) -> ReportTable:

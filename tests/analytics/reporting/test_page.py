@@ -164,7 +164,7 @@ def test_streams_without_timers_still_make_a_page() -> None:
     stream = m.StreamSummary(stream="users", applications=["tap"], records=5, bytes=890, slower=False, **nothing)
     page = make_page(report(streams=[stream]))
     assert '<a href="#stream-users">users</a>' in page
-    assert "Records are those of the counters record_count;" in page
+    assert "Records come from the counters record_count, or from the reports of runs" in page
     assert "No run's report names this stream" in page.replace("&#39;", "'")
 
 
