@@ -81,8 +81,17 @@ def test_a_command_that_a_page_only_shows_is_taken(page: str, line: str) -> None
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "how-to").glob("*.md")), ids=lambda page: page.stem)
-def test_a_page_of_one_task_is_about_a_screen(page: Path) -> None:
-    assert screen_lines(page.read_text(encoding="utf-8")) <= MAX_LINES
+def test_a_page_of_one_task_is_about_a_screen_and_says_what_it_needs(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert screen_lines(text) <= MAX_LINES
+    assert "You need" in text
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)
+def test_a_page_opens_with_its_readers(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert page.name == "index.md" or page.parent.name == "decisions" or text.splitlines()[2].startswith("For ")
+    assert "balog-events[" not in text, "the package is not on PyPI"
 
 
 @pytest.mark.spark
