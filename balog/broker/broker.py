@@ -19,6 +19,7 @@ from balog.broker.pipe import Pipe
 from balog.broker.pipe_output import PipeStats
 from balog.broker.quarantine import Quarantine
 from balog.broker.status import StageStatus
+from balog.counts import counted
 from balog.errors import BalogError
 from balog.outbound import Dispatcher
 from balog.signals import StopSignals, signals_for_main_thread
@@ -182,7 +183,7 @@ class _Broker:
         self._is_delivered = True
         for name, stats in self._dispatcher.close(self._config.drain).items():
             if self._is_verbose:
-                self._say(f"{name}: {stats.delivered} events delivered")
+                self._say(f"{name}: {counted(stats.delivered, 'event')} delivered")
             for warning in stats.warnings():
                 self._say(f"{name}: {warning}")
 

@@ -19,7 +19,8 @@ from balog.broker.config import BrokerConfig, RunConfig
 from balog.broker.config_check import find_problems, notes, reach
 from balog.cli import options
 from balog.cli.brokers import SINGLE_SINKS, config_of
-from balog.cli.output import counted, exit_if_invalid
+from balog.cli.output import exit_if_invalid
+from balog.counts import counted
 from balog.errors import ConfigError
 from balog.redaction import Redactor, SecretFinding, from_config
 from balog.sinks.base import SINKS

@@ -16,7 +16,8 @@ import msgspec
 
 from balog import config as configs
 from balog.cli import options
-from balog.cli.output import counted, exit_if_invalid, plain, print_json_lines, print_table, user_at_host, utc
+from balog.cli.output import exit_if_invalid, plain, print_json_lines, print_table, user_at_host, utc
+from balog.counts import counted
 from balog.delivery.control.diff import DocumentChange, diff
 from balog.delivery.control.remote import open_control
 from balog.delivery.control.store import Control, DocumentVersion, Pushed, ServiceStatus

@@ -17,6 +17,7 @@ from balog.consumers import ConsumerHub, Engine, EngineStats
 from balog.consumers.failures import FailureEvents
 from balog.consumers.hooks import Hook
 from balog.consumers.operator import Operator
+from balog.counts import counted
 from balog.errors import ConfigError
 from balog.recording.configuration import configure, peek
 from balog.topics import open_topics
@@ -132,8 +133,8 @@ def summary(counts: EngineStats) -> str:
     """Return the counts of a run as one line. An event that is retried is delivered several times."""
     deliveries = "1 delivery" if counts.received == 1 else f"{counts.received} deliveries"
     return (
-        f"{deliveries}: {counts.succeeded} succeeded, {counts.duplicates} duplicates, "
-        f"{counts.unwanted} unwanted, {counts.failed} failed attempts, {counts.dead} dead-lettered"
+        f"{deliveries}: {counts.succeeded} succeeded, {counted(counts.duplicates, 'duplicate')}, "
+        f"{counts.unwanted} unwanted, {counted(counts.failed, 'failed attempt')}, {counts.dead} dead-lettered"
     )
 
 

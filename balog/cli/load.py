@@ -13,6 +13,7 @@ import click
 from balog.cli import options
 from balog.cli.output import reporter
 from balog.cli.spark import SparkPlace, spark_options, spark_packages
+from balog.counts import counted
 from balog.errors import ConfigError
 from balog.signals import StopSignals
 
@@ -225,7 +226,9 @@ def _plan(spark: SparkSession, store: ParquetStore, job: _Job, display: Progress
     with display.watching(spark):
         planned = preview(spark, store, job.paths, job.options, display)
     display.stop()
-    click.echo(f"would read {planned.files:,} files, {planned.bytes / 1e6:,.1f} MB, in {planned.batches:,} batches")
+    files = counted(planned.files, "file", spec=",")
+    batches = "1 batch" if planned.batches == 1 else f"{planned.batches:,} batches"
+    click.echo(f"would read {files}, {planned.bytes / 1e6:,.1f} MB, in {batches}")
     click.echo(f"with {planned.events:,} events, some of which may be there already, and {planned.bad:,} bad lines")
     if planned.known:
         click.echo(f"loaded before and not changed since: {planned.known:,} files")
@@ -242,18 +245,23 @@ def _print_summary(summary: LoadSummary, display: ProgressDisplay) -> None:
     for line in summary.lines:
         click.echo(line)
     notes = [
-        (summary.duplicates, "events were loaded before or are duplicates"),
-        (summary.too_old, "events are older than what is kept, and were left out"),
-        (summary.ahead, "events are more than a day ahead of this machine's clock; they are in their day"),
-        (summary.rows["quarantine"], "lines are not events; see the table quarantine"),
-        (summary.known, "files were loaded before and have not changed since"),
+        (summary.duplicates, "event", "were", "loaded before or duplicated"),
+        (summary.too_old, "event", "are", "older than what is kept, and left out"),
+        (
+            summary.ahead,
+            "event",
+            "are",
+            "more than a day ahead of this machine's clock; loaded all the same",
+        ),
+        (summary.rows["quarantine"], "line", "are", "invalid; see the table quarantine"),
+        (summary.known, "file", "were", "loaded before and not changed since"),
     ]
-    for count, words in notes:
+    for count, noun, verb, words in notes:
         if count:
-            click.echo(f"{count:,} {words}")
+            click.echo(f"{counted(count, noun, verb, ',')} {words}")
     events = summary.rows["events"]
     rate = f", {events / summary.seconds:,.0f} events/s" if events > summary.seconds > 0 else ""
-    click.echo(f"{summary.files:,} file{'s' * (summary.files != 1)} read in {summary.seconds:,.1f} s{rate}")
+    click.echo(f"{counted(summary.files, 'file', spec=',')} read in {summary.seconds:,.1f} s{rate}")
 
 
 def _print_lines(action: str, lines: list[str], nothing: str, display: ProgressDisplay) -> None:

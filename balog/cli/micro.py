@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from balog.cli.output import reporter
+from balog.counts import counted
 from balog.errors import BalogError
 from balog.signals import StopSignals
 
@@ -70,7 +71,7 @@ def command(
         failed = micro.failed()[before:]
         counts = micro.taken()
         kinds = ", ".join(f"{name} {count}" for name, count in counts.most_common(_MAX_LINES))
-        _report(f"{counts.total()} events accepted{f' ({kinds})' if kinds else ''}, {len(failed)} rejected")
+        _report(f"{counted(counts.total(), 'event')} accepted{f' ({kinds})' if kinds else ''}, {len(failed)} rejected")
         if cmd:
             for one in failed[:_MAX_LINES]:
                 _report(f"rejected: {one}")

@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from balog.config import locate
+from balog.counts import counted
 from balog.errors import BalogError, ConfigError, ConfigProblems
 from balog.signals import StopSignals
 
@@ -132,11 +133,6 @@ def print_json_lines(values: Iterable[Any]) -> None:
     """Print each value as JSON, one a line."""
     for value in values:
         click.echo(msgspec.json.encode(value))
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun, in the plural unless it is one."""
-    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def utc(when: datetime) -> str:

@@ -17,6 +17,7 @@ import click
 from balog import config as configs
 from balog.cli import options
 from balog.cli.output import FirstLines, exit_after, progress_bar, reporter
+from balog.counts import counted
 from balog.errors import ConfigError
 from balog.event import Event, encode
 from balog.expressions import Expression
@@ -101,7 +102,8 @@ def command(
         code = _send(spool, plans, deadline, stop.came)
         for backlog in backlogs:
             if backlog.held:
-                _report(f"{backlog.name}: {backlog.held} events are held by a running broker, which sends them")
+                held = counted(backlog.held, "event", "are")
+                _report(f"{backlog.name}: {held} held by a running broker, which sends them")
         sys.exit(128 + stop.number if stop.number is not None else code)
 
 
@@ -140,10 +142,11 @@ def _replay_failed(
         counts = replay.dry_run(limit or _DRY_RUN) if dry_run else replay.run(limit, stop.came)
     if complaints.hidden:
         _report(f"and {complaints.hidden} more")
-    verb = "would be sent" if dry_run else f"were sent in {time.monotonic() - began:.1f} s"
+    sent = counted(counts.sent, "event", "" if dry_run else "were")
+    done = "would be sent" if dry_run else f"sent in {time.monotonic() - began:.1f} s"
     _report(
-        f"{counts.sent} events {verb}; {counts.left} stay: {counts.refused} rejected again, "
-        f"{counts.invalid} not valid events, {counts.filtered} not selected"
+        f"{sent} {done}; {counted(counts.left, 'event', 'stay')}: {counts.refused} rejected again, "
+        f"{counts.invalid} not valid, {counts.filtered} not selected"
     )
     exit_after(stop, failed=bool(counts.refused or counts.invalid))
 
@@ -201,7 +204,7 @@ def _send(spool: Path, plans: Sequence[Plan], deadline: float | None, should_sto
             sent += stats.delivered
     os.chdir(here)
     if not plans or sent:
-        _report(f"{sent} events were sent" if plans else "no events wait")
+        _report(f"{counted(sent, 'event', 'were')} sent" if plans else "no events wait")
     return code
 
 
@@ -211,19 +214,20 @@ def _show_share(show: Callable[[int, str], None], total: int, sent: int) -> None
 
 def _report_result(item: Plan, stats: SinkStats) -> int:
     if left := read_backlog(item.backlog.folder).events:
-        _report(f"{item.config.name}: {left} events still wait in {item.backlog.folder}")
+        _report(f"{item.config.name}: {counted(left, 'event', 'wait')} in {item.backlog.folder}")
     if stats.dead:
-        _report(f"{item.config.name}: {stats.dead} events were rejected; see {item.backlog.folder / 'dead'}")
+        rejected = counted(stats.dead, "event", "were")
+        _report(f"{item.config.name}: {rejected} rejected; see {item.backlog.folder / 'dead'}")
     return int(bool(left or stats.dead or stats.lost))
 
 
 def _line(backlog: Backlog) -> str:
-    parts = [f"{backlog.events} events wait, {backlog.bytes} bytes"]
+    parts = [f"{counted(backlog.events, 'event', 'wait')}, {counted(backlog.bytes, 'byte')}"]
     if backlog.oldest is not None:
         age = (datetime.now(timezone.utc) - backlog.oldest).total_seconds()
         parts[0] += f", the oldest of {backlog.oldest:%Y-%m-%dT%H:%M:%SZ} ({_age(age)} ago)"
     if backlog.dead_letters:
-        parts.append(f"{backlog.dead_letters} dead letters")
+        parts.append(counted(backlog.dead_letters, "dead letter"))
     if backlog.held:
         parts.append(f"{backlog.held} more are held by a running broker")
     if backlog.problem:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balog.cli import options
-from balog.cli.output import counted
+from balog.counts import counted
 from balog.errors import ConfigError
 from balog.verify import Options, VerifyReport
 

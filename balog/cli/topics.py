@@ -15,6 +15,7 @@ import msgspec
 from balog.cli import options
 from balog.cli.output import FirstLines, print_table, printable, reporter
 from balog.cli.topics_transfer import dump, ingest, key_option, offsets, redrive
+from balog.counts import counted
 from balog.errors import ConfigError, EventError, MessageError, TopicError
 from balog.event import LEVELS, Event
 from balog.expressions import Expression
@@ -93,7 +94,7 @@ def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> N
         click.echo(msgspec.json.encode(found))
         return
     state = found.state
-    click.echo(f"{state.name}: {state.messages} messages, {_megabytes(state.bytes)} MB")
+    click.echo(f"{state.name}: {counted(state.messages, 'message')}, {_megabytes(state.bytes)} MB")
     if state.oldest is not None:
         click.echo(f"oldest: {_time(state.oldest)}")
     if found.rate is not None:
@@ -204,12 +205,15 @@ def publish_lines(
             if waiting:
                 ids = f"-{series.name}" if payload else ""
                 _report(
-                    f"{sent} events are stored, all before line {waiting[0]} of {source};"
+                    f"{counted(sent, 'event', 'are')} stored, all before line {waiting[0]} of {source};"
                     f" publish the rest with the same command and --resume {waiting[0]}{ids}"
                 )
             raise
     there = f" ({sent - new} were there already)" if sent - new else ""
-    _report(f"{new} events were published{there}" + (f", {refuse.count} lines were rejected" if refuse.count else ""))
+    _report(
+        f"{counted(new, 'event', 'were')} published{there}"
+        + (f", {counted(refuse.count, 'line', 'were')} rejected" if refuse.count else "")
+    )
     if refuse.count:
         sys.exit(1)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from balog.cli import options
 from balog.cli.output import FirstLines, exit_after, progress_bar, reporter
+from balog.counts import counted
 from balog.errors import ConfigError, EventError, TopicError, TopicNotFoundError
 from balog.expressions import Expression
 from balog.expressions.functions import parse_time
@@ -161,15 +162,15 @@ def dump(
                 sink,
                 keep=not (chosen.keeps_groups or consume),
                 limit=limit,
-                step=lambda counts: show(counts.written, f"{counts.written} events"),
+                step=lambda counts: show(counts.written, counted(counts.written, "event")),
                 should_stop=stop.came,
             )
         finally:
             sink.close()
         held = chosen.group_state(group).in_flight if chosen.keeps_groups else 0
-    parts = [f"{counts.written} events are in {to}"]
+    parts = [f"{counted(counts.written, 'event', 'are')} in {to}"]
     parts += [f"{held} are held by another dump, or by one that was killed: dump again in a minute"] if held else []
-    parts += [f"{counts.left} messages were released"] if counts.left else []
+    parts += [f"{counted(counts.left, 'message', 'were')} released"] if counts.left else []
     parts += [f"{counts.dead} are not valid events, and are dead letters of {group} now"] if counts.dead else []
     _report("; ".join(parts))
     exit_after(stop, failed=bool(held))
@@ -223,7 +224,7 @@ def ingest(
             progress=progress,
             quarantine=aside,
             report=FirstLines(_report, last=last),
-            step=lambda done, counts: show(done, f"{counts.sent} events"),
+            step=lambda done, counts: show(done, counted(counts.sent, "event")),
             should_stop=stop.came,
         )
         found = [(store, run.find(store)) for store in stores]
@@ -242,11 +243,11 @@ def ingest(
 
 def _summary(counts: IngestStats, dry_run: bool) -> str:
     if dry_run:
-        parts = [f"{counts.sent} events of {counts.files} files would be published"]
+        parts = [f"{counted(counts.sent, 'event')} of {counted(counts.files, 'file')} would be published"]
     else:
-        parts = [f"{counts.new} events of {counts.files} files were published"]
+        parts = [f"{counted(counts.new, 'event')} of {counted(counts.files, 'file')} published"]
         parts += [f"{counts.sent - counts.new} were there already"] if counts.sent > counts.new else []
     parts += [f"{counts.unwanted} were not selected"] if counts.unwanted else []
-    parts += [f"{counts.bad} lines were rejected"] if counts.bad else []
-    parts += [f"{counts.damaged} files are damaged"] if counts.damaged else []
+    parts += [f"{counted(counts.bad, 'line', 'were')} rejected"] if counts.bad else []
+    parts += [f"{counted(counts.damaged, 'file', 'are')} damaged"] if counts.damaged else []
     return ", ".join(parts)

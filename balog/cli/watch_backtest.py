@@ -12,10 +12,11 @@ import click
 import msgspec
 
 from balog.cli import options
-from balog.cli.output import counted, exit_if_invalid, print_table, utc
+from balog.cli.output import exit_if_invalid, print_table, utc
 from balog.cli.spark import SparkPlace, spark_options
 from balog.cli.watch_page import BacktestPage
 from balog.cli.watch_tables import ENGINES, stored_rows
+from balog.counts import counted
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.watch.backtest import Backtest, Firing, run_backtest, select_events, training_seconds

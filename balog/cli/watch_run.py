@@ -17,8 +17,9 @@ from balog.broker.config import BrokerConfig
 from balog.broker.config_check import complete_errors
 from balog.cli import options
 from balog.cli.engines import EngineOptions, set_up_logging, summary
-from balog.cli.output import counted, exit_if_invalid, reporter
+from balog.cli.output import exit_if_invalid, reporter
 from balog.cli.watch_queries import open_queries
+from balog.counts import counted
 from balog.errors import BalogError, ConfigError
 from balog.event import encode
 from balog.expressions.functions import parse_time

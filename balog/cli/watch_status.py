@@ -7,7 +7,8 @@ from datetime import datetime, timezone
 import click
 
 from balog.cli import options
-from balog.cli.output import counted, print_json_lines, print_table, printable, reporter, utc
+from balog.cli.output import print_json_lines, print_table, printable, reporter, utc
+from balog.counts import counted
 from balog.watch.active_state import active_series, active_silences, read_state
 
 _report = reporter("balog watch status")

@@ -8,10 +8,11 @@ from itertools import islice
 import click
 
 from balog.cli import options
-from balog.cli.output import counted, reporter
+from balog.cli.output import reporter
 from balog.cli.spark import SparkPlace, spark_options
 from balog.cli.watch_backtest import HistoryPlace
 from balog.cli.watch_tables import ENGINES, stored_events
+from balog.counts import counted
 from balog.errors import BalogError
 from balog.watch.backtest import EventSelection
 from balog.watch.suggest import MAX_EVENTS, TYPES, suggest, write_monitors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from balog.counts import counted
 from balog.stats import Stats, counter, gauge
 
 
@@ -56,9 +57,11 @@ class SinkStats(Stats, kw_only=True):
         """
         lines = []
         if self.spooled:
-            lines.append(f"{self.spooled} events wait in spool {self.spool}; balog replay {self.spool} sends them")
+            waiting = counted(self.spooled, "event", "wait")
+            lines.append(f"{waiting} in spool {self.spool}; balog replay {self.spool} sends them")
         if kept := self.dead - max(self.lost - self.dropped, 0):
-            lines.append(f"{kept} events were refused for good; they lie with the reason in {self.dead_letters}")
+            lines.append(f"{counted(kept, 'event', 'were')} refused for good, with the reason in {self.dead_letters}")
         if self.lost:
-            lines.append(f"{self.lost} events {lost}")
+            verb, _, rest = lost.partition(" ")
+            lines.append(f"{counted(self.lost, 'event', verb)} {rest}")
         return lines

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from balog.counts import counted
 from balog.ending import seconds_left
 from balog.errors import ConfigError, complain
 from balog.outputs.queued import QueuedOutput, flush_all
@@ -358,7 +359,7 @@ def _close() -> None:
 def _report_lost(recorder: Recorder) -> None:
     for route in recorder.routes:
         if route.lost:
-            complain(f"output {route.name}: {route.lost} events were lost")
+            complain(f"output {route.name}: {counted(route.lost, 'event', 'were')} lost")
 
 
 _LAST_SECONDS = 1.0

@@ -24,6 +24,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, field
 
 from balog.backoff import BackoffSequence
+from balog.counts import counted
 from balog.errors import ConfigError, complain
 from balog.event import new_id
 from balog.local_path import local_path
@@ -301,7 +302,8 @@ class StoreSink:
             join(self._thread)
         left = self._uploads.close() if self._uploads else ""
         if errors:
-            raise SinkError(f"{errors[0]}; {len(errors)} files stay hidden until a sink opens this archive again")
+            hidden = counted(len(errors), "file", "stay")
+            raise SinkError(f"{errors[0]}; {hidden} hidden until a sink opens this archive again")
         if left:
             raise SinkError(left)
 
@@ -361,8 +363,8 @@ class _Uploads:
         try:
             self._uploader.upload()
         except (StorageError, OSError) as error:
-            count = len(self._uploader.waiting())
-            return f"{error}; {count} files stay in the staging folder and are uploaded by the next to open it"
+            files = counted(len(self._uploader.waiting()), "file", "stay")
+            return f"{error}; {files} in the staging folder; the next sink that opens it uploads what is there"
         finally:
             with suppress(OSError):
                 self._uploader.tidy()

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from balog.counts import counted
 from balog.errors import TopicError, TopicNotFoundError
 from balog.topics.base import (
     DEFAULT_LEASE,
@@ -261,7 +262,9 @@ class MemoryTopic(Topic):
         with self._changed:
             self._check_exists()
             if held := self.group_state(group).in_flight:
-                raise TopicError(f"topic {self.name}: group {group} holds {held} messages; stop its consumers")
+                raise TopicError(
+                    f"topic {self.name}: group {group} holds {counted(held, 'message')}; stop its consumers"
+                )
             of = self._group(group)
             of.replay += 1
             if to == "earliest":

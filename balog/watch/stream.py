@@ -14,6 +14,7 @@ from balog.consumers import ConsumerHub
 from balog.consumers.consumer import Consumer
 from balog.consumers.hooks import Hook
 from balog.consumers.outcomes import Retry
+from balog.counts import counted
 from balog.errors import ConfigError, ConfigProblems, TopicError
 from balog.event import Event
 from balog.topics import GroupState, Topics
@@ -99,7 +100,8 @@ class TopicWatch(StepThread):
         end, is_reported = time.monotonic() + seconds, False
         while (held := sum(map(self._held_in, self._names))) and time.monotonic() < end:
             if not is_reported:
-                self._say(f"{held:,} events are leased to a watcher that died; waiting until they come again")
+                events = counted(held, "event", "are", ",")
+                self._say(f"{events} leased to a watcher that died; waiting until they come again")
                 is_reported = True
             time.sleep(_LOOK_SECONDS)
 

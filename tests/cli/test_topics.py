@@ -220,7 +220,7 @@ class TestPublish:
         done = run("publish", "--topics", url, "orders", tmp_path / "in")
         assert done.returncode == 1
         assert "in: line 2: " in done.stderr
-        assert "2 events were published, 1 lines were rejected" in done.stderr
+        assert "2 events were published, 1 line was rejected" in done.stderr
 
     def test_messages_have_keys(self, url: str) -> None:
         feed = encode(event(7, context={"run_id": "R1"}))
@@ -256,7 +256,7 @@ class TestPublish:
         done = run("publish", "--topics", url, "orders", "--check", feed=feed)
         assert "line 1: $.payload" in done.stderr
         assert "secret-value" not in done.stderr
-        assert "1 events were published" in done.stderr
+        assert "1 event was published" in done.stderr
 
     def test_check_by_a_registry_knows_its_types(self, url: str, tmp_path: Path) -> None:
         (tmp_path / "order").mkdir()
@@ -321,7 +321,7 @@ class TestOffsets:
             home.topic("orders").receive("g", lease=600)
         done = self.offsets(url, "--to", "latest")
         assert (done.returncode, done.stdout) == (1, "")
-        assert "holds 1 messages" in done.stderr
+        assert "holds 1 message" in done.stderr
 
     def test_a_bad_time_is_wrong_use(self, url: str) -> None:
         assert self.offsets(url, "--to", "soon").returncode == 2
@@ -336,7 +336,7 @@ class TestDumpAndIngest:
         assert "5 events are in" in done.stderr
         other = f"local:{tmp_path / 'other'}"
         done = run("ingest", tmp_path / "archive", "--topics", other, "--topic", "again")
-        assert "5 events of 1 files were published" in done.stderr
+        assert "5 events of 1 file published" in done.stderr
         with open_topics(other) as home:
             assert [message.body for message in home.topic("again").receive("g")] == list(map(encode, events))
 
@@ -346,7 +346,7 @@ class TestDumpAndIngest:
             home.topic("orders").receive("balog-dump", limit=1, lease=600)
         done = run("dump", "--topics", url, "orders", "--to", tmp_path / "archive")
         assert done.returncode == 1
-        assert "1 events are in" in done.stderr
+        assert "1 event is in" in done.stderr
         assert "1 are held by another dump" in done.stderr
 
     def test_the_report_reads_what_is_dumped(self, url: str, tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ class TestDumpAndIngest:
         assert done.returncode == 1
         assert "old.gz: line 2: " in done.stderr
         assert json.loads((tmp_path / "bad").read_text())["raw"] == "nonsense"
-        assert "0 events of 1 files were published, 1 were there already" in run(*arguments).stderr
+        assert "0 events of 1 file published, 1 were there already" in run(*arguments).stderr
 
     def test_what_is_ingested_has_keys(self, url: str, tmp_path: Path) -> None:
         (tmp_path / "a.jsonl").write_bytes(encode(event(7)))
@@ -375,7 +375,7 @@ class TestDumpAndIngest:
     def test_a_dry_run_makes_no_topic(self, url: str, tmp_path: Path) -> None:
         (tmp_path / "a.jsonl").write_bytes(encode(event()))
         done = run("ingest", tmp_path / "a.jsonl", "--topics", url, "--topic", "orders", "--dry-run")
-        assert "1 events of 1 files would be published" in done.stderr
+        assert "1 event of 1 file would be published" in done.stderr
         assert not (tmp_path / "topics").exists()
 
     def test_no_file_is_wrong_use_and_a_missing_place_is_1(self, url: str, tmp_path: Path) -> None:
@@ -406,7 +406,7 @@ class TestDumpAndIngest:
         assert process.returncode == 128 + signal.SIGTERM
         sent = int(told.decode().split()[2])
         assert 0 < sent < 60_000
-        assert f"{60_000 - sent} events of 1 files were published" in run(*arguments).stderr
+        assert f"{60_000 - sent} events of 1 file published" in run(*arguments).stderr
 
     @pytest.mark.parametrize("acked", [0, 1000, 4000])
     def test_a_killed_dump_goes_on_and_loses_nothing(self, url: str, tmp_path: Path, acked: int) -> None:

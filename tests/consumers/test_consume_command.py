@@ -243,7 +243,7 @@ class TestLogging:
         assert failed.endswith("two is too many")
         assert (
             summary
-            == "balog consume: 2 deliveries: 1 succeeded, 0 duplicates, 0 unwanted, 1 failed attempts, 1 dead-lettered"
+            == "balog consume: 2 deliveries: 1 succeeded, 0 duplicates, 0 unwanted, 1 failed attempt, 1 dead-lettered"
         )
 
     def test_where_logging_is_configured_failures_are_events_there_too(

@@ -190,7 +190,7 @@ class TestCommand:
 
         assert done.exit_code == 0
         assert decode(done.stdout.strip()).payload["price"] == 1.5
-        assert "1 events would be sent" in done.stderr
+        assert "1 event would be sent" in done.stderr
         assert service.events == {}
 
     def test_it_sends_and_says_how_it_ended(

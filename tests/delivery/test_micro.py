@@ -173,7 +173,7 @@ class TestCommand:
         done = CliRunner().invoke(main, ["micro", "--registry", str(registry), "--", sys.executable, "-c", program])
 
         assert done.exit_code == 0, done.stderr
-        assert "1 events accepted (order 1), 0 rejected" in done.stderr
+        assert "1 event accepted (order 1), 0 rejected" in done.stderr
 
     def test_a_command_that_sends_a_bad_one_ends_with_1_and_says_which(self, registry: Path) -> None:
         program = f"import balog; balog.get_logger('shop').info('sold', payload={REFUSED!r})"
@@ -197,7 +197,7 @@ class TestCommand:
 
         done = CliRunner().invoke(main, [*words, "--", sys.executable, "-c", program.format(ORDER)])
 
-        assert "1 events accepted (order 1), 0 rejected" in done.stderr
+        assert "1 event accepted (order 1), 0 rejected" in done.stderr
         assert done.exit_code == 0
 
     def test_the_command_s_own_code_is_the_end_s(self) -> None:
@@ -227,5 +227,5 @@ class TestCommand:
             rest = child.stderr.read()
 
         assert "rejected: order 1.0.0: $.payload.price" in told
-        assert "1 events accepted (order 1), 1 rejected" in rest
+        assert "1 event accepted (order 1), 1 rejected" in rest
         assert child.returncode == 1

@@ -288,7 +288,7 @@ class TestRefusing:
         assert sink.taken == [n for n in range(1000) if n != 333]
         assert (stats.delivered, stats.dead, stats.lost, stats.is_failing) == (999, 1, 1, False)
         assert said == [f"probe it: {says}; not delivered"]
-        assert stats.warnings() == ["1 events were not delivered"]
+        assert stats.warnings() == ["1 event was not delivered"]
 
     def test_narrowing_down_is_bounded(self, said):
         sink, config = probe(batch=Batching(age=60))

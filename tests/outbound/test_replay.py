@@ -109,7 +109,7 @@ class TestReplay:
         place.leave()
         done = balog_replay(place.spool, "--deadline", "0.3")
         assert done.returncode == 1
-        assert f"store {place.archive}: 100 events still wait in {place.spool}" in done.stderr
+        assert f"store {place.archive}: 100 events wait in {place.spool}" in done.stderr
         place.mend()
         assert balog_replay(place.spool).returncode == 0
         assert place.arrived() == list(range(100))
@@ -172,7 +172,7 @@ class TestReplay:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             assert "trying again" in process.stderr.readline()
             process.send_signal(signal.SIGTERM)
-            assert "100 events still wait" in process.stderr.read()
+            assert "100 events wait" in process.stderr.read()
         assert process.returncode == 143
         assert len(place.segments()) == 1
 

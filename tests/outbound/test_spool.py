@@ -561,7 +561,7 @@ class TestDeadLetters:
         assert all(letter["time"].endswith("Z") for letter in found)
         assert (stats.delivered, stats.dead, stats.lost) == (8, 2, 0)
         (trouble,) = stats.warnings()
-        assert trouble.startswith("2 events were refused for good; they lie with the reason in ")
+        assert trouble.startswith("2 events were refused for good, with the reason in ")
         assert Path(trouble.rpartition(" ")[2]).is_dir()
         assert dispatcher.durable == 10
         assert len(said) == 1

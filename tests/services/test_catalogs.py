@@ -177,7 +177,7 @@ def test_a_load_says_what_is_new_and_a_second_adds_nothing(said: dict[str, Any])
     loads = said["loads"]
     assert "events 70 rows" in [" ".join(line.split()) for line in loads["first"]]
     assert not [line for line in loads["again"] if "rows" in line]
-    assert "1 files were loaded before and have not changed since" in loads["again"]
+    assert "1 file was loaded before and not changed since" in loads["again"]
 
 
 def test_loads_that_grow_overlap_and_are_killed_leave_what_one_load_would(said: dict[str, Any]) -> None:

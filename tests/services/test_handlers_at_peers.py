@@ -83,7 +83,7 @@ def test_an_archive_in_s3_gets_every_event_though_the_server_was_away(tmp_path: 
             second = [event.header.id for event in publish(home, TOPIC, *({"n": n} for n in range(50)))]
             done = consume("archive", url, *settings, **environment)
             said, _ = done.communicate(timeout=120)
-            assert "stay in the staging folder" in said
+            assert "in the staging folder; the next sink" in said
             assert SECRET not in said
 
             server.up()

@@ -156,7 +156,7 @@ def test_what_a_dead_server_did_not_take_is_uploaded_by_the_next(place, tmp_path
     sink = build(place, tmp_path)
     sink.write(batch)
     place.fail()
-    with pytest.raises(SinkError, match="1 files stay in the staging folder"):
+    with pytest.raises(SinkError, match="1 file stays in the staging folder"):
         sink.close()
     place.mend()
     build(place, tmp_path).close()
@@ -250,6 +250,6 @@ def test_a_dead_server_never_stops_the_stream(place, tmp_path):
     assert done.stdout == stream
     assert done.returncode == 0
     said = done.stderr.decode().splitlines()
-    assert len([line for line in said if "stay in the staging folder" in line]) == 1
+    assert len([line for line in said if "in the staging folder; the next sink" in line]) == 1
     assert len([line for line in said if "the last STATE was not written" in line]) == 1
     assert "balog-test" not in done.stderr.decode()

@@ -106,7 +106,7 @@ def test_a_queue_is_consumed_into_s3_and_played_into_another(
     for new in (25, 0):
         done = run("ingest", url, "--options", options, "--topics", local, "--topic", "again", "--after", "2020-01-01")
         assert done.returncode == 0, done.stderr
-        assert f"{new} events of 1 files were published".encode() in done.stderr
+        assert f"{new} events of 1 file published".encode() in done.stderr
     with open_topics(local) as home:
         assert sorted(message.body for message in home.topic("again").receive("g")) == sorted(sent)
 

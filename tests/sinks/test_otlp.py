@@ -363,7 +363,7 @@ def test_what_is_refused_without_a_name_is_counted_by_a_broker_and_said_once(ser
         dispatcher.put(log())
     ((_, stats),) = dispatcher.close(10).items()
     assert (stats.delivered, stats.dead, stats.lost, stats.dropped) == (4, 1, 1, 0)
-    assert stats.warnings() == ["1 events were not delivered"]
+    assert stats.warnings() == ["1 event was not delivered"]
     assert len(said) == 1
     assert "it does not say which, so they are counted and not kept" in said[0]
 

@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_finished_at_the_end_is_finished_by_the_next(tmp_p
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "rename", refuse)
-        with pytest.raises(SinkError, match="1 files stay hidden"):
+        with pytest.raises(SinkError, match="1 file stays hidden"):
             sink.close()
     build(tmp_path).close()
     assert len(lines(tmp_path)) == 5

@@ -43,7 +43,7 @@ def end(code: str, *args: str) -> str:
 @pytest.mark.parametrize("known", ["", KNOWN], ids=["asks for the topic", "publishes"])
 def test_a_program_ends_without_an_answer_of_its_cluster(known: str) -> None:
     said = end(known + LOG, f"kafka:127.0.0.1:{free_port()}?topic=x&message.timeout.ms=3600000")
-    assert "topic x: 1 events were not delivered" in said
+    assert "topic x: 1 event was not delivered" in said
 
 
 @pytest.mark.parametrize("known", ["", KNOWN], ids=["asks for the topic", "publishes"])

@@ -12,4 +12,4 @@ def test_alerts_that_a_sink_did_not_take_in_time_are_sent_by_the_next_start() ->
     target.send(1, alert, encode(alert))
     target.close(0.0)
     assert target.delivered() == 0
-    assert said[-1] == "webhook 127.0.0.1:1: 1 events are not delivered yet; the next start sends them"
+    assert said[-1] == "webhook 127.0.0.1:1: 1 event is not delivered yet; the next start sends them"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from balog.counts import counted
 from balog.errors import TopicError
 from balog.topics.base import (
     DEFAULT_LEASE,
@@ -244,7 +245,7 @@ class LocalTopic(Topic):
             now = self._lease_clock.start(connection)
             if held := tables.group_state(connection, group, now).in_flight:
                 raise TopicError(
-                    f"topic {self.name}: group {group} holds {held} messages; stop its consumers,"
+                    f"topic {self.name}: group {group} holds {counted(held, 'message')}; stop its consumers,"
                     " or wait until their leases have run out"
                 )
             if to == "earliest":
