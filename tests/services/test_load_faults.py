@@ -151,7 +151,7 @@ def test_following_is_ended_by_sigterm_and_goes_on_after_a_kill(
     wait_for(lambda: loaded(place) == len(clean["events"]), process)
     wait_for(lambda: any((place / "quarantine").glob("*/*.parquet")), process)
     process.send_signal(signal.SIGTERM)
-    assert "lines are invalid" in finish(process)
+    assert "1 line is invalid" in finish(process)
     assert asked(place) == clean
 
 
