@@ -12,7 +12,7 @@ from balog.counts import counted
         ((1, "file", "stay"), "1 file stays"),
         ((1, "dead letter"), "1 dead letter"),
         ((12_000, "line", "are"), "12000 lines are"),
-        ((12_000, "line", "are", ","), "12,000 lines are"),
+        ((12_000, "line", "are", "12,000"), "12,000 lines are"),
     ],
 )
 def test_a_count_has_its_noun_and_verb_in_their_number(given: tuple[int, str], line: str) -> None:

@@ -232,8 +232,8 @@ class _Broker:
 
 def _summary(counts: PipeStats, is_verbose: bool, say: Callable[[str], None]) -> None:
     if counts.not_json:
-        say(f"{counts.not_json} lines were not JSON objects and passed as they came")
+        say(f"{counted(counts.not_json, 'line', 'were')} passed unchanged: not a JSON object")
     if counts.unread:
-        say(f"{counts.unread} LOG lines could not be read, being too long, nested too deep or torn; no sink has them")
+        say(f"{counted(counts.unread, 'LOG line', 'were')} not sent to sinks: too long, nested too deep or torn")
     if is_verbose:
         say(f"{counts.bytes} bytes, {counts.logs} LOG messages")

@@ -226,7 +226,7 @@ def _plan(spark: SparkSession, store: ParquetStore, job: _Job, display: Progress
     with display.watching(spark):
         planned = preview(spark, store, job.paths, job.options, display)
     display.stop()
-    files = counted(planned.files, "file", spec=",")
+    files = counted(planned.files, "file", shown=f"{planned.files:,}")
     batches = "1 batch" if planned.batches == 1 else f"{planned.batches:,} batches"
     click.echo(f"would read {files}, {planned.bytes / 1e6:,.1f} MB, in {batches}")
     click.echo(f"with {planned.events:,} events, some of which may be there already, and {planned.bad:,} bad lines")
@@ -258,10 +258,10 @@ def _print_summary(summary: LoadSummary, display: ProgressDisplay) -> None:
     ]
     for count, noun, verb, words in notes:
         if count:
-            click.echo(f"{counted(count, noun, verb, ',')} {words}")
+            click.echo(f"{counted(count, noun, verb, f'{count:,}')} {words}")
     events = summary.rows["events"]
     rate = f", {events / summary.seconds:,.0f} events/s" if events > summary.seconds > 0 else ""
-    click.echo(f"{counted(summary.files, 'file', spec=',')} read in {summary.seconds:,.1f} s{rate}")
+    click.echo(f"{counted(summary.files, 'file', shown=f'{summary.files:,}')} read in {summary.seconds:,.1f} s{rate}")
 
 
 def _print_lines(action: str, lines: list[str], nothing: str, display: ProgressDisplay) -> None:

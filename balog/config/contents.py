@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from balog.errors import ConfigError
 
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
 
+_pipes: dict[tuple[int, int], bytes] = {}
+"""The content of each pipe, such as that of ``--config <(command)``, which can be read only once."""
+
 
 def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_CONFIG_BYTES) -> bytes:
-    """Return the content of a file.
+    """Return the content of a file, or of a pipe, which may be read again.
 
     Raises:
         ConfigError: the file cannot be read, or is larger than ``max_bytes``.
     """
     try:
         with open(path, "rb") as file:
-            data = file.read(max_bytes + 1)
+            info = os.fstat(file.fileno())
+            pipe = (info.st_dev, info.st_ino) if stat.S_ISFIFO(info.st_mode) else None
+            known = _pipes.get(pipe) if pipe is not None else None
+            data = file.read(max_bytes + 1) if known is None else known
+            if pipe is not None:
+                _pipes[pipe] = data
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror or error}", str(path)) from None
     except ValueError as error:  # a path with a null character

@@ -100,7 +100,7 @@ class TopicWatch(StepThread):
         end, is_reported = time.monotonic() + seconds, False
         while (held := sum(map(self._held_in, self._names))) and time.monotonic() < end:
             if not is_reported:
-                events = counted(held, "event", "are", ",")
+                events = counted(held, "event", "are", f"{held:,}")
                 self._say(f"{events} leased to a watcher that died; waiting until they come again")
                 is_reported = True
             time.sleep(_LOOK_SECONDS)

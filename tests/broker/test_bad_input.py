@@ -74,8 +74,8 @@ def test_every_odd_line_passes_and_the_events_around_it_arrive(tmp_path):
     done = broker(tmp_path, data)
     assert (done.returncode, done.stdout) == (0, data)
     not_json, unread = done.stderr.decode().splitlines()
-    assert not_json.endswith("lines were not JSON objects and passed as they came")
-    assert unread.startswith("balog broker: 2 LOG lines could not be read")
+    assert not_json.endswith("lines were passed unchanged: not a JSON object")
+    assert unread.startswith("balog broker: 2 LOG lines were not sent to sinks: too long, nested too deep or torn")
     assert len(archived(tmp_path)) == len(PASSES)
 
 

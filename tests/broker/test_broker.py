@@ -104,7 +104,7 @@ class TestPassing:
     def test_lines_that_are_not_json_are_counted(self, config):
         done = broker(config, b"oops\n\xff\n")
         assert (done.returncode, done.stdout) == (0, b"oops\n\xff\n")
-        assert done.stderr == b"balog broker: 2 lines were not JSON objects and passed as they came\n"
+        assert done.stderr == b"balog broker: 2 lines were passed unchanged: not a JSON object\n"
 
 
 class TestTrouble:

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +180,11 @@ def test_an_error_is_one_line_also_for_a_path_with_newlines(tmp_path: Path) -> N
         load(tmp_path / "a\nb\x1b[2J.json", Plain)
     assert "a\\nb\\x1b[2J.json" in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+def test_a_pipe_can_be_read_again(tmp_path: Path) -> None:
+    """Given ``<(command)`` as the config, then each reading has what the command wrote."""
+    command = f'{sys.executable} -m balog check <(echo \'{{"sinks": [{{"type": "pigeon"}}]}}\')'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert "$.sinks[0]: there is no type 'pigeon'" in done.stdout + done.stderr
+    assert done.returncode == 2

@@ -39,6 +39,6 @@ def test_a_clone_becomes_an_event_in_a_report_in_two_commands(
     with capsys.disabled():
         print(f"\nfrom a clone to a report: {' + '.join(f'{each:.1f} s' for each in took)}, {len(commands)} commands")
     assert (clone / ".venv" / "bin" / "balog").resolve().is_relative_to(clone), "balog is the clone's own"
-    assert "1 events, 0 errors" in done.stdout
+    assert "1 event, 0 errors" in done.stdout
     assert "shop.sold" in done.stdout
     assert "shop.sold" in (clone / "balog-report.html").read_text(encoding="utf-8")

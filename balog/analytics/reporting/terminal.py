@@ -14,6 +14,7 @@ from rich.text import Text
 from balog.analytics.reporting.charts import outside_in_words
 from balog.analytics.reporting.comparison import change_in_words, health_in_words
 from balog.analytics.reporting.model import Failure, Report
+from balog.counts import counted
 from balog.pages.formats import amount, count, minute, printable, seconds, size, span
 
 MOST_ROWS_PRINTED = 20
@@ -39,11 +40,11 @@ def open_console() -> Console:
 def print_tables(report: Report) -> None:
     """Print the report to stdout: a terminal gets its width and colours, a pipe plain text of any width."""
     console = open_console()
-    bad = count(report.quarantined)
+    named = (report.events, "event"), (report.errors, "error"), (report.quarantined, "bad line")
     files = "" if report.files is None else f"; files read: {count(report.files)}"
-    console.print(f"{count(report.events)} events, {count(report.errors)} errors, {bad} bad lines{files}")
+    console.print(", ".join(counted(number, noun, shown=count(number)) for number, noun in named) + files)
     if report.duplicates:
-        console.print(f"{count(report.duplicates)} events came again with the same id, and are not counted")
+        console.print(f"{count(report.duplicates)} duplicates, with the id of another event, are not counted")
     for sentence in outside_in_words(report):
         console.print(Text(f"{sentence}; all numbers count them"))
     for condition in report.conditions:
