@@ -209,7 +209,7 @@ def publish_lines(
                     f" publish the rest with the same command and --resume {waiting[0]}{ids}"
                 )
             raise
-    there = f" ({sent - new} were there already)" if sent - new else ""
+    there = f" ({sent - new} there already)" if sent - new else ""
     _report(
         f"{counted(new, 'event', 'were')} published{there}"
         + (f", {counted(refuse.count, 'line', 'were')} rejected" if refuse.count else "")

@@ -246,7 +246,7 @@ def _summary(counts: IngestStats, dry_run: bool) -> str:
         parts = [f"{counted(counts.sent, 'event')} of {counted(counts.files, 'file')} would be published"]
     else:
         parts = [f"{counted(counts.new, 'event')} of {counted(counts.files, 'file')} published"]
-        parts += [f"{counts.sent - counts.new} were there already"] if counts.sent > counts.new else []
+        parts += [f"{counts.sent - counts.new} there already"] if counts.sent > counts.new else []
     parts += [f"{counts.unwanted} were not selected"] if counts.unwanted else []
     parts += [f"{counted(counts.bad, 'line', 'were')} rejected"] if counts.bad else []
     parts += [f"{counted(counts.damaged, 'file', 'are')} damaged"] if counts.damaged else []

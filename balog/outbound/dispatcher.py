@@ -96,10 +96,18 @@ class Dispatcher:
 
         It never passes an event that was dropped.
         """
+        return self._least(lambda worker: worker.durable)
+
+    @property
+    def settled(self) -> int:
+        """The number up to which no further attempt helps: every event is safe, or its sink has refused it for good."""
+        return self._least(lambda worker: worker.settled)
+
+    def _least(self, number: Callable[[SinkWorker], int]) -> int:
         position = self._position
         with self._changing:
             workers, retired = (*self._workers, *(worker for worker, _ in self._retiring)), self._retired_durable
-        return min([position, retired, *(worker.durable for worker in workers)])
+        return min([position, retired, *map(number, workers)])
 
     def put(self, delivery: Delivery) -> None:
         """Queue an event for every sink."""

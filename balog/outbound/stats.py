@@ -49,11 +49,11 @@ class SinkStats(Stats, kw_only=True):
         self.spooled -= moved
         self.adopted -= moved
 
-    def warnings(self, lost: str = "were not delivered") -> list[str]:
+    def warnings(self, *, are_kept: bool = False) -> list[str]:
         """Return a line for each kind of event that was not delivered; empty if all were.
 
         Args:
-            lost: what the line says of lost events; their owner may still have them.
+            are_kept: whether the owner of events that were lost here has them, and sends them at its next start.
         """
         lines = []
         if self.spooled:
@@ -61,7 +61,11 @@ class SinkStats(Stats, kw_only=True):
             lines.append(f"{waiting} in spool {self.spool}; balog replay {self.spool} sends them")
         if kept := self.dead - max(self.lost - self.dropped, 0):
             lines.append(f"{counted(kept, 'event', 'were')} refused for good, with the reason in {self.dead_letters}")
-        if self.lost:
-            verb, _, rest = lost.partition(" ")
-            lines.append(f"{counted(self.lost, 'event', verb)} {rest}")
+        if are_kept:
+            if self.dropped:
+                lines.append(f"{counted(self.dropped, 'event', 'are')} not delivered yet; the next start sends them")
+            if refused := self.lost - self.dropped:
+                lines.append(f"{counted(refused, 'event', 'were')} refused for good, and not sent again")
+        elif self.lost:
+            lines.append(f"{counted(self.lost, 'event', 'were')} not delivered")
         return lines

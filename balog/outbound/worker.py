@@ -137,6 +137,12 @@ class SinkWorker:
             return self._state.durable
 
     @property
+    def settled(self) -> int:
+        """The number up to which every event is safe or was refused for good; see ``WorkerState.settled``."""
+        with self._changed:
+            return self._state.settled
+
+    @property
     def is_running(self) -> bool:
         """Whether the worker's thread is alive."""
         return self._thread.is_alive()

@@ -98,6 +98,7 @@ class WorkerState:
         progress: counts the batches that were settled or spooled.
         last_number: the number of the last event that arrived.
         first_lost: the number of the first event that was lost.
+        first_dropped: the number of the first event that was lost without an answer of the sink.
     """
 
     def __init__(self, spool: str) -> None:
@@ -113,6 +114,7 @@ class WorkerState:
         self.progress = 0
         self.last_number = 0
         self.first_lost = NO_EVENT
+        self.first_dropped = NO_EVENT
         self._before_change: tuple[int, list[Entry]] | None = None
 
     @property
@@ -121,10 +123,16 @@ class WorkerState:
 
         ``NO_EVENT - 1`` if no event is missing and no more will arrive.
         """
+        return min(self._first_unsettled(), self.first_lost) - 1
+
+    @property
+    def settled(self) -> int:
+        """The number up to which every event is durable or was refused for good; see ``Dispatcher.settled``."""
+        return min(self._first_unsettled(), self.first_dropped) - 1
+
+    def _first_unsettled(self) -> int:
         first = self.first_in_memory()
-        if first == NO_EVENT and not self.is_retiring:
-            first = self.last_number + 1
-        return min(first, self.first_lost) - 1
+        return self.last_number + 1 if first == NO_EVENT and not self.is_retiring else first
 
     def first_in_memory(self) -> int:
         """Return the number of the oldest event that is only in memory; ``NO_EVENT`` if there is none."""
@@ -142,6 +150,7 @@ class WorkerState:
         self.stats.dropped += count
         self.stats.lost += count
         self.first_lost = min(self.first_lost, first)
+        self.first_dropped = min(self.first_dropped, first)
 
     def account(self, batch: InFlightBatch, outcome: AttemptOutcome, left: list[Entry], are_dead_kept: bool) -> None:
         """Count the outcome of an attempt, and reduce the batch in flight to what is left of it.

@@ -73,14 +73,14 @@ class SinkTarget:
         self._in_flight.append((self._dispatcher.position, number))
 
     def delivered(self) -> int:
-        """Return the number up to which each sink, or the disk, has every alert."""
-        durable = self._dispatcher.durable
-        while self._in_flight and self._in_flight[0][0] <= durable:
+        """Return the number up to which every alert is on disk or at its sinks, or was refused for good."""
+        settled = self._dispatcher.settled
+        while self._in_flight and self._in_flight[0][0] <= settled:
             self._last = self._in_flight.popleft()[1]
         return self._last
 
     def close(self, seconds: float) -> None:
-        """Deliver what is queued for some seconds, and stop. What is not delivered is sent by the next process.
+        """Deliver what is queued for some seconds, and stop. The next process sends what no sink has answered for.
 
         A second call does nothing.
         """
@@ -88,7 +88,7 @@ class SinkTarget:
             return
         self._is_closed = True
         for name, stats in self._dispatcher.close(seconds).items():
-            for warning in stats.warnings("are not delivered yet; the next start sends them"):
+            for warning in stats.warnings(are_kept=True):
                 self._say(f"{name}: {warning}")
 
 

@@ -194,7 +194,7 @@ class TestPublish:
         done = run(*arguments, "--resume", said[2])
         assert f"{total - int(said[1])} events were published" in done.stderr
         done = run(*arguments, "--resume", said[2])  # what a topic without ids would have kept of a batch that failed
-        assert f"0 events were published ({total - int(said[1])} were there already)" in done.stderr
+        assert f"0 events were published ({total - int(said[1])} there already)" in done.stderr
         with open_topics(url) as home:
             found = [decode(message.body) for message in home.topic("orders").peek(total + 1)]
         assert [json.loads(bytes(one.raw_payload))["n"] for one in found] == list(range(total))
@@ -211,7 +211,7 @@ class TestPublish:
         assert (first.returncode, first.stdout) == (0, "")
         assert "3 events were published" in first.stderr
         assert (
-            "0 events were published (3 were there already)"
+            "0 events were published (3 there already)"
             in run("publish", "--topics", url, "orders", feed=lines).stderr
         )
 
@@ -364,7 +364,7 @@ class TestDumpAndIngest:
         assert done.returncode == 1
         assert "old.gz: line 2: " in done.stderr
         assert json.loads((tmp_path / "bad").read_text())["raw"] == "nonsense"
-        assert "0 events of 1 file published, 1 were there already" in run(*arguments).stderr
+        assert "0 events of 1 file published, 1 there already" in run(*arguments).stderr
 
     def test_what_is_ingested_has_keys(self, url: str, tmp_path: Path) -> None:
         (tmp_path / "a.jsonl").write_bytes(encode(event(7)))
