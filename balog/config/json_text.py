@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from itertools import islice
@@ -48,7 +49,19 @@ def _syntax_error(data: bytes, source: str, message: str) -> ConfigError:
     number = rest.removesuffix(")")
     if not reason or not number.isdigit():
         return ConfigError(f"not JSON: {message[:1].lower()}{message[1:]}", place_after(source, data.rstrip()))
-    return ConfigError(f"not JSON: {reason}", place_after(source, data[: int(number)]))
+    return ConfigError(f"not JSON: {reason}", place_after(source, data[: _first_wrong(data, int(number))]))
+
+
+def _first_wrong(data: bytes, noticed: int) -> int:
+    """Return the position of the first wrong byte; msgspec reports that at which it noticed the error, or a later one."""
+    text = data.decode("utf-8", "replace")
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return min(len(text[: error.pos].encode()), noticed)
+    except (ValueError, RecursionError):  # a number of too many digits, too deep
+        pass
+    return noticed
 
 
 def _places(text: str) -> Places:

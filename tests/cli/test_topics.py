@@ -211,8 +211,7 @@ class TestPublish:
         assert (first.returncode, first.stdout) == (0, "")
         assert "3 events were published" in first.stderr
         assert (
-            "0 events were published (3 there already)"
-            in run("publish", "--topics", url, "orders", feed=lines).stderr
+            "0 events were published (3 there already)" in run("publish", "--topics", url, "orders", feed=lines).stderr
         )
 
     def test_a_line_that_is_no_event_is_refused_with_its_number(self, url: str, tmp_path: Path) -> None:
