@@ -115,11 +115,12 @@ def redrive(
     decide = Redrive(Expression(where) if where else None, Patch(pairs, unset), dry_run, show, refuse)
     with open_topics(url) as topics:
         back = topics.topic(topic).redrive(group, decide, limit)
-    parts = [f"{decide.chosen} would be published" if dry_run else f"{back} were published"]
-    parts += [f"{decide.unwanted} were not selected"] if decide.unwanted else []
-    parts += [f"{decide.no_events} are not valid events and stay"] if decide.no_events else []
-    parts += [f"{decide.refused} would become invalid and stay"] if decide.refused else []
-    _report(f"of {group}'s dead letters {', '.join(parts)}")
+    published = counted(decide.chosen if dry_run else back, "dead letter")
+    parts = [f"{published} of {group} {'would be ' if dry_run else ''}published"]
+    parts += [f"{decide.unwanted} not selected"] if decide.unwanted else []
+    parts += [f"{decide.no_events} kept: not valid events"] if decide.no_events else []
+    parts += [f"{decide.refused} kept: the change makes them invalid"] if decide.refused else []
+    _report(", ".join(parts))
     if decide.refused:
         sys.exit(1)
 

@@ -53,7 +53,7 @@ def _syntax_error(data: bytes, source: str, message: str) -> ConfigError:
 
 
 def _first_wrong(data: bytes, noticed: int) -> int:
-    """Return the position of the first wrong byte; msgspec reports that at which it noticed the error, or a later one."""
+    """Return the position of the first wrong byte; msgspec reports where it noticed the error, or later."""
     text = data.decode("utf-8", "replace")
     try:
         json.loads(text)

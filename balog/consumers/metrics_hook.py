@@ -164,7 +164,7 @@ class MetricsHook(Hook):
         Raises:
             MissingExtraError: prometheus-client is not installed.
         """
-        return registry_of(self, "metrics of consumers")
+        return registry_of(self, "a metrics endpoint")
 
     def describe(self) -> list[Any]:
         """Return nothing: prometheus-client calls this first, and a description must not request the lag."""

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from balog.counts import counted
 from balog.delivery.client import ServiceClient
 from balog.delivery.control import open_control, read_document
 from balog.delivery.document import ControlDocument
@@ -158,7 +159,9 @@ class Micro:
         """
         lines = [str(failed) for failed in self.failed()]
         if lines:
-            raise AssertionError(f"{len(lines)} failed events:\n" + "\n".join(f"    {line}" for line in lines))
+            raise AssertionError(
+                f"{counted(len(lines), 'failed event')}:\n" + "\n".join(f"    {line}" for line in lines)
+            )
 
     def _read(self, name: str) -> Iterable[Event]:
         topic = self.topics.topic(name)

@@ -59,7 +59,8 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
         SinkGuarantee(
             "at least once",
             "Datadog has accepted it",
-            f"logs: ≤ {_MAX_LOGS:,} and {_MAX_LOGS_BODY // 10**6} MB; series: ≤ {_MAX_SERIES_BODY // 1000} kB",
+            f"logs: ≤ {_MAX_LOGS:,} and {_MAX_LOGS_BODY // 10**6} MB; "
+            f"series or distributions: ≤ {_MAX_SERIES_BODY // 1000} kB; one event",
             option="api_key",
         ),
         SinkGuarantee(

@@ -54,7 +54,7 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
             "at least once",
             "the bulk API has stored it",
             "documents up to `request_bytes`",
-            repeats="is one document by `_id`",
+            repeats="is one document by `_id`, in a data stream until its next rollover",
         ),
     )
 

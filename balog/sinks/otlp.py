@@ -13,6 +13,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import Meta, Struct, field
 
+from balog.counts import counted
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
@@ -178,8 +179,8 @@ class OtlpSink(HttpSink):
         else:
             if not partial.refused:
                 return indexes
-            unit = "logs" if signal == "logs" else "data points"
-            reason = f"the receiver refused {partial.refused} {unit} of a batch of {len(indexes)} events"
+            refused = counted(partial.refused, "log" if signal == "logs" else "data point")
+            reason = f"the receiver refused {refused} of a batch of {counted(len(indexes), 'event')}"
             reason += f": {partial.message[:200]}" if partial.message else ""
             if partial.refused >= len(indexes) and signal == "logs":
                 errors.reject(dict.fromkeys(indexes, reason))

@@ -276,7 +276,7 @@ class TestRedrive:
             url, "--where", "payload.n >= 2", "--set", "payload.fixed=true", "--unset", "payload.version"
         )
         assert (done.returncode, done.stdout) == (0, "")
-        assert "2 were published, 1 were not selected" in done.stderr
+        assert "2 dead letters of g published, 1 not selected" in done.stderr
         with open_topics(url) as home:
             topic = home.topic("orders")
             back = [decode(message.body).payload for message in topic.receive("g")]

@@ -48,7 +48,7 @@ def test_events_are_there_and_what_is_refused_is_told(registry: Path) -> None:
 
         assert order.payload == ORDER
         assert (failed.type, failed.type_version, failed.problems[0].path) == ("order", "1.0.0", "$.payload.price")
-        with pytest.raises(AssertionError, match=r"(?s)1 failed events:.*order 1\.0\.0: \$\.payload\.price"):
+        with pytest.raises(AssertionError, match=r"(?s)1 failed event:.*order 1\.0\.0: \$\.payload\.price"):
             micro.assert_no_failed_events()
 
 
@@ -163,7 +163,7 @@ class TestFixture:
         done = project.runpytest_inprocess("-p", "no:cacheprovider")
 
         done.assert_outcomes(passed=2, failed=1)
-        done.stdout.fnmatch_lines(["*1 failed events:*", "*$.payload.price*"])
+        done.stdout.fnmatch_lines(["*1 failed event:*", "*$.payload.price*"])
 
 
 class TestCommand:

@@ -138,7 +138,7 @@ def test_dead_letters_of_a_queue_go_back_mended(sqs: SqsServer, queue: Topic) ->
     done = run("redrive", "--topics", sqs.url, queue.name, *more, "--dry-run")
     assert len(done.stdout.splitlines()) == 2, done.stderr
     done = run("redrive", "--topics", sqs.url, queue.name, *more)
-    assert b"2 were published" in done.stderr
+    assert b"2 dead letters of g published" in done.stderr
     back: list[int] = []
     while len(back) < 2:
         for message in queue.receive("g", wait=5):
@@ -185,7 +185,7 @@ def test_a_topic_of_kafka_is_published_looked_at_dumped_moved_and_mended(kafka: 
             topic.dead_letter("g", received, "why")
             taken += len(received)
     done = run("redrive", "--topics", url, name, "--group", "g", "--where", "payload.n < 2", "--set", "payload.ok=true")
-    assert b"2 were published, 23 were not selected" in done.stderr
+    assert b"2 dead letters of g published, 23 not selected" in done.stderr
     with open_topics(url) as home:
         back: list[bytes] = []
         while len(back) < 2:

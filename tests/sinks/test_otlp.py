@@ -336,7 +336,10 @@ def test_of_a_partial_success_as_many_events_count_as_refused_as_it_says(server,
     server.respond = lambda request: Answer(200, msgspec.json.encode(answer if request.path == "/v1/logs" else {}))
     outcome = attempt(build(server).write, [log(), metric("counter", 1), log()])
     assert (outcome.taken, sorted(outcome.dead), outcome.left, outcome.unnamed) == (taken, dead, [], unnamed)
-    assert str(outcome.error) == f"the receiver refused {refused} logs of a batch of 2 events: too old"
+    assert (
+        str(outcome.error)
+        == f"the receiver refused {refused} log{'s' * (refused != 1)} of a batch of 2 events: too old"
+    )
     assert len(server.requests) == 2
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from balog.analytics.reporting.links import Link, LinkTemplate, links_of_run
 from balog.analytics.reporting.model import MOST_LINES, Failure, Report, RunStats
 from balog.analytics.reporting.terminal import ReportTable, failure_name, open_console
+from balog.counts import counted
 from balog.errors import ConfigError
 from balog.pages.formats import count, printable, size, span, when
 from balog.suggestions import suggest
@@ -62,8 +63,10 @@ def print_run(single: SingleRun) -> None:
     console.print(Text(f"run {printable(run.run_id)}", "bold"))
     console.print(Text(f"{', '.join(map(printable, run.applications)) or '–'}, {when(run.started)}{ended} UTC"))
     code = f", exit code {run.exit_code}" if run.exit_code else ""
-    console.print(Text(f"{printable(run.outcome)}{code} after {span(run.duration)}; {count(run.records)} records, "
-                       f"{size(run.bytes)}, {count(run.events)} events, {count(run.errors)} errors"))  # fmt: skip
+    named = (run.records, "record"), (run.events, "event"), (run.errors, "error")
+    numbers = [counted(number, noun, shown=count(number)) for number, noun in named if number is not None]
+    numbers[1:1] = [size(run.bytes)] if run.bytes is not None else []
+    console.print(Text(f"{printable(run.outcome)}{code} after {span(run.duration)}; {', '.join(numbers)}"))
     if run.problem:
         console.print(Text(printable(run.problem), "red"))
     for label, url in single.links.items():
