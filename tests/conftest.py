@@ -7,6 +7,7 @@ failure; ``BALOG_SERVICES=off`` leaves them out; otherwise they run where what t
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return nodeid.split("::")[0] if group == nodeid else group
 
     return Modules(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+FREE = 300 << 20
+"""Bytes of disk below which a run stops, before each test that follows fails for want of them."""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    place = tempfile.gettempdir()
+    if shutil.disk_usage(place).free < FREE:
+        item.session.shouldstop = (
+            f"{place}: less than {FREE >> 20} MB of disk are free; make room, and run the tests again"
+        )
 
 
 @pytest.fixture(scope="session", autouse=True)
