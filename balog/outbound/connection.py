@@ -25,6 +25,7 @@ class SinkConnection:
         is_open: whether it is open.
         is_opening: whether the sink is being opened while no event waits for it.
         open_at: when to try to open it again, by the monotonic clock; ``NEVER`` if it is open or that can't help.
+        asked_at: when the attempt under way began, by the monotonic clock; None if there is none.
     """
 
     def __init__(self, config: SinkConfig, health: SinkHealth) -> None:
@@ -34,6 +35,7 @@ class SinkConnection:
         self.is_open = False
         self.is_opening = True
         self.open_at = 0.0
+        self.asked_at: float | None = None
 
     def open_early(self) -> None:
         """Open the sink before an event waits for it, so that it can be scraped and continue an earlier run's work."""
@@ -48,6 +50,13 @@ class SinkConnection:
 
     def deliver(self, batch: Sequence[Delivery]) -> AttemptOutcome:
         """Open the sink if it is not open, and make one attempt to deliver a batch."""
+        self.asked_at = time.monotonic()
+        try:
+            return self._deliver(batch)
+        finally:
+            self.asked_at = None
+
+    def _deliver(self, batch: Sequence[Delivery]) -> AttemptOutcome:
         error = self._try_open()
         if error is None:
             return attempt(self.sink.write, batch)

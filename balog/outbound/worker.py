@@ -183,6 +183,8 @@ class SinkWorker:
                 until = min(until, began)  # no event waits for the sink to open
             self._thread.join(min(max(0.0, until + GRACE - time.monotonic()), 1.0))
             if time.monotonic() >= until + GRACE:
+                if (asked_at := self._connection.asked_at) is not None:
+                    self._notices.send(f"no answer for {time.monotonic() - asked_at:.1f} s")
                 break
         self._end()
 

@@ -35,11 +35,17 @@ class Retrying(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Exponential backoff with full jitter; a longer ``Retry-After`` of the server is respected."""
 
     first: Annotated[float, Meta(gt=0, le=3600, description="Seconds before the second try.")] = 0.1
-    longest: Annotated[float, Meta(gt=0, le=3600, description="Seconds between tries at most.")] = 30.0
+    longest: Annotated[
+        float, Meta(gt=0, le=3600, description="Seconds between tries at most; not less than first.")
+    ] = 30.0
+
+    def __post_init__(self) -> None:
+        if self.longest < self.first:
+            raise ValueError(f"longest ({self.longest:g}) is less than first ({self.first:g}); want at least first")
 
     def backoff(self) -> Backoff:
         """Return the delays between attempts."""
-        return Backoff(self.first, max(self.first, self.longest))
+        return Backoff(self.first, self.longest)
 
 
 SINKS = PluginRegistry(

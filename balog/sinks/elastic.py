@@ -78,8 +78,8 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
 
     @property
     def name(self) -> str:
-        """``elastic TARGET``, the data stream or index."""
-        return f"elastic {self.index or self.data_stream or DEFAULT_STREAM}"
+        """``elastic URL/TARGET``, with the data stream or index."""
+        return f"elastic {self.url.rstrip('/')}/{self.index or self.data_stream or DEFAULT_STREAM}"
 
     def build(self) -> ElasticSink:
         """Return the sink, unopened.

@@ -30,5 +30,5 @@ class SinkGuarantee(NamedTuple):
         """Return the guarantee in one line."""
         return (
             f"{self.delivery}; safe once {self.safe_once}; a repeated event {self.repeats or 'is there twice'}; "
-            f"never retried: {self.not_retried or 'nothing'}"
+            f"one request carries {self.request}; never retried: {self.not_retried or 'nothing'}"
         ).replace("`", "")

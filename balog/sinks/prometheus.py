@@ -51,7 +51,7 @@ class Pushgateway(Struct, forbid_unknown_fields=True, kw_only=True):
 class Textfile(Struct, forbid_unknown_fields=True, kw_only=True):
     """A file in the folder that the node exporter's textfile collector reads."""
 
-    path: Annotated[str, Meta(min_length=6, description="Ends in .prom; replaced as a whole, readable by everybody.")]
+    path: Annotated[str, Meta(min_length=1, description="Ends in .prom; replaced as a whole, readable by everybody.")]
 
 
 class PrometheusSinkConfig(

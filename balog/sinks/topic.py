@@ -68,8 +68,8 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
 
     @property
     def name(self) -> str:
-        """``topic NAME``."""
-        return f"topic {self.topic}"
+        """``topic NAME (URL)``, without the URL's options."""
+        return f"topic {self.topic} ({self.url.partition('?')[0]})"
 
     def build(self) -> TopicSink:
         """Return the sink, unopened; the URL is checked here.
@@ -82,13 +82,14 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
 
         key_of = key_reader(self.key, "key")
         topics = open_topics(self.url)
-        return TopicSink(topics, topics.topic(self.topic), key_of)
+        return TopicSink(self.name, topics, topics.topic(self.topic), key_of)
 
 
 class TopicSink:
     """See ``TopicSinkConfig``."""
 
-    def __init__(self, topics: Topics, topic: Topic, key_of: Callable[[Event], str | None]) -> None:
+    def __init__(self, name: str, topics: Topics, topic: Topic, key_of: Callable[[Event], str | None]) -> None:
+        self._name = name
         self._topics = topics
         self._topic = topic
         self._key_of = key_of
@@ -108,7 +109,7 @@ class TopicSink:
                 self._topic.describe()
                 return
         except TopicError as error:
-            raise SinkError(str(error)) from None
+            raise SinkError(self._reason(error)) from None
         root = self._topics.path.absolute()
         folder = next(path for path in (root, *root.parents) if path.exists())
         if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
@@ -123,7 +124,10 @@ class TopicSink:
             self._topic.publish(messages)
         except TopicError as error:
             # A missing permission or a damaged file can be corrected, so the events are kept.
-            raise SinkError(str(error), retryable=not isinstance(error, MessageError)) from error
+            raise SinkError(self._reason(error), retryable=not isinstance(error, MessageError)) from error
+
+    def _reason(self, error: TopicError) -> str:
+        return str(error).removeprefix(f"{self._name}: ")  # the sink's name comes before it anyway
 
     def close(self) -> None:
         """Close the topic and its backend."""

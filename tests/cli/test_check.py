@@ -109,6 +109,25 @@ def test_a_syntax_error_has_its_line_as_other_problems_have(write, kind):
     )
 
 
+@pytest.mark.parametrize(
+    ("sink", "says"),
+    [
+        (
+            {"type": "webhook", "url": "http://h/x", "retry": {"first": 60, "longest": 1}},
+            "$.sinks[0].retry: longest (1) is less than first (60); want at least first",
+        ),
+        (
+            {"type": "prometheus", "textfile": {"path": "x"}},
+            "$.sinks[0].textfile.path: the node exporter reads only files that end in .prom",
+        ),
+    ],
+)
+def test_options_that_contradict_their_purpose_are_refused(write, sink, says):
+    done = check(write({"sinks": [sink]}))
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
 def test_a_missing_spool_is_worth_a_note(write, tmp_path):
     done = check(write({"sinks": [{"type": "store", "path": str(tmp_path), "topic": "e"}]}))
     assert done.returncode == 0

@@ -272,12 +272,12 @@ class TestConsumers:
                 topic="b",
                 where="level >= 'ERROR'",
                 batch=Batching(events=7, age=0.5),
-                retry=Retrying(first=2, longest=1),
+                retry=Retrying(first=2, longest=3),
             )
         ).hub.consumers
-        assert (sink.name, sink.topic, sink.concurrency) == ("topic b", "events", 1)
+        assert (sink.name, sink.topic, sink.concurrency) == ("topic b (local:x)", "events", 1)
         assert tuple(sink.batch or ()) == (7, 0.5)
-        assert tuple(sink.backoff or ()) == (2, 2)
+        assert tuple(sink.backoff or ()) == (2, 3)
         assert [sink.match_event(Event.new("a", {}, level=level)) for level in ("INFO", "ERROR")] == [False, True]
 
     def test_sinks_of_one_name_are_told_apart_by_what_they_are_not_where_they_stand(self) -> None:

@@ -204,9 +204,9 @@ class TestChoosing:
         assert balog_replay(place.spool, "--sink", "store").returncode == 0
         assert place.arrived() == list(range(100))
         (left,) = [backlog for backlog in replay.find_backlogs(place.spool) if backlog.events]
-        assert (left.name, left.events) == ("topic events", 100)
+        assert (left.name, left.events) == (topic.name, 100)
         (tmp_path / "topics").unlink()
-        assert balog_replay(place.spool, "--sink", "topic events").returncode == 0
+        assert balog_replay(place.spool, "--sink", topic.name).returncode == 0
         assert place.segments() == []
 
     def test_no_such_sink(self, place):

@@ -382,7 +382,7 @@ class TestConfig:
             dec_hook=decode_tagged,
         )
         assert isinstance(config, ElasticSinkConfig)
-        assert config.name == "elastic logs-shop-prod"
+        assert config.name == "elastic https://es.example.com:9200/prefix/logs-shop-prod"
 
     @pytest.mark.parametrize("name", ["logs-a-b", "logs-shop.orders_2-prod", "metrics-x-1"])
     def test_names_of_data_streams(self, name):

@@ -98,7 +98,7 @@ class RecordEditor:
                 check_line_end(line)
             return stream.edit_usual(usual, line)
         except UnreadableError as error:
-            return self._refuse(f"a {kind} cannot be changed: {error}", line)
+            return self._refuse(f"a {kind} cannot be read: {error}", line)
         except PipeError:
             raise
         except Exception as error:  # after any error, an unmasked message must not pass

@@ -104,12 +104,12 @@ def test_what_cannot_be_read_goes_to_quarantine_with_the_reason(name, tmp_path):
     (entry,) = [json.loads(kept) for kept in path.read_bytes().splitlines()]
     kept = entry["raw"].encode() if "raw" in entry else base64.b64decode(entry["raw_base64"])
     assert kept == line.removesuffix(b"\n")
-    assert entry["reason"].startswith("a RECORD cannot be changed: ")
+    assert entry["reason"].startswith("a RECORD cannot be read: ")
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_what_cannot_be_read_ends_the_stream_where_there_is_no_quarantine(name):
-    with pytest.raises(PipeError, match=r"^a RECORD cannot be changed: .*, and must not pass") as caught:
+    with pytest.raises(PipeError, match=r"^a RECORD cannot be read: .*, and must not pass") as caught:
         build(MASKED).edit("RECORD", UNREADABLE[name])
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -127,7 +127,7 @@ def test_what_cannot_be_read_ends_the_stream_where_there_is_no_quarantine(name):
 def test_a_schema_that_cannot_be_read_does_not_pass_either(line, tmp_path):
     path = tmp_path / "q.jsonl"
     assert build(MASKED, quarantine=path).edit("SCHEMA", line) == ()
-    assert reasons(path)[0].startswith("a SCHEMA cannot be changed: ")
+    assert reasons(path)[0].startswith("a SCHEMA cannot be read: ")
 
 
 def test_an_error_that_nobody_thought_of_does_not_let_a_record_pass(tmp_path):
