@@ -57,7 +57,8 @@ def python_of(version: str, checkout: Path) -> Path:
     done = subprocess.run(
         ["sh", ".ci/install", folder, f"pyspark=={version}.*", f"{checkout}[spark]"],
         cwd=ROOT,
-        env={**os.environ, "PATH": path, "PYTHON": sys.executable},
+        # For each Spark, the cache would keep two gigabytes of sources.
+        env={**os.environ, "PATH": path, "PYTHON": sys.executable, "UV_NO_CACHE": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
