@@ -1,6 +1,7 @@
 """A publisher whose cluster can't be reached, or does not let it in: everybody gets an answer, and another try."""
 
 import threading
+import time
 
 import pytest
 
@@ -9,6 +10,7 @@ pytest.importorskip("confluent_kafka")
 from confluent_kafka import KafkaError, KafkaException
 
 from balog.errors import TopicError
+from balog.topics.kafka import clients as kafka_clients
 from balog.topics.kafka.clients import Clients
 from balog.topics.kafka.publisher import OutgoingRecord, Publisher
 from balog.topics.kafka.settings import parse_settings
@@ -61,3 +63,13 @@ def test_a_denial_is_forgotten_when_the_cluster_answers() -> None:
     assert not clients.explain(away, "here").retryable
     assert clients.ask("here", lambda: 1) == 1
     assert clients.explain(away, "here").retryable
+
+
+def test_a_question_without_an_answer_says_so_before_it_gives_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kafka_clients, "_QUIET_SECONDS", 0.05)
+    clients = nobody()
+    assert clients.ask("topic a", lambda: 1) == 1
+    assert clients.ask("topic b", lambda: time.sleep(0.5) or 2) == 2
+    assert [record.getMessage() for record in caplog.records] == ["topic b: no answer yet; giving up after 15 s"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import logging
 import os
 import threading
 import weakref
@@ -26,6 +27,10 @@ from balog.topics.kafka.settings import SECRETS, Settings
 
 REQUEST_TIMEOUT = 15.0
 """Seconds to wait for an answer of the cluster."""
+
+_QUIET_SECONDS = 2.0  # before a warning that no answer has come
+
+log = logging.getLogger("balog.topics.kafka")
 
 T = TypeVar("T")
 
@@ -155,11 +160,16 @@ class Clients:
         """
         with self._counting:
             self._asking += 1
+        warning = "%s: no answer yet; giving up after %.0f s"
+        slow = threading.Timer(_QUIET_SECONDS, log.warning, (warning, where, REQUEST_TIMEOUT))
+        slow.daemon = True
+        slow.start()
         try:
             answer = question()
         except KafkaException as error:
             raise self.explain(error, where, topic=topic, group=group) from None
         finally:
+            slow.cancel()
             with self._counting:
                 self._asking -= 1
         self._denied = None  # an answer means that the login succeeded
