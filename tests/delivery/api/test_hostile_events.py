@@ -37,7 +37,7 @@ SCHEMAS: dict[str, tuple[Any, dict[str, Any]]] = {
     "pattern": ({"properties": {"m": {"pattern": WIDE}}}, {"m": LONG}),
     "propertyNames": ({"propertyNames": {"pattern": WIDE}}, {LONG: 1}),
     "protovalidate pattern": (PATTERN, {"m": LONG}),
-    "CEL matches": (CEL, {"m": "b?" * 30_000}),
+    "CEL matches": (CEL, {"m": "b?" * 120_000}),
 }
 
 
