@@ -226,7 +226,7 @@ class Broker:
     def _feed(self) -> None:
         assert self._process.stdin is not None
         number, began = self._start, time.monotonic()
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # killed, and perhaps closed already
             while not self._is_over.is_set():
                 wanted = int((time.monotonic() - began) * self._rate)
                 lines = b"".join(line_of(n) for n in range(number, self._start + wanted))
