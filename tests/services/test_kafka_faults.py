@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -148,7 +149,7 @@ class TestRebalances:
 
 class TestServerThatGoesAway:
     def test_publishing_and_receiving_go_on_when_it_is_back(self, kafka: KafkaServer) -> None:
-        with open_topics(kafka.url(**{"partitions": 1, "message.timeout.ms": 1000})) as home:
+        with open_topics(kafka.url(**{"partitions": 1, "message.timeout.ms": 5000})) as home:
             topic = home.topic(f"t{uuid4().hex[:12]}")
             topic.publish(messages(5))
             received = take(topic, 2)
@@ -172,6 +173,27 @@ class TestServerThatGoesAway:
             while topic.group_state("g").pending and time.monotonic() < deadline:
                 topic.ack("g", topic.receive("g", wait=1.0))
             assert topic.group_state("g").pending == 0
+
+    def test_who_has_asked_before_it_was_restarted_gets_answers_soon_after(self, kafka: KafkaServer) -> None:
+        """Given a restart after which partitions have new leaders, then the old ones are soon forgotten."""
+        with open_topics(kafka.url(partitions=3)) as home:
+            topic = home.topic(f"t{uuid4().hex[:12]}")
+            topic.publish(messages(9, keys=9))
+            assert topic.ack("g", take(topic, 9)) == 9
+            before = topic.describe()
+            kafka.stop(signal.SIGTERM)  # killed, it would keep its leaders
+            kafka.up()
+            failures: list[str] = []
+
+            def state() -> object:
+                try:
+                    return topic.describe()
+                except TopicError as error:
+                    failures.append(str(error))
+                    return None
+
+            assert eventually(lambda: state() == before, 20)
+            assert not [failure for failure in failures if "epoch" in failure]
 
 
 class TestLargeMessages:

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ign
 
 from balog.ending import close_last, seconds_left
 from balog.errors import ConfigError, TopicError
-from balog.topics.kafka.errors import as_kafka_error, explain, is_denied, is_missing
+from balog.topics.kafka.errors import as_kafka_error, explain, is_denied, is_missing, is_stale
 from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.publisher import Publisher
 from balog.topics.kafka.settings import SECRETS, Settings
@@ -165,15 +165,30 @@ class Clients:
         slow.daemon = True
         slow.start()
         try:
-            answer = question()
+            try:
+                answer = question()
+            except KafkaException as error:
+                if not is_stale(error):
+                    raise
+                self._renew_admin()
+                answer = question()
         except KafkaException as error:
-            raise self.explain(error, where, topic=topic, group=group) from None
+            found = self.explain(error, where, topic=topic, group=group)
+            self._renew_admin()
+            raise found from None
         finally:
             slow.cancel()
             with self._counting:
                 self._asking -= 1
         self._denied = None  # an answer means that the login succeeded
         return answer
+
+    def _renew_admin(self) -> None:
+        """Let the next request make a new admin client: after a restart of the cluster, this one would go on with the
+        leaders and the coordinators that it knows.
+        """
+        with self._lock:
+            self._admin = None
 
     def explain(self, error: KafkaException, where: str, **needs: str) -> TopicError:
         """Return the error to raise for a client's error."""
@@ -200,12 +215,16 @@ class Clients:
     def bounds(self, topic: str, partitions: Iterable[int], where: str) -> dict[int, tuple[int, int]]:
         """Return the first offset of each partition, and the one after its last."""
         wanted = [TopicPartition(topic, number) for number in partitions]
-        ends: list[dict[int, int]] = []
-        for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):  # type: ignore[no-untyped-call]
+
+        def ends(spec: Any) -> dict[int, int]:
             answers = self.admin.list_offsets(dict.fromkeys(wanted, spec), request_timeout=REQUEST_TIMEOUT)
-            found = {one.partition: self.ask(where, answer.result, topic=topic) for one, answer in answers.items()}
-            ends.append({number: one.offset for number, one in found.items()})
-        return {number: (ends[0][number], ends[1][number]) for number in ends[0]}
+            return {one.partition: answer.result().offset for one, answer in answers.items()}
+
+        def question() -> dict[int, tuple[int, int]]:
+            first, last = ends(OffsetSpec.earliest()), ends(OffsetSpec.latest())  # type: ignore[no-untyped-call]
+            return {number: (first[number], last[number]) for number in first}
+
+        return self.ask(where, question, topic=topic)
 
     def make_topic(self, topic: str, partitions: int, replication: int, config: dict[str, str], where: str) -> None:
         """Create a topic unless it exists; without ``config`` if the cluster rejects it."""

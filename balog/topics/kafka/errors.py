@@ -40,9 +40,16 @@ _FENCED = {
     KafkaError._ASSIGNMENT_LOST,
     KafkaError.STALE_MEMBER_EPOCH,
 }
+_STALE = {
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+}
 _AWAY = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError._TIMED_OUT,
     KafkaError._MSG_TIMED_OUT,
     KafkaError._RESOLVE,
@@ -64,6 +71,12 @@ def is_missing(error: KafkaError) -> bool:
 def is_fenced(error: KafkaError) -> bool:
     """Return whether the error means that partitions were or will be moved to another member."""
     return error.code() in _FENCED
+
+
+def is_stale(error: BaseException) -> bool:
+    """Return whether the error means that the client knows former leaders of partitions, such as before a restart."""
+    found = as_kafka_error(error)
+    return found is not None and found.code() in _STALE
 
 
 def is_denied(error: KafkaError) -> bool:

@@ -2,6 +2,7 @@
 
 import fcntl
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -67,10 +68,10 @@ class ServerProcess:
         self.stop()
         pytest.fail(f"{command[0]} did not start: {log.read_text(errors='replace')[-2000:]}")
 
-    def stop(self) -> None:
+    def stop(self, number: int = signal.SIGKILL) -> None:
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
+            process.send_signal(number)
             process.wait(20)
 
 
