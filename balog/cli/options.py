@@ -17,6 +17,7 @@ from balog.errors import ConfigError
 from balog.suggestions import nearest
 
 if TYPE_CHECKING:
+    from balog.expressions import Expression
     from balog.registry import Registry
 
 Decorator = Callable[[Any], Any]
@@ -197,8 +198,17 @@ def group(help: str, default: str | None = None) -> Decorator:
 
 
 def where(help: str) -> Decorator:
-    """Return the option ``--where``."""
-    return option("--where", metavar="EXPR", help=help)
+    """Return the option ``--where``; its argument is an ``Expression`` or None."""
+    return option("--where", metavar="EXPR", help=help, callback=_compile)
+
+
+def _compile(context: click.Context, parameter: click.Parameter, text: str | None) -> Expression | None:
+    from balog.expressions import Expression
+
+    try:
+        return None if text is None else Expression(text)
+    except ConfigError as error:
+        raise ConfigError(f"{error.reason}: {text:.200}", "--where") from None
 
 
 def load_options(file: str | None) -> dict[str, Any]:

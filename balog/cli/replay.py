@@ -108,7 +108,7 @@ def command(
 
 
 def _replay_failed(
-    url: str, dry_run: bool, service: str | None, token_file: str | None, patch: str | None, where: str | None,
+    url: str, dry_run: bool, service: str | None, token_file: str | None, patch: str | None, where: Expression | None,
     limit: int | None,
 ) -> None:  # fmt: skip
     """Send the events that a service rejected to it again; exit with 1 if any stays."""
@@ -119,7 +119,6 @@ def _replay_failed(
     if service is None and not dry_run:
         raise ConfigError("--failed needs --service, the URL of the service to send the events to")
     changes = Patch.load(patch) if patch is not None else Patch()
-    condition = Expression(where) if where is not None else None
     began, complaints = time.monotonic(), FirstLines(_report)
 
     def show(event: Event) -> None:
@@ -135,7 +134,7 @@ def _replay_failed(
             topics.topic(FAILED_EVENTS_TOPIC),
             client,
             changes,
-            condition,
+            where,
             show,
             lambda id, reason: complaints(f"{id} stays: {reason}"),
         )

@@ -94,7 +94,8 @@ def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> N
         click.echo(msgspec.json.encode(found))
         return
     state = found.state
-    click.echo(f"{state.name}: {counted(state.messages, 'message')}, {_megabytes(state.bytes)} MB")
+    size = "" if state.bytes is None else f", {_megabytes(state.bytes)} MB"
+    click.echo(f"{state.name}: {counted(state.messages, 'message')}{size}")
     if state.oldest is not None:
         click.echo(f"oldest: {_time(state.oldest)}")
     if found.rate is not None:
@@ -122,15 +123,14 @@ def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> N
 @options.integer("--sample", most=100_000, help="With --where: messages to read.  [default: 10000; 10 for a queue]")
 @click.option("--raw", is_flag=True, help="Print the raw messages, one a line.")
 def peek_topic(
-    url: str, topic: str, limit: int, newest: bool, where: str | None, sample: int | None, raw: bool
+    url: str, topic: str, limit: int, newest: bool, where: Expression | None, sample: int | None, raw: bool
 ) -> None:
     """Print messages of TOPIC without consuming them.
 
     Groups are not affected, except in a queue: there a peek hides messages for a while and counts as a delivery.
     """
-    condition = Expression(where) if where else None
     with open_topics(url) as topics:
-        for message, event in look(topics.topic(topic), limit, newest=newest, where=condition, sample=sample):
+        for message, event in look(topics.topic(topic), limit, newest=newest, where=where, sample=sample):
             if raw:
                 click.echo(message.body)
             else:
@@ -204,8 +204,9 @@ def publish_lines(
         except (TopicError, KeyboardInterrupt):
             if waiting:
                 ids = f"-{series.name}" if payload else ""
+                before = f", all before line {waiting[0]} of {source}" if sent else ""
                 _report(
-                    f"{counted(sent, 'event', 'are')} stored, all before line {waiting[0]} of {source};"
+                    f"{counted(sent, 'event', 'are')} stored{before};"
                     f" publish the rest with the same command and --resume {waiting[0]}{ids}"
                 )
             raise
@@ -244,8 +245,8 @@ def _show(message: Received, event: Event | EventError) -> None:
     click.echo(printable("\n".join(f"  {line}" for line in body.splitlines()), keep="\n"))
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f}"
+def _megabytes(size: int | None) -> str:
+    return "-" if size is None else f"{size / 1e6:.1f}"
 
 
 def _time(seconds: float) -> str:

@@ -18,7 +18,8 @@ from balog.expressions import Expression
 from balog.expressions.functions import parse_time
 from balog.signals import StopSignals
 from balog.storage import is_url, open_storage
-from balog.topics import DeadLetter, open_topics
+from balog.suggestions import suggest
+from balog.topics import DeadLetter, Topic, open_topics
 from balog.topics.ingest import Choice, Ingest, IngestState, IngestStats
 from balog.topics.keys import RUN, key_reader
 from balog.topics.redrive import Patch, Redrive
@@ -71,6 +72,8 @@ def offsets(url: str, topic: str, group: str, to: Any, as_json: bool) -> None:
         chosen = topics.topic(topic)
         if not chosen.keeps_groups:
             raise TopicError(f"topic {topic}: a queue has no positions to show or move")
+        if to is None:
+            _note_unknown(chosen, group)
         state = chosen.group_state(group) if to is None else chosen.seek(group, to)
     if as_json:
         click.echo(msgspec.json.encode(state))
@@ -79,6 +82,13 @@ def offsets(url: str, topic: str, group: str, to: Any, as_json: bool) -> None:
             f"{topic} {group}: position {state.position}, lag {state.lag}, in flight {state.in_flight},"
             f" waiting {state.waiting}, dead {state.dead}"
         )
+
+
+def _note_unknown(topic: Topic, group: str) -> None:
+    """Tell people if no consumer of the group has read the topic yet, since its name may be mistyped."""
+    groups = [one.name for one in topic.describe().groups]
+    if group not in groups:
+        _report(f"no consumer of {group} has read {topic.name} yet{suggest(group, groups)}")
 
 
 @click.command("redrive", short_help="Publish dead letters to their group again.")
@@ -96,8 +106,8 @@ def offsets(url: str, topic: str, group: str, to: Any, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Print the events that would be published; change nothing.")
 @options.integer("--limit", help="Maximum number of dead letters to read.")
 def redrive(
-    url: str, topic: str, group: str, where: str | None, pairs: tuple[str, ...], unset: tuple[str, ...], dry_run: bool,
-    limit: int | None,
+    url: str, topic: str, group: str, where: Expression | None, pairs: tuple[str, ...], unset: tuple[str, ...],
+    dry_run: bool, limit: int | None,
 ) -> None:  # fmt: skip
     """Publish the dead letters of TOPIC to their group again, as new messages, with changes if you ask for them.
 
@@ -112,9 +122,12 @@ def redrive(
     def refuse(dead_letter: DeadLetter, error: EventError) -> None:
         refusals(f"{dead_letter.id} stays: the changed message is not a valid event: {error}")
 
-    decide = Redrive(Expression(where) if where else None, Patch(pairs, unset), dry_run, show, refuse)
+    decide = Redrive(where, Patch(pairs, unset), dry_run, show, refuse)
     with open_topics(url) as topics:
-        back = topics.topic(topic).redrive(group, decide, limit)
+        chosen = topics.topic(topic)
+        if chosen.keeps_groups:
+            _note_unknown(chosen, group)
+        back = chosen.redrive(group, decide, limit)
     published = counted(decide.chosen if dry_run else back, "dead letter")
     parts = [f"{published} of {group} {'would be ' if dry_run else ''}published"]
     parts += [f"{decide.unwanted} not selected"] if decide.unwanted else []

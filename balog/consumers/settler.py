@@ -135,7 +135,7 @@ class Settler:
     def _check(self, subscription: Subscription, what: str, asked: int, changed: int) -> None:
         if changed < asked:
             log.info(
-                "%d of %d %s in %s came too late: others have those messages",
+                "%d of %d %s in %s came too late: those messages are delivered again",
                 asked - changed,
                 asked,
                 what,

@@ -124,11 +124,14 @@ class GroupState(Struct, frozen=True):
 
 
 class TopicState(Struct, frozen=True):
-    """The content of a topic: number of messages, bytes of their bodies, time of the oldest (epoch seconds), groups."""
+    """The content of a topic: number of messages, bytes of their bodies, time of the oldest (epoch seconds), groups.
+
+    None where the backend does not know it.
+    """
 
     name: str
     messages: int
-    bytes: int
+    bytes: int | None
     oldest: float | None
     groups: list[GroupState]
 

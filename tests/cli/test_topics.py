@@ -301,6 +301,21 @@ class TestRedrive:
         bury(url, event(1))
         assert self.redrive(url, "--set", "id=x").returncode == 2
 
+    @pytest.mark.parametrize("words", [("redrive",), ("offsets",)])
+    def test_a_group_that_nobody_knows_may_be_mistyped(self, url: str, words: tuple[str, ...]) -> None:
+        bury(url, event(1))
+        done = run(*words, "--topics", url, "orders", "--group", "nightly")
+        assert done.returncode == 0
+        assert "balog topics: no consumer of nightly has read orders yet; there are g\n" in done.stderr
+        assert "no consumer" not in run(*words, "--topics", url, "orders", "--group", "g").stderr
+
+    @pytest.mark.parametrize("words", [("redrive", "--group", "g"), ("peek",)])
+    def test_a_condition_that_cannot_be_read_is_named(self, url: str, words: tuple[str, ...]) -> None:
+        done = run(*words, "--topics", url, "orders", "--where", "payload.n =")
+        assert done.returncode == 2
+        assert "--where: column 11: " in done.stderr
+        assert "'=': payload.n =" in done.stderr
+
 
 class TestOffsets:
     def offsets(self, url: str, *more: object) -> "subprocess.CompletedProcess[str]":

@@ -65,7 +65,7 @@ class TopicView(Struct, frozen=True, kw_only=True):
 
     name: str
     messages: int = 0
-    bytes: int = 0
+    bytes: int | None = 0
     oldest: float | None = None
     rate: float | None = None
     groups: list[GroupView] = []

@@ -108,7 +108,7 @@ def _explain_answer(response: dict[str, Any], where: str) -> AwsError:
     elif code in _DENIED:
         reason = f"access denied; allow it in the IAM policy: {text}"
     elif code == "QueueDoesNotExist":
-        reason = "no such queue; it is made when something is first published to it"
+        reason = "no such queue; it is made when something is first published to it, unless the URL has create=no"
     else:
         reason = f"{code or status}: {text}"
     retryable = code in _PASSING or status >= 500 or status in (408, 429)

@@ -50,7 +50,7 @@ class SqsTopic(Topic):
     Every delivery counts as an attempt, even after ``release(attempted=False)``. Leases and delays are whole seconds,
     rounded up, and end 12 hours after the delivery. ``publish`` stores ten messages at a time; if it raises, the first
     ones may be stored. SQS's counts are approximate and up to a minute old. The queue has no positions to seek. Its
-    bytes and its oldest time are unknown, and reported as 0 and None.
+    bytes and its oldest time are unknown, and reported as None.
 
     Args:
         queue: the queue of the messages.
@@ -278,7 +278,7 @@ class SqsTopic(Topic):
     def describe(self) -> TopicState:
         """Return SQS's counts, with one group for all."""
         state = self.group_state("balog")
-        return TopicState(self.name, state.pending, 0, None, [state])
+        return TopicState(self.name, state.pending, None, None, [state])
 
 
 class SqsFifoTopic(SqsTopic):
