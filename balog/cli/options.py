@@ -222,14 +222,21 @@ class RegistryPlace(NamedTuple):
     place: str | None
     options_file: str | None
 
-    def open(self) -> Registry:
+    def open(self, *, may_be_new: bool = False) -> Registry:
         """Open the registry.
+
+        Args:
+            may_be_new: whether its folder may be missing, because the command makes it.
 
         Raises:
             ConfigError, MissingExtraError: as ``open_any_registry``.
+            ConfigError: there is no such folder.
         """
         from balog.delivery.remote_registry import open_any_registry
+        from balog.registry import check_folder
 
+        if self.place is not None and not may_be_new:
+            check_folder(self.place)
         return open_any_registry(self.place, None if self.options_file is None else load_options(self.options_file))
 
 

@@ -102,7 +102,7 @@ def register(
     """
     if registry_place.place is None:
         raise ConfigError("--registry: name the folder or URL of the registry, or set BALOG_REGISTRY")
-    with registry_place.open() as registry:
+    with registry_place.open(may_be_new=True) as registry:
         schema = _from_file(file, type, version, message)
         if schema.version == "auto":
             schema = _with_least_version(registry, schema, mode)

@@ -5,7 +5,14 @@
 """
 
 from balog.registry.listing import UnknownTypeError, UnknownVersionError
-from balog.registry.registry import IncompatibleError, Registry, VersionTakenError, make_validator, open_registry
+from balog.registry.registry import (
+    IncompatibleError,
+    Registry,
+    VersionTakenError,
+    check_folder,
+    make_validator,
+    open_registry,
+)
 from balog.registry.schema import Form, InvalidSchemaError, PayloadValidator, Schema, SchemaViolation
 
 __all__ = [
@@ -19,6 +26,7 @@ __all__ = [
     "UnknownTypeError",
     "UnknownVersionError",
     "VersionTakenError",
+    "check_folder",
     "make_validator",
     "open_registry",
 ]

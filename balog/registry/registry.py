@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.errors import BalogError
+from balog.errors import BalogError, ConfigError
 from balog.registry.listing import UnknownTypeError, UnknownVersionError, VersionListing, printable
 from balog.registry.names import check_message, check_type, check_version, major, order
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, PayloadValidator, Schema
 from balog.registry.store import FolderStore, Listing, SchemaStore
 from balog.registry.worker_pool import COMPARE_SECONDS, WorkExceededError, workers
-from balog.storage import StorageError
+from balog.storage import StorageError, is_url
 
 if TYPE_CHECKING:
     from balog.registry.comparing import CompatibilityReport, Mode
@@ -320,6 +321,16 @@ def open_registry(place: str | None = None, options: Mapping[str, Any] | None = 
         MissingExtraError: packages for the place are not installed.
     """
     return Registry(None if place is None else FolderStore(place, options), max_age)
+
+
+def check_folder(place: str) -> None:
+    """Check that the folder of a registry exists, unless it is a URL: a mistyped one would be an empty registry.
+
+    Raises:
+        ConfigError: it does not exist.
+    """
+    if not is_url(place) and not Path(place).is_dir():
+        raise ConfigError("no such folder of schemas", place)
 
 
 def make_validator(schema: Schema, where: str = "") -> PayloadValidator:

@@ -154,7 +154,15 @@ class ClickHouseSink(HttpSink):
 
     def probe(self) -> None:
         """Check that the server is reachable and accepts the user and the database; see ``Sink``."""
-        self._ask("SELECT 1")
+        known = f"SELECT count() FROM system.databases WHERE name = {_text(self._database)}"  # noqa: S608
+        mode = "SELECT value FROM system.settings WHERE name = 'readonly'"
+        ((databases, readonly),) = _rows(
+            self._ask(f"SELECT toUInt32(({known})), ({mode}) FORMAT JSONCompact"), self._client.place
+        )
+        if not databases:
+            raise SinkError(f"{self._client.place}: this user sees no database {self._database!r}; create it first")
+        if readonly != "0":
+            raise SinkError(f"{self._client.place}: this user may only read (readonly = {readonly})")
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Insert a batch into its tables, with one INSERT per table.
@@ -362,15 +370,30 @@ class _Refusal(SinkError):
 
 
 class _SchemaTypes:
-    """Returns the column types of a payload type's fields by its newest schema; empty without a reachable schema."""
+    """Returns the column types of a payload type's fields by its newest schema; empty for a type without a schema.
+
+    Raises:
+        SinkError: the schema can't be read now. Types by values instead would stay for ever.
+    """
 
     def __init__(self, place: str | None, options: Mapping[str, Any]) -> None:
-        from balog.registry.registry import open_registry
+        from balog.registry.registry import check_folder, open_registry
 
+        self._folder = place
+        if place is not None:
+            try:
+                check_folder(place)
+            except ConfigError as error:
+                raise ConfigError(str(error), path="registry") from None
         self._registry: Registry = open_registry(place, options)
 
     def __call__(self, name: str) -> Mapping[str, str]:
+        from balog.registry.listing import UnknownTypeError
+        from balog.registry.registry import check_folder
+
         try:
+            if self._folder is not None:
+                check_folder(self._folder)
             schema = self._registry.get(name)
             if schema.form == "json":
                 document = msgspec.json.decode(schema.source)
@@ -378,8 +401,10 @@ class _SchemaTypes:
                 from balog.registry.protobuf import compile_proto
 
                 document = compile_proto(schema.source, schema.message).json_schema()
-        except (BalogError, msgspec.DecodeError):
+        except UnknownTypeError:
             return {}
+        except (BalogError, msgspec.DecodeError) as error:
+            raise SinkError(f"the columns of {name} depend on its schema, which can't be read: {error}") from None
         properties = document.get("properties") if isinstance(document, dict) else None
         if not isinstance(properties, dict):
             return {}

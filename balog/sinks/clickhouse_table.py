@@ -223,7 +223,7 @@ def _whole(value: Any, least: int, most: int) -> int:
     if not isinstance(value, int):  # the server would truncate fractions, and let integers overflow
         raise Mismatch(f"is {_word(value)}")
     if not least <= value <= most:
-        raise Mismatch("is too large")
+        raise Mismatch("is out of its range")
     return int(value)
 
 

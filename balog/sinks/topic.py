@@ -68,8 +68,8 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
 
     @property
     def name(self) -> str:
-        """``topic NAME (URL)``, without the URL's options."""
-        return f"topic {self.topic} ({self.url.partition('?')[0]})"
+        """``topic URL#TOPIC``, without the URL's options."""
+        return f"topic {self.url.partition('?')[0]}#{self.topic}"
 
     def build(self) -> TopicSink:
         """Return the sink, unopened; the URL is checked here.
@@ -82,14 +82,15 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
 
         key_of = key_reader(self.key, "key")
         topics = open_topics(self.url)
-        return TopicSink(self.name, topics, topics.topic(self.topic), key_of)
+        return TopicSink(self.url, topics, topics.topic(self.topic), key_of)
 
 
 class TopicSink:
     """See ``TopicSinkConfig``."""
 
-    def __init__(self, name: str, topics: Topics, topic: Topic, key_of: Callable[[Event], str | None]) -> None:
-        self._name = name
+    def __init__(self, url: str, topics: Topics, topic: Topic, key_of: Callable[[Event], str | None]) -> None:
+        # The line of an error names the sink before.
+        self._prefix = f"topic {topic.name} ({url.partition('?')[0]}): "
         self._topics = topics
         self._topic = topic
         self._key_of = key_of
@@ -127,7 +128,7 @@ class TopicSink:
             raise SinkError(self._reason(error), retryable=not isinstance(error, MessageError)) from error
 
     def _reason(self, error: TopicError) -> str:
-        return str(error).removeprefix(f"{self._name}: ")  # the sink's name comes before it anyway
+        return str(error).removeprefix(self._prefix)
 
     def close(self) -> None:
         """Close the topic and its backend."""

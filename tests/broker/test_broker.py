@@ -79,7 +79,7 @@ class TestPassing:
         done = broker(config, data, "-v")
         assert (done.returncode, done.stdout) == (0, data)
         assert done.stderr.decode().splitlines() == [
-            "balog broker: topic events: 2500 events delivered",
+            f"balog broker: topic local:{tmp_path}/topics#events: 2500 events delivered",
             f"balog broker: store {tmp_path}/archive: 2500 events delivered",
             f"balog broker: {len(data)} bytes, 2500 LOG messages",
         ]
@@ -115,8 +115,9 @@ class TestTrouble:
         done = broker(config, data)
         assert (done.returncode, done.stdout) == (0, data)
         first, last = done.stderr.decode().splitlines()[0], done.stderr.decode().splitlines()[-1]
-        assert first.startswith("balog broker: topic events: ")
-        assert last == "balog broker: topic events: 5 events were not delivered"
+        name = f"balog broker: topic local:{tmp_path}/topics#events: "
+        assert first.startswith(name)
+        assert last == f"{name}5 events were not delivered"
         assert len(in_archive(tmp_path)) == 5
 
     def test_the_target_need_not_wait_for_the_sinks(self, tmp_path):

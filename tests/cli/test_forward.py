@@ -112,8 +112,8 @@ class TestForwarding:
         assert place.pending() == 0
         assert done.stderr.splitlines() == [
             f"balog forward: webhook 127.0.0.1:{place.server.port}: 2 delivered, 0 refused, 0 retries",
-            f"balog forward: topic copy (local:{place.root}/copies): 5 delivered, 0 refused, 0 retries",
-            f"balog forward: topic never (local:{place.root}/copies): 0 delivered, 0 refused, 0 retries",
+            f"balog forward: topic local:{place.root}/copies#copy: 5 delivered, 0 refused, 0 retries",
+            f"balog forward: topic local:{place.root}/copies#never: 0 delivered, 0 refused, 0 retries",
         ]
 
     def test_batches_are_as_large_as_the_sink_s_config_says(self, place: Place) -> None:

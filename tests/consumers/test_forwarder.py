@@ -275,7 +275,7 @@ class TestConsumers:
                 retry=Retrying(first=2, longest=3),
             )
         ).hub.consumers
-        assert (sink.name, sink.topic, sink.concurrency) == ("topic b (local:x)", "events", 1)
+        assert (sink.name, sink.topic, sink.concurrency) == ("topic local:x#b", "events", 1)
         assert tuple(sink.batch or ()) == (7, 0.5)
         assert tuple(sink.backoff or ()) == (2, 3)
         assert [sink.match_event(Event.new("a", {}, level=level)) for level in ("INFO", "ERROR")] == [False, True]

@@ -126,7 +126,7 @@ def test_check_prints_what_the_config_has(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert [line.partition(";")[0] for line in lines[1:]] == [
         "store a: at least once",
-        "topic t (local:t): at least once",
+        "topic local:t#t: at least once",
         "prometheus 127.0.0.1:9464: at most once",
         "statsd localhost:8125: at most once",
     ]

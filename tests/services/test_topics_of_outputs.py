@@ -170,7 +170,7 @@ class TestForward:
         }
         assert len(received(f"local:{folder}/copy", "loud", 10)) == 10
         again = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180)
-        assert f"topic events (local:{folder}/copy): 0 delivered" in again.stderr
+        assert f"topic local:{folder}/copy#events: 0 delivered" in again.stderr
 
 
 def run(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":

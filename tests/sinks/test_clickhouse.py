@@ -82,6 +82,28 @@ class TestTypes:
             "Nullable(Float64)",
         )
 
+    def test_a_folder_of_schemas_that_is_not_there_is_refused(self, server, tmp_path):
+        with pytest.raises(ConfigError, match="schmas: no such folder of schemas") as caught:
+            ClickHouseSinkConfig(url=server.url, registry=str(tmp_path / "schmas")).build()
+        assert caught.value.path == "registry"
+
+    @pytest.mark.parametrize("schema", ["{", '{"properties": {"n": {"$ref": "no/1.0.0.json"}}}', None])
+    def test_no_column_is_made_while_the_schema_can_t_be_read(self, server, tmp_path, schema):
+        """Given a schema that is damaged, or a folder that is away, then the events wait for it."""
+        folder = tmp_path / "schemas" / "order"
+        folder.mkdir(parents=True)
+        sink = ClickHouseSinkConfig(url=server.url, registry=str(folder.parent)).build()
+        if schema is None:
+            folder.parent.rename(tmp_path / "away")
+        else:
+            (folder / "1.0.0.json").write_text(schema)
+        with pytest.raises(SinkError, match="the columns of order depend on its schema") as caught:
+            sink.write(deliveries({"cls_type": "order", "n": 1}))
+        sink.close()
+        assert caught.value.retryable
+        assert caught.value.remaining
+        assert "n" not in server.tables.get("order", {})
+
     @pytest.mark.parametrize(
         ("value", "kind"),
         [(True, "UInt8"), (1, "Float64"), (1.5, "Float64"), (2**53 + 1, "Int64"), (2**64, "String"), ("a", "String"),
@@ -116,10 +138,10 @@ class TestTypes:
     @pytest.mark.parametrize(
         ("kind", "value", "reason"),
         [
-            ("Nullable(Int64)", 2**63, "is too large"),
+            ("Nullable(Int64)", 2**63, "is out of its range"),
             ("Nullable(Int64)", 1.5, "is a number"),
             ("Nullable(Int64)", "7", "is text"),
-            ("UInt16", -1, "is too large"),
+            ("UInt16", -1, "is out of its range"),
             ("Nullable(Float64)", True, "is true or false"),
             ("Nullable(Float64)", 2**53 + 1, "no double holds exactly"),
             ("Nullable(Float64)", [1], "is a list"),

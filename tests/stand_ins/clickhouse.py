@@ -24,6 +24,10 @@ _ADDED = re.compile(rf"ADD COLUMN {_NAME} (Nullable\(\w+\))(?:, |$)")
 _COLUMNS = re.compile(
     r"SELECT name, type FROM system\.columns WHERE database = '(.*)' AND table = '(.*)' FORMAT JSONCompact"
 )
+_PROBE = re.compile(
+    r"SELECT toUInt32\(\(SELECT count\(\) FROM system\.databases WHERE name = '(.*)'\)\), "
+    r"\(SELECT value FROM system\.settings WHERE name = 'readonly'\) FORMAT JSONCompact"
+)
 _INSERT = re.compile(rf"INSERT INTO {_NAME}\.{_NAME} \((.*)\) FORMAT JSONEachRow")
 
 
@@ -65,8 +69,8 @@ class ClickHouseStandIn(HttpStandIn):
         return self._run(statement)
 
     def _run(self, statement: str) -> Answer:
-        if statement == "SELECT 1":
-            return Answer(200, b"1\n")
+        if _PROBE.fullmatch(statement):
+            return _data([[1, "0"]])
         if statement == "SELECT version() FORMAT JSONCompact":
             return _data([[self.version]])
         if found := _COLUMNS.fullmatch(statement):
