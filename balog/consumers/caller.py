@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NoReturn
 
-from balog.consumers.attempts import describe_giving_up, describe_success
 from balog.consumers.consumer import ReceivedEvent
 from balog.consumers.delivery import HandlerCall
 from balog.consumers.hooks import Work
@@ -67,11 +66,11 @@ class HandlerCaller:
     def _unmark(self, call: HandlerCall, result: TaskResult) -> None:
         """Record the result of the call."""
         task = call.tasks[0]
-        delivery, name, generation = task.delivery, call.handler.name, task.delivery.message.generation
+        delivery, name = task.delivery, call.handler.name
         if result.disposition is Disposition.SUCCEEDED:
-            entry = LedgerEntry(delivery.id, name, describe_success(generation))
+            entry = delivery.success_entry(name)
         elif result.disposition is Disposition.DEAD:
-            entry = LedgerEntry(delivery.id, name, describe_giving_up(result.reason, generation))
+            entry = delivery.giving_up_entry(name, result.reason)
         else:
             entry = delivery.calls_entry(name, task.calls_after(result.disposition is Disposition.FAILED))
         with suppress(TopicError):  # the settler records it a moment later

@@ -50,6 +50,8 @@ class Subscription:
     """One topic as an engine reads it, with the messages in flight.
 
     Attributes:
+        ledger_prefix: what the names of consumers begin with in the ledger. Replays and attempts are a topic's own, and
+            an event may be in several topics.
         held: by receipt, the messages that are received and neither acked, released nor dead-lettered yet.
         by_event: by event id, the one delivery whose tasks run; other copies of the event follow it.
         lease_lock: held while messages are released or their leases extended, so that no released message has its lease
@@ -64,6 +66,7 @@ class Subscription:
     ) -> None:
         self.topic = topic
         self.name = topic.name
+        self.ledger_prefix = f"{topic.name}/"
         self.handlers = handlers
         self.router = router
         self.default = default
@@ -132,12 +135,12 @@ class MessageDelivery:
     def succeed(self, consumer: str) -> None:
         """Record that a consumer succeeded."""
         self.done.add(consumer)
-        self.entries.append(LedgerEntry(self.id, consumer, describe_success(self.message.generation)))
+        self.entries.append(self.success_entry(consumer))
 
     def give_up(self, consumer: str, reason: str) -> None:
         """Record that a consumer will not try again."""
         self.gave_up[consumer] = reason
-        self.entries.append(LedgerEntry(self.id, consumer, describe_giving_up(reason, self.message.generation)))
+        self.entries.append(self.giving_up_entry(consumer, reason))
 
     def note_calls(self, consumer: str, calls: Calls) -> None:
         """Record a consumer's calls until now."""
@@ -146,7 +149,18 @@ class MessageDelivery:
 
     def calls_entry(self, consumer: str, calls: Calls) -> LedgerEntry:
         """Return the ledger's entry for a consumer's calls."""
-        return LedgerEntry(self.id, consumer, describe_calls(calls, self.message.generation))
+        return self._entry(consumer, describe_calls(calls, self.message.generation))
+
+    def success_entry(self, consumer: str) -> LedgerEntry:
+        """Return the ledger's entry for a consumer that succeeded."""
+        return self._entry(consumer, describe_success(self.message.generation))
+
+    def giving_up_entry(self, consumer: str, reason: str) -> LedgerEntry:
+        """Return the ledger's entry for a consumer that will not try again."""
+        return self._entry(consumer, describe_giving_up(reason, self.message.generation))
+
+    def _entry(self, consumer: str, text: str) -> LedgerEntry:
+        return LedgerEntry(self.id, f"{self.subscription.ledger_prefix}{consumer}", text)
 
     def requeue(self, task: HandlerTask, delay: float, counts: bool) -> None:
         """Record that the message returns to the topic for a delay.

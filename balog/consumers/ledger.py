@@ -22,6 +22,7 @@ Memory = Literal["none", "process", "lasting"]
 class LedgerEntry(NamedTuple):
     """A consumer's result for an event: it succeeded (``gave_up`` is empty), or ``gave_up`` describes the result.
 
+    The engine writes ``TOPIC/CONSUMER`` as ``consumer``, since an event may be in several topics.
     :mod:`balog.consumers.attempts` defines the text: a success after a replay, calls that failed, or the reason of a
     consumer that gave up. A ledger stores any text.
     """

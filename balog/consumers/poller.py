@@ -180,9 +180,9 @@ class Poller:
         void: list[LedgerEntry] = []
         for delivery in asked:
             wanted_by, is_first = delivery.wanted_by, delivery.message.attempts == 1
-            for consumer, text in known.get(delivery.id, {}).items():
-                entry = read(text)
-                if not entry.holds_for(delivery.message.generation):
+            for name, text in known.get(delivery.id, {}).items():
+                consumer, entry = name.removeprefix(self._subscription.ledger_prefix), read(text)
+                if consumer == name or not entry.holds_for(delivery.message.generation):
                     continue
                 if entry.is_success:
                     delivery.done.add(consumer)

@@ -111,7 +111,7 @@ class TestPartialSuccess:
             release.wait(30)
 
         with bench.running(lambda settings, event: None, slow, concurrency=2):
-            wait_for(lambda: bench.ledger.known("balog", [id]) == {id: {"handler0": ""}})
+            wait_for(lambda: bench.ledger.known("balog", [id]) == {id: {"orders/handler0": ""}})
             release.set()
 
     def test_what_others_still_need_to_know_outlives_a_power_cut(self, bench: Any, queue: Topic) -> None:
@@ -258,9 +258,43 @@ class TestReplayed:
             queue.seek("balog", "earliest")
 
 
+class TestTopics:
+    """One event in two topics, as when an archive is published again: each topic's message is handled."""
+
+    @pytest.fixture(params=[MemoryTopic, Queue], ids=["each id once", "a queue"])
+    def topics(self, request: pytest.FixtureRequest, bench: Any) -> dict[str, Topic]:
+        topics = {name: bench.home.topic(name) for name in ("orders", "again")}
+        events = [Event.new("tests", {"n": number}) for number in range(3)]
+        for topic in topics.values():
+            topic.__class__ = request.param
+            topic.publish([Message(event.header.id, encode(event)) for event in events])
+        return topics
+
+    def test_each_is_handled_in_its_first_run_and_in_each_replay(self, bench: Any, topics: dict[str, Topic]) -> None:
+        seen: Counter[str] = Counter()
+        for round in (1, 2, 3):
+            for name, topic in topics.items():
+                consumer = Consumer(lambda settings, event: seen.update([name]), name, name="one")  # noqa: B023
+                assert bench.run(consumer) == EngineStats(received=3, succeeded=3)
+                assert seen[name] == 3 * round
+                topic.seek("balog", "earliest")
+
+    def test_a_failure_in_one_is_no_attempt_in_the_other(self, bench: Any, topics: dict[str, Topic]) -> None:
+        seen: Counter[str] = Counter()
+
+        def fail(settings: Settings, event: Event) -> None:
+            seen[event.header.id] += 1
+            raise ValueError
+
+        for name in topics:
+            counts = bench.run(Consumer(fail, name, name="one"), max_attempts=2)
+            assert counts == EngineStats(received=6, failed=6, dead=3)
+        assert set(seen.values()) == {4}
+
+
 def calls(event: str, calls: Calls) -> LedgerEntry:
     """Return what the ledger holds of calls that did not succeed."""
-    return LedgerEntry(event, "handler0", describe_calls(calls, Generation()))
+    return LedgerEntry(event, "orders/handler0", describe_calls(calls, Generation()))
 
 
 def unended(text: str) -> int | None:
@@ -307,7 +341,7 @@ class TestCrashes:
 
         def handle(settings: Settings, event: Event) -> None:
             known = bench.ledger.known("balog", ids)
-            begun.append({id for id, states in known.items() if unended(states["handler0"]) == 1})
+            begun.append({id for id, states in known.items() if unended(states["orders/handler0"]) == 1})
             assert begun[-1] == {event.header.id}
 
         assert bench.run(handle, concurrency=3).succeeded == 6
@@ -406,7 +440,7 @@ class TestCrashes:
 
         with bench.running(handle):
             wait_for(lambda: calls)
-        assert unended(bench.ledger.known("balog", [id])[id]["handler0"]) == 0
+        assert unended(bench.ledger.known("balog", [id])[id]["orders/handler0"]) == 0
 
 
 class Flaky(MemoryLedger):
