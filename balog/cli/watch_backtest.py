@@ -69,7 +69,7 @@ class HistoryPlace(NamedTuple):
             ConfigError: it was not given.
         """
         if self.location is None:
-            raise ConfigError("give --tables PLACE", "the command line")
+            raise ConfigError("give --tables PLACE or --source FILE", "the command line")
         return self.location
 
 

@@ -40,10 +40,11 @@ def command(path: str, file: IO[bytes] | None, state: Any) -> None:
     with complete_errors(path):
         config = configs.load(path, BrokerConfig)
     alerts = [sample_alert(state)] if file is None else list(islice(_read(file), _MAX_ALERTS))
+    filters = [_filter(path, f"$.sinks[{number}].where", sink.where) for number, sink in enumerate(config.sinks)]
     for event in alerts:
         for number, sink in enumerate(config.sinks):
             try:
-                text = _preview(sink, event)
+                text = _preview(sink, filters[number], event)
             except ConfigError as error:
                 raise ConfigError(error.reason, path, f"$.sinks[{number}].{error.path}") from None
             click.echo(printable(f"# {sink.name}"))
@@ -54,8 +55,15 @@ def command(path: str, file: IO[bytes] | None, state: Any) -> None:
         sys.exit(1)
 
 
-def _preview(sink: Any, event: Event) -> str:
-    if sink.where is not None and not Expression(sink.where).matches(event):
+def _filter(path: str, place: str, text: str | None) -> Expression | None:
+    try:
+        return None if text is None else Expression(text)
+    except ConfigError as error:
+        raise ConfigError(error.reason, path, place) from None
+
+
+def _preview(sink: Any, where: Expression | None, event: Event) -> str:
+    if where is not None and not where.matches(event):
         return f"nothing: the event does not match {sink.where}"
     if not sink.takes(event):
         return f"nothing: the sink does not send the state {event.payload.get('state')}"

@@ -105,9 +105,11 @@ class RedisPlace:
         """Raise an error of the client, one of ``errors``, as a TopicError without its traceback."""
         reason = (error.strerror if isinstance(error, OSError) else "") or " ".join(str(error).split())[:300]
         advice = "; try again" if isinstance(error, OSError) else ""
+        if isinstance(error, self._lasting) or reason.startswith(("HELLO ", "NOAUTH ")):
+            advice = "; check the user and the password: ?username=NAME&password.env=VARIABLE"
         raise TopicError(
             f"{self._user} redis {self.name}: {reason or type(error).__name__}{advice}",
-            retryable=not isinstance(error, self._lasting),
+            retryable=not advice.startswith("; check"),
         ) from None
 
     def close(self) -> None:

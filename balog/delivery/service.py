@@ -100,7 +100,10 @@ class Service:
             if self.control is not None:
                 stack.callback(self.control.close)
             self.intake = EventIntake(
-                self.topics, fallback=self._fallback, in_flight_bytes=config.limits.in_flight_bytes
+                self.topics,
+                fallback=self._fallback,
+                in_flight_bytes=config.limits.in_flight_bytes,
+                notify=self.say,
             )
             self._closing = stack.pop_all()
         self.reader = ItemReader(self.registry, config)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -20,6 +20,7 @@ from balog.delivery.durable.results import AcceptedEvent, IntakeResult
 from balog.delivery.durable.router import StreamRouter
 from balog.delivery.durable.topic_writer import TIMEOUT, Stores, TopicWriter, TopicWriterState
 from balog.errors import BalogError, TopicError
+from balog.outbound.notices import ThrottledNotices
 from balog.topics import Message, Topics
 
 _MAX_OPEN_WRITERS = 100
@@ -72,6 +73,7 @@ class EventIntake:
         fallback: stores events while the topics fail; None rejects them instead.
         in_flight_bytes: limit of events that are not durable yet.
         timeout: seconds for a backend to answer.
+        notify: takes a line for people when events begin to go to the fallback, and when it is empty again.
 
     Raises:
         ConfigError: an expression of the document's streams is not valid.
@@ -85,7 +87,9 @@ class EventIntake:
         fallback: Fallback | None = None,
         in_flight_bytes: int = 64 << 20,
         timeout: float = TIMEOUT,
+        notify: Callable[[str], None] = lambda line: None,
     ) -> None:
+        self._notices = ThrottledNotices("fallback", notify)
         self._topics = topics
         self._fallback = fallback
         self._timeout = timeout
@@ -248,8 +252,18 @@ class EventIntake:
             if not writer.keeps_ids:
                 self._recent.add(topic, store, ids)
 
-        writer = self._writers[topic] = TopicWriter(topic, self._stores, stored_late)
+        writer = self._writers[topic] = TopicWriter(topic, self._stores, stored_late, self._diverted)
         return writer
+
+    def _diverted(self, error: str) -> None:
+        """Notify of an outage, at most every 30 seconds for all topics together, and of its end."""
+        if error:
+            if self._notices.is_due("outage"):
+                self._notices.send(f"stores events, because a topic fails: {error}")
+            return
+        is_over = all(writer.is_direct for writer in self._writers.values())
+        if is_over and self._notices.was_sent("outage") and self._notices.is_due("end"):
+            self._notices.send("empty again; its events are in their topics")
 
     def _close_idle(self) -> None:
         """Close the writers that have been idle longest, because open files are limited."""

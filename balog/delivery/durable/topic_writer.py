@@ -88,12 +88,19 @@ class TopicWriter:
 
     Args:
         stored_late: called with the ids that a store wrote after the timeout.
+        diverted: called with the reason when events go to the fallback, and with "" when it is empty again.
 
     Attributes:
         written_at: time of the last write; ``refusal`` is why it failed, "" if it did not.
     """
 
-    def __init__(self, topic: str, stores: Stores, stored_late: Callable[[Store, list[str]], object]) -> None:
+    def __init__(
+        self,
+        topic: str,
+        stores: Stores,
+        stored_late: Callable[[Store, list[str]], object],
+        diverted: Callable[[str], object],
+    ) -> None:
         self.topic = topic
         self.error = ""
         self.used = time.monotonic()
@@ -103,6 +110,7 @@ class TopicWriter:
         self.lock = asyncio.Lock()
         self._stores = stores
         self._stored_late = stored_late
+        self._diverted = diverted
         self._waiting: deque[PendingBatch] = deque()
         self._count = 0
         self._limit = 500
@@ -122,6 +130,11 @@ class TopicWriter:
             return self._stores.topics.topic(self.topic).keeps_ids
         except ConfigError:
             return True
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether events go directly to the topic."""
+        return self._is_direct
 
     @property
     def is_idle(self) -> bool:
@@ -303,6 +316,8 @@ class TopicWriter:
     def _divert(self, error: str, fallback: Fallback) -> None:
         self._is_direct = False
         self.error = error
+        if error:
+            self._diverted(error)
         if self._stores.deadline_passed.done():
             return  # the next start drains the fallback
         self._drain = asyncio.get_running_loop().create_task(self._drain_all(fallback))
@@ -325,6 +340,7 @@ class TopicWriter:
                     self._is_direct, self.backlog = True, 0
                     self._moved.clear()
                     self._drain = None
+                    self._diverted("")
                     return
             is_working = found is not None
             if found == (0, False):  # a queue may deliver its messages with a delay

@@ -591,3 +591,21 @@ def test_a_fallback_that_hands_nothing_out_yet_is_not_asked_without_a_pause(monk
             assert stored(home) == ["early"]
 
     run(test())
+
+
+def test_an_outage_and_its_end_are_one_line_each_for_all_topics() -> None:
+    async def test() -> None:
+        home, spare = FailingTopics(), FailingTopics()
+        said: list[str] = []
+        async with running(home, spare, notify=said.append) as intake:
+            home.down = "on fire"
+            await intake.put([accepted(0), accepted(1, "page")])
+            await intake.put([accepted(2), accepted(3, "page")])
+            (outage,) = said
+            assert outage.startswith("fallback: stores events, because a topic fails: ")
+            home.down = ""
+            await until(lambda: len(said) == 2)
+            assert (len(stored(home)), len(stored(home, "page"))) == (2, 2)
+            assert said[1] == "fallback: empty again; its events are in their topics"
+
+    run(test())

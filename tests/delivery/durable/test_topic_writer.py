@@ -10,7 +10,7 @@ from balog.delivery.durable.topic_writer import TopicWriter
 
 
 def test_topics_that_fail_are_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = TopicWriter("order", cast(Any, None), cast(Any, None))
+    writer = TopicWriter("order", cast(Any, None), cast(Any, None), cast(Any, None))
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     monkeypatch.setattr(random, "random", lambda: 1.0)
     for wanted in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0):
