@@ -85,7 +85,7 @@ def offsets(url: str, topic: str, group: str, to: Any, as_json: bool) -> None:
 
 
 def _note_unknown(topic: Topic, group: str) -> None:
-    """Tell people if no consumer of the group has read the topic yet, since its name may be mistyped."""
+    """Print a line if no consumer of the group has read the topic yet: its name may be mistyped."""
     groups = [one.name for one in topic.describe().groups]
     if group not in groups:
         _report(f"no consumer of {group} has read {topic.name} yet{suggest(group, groups)}")

@@ -184,8 +184,8 @@ class Clients:
         return answer
 
     def _renew_admin(self) -> None:
-        """Let the next request make a new admin client: after a restart of the cluster, this one would go on with the
-        leaders and the coordinators that it knows.
+        """Drop the admin client, so that the next request makes another. After a restart of the cluster, this one would
+        go on with the leaders and the coordinators that it knows.
         """
         with self._lock:
             self._admin = None
