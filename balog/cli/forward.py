@@ -79,9 +79,10 @@ def command(topic: str, path: str, group: str, drain: float | None, engine_optio
         try:
             engine.run(engine_options.until_empty)
         finally:
-            for sink in forwarding.sinks:
-                stats = sink.adapter.stats
-                _report(f"{sink.name}: {stats.delivered} delivered, {stats.dead} refused, {stats.retries} retries")
+            if sys.exc_info()[0] is None or engine.counts.received:
+                for sink in forwarding.sinks:
+                    stats = sink.adapter.stats
+                    _report(f"{sink.name}: {stats.delivered} delivered, {stats.dead} refused, {stats.retries} retries")
     if engine.counts.dead:
         sys.exit(1)
 

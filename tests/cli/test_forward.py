@@ -191,7 +191,7 @@ class TestTrouble:
 
     def test_killed_while_one_sink_is_down_it_sends_the_others_nothing_again(self, place: Place) -> None:
         place.publish(*numbers(300))
-        hook = f"webhook 127.0.0.1:{place.server.port}"
+        hook = f"events/webhook 127.0.0.1:{place.server.port}"
         with HttpStandIn() as other:
             other.stop()
             sinks = (place.hook(), {"type": "webhook", "url": f"{other.url}/hook", "retry": QUICK})

@@ -199,3 +199,11 @@ def test_wrong_use_of_a_backtest_is_one_line(tmp_path: Path, words: tuple[str, .
     assert done.exit_code == 2
     assert reason in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_backtest_reports_a_monitor_that_no_event_belongs_to(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"".join(encode(run(hour)) + b"\n" for hour in range(3)))
+    monitors = "monitors:\n  - {name: mistyped, pipeline: tap-shpo, volume: {min_runs: 2}}\n"
+    done = call(write(tmp_path, monitors), "--source", str(tmp_path / "a.jsonl"), "--backtest", "1d")
+    assert done.exit_code == 0
+    assert "balog watch: mistyped: no event is its; check its pipeline, stream and where" in done.stderr
