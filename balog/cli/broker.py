@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import click
 import msgspec
@@ -48,11 +49,12 @@ def command(path: str, strip: bool, is_dry: bool, is_verbose: bool) -> None:
     with complete_errors(path):
         config = read()
     sinks = [Diverted(sink, _printer(sink.name)) for sink in config.sinks] if is_dry else None
-    with tempfile.TemporaryDirectory(prefix="balog-dry-run-") as folder:
+    with ExitStack() as stack:
         if is_dry:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="balog-dry-run-"))
             config = offline(config, os.path.join(folder, "quarantine"))
-        with complete_errors(path):
-            code = run_broker(config, is_verbose=is_verbose, reread=None if is_dry else read, sinks=sinks)
+        stack.enter_context(complete_errors(path))
+        code = run_broker(config, is_verbose=is_verbose, reread=None if is_dry else read, sinks=sinks)
     sys.exit(code)
 
 
