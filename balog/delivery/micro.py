@@ -22,6 +22,7 @@ from balog.delivery.settings import DocumentAccess, ServiceConfig
 from balog.errors import ConfigError, ConfigProblems, EventError
 from balog.event import Event, decode
 from balog.local_path import local_path
+from balog.registry import check_folder
 from balog.sinks.service import Problem
 from balog.topics import Topics, open_topics
 
@@ -82,6 +83,8 @@ class Micro:
         self._folder = None if data is not None else tempfile.TemporaryDirectory(prefix="balog-micro-")
         place = Path(self._folder.name if self._folder is not None else local_path(str(data or ""), "data"))
         try:
+            if registry is not None:
+                check_folder(str(registry))
             found, access = None, DocumentAccess()
             if document is not None:
                 found, wanted = _read(document)

@@ -34,6 +34,7 @@ from balog.delivery.settings import ServiceConfig
 from balog.delivery.validation import service_problems
 from balog.errors import BalogError, MissingExtraError, complain
 from balog.event import Event, encode
+from balog.registry import may_be_folder
 from balog.signals import StopSignals, signals_for_main_thread
 from balog.stats import StatSample
 from balog.topics import Topics, open_topics
@@ -85,6 +86,8 @@ class Service:
         with ExitStack() as stack:
             self.say = say
             self.tokens = Tokens(config.tokens, say) if config.tokens is not None else None
+            if config.registry is not None and not may_be_folder(config.registry):
+                say(f"registry: {config.registry}: no such folder yet; balog's own types are the only ones")
             self.registry = open_any_registry(config.registry, config.registry_options, max_age=float("inf"))
             stack.callback(self.registry.close)
             self.registry.is_shared = True

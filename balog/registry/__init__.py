@@ -11,6 +11,7 @@ from balog.registry.registry import (
     VersionTakenError,
     check_folder,
     make_validator,
+    may_be_folder,
     open_registry,
 )
 from balog.registry.schema import Form, InvalidSchemaError, PayloadValidator, Schema, SchemaViolation
@@ -28,5 +29,6 @@ __all__ = [
     "VersionTakenError",
     "check_folder",
     "make_validator",
+    "may_be_folder",
     "open_registry",
 ]

@@ -323,13 +323,18 @@ def open_registry(place: str | None = None, options: Mapping[str, Any] | None = 
     return Registry(None if place is None else FolderStore(place, options), max_age)
 
 
+def may_be_folder(place: str) -> bool:
+    """Return False if a registry's place is a path without a folder; whether a URL has one is not asked."""
+    return is_url(place) or Path(place).is_dir()
+
+
 def check_folder(place: str) -> None:
     """Check that the folder of a registry exists, unless it is a URL: a mistyped one would be an empty registry.
 
     Raises:
         ConfigError: it does not exist.
     """
-    if not is_url(place) and not Path(place).is_dir():
+    if not may_be_folder(place):
         raise ConfigError("no such folder of schemas", place)
 
 

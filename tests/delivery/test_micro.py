@@ -229,3 +229,8 @@ class TestCommand:
         assert "rejected: order 1.0.0: $.payload.price" in told
         assert "1 event accepted (order 1), 1 rejected" in rest
         assert child.returncode == 1
+
+
+def test_a_registry_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="schmas: no such folder of schemas"):
+        Micro(registry=tmp_path / "schmas")

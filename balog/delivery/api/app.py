@@ -54,6 +54,7 @@ class Application:
         self._paths: dict[Any, str] = {route.endpoint: route.path for route in self._routes}
         handlers: Any = {ApiError: self._api_error, HTTPException: self._http_error, Exception: self._failed}
         self._inner = Starlette(routes=self._routes, exception_handlers=handlers)
+        self._inner.router.redirect_slashes = False  # a redirect is no answer in the one form
         self._reported: dict[str, float] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

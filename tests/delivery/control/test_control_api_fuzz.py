@@ -4,7 +4,7 @@ import json
 from urllib.parse import quote_from_bytes
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 paths = st.sampled_from(["", "/history", "/diff", "/rollback", "/services", "/documents/x"]) | st.builds(
@@ -26,6 +26,7 @@ def answers(controlled, make_api):
     return make_api(controlled.url)
 
 
+@example(method="GET", path="//", query=[], body=b"")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(method=st.sampled_from(["GET", "POST", "PUT"]), path=paths, query=queries, body=bodies)
 def test_every_answer_is_of_the_one_form(answers, method, path, query, body):
