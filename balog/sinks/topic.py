@@ -82,15 +82,21 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
 
         key_of = key_reader(self.key, "key")
         topics = open_topics(self.url)
-        return TopicSink(self.url, topics, topics.topic(self.topic), key_of)
+        place = self.url.partition("?")[0]
+        return TopicSink(f"topic {self.topic} ({place})", topics, topics.topic(self.topic), key_of)
 
 
 class TopicSink:
-    """See ``TopicSinkConfig``."""
+    """See ``TopicSinkConfig``.
 
-    def __init__(self, url: str, topics: Topics, topic: Topic, key_of: Callable[[Event], str | None]) -> None:
-        # The line of an error names the sink before.
-        self._prefix = f"topic {topic.name} ({url.partition('?')[0]}): "
+    Args:
+        name: the topic as its errors name it.
+        topics: the backend of ``topic``.
+        key_of: returns the key of an event's message.
+    """
+
+    def __init__(self, name: str, topics: Topics, topic: Topic, key_of: Callable[[Event], str | None]) -> None:
+        self._prefix = f"{name}: "  # the line of an error names the sink anyway
         self._topics = topics
         self._topic = topic
         self._key_of = key_of

@@ -239,7 +239,7 @@ class TestChoosing:
         ("sinks", "says"),
         [
             ([], "the config has no sink that store ARCHIVE could be; there are none"),
-            ([{"type": "topic", "url": "local:x", "topic": "t"}], "there are topic t"),
+            ([{"type": "topic", "url": "local:x", "topic": "t"}], "there are topic local:x#t"),
             (
                 [{"type": "store", "path": path, "topic": "events"} for path in ("a", "b")],
                 "the config has 2 sinks that store ARCHIVE could be; there are store a, store b",
