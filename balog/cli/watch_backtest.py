@@ -191,7 +191,7 @@ def _print(result: Backtest) -> None:
         elif one.learning:
             click.echo(f"balog watch: {one.name}: {one.learning:,} of {one.series:,} series were learning", err=True)
         elif not one.series:
-            click.echo(f"balog watch: {one.name}: no event is its; check its pipeline, stream and where", err=True)
+            click.echo(f"balog watch: {one.name}: no event belongs to it; check pipeline, stream, where", err=True)
     if result.refused:
         click.echo(f"balog watch: {result.refused:,} values of too many series were not judged", err=True)
     asked = (result.until - result.since).total_seconds()

@@ -70,6 +70,7 @@ class RedisPlace:
         self.name = f"{host}:{port}/{database}"
         self.errors = (redis.RedisError, OSError)
         self._user = user
+        self._not_logged_in = redis.AuthenticationError
         self._lasting = (redis.AuthenticationError, redis.exceptions.NoPermissionError, redis.DataError)
         options: dict[str, Any] = {"ssl": True, "ssl_ca_certs": ca_file} if is_encrypted else {}
         credentials = None if password is None else _credentials(username, password)
@@ -104,12 +105,13 @@ class RedisPlace:
     def fail(self, error: Exception) -> NoReturn:
         """Raise an error of the client, one of ``errors``, as a TopicError without its traceback."""
         reason = (error.strerror if isinstance(error, OSError) else "") or " ".join(str(error).split())[:300]
+        wants_password = isinstance(error, self._not_logged_in) or reason.startswith(("HELLO ", "NOAUTH "))
         advice = "; try again" if isinstance(error, OSError) else ""
-        if isinstance(error, self._lasting) or reason.startswith(("HELLO ", "NOAUTH ")):
+        if wants_password:
             advice = "; check the user and the password: ?username=NAME&password.env=VARIABLE"
         raise TopicError(
             f"{self._user} redis {self.name}: {reason or type(error).__name__}{advice}",
-            retryable=not advice.startswith("; check"),
+            retryable=not (wants_password or isinstance(error, self._lasting)),
         ) from None
 
     def close(self) -> None:

@@ -206,4 +206,4 @@ def test_a_backtest_reports_a_monitor_that_no_event_belongs_to(tmp_path: Path) -
     monitors = "monitors:\n  - {name: mistyped, pipeline: tap-shpo, volume: {min_runs: 2}}\n"
     done = call(write(tmp_path, monitors), "--source", str(tmp_path / "a.jsonl"), "--backtest", "1d")
     assert done.exit_code == 0
-    assert "balog watch: mistyped: no event is its; check its pipeline, stream and where" in done.stderr
+    assert "balog watch: mistyped: no event belongs to it; check pipeline, stream, where" in done.stderr

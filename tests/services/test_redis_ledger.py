@@ -107,6 +107,7 @@ def test_a_wrong_password_is_for_good_and_not_shown(shared: RedisServer, wrong: 
         ledger.known("g", ["LGa"])
     ledger.close()
     assert not caught.value.retryable
+    assert str(caught.value).endswith("; check the user and the password: ?username=NAME&password.env=VARIABLE")
     assert "hunter2" not in str(caught.value) + repr(ledger) + repr(vars(ledger))
 
 
