@@ -361,3 +361,4 @@ class TestConfig:
         done = place.run(place.hook())
         assert done.returncode == 2
         assert ": no such topic; " in done.stderr
+        assert "delivered" not in done.stderr

@@ -265,6 +265,12 @@ class TestPublish:
         assert "line 1: $.payload: breaks its schema: 'id' is missing" in done.stderr
         assert done.returncode == 1
 
+    def test_a_registry_that_is_not_there_checks_nothing_and_is_refused(self, url: str, tmp_path: Path) -> None:
+        feed = encode(Event.new("a", {"cls_type": "order", "version": "1.0.0"}))
+        done = run("publish", "--topics", url, "orders", "--check", "--registry", tmp_path / "schmas", feed=feed)
+        assert done.returncode == 2
+        assert done.stderr == f"balog topics: {tmp_path}/schmas: no such folder of schemas\n"
+
 
 class TestRedrive:
     def redrive(self, url: str, *more: object) -> "subprocess.CompletedProcess[str]":

@@ -39,6 +39,13 @@ def test_what_can_t_be_is_refused_before_anything_runs(options, path):
     assert refused.value.path == path
 
 
+def test_a_registry_that_is_not_there_yet_is_reported(tmp_path: Path):
+    said: list[str] = []
+    for place in (tmp_path / "schmas", tmp_path):
+        Service(ServiceConfig(topics=f"local:{tmp_path / 't'}", listen=":0", registry=str(place)), say=said.append)
+    assert said == [f"registry: {tmp_path}/schmas: no such folder yet; balog's own types are the only ones"]
+
+
 def test_it_does_not_begin_without_its_address_or_its_document(tmp_path: Path):
     (tmp_path / "control").write_text("no folder")
     with serving(tmp_path) as asked:
