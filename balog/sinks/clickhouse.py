@@ -9,29 +9,20 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 from msgspec import Meta
 
-from balog.errors import BalogError, ConfigError, EventError
+from balog.errors import ConfigError, EventError
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.clickhouse_table import (
-    Dialect,
-    Mismatch,
-    Table,
-    column_of_schema,
-    column_of_value,
-    quoted,
-)
+from balog.sinks.clickhouse_schema import SchemaTypes
+from balog.sinks.clickhouse_table import Dialect, Mismatch, Table, column_of_value, quoted
 from balog.sinks.http_sink import HttpSink
 from balog.storage import Options
-
-if TYPE_CHECKING:
-    from balog.registry.registry import Registry
 
 UNTYPED = "untyped"
 """The table of events without a type, or with one that is not a table name. Their payloads are stored as text."""
@@ -133,7 +124,7 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
             secrets=[password] if password else [],
             pool=pool,
         )
-        return ClickHouseSink(client, self.database, _SchemaTypes(self.registry, self.registry_options))
+        return ClickHouseSink(client, self.database, SchemaTypes(self.registry, self.registry_options))
 
 
 class ClickHouseSink(HttpSink):
@@ -145,7 +136,7 @@ class ClickHouseSink(HttpSink):
         types_of: returns the column types of a payload type's fields by its schema; empty without a schema.
     """
 
-    def __init__(self, client: HttpClient, database: str, types_of: _SchemaTypes) -> None:
+    def __init__(self, client: HttpClient, database: str, types_of: SchemaTypes) -> None:
         super().__init__(client)
         self._database = database
         self._types_of = types_of
@@ -367,51 +358,6 @@ class _Refusal(SinkError):
         self.code = code
         self.row = row
         self.is_value = is_value
-
-
-class _SchemaTypes:
-    """Returns the column types of a payload type's fields by its newest schema; empty for a type without a schema.
-
-    Raises:
-        SinkError: the schema can't be read now. Types by values instead would stay for ever.
-    """
-
-    def __init__(self, place: str | None, options: Mapping[str, Any]) -> None:
-        from balog.registry.registry import check_folder, open_registry
-
-        self._folder = place
-        if place is not None:
-            try:
-                check_folder(place)
-            except ConfigError as error:
-                raise ConfigError(str(error), path="registry") from None
-        self._registry: Registry = open_registry(place, options)
-
-    def __call__(self, name: str) -> Mapping[str, str]:
-        from balog.registry.listing import UnknownTypeError
-        from balog.registry.registry import check_folder
-
-        try:
-            if self._folder is not None:
-                check_folder(self._folder)
-            schema = self._registry.get(name)
-            if schema.form == "json":
-                document = msgspec.json.decode(schema.source)
-            else:
-                from balog.registry.protobuf import compile_proto
-
-                document = compile_proto(schema.source, schema.message).json_schema()
-        except UnknownTypeError:
-            return {}
-        except (BalogError, msgspec.DecodeError) as error:
-            raise SinkError(f"the columns of {name} depend on its schema, which can't be read: {error}") from None
-        properties = document.get("properties") if isinstance(document, dict) else None
-        if not isinstance(properties, dict):
-            return {}
-        return {field: column_of_schema(one) for field, one in properties.items()}
-
-    def close(self) -> None:
-        self._registry.close()
 
 
 def _rows(answer: bytes, place: str) -> list[list[Any]]:

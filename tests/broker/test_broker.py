@@ -272,6 +272,19 @@ class TestSignals:
             decode(line)
 
 
+def test_a_killed_broker_leaves_no_temporary_folder(config, tmp_path):
+    (tmp_path / "tmp").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    with subprocess.Popen(
+        [*BALOG, "broker", "--config", str(config)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as process:
+        process.stdin.write(b"data\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"data\n"
+        process.kill()
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
 def read_exactly(file, count):
     data = b""
     while len(data) < count:

@@ -265,6 +265,14 @@ class TestPublish:
         assert "line 1: $.payload: breaks its schema: 'id' is missing" in done.stderr
         assert done.returncode == 1
 
+    def test_where_nothing_can_be_stored_no_line_is_said_to_be(self, tmp_path: Path) -> None:
+        (tmp_path / "topics").write_text("a file where the folder should be")
+        done = run("publish", "--topics", f"local:{tmp_path}/topics", "orders", feed=encode(event()))
+        assert done.returncode == 1
+        assert (
+            "balog topics: 0 events are stored; publish the rest with the same command and --resume 1\n" in done.stderr
+        )
+
     def test_a_registry_that_is_not_there_checks_nothing_and_is_refused(self, url: str, tmp_path: Path) -> None:
         feed = encode(Event.new("a", {"cls_type": "order", "version": "1.0.0"}))
         done = run("publish", "--topics", url, "orders", "--check", "--registry", tmp_path / "schmas", feed=feed)

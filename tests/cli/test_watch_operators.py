@@ -189,6 +189,11 @@ def test_a_preview_of_nothing_and_of_wrong_input(sinks: str, tmp_path: Path) -> 
     done = call("preview", "--sinks", sinks, "--alert", "-", input=b"\nnot\n")
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert "line 2" in done.stderr
+    text = Path(sinks).read_text().replace("payload.severity = 'critical'", "payload.n =")
+    (tmp_path / "wrong.yaml").write_text(text)
+    done = call("preview", "--sinks", str(tmp_path / "wrong.yaml"))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "wrong.yaml: $.sinks[1].where: column 11: " in done.stderr
     (tmp_path / "sinks.yaml").write_text(SINKS.replace("email,", 'email, title: "{monitr}",'))
     done = call("preview", "--sinks", sinks)
     assert done.exit_code == 2

@@ -42,7 +42,10 @@ def test_what_can_t_be_is_refused_before_anything_runs(options, path):
 def test_a_registry_that_is_not_there_yet_is_reported(tmp_path: Path):
     said: list[str] = []
     for place in (tmp_path / "schmas", tmp_path):
-        Service(ServiceConfig(topics=f"local:{tmp_path / 't'}", listen=":0", registry=str(place)), say=said.append)
+        with Service(
+            ServiceConfig(topics=f"local:{tmp_path / 't'}", listen=":0", registry=str(place)), say=said.append
+        ):
+            pass
     assert said == [f"registry: {tmp_path}/schmas: no such folder yet; balog's own types are the only ones"]
 
 

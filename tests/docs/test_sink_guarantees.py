@@ -131,3 +131,4 @@ def test_check_prints_what_the_config_has(tmp_path: Path) -> None:
         "statsd localhost:8125: at most once",
     ]
     assert "safe once it is on disk (fsync)" in lines[1]
+    assert "; one request carries a batch, all or nothing;" in lines[2]

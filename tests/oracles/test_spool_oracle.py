@@ -226,7 +226,7 @@ class Broker:
     def _feed(self) -> None:
         assert self._process.stdin is not None
         number, began = self._start, time.monotonic()
-        with suppress(OSError, ValueError):  # killed, and perhaps closed already
+        with suppress(OSError):
             while not self._is_over.is_set():
                 wanted = int((time.monotonic() - began) * self._rate)
                 lines = b"".join(line_of(n) for n in range(number, self._start + wanted))
@@ -247,10 +247,10 @@ class Broker:
         self._process.kill()
         self._process.wait()
         self._is_over.set()
+        for thread in self._threads:  # before their files are closed
+            thread.join()
         assert self._process.stdin is not None
         self._process.stdin.close()
-        for thread in self._threads:
-            thread.join()
         assert self._process.stdout is not None
         self._process.stdout.close()
         return at

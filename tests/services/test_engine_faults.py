@@ -210,6 +210,29 @@ def test_events_that_come_twice_and_out_of_order_succeed_once(url: str, name: st
     assert set(succeeded) == {1}
 
 
+def test_an_event_in_two_topics_is_handled_in_each(url: str, name: str, tmp_path: Path) -> None:
+    """Given topics that share some of their events, then each topic's handler succeeds once for each of its own."""
+    events = some_events(60)
+    ledger = open_ledger(f"sqlite:{tmp_path / 'ledger'}")
+    for topic in (name, f"{name}-b"):
+        some = random.sample(events, 40)
+        succeeded: Counter[str] = Counter()
+        failed: set[str] = set()
+
+        def handle(event: Event, succeeded: Counter[str] = succeeded, failed: set[str] = failed) -> None:
+            if event.payload["n"] % 10 == 0 and event.header.id not in failed:
+                failed.add(event.header.id)
+                raise ValueError("the first time")
+            succeeded[event.header.id] += 1
+
+        with open_topics(url) as home:
+            publish(home.topic(topic), some)
+        counts = run(topic, url, handle, ledger, first_delay=0.1)
+        assert (counts.succeeded, counts.duplicates, counts.dead) == (40, 0, 0)
+        assert succeeded == Counter(event.header.id for event in some)
+    ledger.close()
+
+
 def event_of(size: int) -> Event:
     """Make an event that is encoded in exactly so many bytes."""
     event = Event.new("tests", {"text": ""})

@@ -149,9 +149,11 @@ class TestRebalances:
 
 class TestServerThatGoesAway:
     def test_publishing_and_receiving_go_on_when_it_is_back(self, kafka: KafkaServer) -> None:
-        with open_topics(kafka.url(**{"partitions": 1, "message.timeout.ms": 5000})) as home:
-            topic = home.topic(f"t{uuid4().hex[:12]}")
-            topic.publish(messages(5))
+        name = f"t{uuid4().hex[:12]}"
+        with open_topics(kafka.url(partitions=1)) as home:
+            home.topic(name).publish(messages(5))  # the first one may take its time
+        with open_topics(kafka.url(**{"partitions": 1, "message.timeout.ms": 1000})) as home:
+            topic = home.topic(name)
             received = take(topic, 2)
             kafka.stop()
             with pytest.raises(TopicError) as caught:
