@@ -1,5 +1,7 @@
 """The sink clickhouse at a real ClickHouse: tables that grow, each event once, refusals, a server that is killed."""
 
+import math
+import random
 import threading
 import time
 from datetime import datetime, timedelta, timezone
@@ -255,6 +257,18 @@ class TestRefusals:
         with pytest.raises(SinkError, match="can't create table order") as caught:
             sink.write(deliveries({"cls_type": "order", "n": 1}))
         assert caught.value.retryable
+
+    def test_doubles_differ_at_most_in_the_last_bit_and_amounts_not_at_all(self, sinks, rows):
+        """Given a server of 18.16, which reads some doubles inexactly, then the page's words on it are true."""
+        chance = random.Random(1)
+        given = {
+            n: (chance.random() * 10 ** chance.randint(-5, 9), chance.randint(0, 10**9) / 100) for n in range(3000)
+        }
+        sinks().write(deliveries(*({"cls_type": "sum", "n": n, "x": x, "y": y} for n, (x, y) in given.items())))
+        found = {int(row["n"]): (row["x"], row["y"]) for row in rows("sum", "n, x, y")}
+        assert {n: y for n, (_, y) in found.items()} == {n: y for n, (_, y) in given.items()}
+        assert all(abs(x - given[n][0]) <= math.ulp(given[n][0]) for n, (x, _) in found.items())
+        assert 0 < sum(x != given[n][0] for n, (x, _) in found.items()) < 3000 / 10
 
     def test_a_probe_succeeds_where_rows_can_be_written(self, sinks):
         sinks().probe()

@@ -180,7 +180,7 @@ class TestWhole:
         stub.add_client_error("receive_message", "QueueDoesNotExist", "", 400)
         stub.add_client_error("get_queue_url", "QueueDoesNotExist", "", 400)
         assert topic.receive("g") == []
-        with pytest.raises(TopicError, match="no such queue; it is made .*, unless the URL has create=no"):
+        with pytest.raises(TopicError, match=r"no such queue; it is made .*, unless the URL has create=no"):
             topic.receive("g")
         assert not topic.exists()
 
