@@ -79,7 +79,7 @@ def run(draw: random.Random, tap: str, at: datetime, is_last_day: bool) -> Itera
             "composition": False,
             "context": {"application": tap, "run_id": run_id, "fqdn": "worker-1.example.com", "process": 4711},
         }
-        return {"schema": "1.0.0", "header": header, "payload": payload}
+        return {"schema": "0.1.0", "header": header, "payload": payload}
 
     written = []
     for stream in STREAMS[tap]:

@@ -36,10 +36,10 @@ __all__ = [
     "parse_level",
 ]
 
-FACILITY_VERSION = "1.0.0"
+FACILITY_VERSION = "0.1.0"
 """The version of the facility layer that this library writes."""
 
-KNOWN_VERSIONS = frozenset({"0.0.1", FACILITY_VERSION})
+KNOWN_VERSIONS = frozenset({"0.0.1", FACILITY_VERSION, "1.0.0"})  # checkouts before the first release wrote 1.0.0
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Largest size of an event; a larger document is rejected undecoded."""
@@ -298,7 +298,7 @@ def _is_known(version: str) -> bool:
         raise EventError(f"{version[:40]!r} is not a version (want something like {FACILITY_VERSION!r})", "$.schema")
     if match[1] == FACILITY_VERSION.partition(".")[0]:
         return False
-    raise EventError(f"facility version {version} is not one that this release reads (1.x and 0.0.1)", "$.schema")
+    raise EventError(f"facility version {version} is not one that this release reads (0.x and 1.0.0)", "$.schema")
 
 
 is_id = re.compile(f"[!-~]{{1,{MAX_ID_LENGTH}}}").fullmatch
@@ -386,7 +386,7 @@ def _decode_line(line: bytes) -> Event:
         raise EventError("want an object", "$.payload")
     _is_known(event.schema)
     if header.level is UNSET and event.schema != "0.0.1":
-        raise EventError("missing; facility 1.x has one in every event", "$.header.level")
+        raise EventError("missing; each event since facility 0.1.0 has one", "$.header.level")
     if header.timestamp.tzinfo is not timezone.utc:
         header.timestamp = _in_utc(header.timestamp)
     return event

@@ -64,7 +64,7 @@ def run(random_: random.Random, length: int, days: int = _DAYS) -> Iterator[byte
             "composition": False,
             "context": context,
         }
-        return _encode({"schema": "1.0.0", "header": header, "payload": payload}) + b"\n"
+        return _encode({"schema": "0.1.0", "header": header, "payload": payload}) + b"\n"
 
     failed = random_.random() < 0.1
     for _ in range(length - 1):

@@ -201,7 +201,7 @@ def bare(out: BinaryIO) -> Work:
     """Encode a ready event and write it: what no logger gets below."""
     encode = msgspec.json.Encoder().encode
     event = {
-        "schema": "1.0.0",
+        "schema": "0.1.0",
         "header": {"id": "LG0VbVMxkV1CS8RdUkRB0000", "channel": "bench.done", "level": "INFO", "context": CONTEXT},
         "payload": PAYLOAD,
     }

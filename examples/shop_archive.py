@@ -18,7 +18,7 @@ DAYS = 21
 THIN = 10
 """The night that has 40 records, where others have about 100."""
 
-BROKEN = '{"schema": "1.0.0", "header": {"id":'
+BROKEN = '{"schema": "0.1.0", "header": {"id":'
 
 FAILURE = {
     "type": "ConnectionError",
@@ -77,7 +77,7 @@ def event(run: str, number: int, when: datetime, level: str, channel: str, paylo
         "id": f"{when:%Y%m%d}-{run}-{number}", "channel": channel, "timestamp": when.isoformat().replace("+00:00", "Z"),
         "level": level, "composition": False, "context": {"application": "tap-shop", "run_id": run},
     }  # fmt: skip
-    return json.dumps({"schema": "1.0.0", "header": header, "payload": payload}) + "\n"
+    return json.dumps({"schema": "0.1.0", "header": header, "payload": payload}) + "\n"
 
 
 if __name__ == "__main__":

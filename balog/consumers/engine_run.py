@@ -227,7 +227,7 @@ class EngineRun:
             raise self._error
 
     def _warn_of_versions(self) -> None:
-        """Warn of consumers that never get events of this release: the first balog's events had a version below 1."""
+        """Warn of consumers that get only events of earlier releases, and refuse those that get no event at all."""
         for _, consumer in self._consumers:
             warning = unmet_today(consumer)
             if warning is not None:

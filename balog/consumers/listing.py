@@ -10,7 +10,7 @@ from msgspec import Struct
 from balog.consumers.consumer import Consumer
 from balog.consumers.operator import Operator
 from balog.errors import ConfigError
-from balog.event import FACILITY_VERSION
+from balog.event import FACILITY_VERSION, KNOWN_VERSIONS
 
 
 class Versions(Struct, frozen=True):
@@ -21,11 +21,11 @@ class Versions(Struct, frozen=True):
 
     @classmethod
     def registered(cls) -> Versions:
-        """Return the versions that have a JSON Schema in ``schemas/``."""
-        root = resources.files("balog.schemas")
-        types = [folder for folder in root.joinpath("payload").iterdir() if folder.is_dir()]
+        """Return the facility versions that were ever written, and the payload versions in ``schemas/``."""
+        payloads = resources.files("balog.schemas").joinpath("payload")
+        types = [folder for folder in payloads.iterdir() if folder.is_dir()]
         return cls(
-            _versions(file.name for file in root.joinpath("facility").iterdir()),
+            tuple(sorted(KNOWN_VERSIONS)),
             {folder.name: _versions(file.name for file in folder.iterdir()) for folder in types},
         )
 
@@ -106,16 +106,20 @@ def describe(consumer: Consumer, operator: Operator) -> Listed:
 def unmet_today(consumer: Consumer) -> str | None:
     """Return a warning if the consumer wants no event that this release writes; None if it wants some.
 
-    The first balog's events had a version below 1, and its consumers say ``version='<1.0'``.
+    Raises:
+        ConfigError: no release ever wrote an event that the consumer wants.
     """
     conditions = consumer.conditions
     if consumer.matches_its_own_way or conditions.meet_version(FACILITY_VERSION):
         return None
-    return (
+    line = (
         f"consumer {consumer.name} gets no event that this release writes: its version "
         f"{_all_of(conditions.version or ())} is a condition on the facility layer, which is at {FACILITY_VERSION}; "
         "leave it out, or use payload_version for the version of the payload"
     )
+    if any(map(conditions.meet_version, KNOWN_VERSIONS)):
+        return line
+    raise ConfigError(line)
 
 
 def unmeetable(consumer: Consumer, versions: Versions) -> list[str]:

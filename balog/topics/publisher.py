@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from balog.errors import EventError, MessageError
-from balog.event import KNOWN_VERSIONS, MAX_EVENT_BYTES, Event, Level, decode, encode
+from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, Event, Level, decode, encode
 from balog.registry import Registry, SchemaViolation, UnknownTypeError, UnknownVersionError, open_registry
 from balog.registry.json_schema import JsonValidator
 from balog.topics.base import Message, Topic
@@ -123,8 +123,9 @@ class SchemaCheck:
         facility = resources.files("balog.schemas").joinpath("facility")
         self._facility = {
             version: JsonValidator(facility.joinpath(f"{version}.json").read_bytes(), f"facility {version}")
-            for version in KNOWN_VERSIONS
+            for version in ("0.0.1", FACILITY_VERSION)
         }
+        self._facility["1.0.0"] = self._facility[FACILITY_VERSION]
 
     def __call__(self, event: Event) -> None:
         """Raise EventError for an invalid event, with the ``path`` of the violation and without any value."""

@@ -18,7 +18,7 @@ def make() -> Make:
     """Makes documents of events, each with an id of its own."""
     made = iter(range(10**9))
 
-    def make(payload: dict[str, Any] | None = None, *, schema: str = "1.0.0", **header: Any) -> dict[str, Any]:
+    def make(payload: dict[str, Any] | None = None, *, schema: str = "0.1.0", **header: Any) -> dict[str, Any]:
         number = next(made)
         whole = {
             "id": f"LG{number:022d}",
@@ -68,7 +68,7 @@ def recount(root: Path) -> dict[str, Any]:
             try:
                 event = json.loads(line)
                 header, payload = event["header"], event["payload"]
-                assert event["schema"] in ("1.0.0", "0.0.1")
+                assert event["schema"] in ("0.1.0", "0.0.1")
             except (ValueError, KeyError, AssertionError):
                 counted["bad"] += 1
                 continue

@@ -72,7 +72,7 @@ class TestCounting:
 @pytest.mark.parametrize("options", [{}, {"rollup": "true"}], ids=["events", "rollup"])
 def test_tasks_count_what_they_read(spark: Any, tmp_path: Path, options: dict[str, str]) -> None:
     header = {"id": "LG1", "channel": "tap.log", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO", "context": {}}
-    line = json.dumps({"schema": "1.0.0", "header": header, "payload": {"cls_type": "log"}}) + "\n"
+    line = json.dumps({"schema": "0.1.0", "header": header, "payload": {"cls_type": "log"}}) + "\n"
     (tmp_path / "a.jsonl").write_text(line * 40)
     (tmp_path / "counts").mkdir()
     reader = spark.read.format("balog").options(progress=str(tmp_path / "counts"), parallel="1", **options)

@@ -153,7 +153,7 @@ def test_a_worker_that_dies_leaves_nothing_twice_in_an_archive(tmp_path, monkeyp
             "channel": "c",
             "timestamp": datetime(2026, 11, 20 + number % 2, tzinfo=timezone.utc),
             "level": "INFO",
-            "schema": "1.0.0",
+            "schema": "0.1.0",
             "composition": False,
             "context_json": None,
             "payload_json": "{}",

@@ -48,7 +48,7 @@ LOGS = {
     "a value with a NUL": (b'{"type": "LOG", "level": "INFO", "value": {"message": "\\u0000"}}', "INFO"),
     "half an event": (b'{"type": "LOG", "level": "ERROR", "value": {"header": {"id": 1}, "payload": {}}}', "ERROR"),
     "a payload that is no object": (
-        b'{"type": "LOG", "level": "INFO", "value": {"schema": "1.0.0", "header": {}, "payload": 1}}',
+        b'{"type": "LOG", "level": "INFO", "value": {"schema": "0.1.0", "header": {}, "payload": 1}}',
         "INFO",
     ),
 }

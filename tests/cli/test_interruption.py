@@ -88,7 +88,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> str:
     root = tmp_path_factory.mktemp("events")
     header = {"channel": "c", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO", "context": {}}
     lines = [
-        json.dumps({"schema": "1.0.0", "header": {**header, "id": f"LG{n:022d}"}, "payload": {"cls_type": "log"}})
+        json.dumps({"schema": "0.1.0", "header": {**header, "id": f"LG{n:022d}"}, "payload": {"cls_type": "log"}})
         for n in range(100_000)
     ]
     (root / "a.jsonl").write_text("\n".join(lines) + "\n")

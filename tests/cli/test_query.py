@@ -33,7 +33,7 @@ def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
                   "level": "INFO", "composition": False,
                   "context": {"application": "tap-x", "run_id": "r1"}}  # fmt: skip
         payload = {"cls_type": "log", "message": f"n° {number}, done"}
-        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
+        lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
     (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
     store = open_store(spark, str(folder / "tables"))
     with store.writing():

@@ -21,7 +21,7 @@ def handler(settings: object, event: object) -> None: ...
 async def waiting(settings: object, event: object) -> None: ...
 
 
-def document(channel: str = "tap_a.sync.done", level: str | None = "INFO", schema: str = "1.0.0", **payload: object):
+def document(channel: str = "tap_a.sync.done", level: str | None = "INFO", schema: str = "0.1.0", **payload: object):
     header = {"id": "LGa", "channel": channel, "timestamp": "2026-11-20T07:46:12Z"}
     if level is not None:
         header["level"] = level
@@ -81,7 +81,7 @@ class TestPayloadVersion:
         assert not wants(document(cls_type="log"), payload_version=">=0")
 
     def test_it_is_not_the_facility_layer_s(self) -> None:
-        event = document(version="2.0.0", schema="1.0.0")
+        event = document(version="2.0.0", schema="0.1.0")
         assert wants(event, payload_version=">=2", version="<2")
         assert not wants(event, payload_version="<2")
 

@@ -15,7 +15,7 @@ def handler(settings: object, event: object) -> str:
     return "handled"
 
 
-def event(cls_type: object = "metrics", schema: str = "1.0.0") -> dict[str, object]:
+def event(cls_type: object = "metrics", schema: str = "0.1.0") -> dict[str, object]:
     return {
         "schema": schema,
         "header": {"id": "LGa", "channel": "c", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO"},
@@ -48,6 +48,7 @@ class TestMatchEvent:
         ("wanted", "schema", "matches"),
         [
             ("<1.0", "0.0.1", True),
+            ("<1.0", "0.1.0", True),
             ("<1.0", "1.0.0", False),
             (("<1.0",), "0.0.1", True),
             ((">=1.0.1", "<2"), "1.0.1", True),
@@ -76,7 +77,7 @@ class TestMatchEvent:
 
     @given(
         st.sampled_from(["metrics", "log", "", None, "métrics"]),
-        st.sampled_from(["0.0.1", "1.0.0", "1.4.2"]),
+        st.sampled_from(["0.0.1", "0.1.0", "1.0.0", "0.4.2"]),
         st.sampled_from([None, "metrics", ("log", "metrics")]),
         st.sampled_from([None, "<1.0", (">=1.0.1", "<2")]),
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from balog.consumers import Consumer, ConsumerHub, Engine
-from balog.errors import TopicError
+from balog.errors import ConfigError, TopicError
 from balog.event import Event, encode
 from balog.topics import Message
 from balog.topics.local import LocalTopic, LocalTopics
@@ -71,16 +71,24 @@ def test_a_run_until_empty_says_that_it_is_away(tmp_path: Path, away: threading.
         Engine(hub, home).run(until_empty=True)
 
 
-def test_a_consumer_as_the_first_balog_s_readme_has_it_is_warned_that_it_gets_nothing_of_today(
-    bench: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Its version="<1.0" is a condition on the facility layer, of which today's producers write 1.0.0."""
+def test_a_consumer_of_earlier_versions_only_is_warned(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Checkouts before the first release wrote facility 1.0.0; a topic may still have such events."""
     bench.publish({"cls_type": "metrics"})
-    old = Consumer(lambda settings, event: None, "orders", "metrics", "<1.0", name="old")
-    new = Consumer(lambda settings, event: None, "orders", "metrics", ">=0.0.1", name="new")
+    old = Consumer(lambda settings, event: None, "orders", "metrics", ">=1", name="old")
+    new = Consumer(lambda settings, event: None, "orders", "metrics", "<1.0", name="new")
     with caplog.at_level("WARNING", "balog.consumers"):
         counts = bench.run(old, new)
     assert counts.succeeded == 1
     (line,) = [record.getMessage() for record in caplog.records if "facility" in record.getMessage()]
-    assert line.startswith("consumer old gets no event that this release writes: its version <1.0 ")
+    assert line.startswith("consumer old gets no event that this release writes: its version >=1 ")
     assert "payload_version" in line
+
+
+@pytest.mark.parametrize("version", [">=2", (">=0.2", "<1"), "==1.2.3"])
+def test_a_consumer_of_a_version_that_was_never_written_is_refused(bench: Any, version: Any) -> None:
+    """Its topic would drain without a call."""
+    bench.publish({"cls_type": "metrics"})
+    consumer = Consumer(lambda settings, event: None, "orders", "metrics", version, name="never")
+    with pytest.raises(ConfigError, match="consumer never gets no event that this release writes"):
+        bench.run(consumer)
+    assert bench.pending == 1

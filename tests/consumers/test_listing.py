@@ -14,7 +14,7 @@ from balog.consumers import Consumer, ConsumerOperator
 from balog.consumers.listing import Versions, describe, unmeetable
 from balog.event import FACILITY_VERSION
 
-VERSIONS = Versions(("0.0.1", "1.0.0"), {"order": ("1.0.0", "2.1.0"), "log": ("1.0.0",)})
+VERSIONS = Versions(("0.0.1", "0.1.0", "1.0.0"), {"order": ("1.0.0", "2.1.0"), "log": ("1.0.0",)})
 
 ADVICE = (
     f"is a condition on the facility layer, which is at {FACILITY_VERSION}; leave it out, "
@@ -24,7 +24,7 @@ ADVICE = (
 HANDLERS = """
 from balog.consumers import consumer_config
 
-@consumer_config("{env}-orders", ("order", "refund"), version=">=1", payload_version=">=1,<3", channel="tap_*",
+@consumer_config("{env}-orders", ("order", "refund"), version=">=0.1", payload_version=">=1,<3", channel="tap_*",
                  level="WARNING", where="payload.rows > 3", batch=(100, 2), retries=0, backoff=(1, 30), timeout=10,
                  concurrency=4, ordered_by="payload.customer")
 async def busy(settings, event): ...
@@ -99,12 +99,13 @@ class TestUnmeetable:
         ("conditions", "warnings"),
         [
             ({}, []),
-            ({"version": "<1"}, [f"consumer n gets no event that this release writes: its version <1 {ADVICE}"]),
+            ({"version": ">=1"}, [f"consumer n gets no event that this release writes: its version >=1 {ADVICE}"]),
             ({"version": ">=0.0.1"}, []),
-            ({"version": ">=2"}, ["n: no version of the facility layer meets >=2; there are 0.0.1, 1.0.0"]),
+            ({"version": "<1.0"}, []),
+            ({"version": ">=2"}, ["n: no version of the facility layer meets >=2; there are 0.0.1, 0.1.0, 1.0.0"]),
             (
-                {"version": (">=0.1", "<1")},
-                ["n: no version of the facility layer meets >=0.1 and <1; there are 0.0.1, 1.0.0"],
+                {"version": (">=0.5", "<1")},
+                ["n: no version of the facility layer meets >=0.5 and <1; there are 0.0.1, 0.1.0, 1.0.0"],
             ),
             ({"cls_type": "order", "payload_version": ">=2"}, []),
             (
@@ -120,7 +121,7 @@ class TestUnmeetable:
 
     def test_what_comes_with_balog_is_registered(self) -> None:
         found = Versions.registered()
-        assert found.facility[-1] == FACILITY_VERSION
+        assert found.facility == ("0.0.1", FACILITY_VERSION, "1.0.0")
         assert found.payload["log"] == ("1.0.0",)
 
 
@@ -143,7 +144,9 @@ class TestCommand:
         done = run(team, "team", "--set", "env=dev")
         assert (done.returncode, done.stderr) == (0, "")
         busy, plain = done.stdout.splitlines()
-        assert re.match(r"team\.handlers\.busy +dev-orders  order, refund; facility >=1; payload version >=1,<3;", busy)
+        assert re.match(
+            r"team\.handlers\.busy +dev-orders  order, refund; facility >=0\.1; payload version >=1,<3;", busy
+        )
         assert re.fullmatch(r"team\.handlers\.plain +logs +everything", plain)
 
     def test_as_json_it_is_all_that_was_declared(self, team: Path) -> None:
@@ -156,7 +159,7 @@ class TestCommand:
             "consumer": "team.handlers.busy",
             "topic": "dev-orders",
             "cls_type": ["order", "refund"],
-            "version": [">=1"],
+            "version": [">=0.1"],
             "payload_version": [">=1,<3"],
             "channel": ["tap_*"],
             "level": "WARNING",
@@ -191,7 +194,7 @@ class TestCommand:
 
     @pytest.mark.parametrize(("strict", "code"), [((), 0), (("--strict",), 1)])
     def test_a_condition_that_is_never_met_is_a_warning(self, team: Path, strict: tuple[str, ...], code: int) -> None:
-        (team / "team" / "handlers.py").write_text(HANDLERS.replace('">=1"', '">=7"'))
+        (team / "team" / "handlers.py").write_text(HANDLERS.replace('">=0.1"', '">=7"'))
         done = run(team, "team", *strict)
         assert done.returncode == code
         assert len(done.stdout.splitlines()) == 2

@@ -36,7 +36,7 @@ class Mixed:
             self.bad[kind] = {event.header.id for event in events}
             published += [Message(event.header.id, encode(event)) for event in events]
         foreign = [Message(f"foreign-{n}", body) for n, body in enumerate([b"", b"\xff", b"[1]", b'{"a":', b"\0" * 50])]
-        alien = encode(Event.new("shop", {})).replace(b'"schema":"1', b'"schema":"9')
+        alien = encode(Event.new("shop", {})).replace(b'"schema":"0', b'"schema":"9')
         foreign += [Message(f"alien-{n}", alien) for n in range(BAD - len(foreign))]
         self.bad["no event"] = {message.id for message in foreign}
         published += foreign

@@ -58,5 +58,5 @@ def test_the_handler_reads_the_event_by_its_keys(done: dict[str, subprocess.Comp
 def test_the_changed_condition_has_no_warning(done: dict[str, subprocess.CompletedProcess[str]]) -> None:
     listed = done["balog consumers list yourpackage --set env=develop --strict"]
 
-    assert "facility <2.0" in re.sub(r"\s+", " ", listed.stdout)
+    assert "facility <1.0" in re.sub(r"\s+", " ", listed.stdout)
     assert listed.stderr == ""

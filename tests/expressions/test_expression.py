@@ -56,7 +56,7 @@ def value_of(text: str, subject: Any = EVENT) -> Any:
         ("timestamp", EVENT.header.timestamp),
         ("level", "WARNING"),
         ("LEVEL", "WARNING"),
-        ("schema", "1.0.0"),
+        ("schema", "0.1.0"),
         ("composition", False),
         ("cls_type", "metric"),
         ("context.run_id", "r1"),

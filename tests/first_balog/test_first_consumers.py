@@ -1,6 +1,5 @@
 """Consumers of the first balog, version 1.2.3: the cases that its documentation and tests state."""
 
-import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -165,21 +164,58 @@ class TestOperator:
         assert called == ((event,) if arguments == 1 else ({"a": 1}, event))
 
 
+PRODUCER = """
+from balog import get_logger
+balogger = get_logger(__name__)
+
+balogger.info('done', payload={
+    'cls_type': 'metrics',
+    'values': [
+        {'name': 'total', 'value': 123},
+        {'name': 'succeeded', 'value': 456},
+        {'name': 'failed', 'value': 789},
+    ],
+})
+"""
+
+CONSUMER = """
+from balog.consumers import consumer_config
+
+@consumer_config(
+    topic='myproj-events-{env}',
+    cls_type='metrics',
+    version='<1.0',
+)
+def process_metrics(settings, event):
+    print(settings['env'], [value['value'] for value in event.payload['values']])
+"""
+
+
+def run(folder: Path, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=60, **options
+    )
+
+
 class TestVersionBelowOne:
-    """``version='<1.0'`` of the README: nothing that is written today meets it."""
+    """``version='<1.0'`` of the README."""
 
-    def test_a_run_warns_at_its_start(self, topics: MemoryTopics, caplog: pytest.LogCaptureFixture) -> None:
-        """One line, with the consumer, its condition and the remedy."""
-        hub = ConsumerHub()
-        hub.add_consumer(Consumer(lambda settings, event: None, "t", "metrics", "<1.0", "process_metrics"))
-        publish(topics, "t", {"cls_type": "metrics"})
-        with caplog.at_level(logging.WARNING, "balog.consumers"):
-            run_until_empty(hub, topics)
+    def test_the_producer_and_the_consumer_of_the_readme_work_together(self, tmp_path: Path) -> None:
+        """Both unchanged, except for a line that prints."""
+        (tmp_path / "producer.py").write_text(PRODUCER)
+        (tmp_path / "yourpackage.py").write_text(CONSUMER)
+        produced = run(tmp_path, "producer.py")
+        topic = ("--topics", "local:topics")
+        published = run(
+            tmp_path, "-m", "balog", "topics", "publish", "myproj-events-prod", *topic, input=produced.stderr
+        )
+        done = run(tmp_path, "-m", "balog", "consume", "yourpackage", *topic, "--set", "env=prod", "--until-empty")
 
-        (line,) = [record.getMessage() for record in caplog.records if "process_metrics" in record.getMessage()]
-        assert "<1.0 is a condition on the facility layer, which is at 1.0.0; leave it out" in line
+        assert published.returncode == done.returncode == 0, published.stderr + done.stderr
+        assert done.stdout == "prod [123, 456, 789]\n"
+        assert "facility" not in done.stderr
 
-    @pytest.mark.parametrize("version", [None, "<2.0", (">=0.0.1", "<2"), "==1.0"])
+    @pytest.mark.parametrize("version", [None, "<2.0", (">=0.0.1", "<2"), "<1.0", "==0.1"])
     def test_a_condition_that_holds_today_is_silent(self, version: Any) -> None:
         """Whatever else it excludes."""
         assert unmet_today(Consumer(lambda event: None, "t", version=version)) is None
@@ -187,15 +223,9 @@ class TestVersionBelowOne:
     def test_the_list_of_consumers_warns(self, tmp_path: Path) -> None:
         """``--strict`` makes it an error, for CI."""
         (tmp_path / "mine.py").write_text(
-            "import balog\n@balog.consumer_config(topic='t', version='<1.0')\ndef handle(event): pass\n",
+            "import balog\n@balog.consumer_config(topic='t', version='>=1')\ndef handle(event): pass\n",
         )
-        done = subprocess.run(
-            [sys.executable, "-m", "balog", "consumers", "list", "mine", "--strict"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = run(tmp_path, "-m", "balog", "consumers", "list", "mine", "--strict")
 
         assert done.returncode == 1
         assert "balog consumers: consumer mine.handle gets no event that this release writes" in done.stderr

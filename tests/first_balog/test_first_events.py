@@ -79,7 +79,7 @@ class TestKeys:
         """Payload and context are plain dicts."""
         assert self.EVENT["payload"] is self.EVENT.payload
         assert self.EVENT["header"]["context"]["fqdn"] == "host"
-        assert self.EVENT["schema"] == "1.0.0"
+        assert self.EVENT["schema"] == "0.1.0"
 
     def test_it_converts_to_a_dict(self) -> None:
         """``dict(event)`` is one level, as of any mapping."""

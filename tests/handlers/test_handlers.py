@@ -303,7 +303,7 @@ class TestWhatIsAnEventAlreadyIsNotWrappedTwice:
     @pytest.mark.parametrize(
         "text",
         [
-            '{"schema": "1.0.0", "header": {}, "payload": {}}',
+            '{"schema": "0.1.0", "header": {}, "payload": {}}',
             '{"type": "RECORD", "stream": "a", "record": {}}',
             '{"type": "LOG"',
             "{not json}",
@@ -322,7 +322,7 @@ class TestWhatIsAnEventAlreadyIsNotWrappedTwice:
         assert event.payload["message"] == text.replace("\ud800", "?")
 
     def test_a_dict_that_only_looks_like_one_is_kept_in_the_fields(self, lines: Lines, logger: logging.Logger) -> None:
-        data = {"schema": "1.0.0", "header": {"id": "no"}, "payload": {"cls_type": "x"}}
+        data = {"schema": "0.1.0", "header": {"id": "no"}, "payload": {"cls_type": "x"}}
         logger.info(data)
 
         assert lines.take().payload["fields"] == data

@@ -46,7 +46,7 @@ class HostileArchive:
                 lines.append(
                     self._line({**document, "header": other, "payload": {"cls_type": "log", "message": "copy"}})
                 )
-        lines += ["{broken", "[]", "7", '{"schema": "1.0.0"}', '{"schema": "3.0.0", "header": {}, "payload": {}}']
+        lines += ["{broken", "[]", "7", '{"schema": "0.1.0"}', '{"schema": "3.0.0", "header": {}, "payload": {}}']
         chance.shuffle(lines)
         for number in range(files):
             (folder / f"{number}.jsonl").write_text("\n".join(lines[number::files]) + "\n", encoding="utf-8")
@@ -71,7 +71,7 @@ class HostileArchive:
         shown = at.astimezone(timezone(timedelta(minutes=self.chance.choice([0, 0, 330, -480]))))
         self.documents.append(
             {
-                "schema": "1.0.0",
+                "schema": "0.1.0",
                 "header": {
                     "id": f"LG{len(self.documents):022d}",
                     "channel": self.chance.choice(["a.log", "A.log", "é.metric", "a"]),

@@ -97,7 +97,7 @@ def test_an_event_is_read_only_if_every_reader_sees_the_same_payload(members: Me
     chance = random.Random(seed)
     payload = spell(members, chance)
     header = '{"id":"x-1","channel":"c","timestamp":"2026-11-20T07:46:12Z","level":"INFO"}'
-    text = f'{{"schema":"1.0.0","header":{header},"payload":{payload}}}'
+    text = f'{{"schema":"0.1.0","header":{header},"payload":{payload}}}'
     if has_twice(text):
         with pytest.raises(EventError, match="twice"):
             decode(text.encode("utf-8", "surrogatepass"))
@@ -128,10 +128,10 @@ def test_the_service_takes_no_item_with_two_types(form: str, is_twice: bool, see
     header = Members([("id", "x-1"), ("channel", "c"), ("timestamp", "2026-11-20T07:46:12Z"), ("level", "INFO")])
     item: Any = payload
     if form == "event":
-        item = Members([("schema", "1.0.0"), ("header", header), ("payload", payload)])
+        item = Members([("schema", "0.1.0"), ("header", header), ("payload", payload)])
     elif form == "header":
         twice = Members([*header, *([("id", "x-2")] if is_twice else [])])
-        item = Members([("schema", "1.0.0"), ("header", twice), ("payload", Members([("cls_type", "sale")]))])
+        item = Members([("schema", "0.1.0"), ("header", twice), ("payload", Members([("cls_type", "sale")]))])
     elif form == "nested":
         item = Members([("cls_type", "sale"), ("rows", [Members([*first, ("cls_type", "sale")])])])
     text = spell(item, chance)
@@ -159,7 +159,7 @@ def test_the_reader_of_files_takes_the_events_that_decode_takes(payloads: list[M
     made, expected = [], []
     for payload in payloads:
         text = spell(payload, chance).replace("\n", " ")
-        made.append(f'{{"schema":"1.0.0","header":{{{header}}},"payload":{text}}}'.encode("utf-8", "surrogatepass"))
+        made.append(f'{{"schema":"0.1.0","header":{{{header}}},"payload":{text}}}'.encode("utf-8", "surrogatepass"))
         try:
             decode(made[-1])
         except EventError as error:

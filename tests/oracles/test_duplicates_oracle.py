@@ -33,7 +33,7 @@ def write(root: Path, chance: random.Random, share: float) -> list[dict[str, Any
             "level": level,
             "context": {"application": "x", "run_id": f"r{number % 3}"},
         }
-        event = {"schema": "1.0.0", "header": header, "payload": payload}
+        event = {"schema": "0.1.0", "header": header, "payload": payload}
         events.append(event)
         copies = 1 + (chance.choice([1, 1, 1, 5]) if chance.random() < share else 0)
         for _ in range(copies):

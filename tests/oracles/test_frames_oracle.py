@@ -103,7 +103,7 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "value": number,
             "tags": {"stream": chance.choice(["s", "t"]), "endpoint": "e"},
         }
-        event = {"schema": "1.0.0", "header": header, "payload": payload}
+        event = {"schema": "0.1.0", "header": header, "payload": payload}
         lines[chance.choice(files)].append(json.dumps(event))
     for name, found in lines.items():
         found.insert(chance.randrange(len(found)), "{broken")

@@ -47,7 +47,7 @@ def test_what_is_inside_and_outside_of_the_axes_is_what_plain_python_counts(
         payload = {"cls_type": "metric", "type": "counter", "metric": "record_count", "value": records}
         header = {"id": f"LG{number:022d}", "channel": "t.log", "level": level, "composition": False,
                   "timestamp": when.isoformat().replace("+00:00", "Z"), "context": {"application": "t"}}  # fmt: skip
-        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
+        lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
     found = make_report(spark, [str(tmp_path)], parse_query(now=NOW))
 
@@ -91,7 +91,7 @@ def test_events_that_are_spread_are_all_shown(spark: Any, tmp_path: Path, seed: 
         when = NOW - timedelta(days=chance.uniform(0, days))
         header = {"id": f"LG{number:022d}", "channel": "t.log", "level": "INFO", "composition": False,
                   "timestamp": when.isoformat(), "context": {}}  # fmt: skip
-        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": {"cls_type": "log"}}))
+        lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": {"cls_type": "log"}}))
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
     found = make_report(spark, [str(tmp_path)], parse_query(now=NOW))
     assert (found.shown, found.outside) == (found.period, [])

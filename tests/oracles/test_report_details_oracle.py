@@ -55,7 +55,7 @@ def written(event: dict[str, Any]) -> str:
               "context": {"run_id": event["run"], "application": event["app"]}}  # fmt: skip
     payload = {name: event[name] for name in ("message", "outcome", "duration", "streams") if name in event}
     payload["cls_type"] = "run" if "outcome" in event else "log"
-    return json.dumps({"schema": "1.0.0", "header": header, "payload": payload})
+    return json.dumps({"schema": "0.1.0", "header": header, "payload": payload})
 
 
 @pytest.mark.parametrize("seed", seeds(2))

@@ -222,7 +222,7 @@ def test_more_rows_than_a_list_has_change_no_sum(tmp_path: Path, monkeypatch: py
         header = {"id": f"LG{number:022d}", "channel": "c", "timestamp": at.isoformat(), "level": "INFO"}
         header["context"] = {"application": application}  # type: ignore[assignment]
         payload = {"cls_type": "log", "message": "m"}
-        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
+        lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
     made = make_raw_report([str(tmp_path)], parse_query(since="2026-03-10", until="2026-03-11", now=NOW))
     assert [(row.channel, row.level, row.events) for row in made.channels] == [("c", "INFO", 24)]
@@ -244,7 +244,7 @@ def test_percentiles_of_files_are_within_the_promise_and_exact_up_to_the_limit(t
             for number, value in list(enumerate(found))[part::3]:
                 header = {"id": f"{name}-{number}", "channel": "c", "timestamp": NOON.isoformat(), "level": "INFO"}
                 payload = {"cls_type": "metric", "type": "timer", "metric": name, "value": value}
-                lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
+                lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
         (tmp_path / f"{part}.jsonl").write_text("\n".join(lines) + "\n")
     rows = {row.metric: row for row in make_raw_report([str(tmp_path)], parse_query(now=NOW)).metrics}
     few = rows["few"]

@@ -56,7 +56,7 @@ def line_of(number: int) -> bytes:
         "composition": False,
         "context": {"fqdn": "h", "application": "tap"},
     }
-    event = {"schema": "1.0.0", "header": header, "payload": payload}
+    event = {"schema": "0.1.0", "header": header, "payload": payload}
     return json.dumps({"type": "LOG", "level": "ERROR", "value": event}).encode() + b"\n"
 
 

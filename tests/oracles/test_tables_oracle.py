@@ -244,7 +244,7 @@ def test_the_check_of_a_load_finds_a_value_that_is_not_its_own(seed: int) -> Non
 def event(identity: str, payload: str, day: str) -> str:
     header = f'"id":"{identity}","channel":"shop","timestamp":"{day}T07:00:00Z","level":"INFO","composition":false'
     context = '"context":{"application":"a","run_id":"r1"}'
-    return f'{{"schema":"1.0.0","header":{{{header},{context}}},"payload":{payload}}}\n'
+    return f'{{"schema":"0.1.0","header":{{{header},{context}}},"payload":{payload}}}\n'
 
 
 @pytest.mark.spark

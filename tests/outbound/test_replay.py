@@ -138,7 +138,7 @@ class TestReplay:
         place.leave()
         (path,) = place.segments()
         with path.open("ab") as file:
-            file.write(b'{"schema": "1.0.0", "hea')
+            file.write(b'{"schema": "0.1.0", "hea')
         place.mend()
         done = balog_replay(place.spool)
         assert done.returncode == 0

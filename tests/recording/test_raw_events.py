@@ -14,7 +14,7 @@ from balog.recording import configuration
 from balog.testing import Events, capture_events
 
 WRITTEN = {
-    "schema": "1.0.0",
+    "schema": "0.1.0",
     "header": {
         "id": "LG0VbVFou7HSyYB9r5bV0000",
         "channel": "shop.paid",
@@ -42,7 +42,7 @@ def test_secrets_in_it_are_redacted(events: Events) -> None:
     assert "hunter2" not in encode(events.one()).decode()
 
 
-@pytest.mark.parametrize("raw", [{"foo": "bar"}, {"header": 1, "payload": {}, "schema": "1.0.0"}])
+@pytest.mark.parametrize("raw", [{"foo": "bar"}, {"header": 1, "payload": {}, "schema": "0.1.0"}])
 def test_an_object_that_is_no_event_is_a_payload_with_a_problem(events: Events, raw: dict[str, Any]) -> None:
     """Every output holds events, so other objects are written in one."""
     balog.get_logger("a").info("foobar", raw_event=raw)

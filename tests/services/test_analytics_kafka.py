@@ -30,7 +30,7 @@ def publish(url: str, numbers: range, *bodies: bytes) -> None:
     home, _, name = url.partition("#")
     made = [
         {
-            "schema": "1.0.0",
+            "schema": "0.1.0",
             "header": {"id": f"LG{number}", "channel": "c", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO"},
             "payload": {"cls_type": "x"},
         }

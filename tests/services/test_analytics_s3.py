@@ -69,7 +69,7 @@ def put(path: Path, numbers: range = range(0)) -> None:
     lines = []
     for number in numbers:
         header = {"id": f"LG{number:022d}", "channel": "c", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO"}
-        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": {"cls_type": "x", "pad": "." * 200}}))
+        lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": {"cls_type": "x", "pad": "." * 200}}))
     data = "".join(line + "\n" for line in lines).encode()
     data = gzip.compress(data) if path.suffix == ".gz" else data
     path.write_bytes(data)

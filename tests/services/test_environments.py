@@ -135,7 +135,7 @@ def test_a_report_of_tables_needs_only_the_extra_embedded(embedded: Path, tmp_pa
 
 def test_a_report_of_files_and_functions_need_only_the_extra_embedded(embedded: Path, tmp_path: Path) -> None:
     header = {"id": "a", "channel": "tap.done", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO"}
-    event = {"schema": "1.0.0", "header": header, "payload": {"cls_type": "null"}}
+    event = {"schema": "0.1.0", "header": header, "payload": {"cls_type": "null"}}
     (tmp_path / "a.jsonl").write_text(json.dumps(event) + "\n{broken\n")
     report = json.loads(run(embedded / "balog", "report", "a.jsonl", "--json", "--no-html", cwd=tmp_path))
     assert (report["events"], report["quarantined"]) == (1, 1)

@@ -302,7 +302,7 @@ class TestAnything:
             b'INFO [2022-10-21T00:50:20] {"message": 1}',
             b'{"level":"info","message":"x","ts":1e300}',
             b'{"level":"info","message":"x","ts":"late"}',
-            b'{"schema":"1.0.0","header":{}}',
+            b'{"schema":"0.1.0","header":{}}',
             b"9999-99-99 99:99:99,999 | INFO | a | hello",
         ],
     )

@@ -281,7 +281,7 @@ class TestEcs:
                 "stack_trace": 'Traceback (most recent call last):\n  File "/app.py", line 7, in sync\napp.Refused: no',
             },
             "labels": {"run_id": "r1", "rows_read": "12", "ok": "false", "nested": '{"a":[1,null]}'},
-            "balog": {"schema": "1.0.0", "composition": False, "cls_type": "log"},
+            "balog": {"schema": "0.1.0", "composition": False, "cls_type": "log"},
         }
 
     def test_a_metric(self):
@@ -355,7 +355,7 @@ class TestEcs:
             "level": "INFO",
             "context": context,
         }
-        line = json.dumps({"schema": "1.0.0", "header": header, "payload": payload}).encode("utf-8", "replace")
+        line = json.dumps({"schema": "0.1.0", "header": header, "payload": payload}).encode("utf-8", "replace")
         event = decode(line)
         for ecs in (False, True):
             sink = ElasticSinkConfig(ecs=ecs).build()

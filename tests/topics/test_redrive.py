@@ -66,7 +66,7 @@ def test_the_header_can_be_mended_but_the_id_stays() -> None:
 @pytest.mark.parametrize(
     "pair",
     [
-        *("a=1", "payload=1", "id=LGx", "schema=1.0.0", "header.id=1", "channel.x=1", "context=1"),
+        *("a=1", "payload=1", "id=LGx", "schema=0.1.0", "header.id=1", "channel.x=1", "context=1"),
         *("payload..a=1", "payload.a", "payload.a[x]=1", "=1", "payload[0]x=1"),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_patch_that_makes_no_event_is_an_error(pair: str) -> None:
 
 
 def test_keys_of_a_later_version_stay() -> None:
-    before = body({"a": 1}).replace(b'"1.0.0"', b'"1.9.0"', 1).replace(b'"header":{', b'"later":[1],"header":{')
+    before = body({"a": 1}).replace(b'"0.1.0"', b'"0.9.0"', 1).replace(b'"header":{', b'"later":[1],"header":{')
     after = Patch(["payload.a=2"]).apply(before)
     assert decode(after).unknown == {"": {"later": [1]}, "header": {}}
 

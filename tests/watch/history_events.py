@@ -46,7 +46,7 @@ def lines(seed: int, every: float = 3.0, days: int = DAYS) -> list[str]:
     found = []
     for number, (when, event) in enumerate(sorted(made, key=lambda one: one[0])):
         event["header"] |= {"id": f"LG{number:022d}", "timestamp": when.isoformat().replace("+00:00", "Z")}
-        found.append(json.dumps({"schema": "1.0.0", **event}))
+        found.append(json.dumps({"schema": "0.1.0", **event}))
     return found
 
 

@@ -49,7 +49,7 @@ class _Header001(_Header, gc=False):
 
 
 class _Line(Struct, gc=False):
-    schema: Literal["1.0.0"]
+    schema: Literal["0.1.0", "1.0.0"]
     header: _Header
     payload: Raw
 
@@ -239,7 +239,7 @@ def normalize_line(line: bytes) -> bytes:
     if not bytes(event.payload).startswith(b"{"):
         raise EventError("want an object", "$.payload")
     if header.level is UNSET and event.schema != "0.0.1":
-        raise EventError("missing; facility 1.x has one in every event", "$.header.level")
+        raise EventError("missing; each event since facility 0.1.0 has one", "$.header.level")
     try:
         msgspec.convert(header.timestamp, _Timestamp).astimezone(timezone.utc)
     except msgspec.ValidationError as error:
@@ -254,10 +254,10 @@ def normalize_line(line: bytes) -> bytes:
 @lru_cache(maxsize=256)
 def _check_version(version: str) -> None:
     major = FACILITY_VERSION.partition(".")[0]
-    if version == "0.0.1" or re.fullmatch(rf"{major}\.[0-9]+\.[0-9]+", version):
+    if version == "1.0.0" or re.fullmatch(rf"{major}\.[0-9]+\.[0-9]+", version):
         return
     if re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", version):
         raise EventError(
-            f"facility version {version[:20]} is not one that this release reads ({major}.x and 0.0.1)", "$.schema"
+            f"facility version {version[:20]} is not one that this release reads ({major}.x and 1.0.0)", "$.schema"
         )
     raise EventError(f"not a version (want something like {FACILITY_VERSION!r})", "$.schema")

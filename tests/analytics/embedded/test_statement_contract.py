@@ -83,7 +83,7 @@ def documents() -> Iterator[dict[str, Any]]:
             "composition": False,
             "context": {"application": application, "run_id": f"r{number % 3}"},
         }
-        yield {"schema": "1.0.0", "header": header, "payload": {"cls_type": kind, **payload}}
+        yield {"schema": "0.1.0", "header": header, "payload": {"cls_type": kind, **payload}}
 
 
 @pytest.fixture(scope="module")

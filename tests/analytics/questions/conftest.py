@@ -70,7 +70,7 @@ def line(dice: random.Random, number: int) -> str:
         "level": dice.choice(["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]),
         "context": {name: value for name, value in context.items() if dice.random() < 0.8},
     }
-    return json.dumps({"schema": "1.0.0", "header": header, "payload": payload(dice)})
+    return json.dumps({"schema": "0.1.0", "header": header, "payload": payload(dice)})
 
 
 @pytest.fixture(scope="session", params=[1, 2])

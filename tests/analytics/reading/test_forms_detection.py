@@ -12,7 +12,7 @@ from balog.analytics.reading.forms.reader import HEAD
 from balog.errors import ConfigError
 
 DATA = Path(__file__).parents[2] / "data"
-EVENT = b'{"schema":"1.0.0","header":{"id":"LG1"},"payload":{}}\n'
+EVENT = b'{"schema":"0.1.0","header":{"id":"LG1"},"payload":{}}\n'
 MESSAGES = (
     b'{\n    "Messages": [\n        {\n            "MessageId": "1",\n            "Body": "{}"\n        }\n    ]\n}\n'
 )
@@ -38,7 +38,7 @@ def test_what_real_programs_wrote_is_told_by_its_first_lines(name: str, form: st
     [
         (EVENT, "events"),
         (b'{"header":{},"payload":{"type":"RECORD"}}', "events"),
-        (b'{"schema":"1.0.0","header":{"id":"' + b"x" * HEAD, "events"),
+        (b'{"schema":"0.1.0","header":{"id":"' + b"x" * HEAD, "events"),
         (MESSAGES, "sqs"),
         (MESSAGES.replace(b"\n", b"\r\n"), "sqs"),
         (b'{"MessageId":"1","ReceiptHandle":"r","Body":"{}"}\n', "sqs"),

@@ -30,7 +30,7 @@ PACKINGS: dict[str, Callable[[bytes], bytes]] = {
 
 def event(number: int) -> bytes:
     header = {"id": f"LG{number:022}", "channel": "c", "timestamp": f"2026-11-20T07:46:{number:02}Z", "level": "INFO"}
-    return json.dumps({"schema": "1.0.0", "header": header, "payload": {"n": number}}).encode()
+    return json.dumps({"schema": "0.1.0", "header": header, "payload": {"n": number}}).encode()
 
 
 def printed(numbers: range) -> bytes:

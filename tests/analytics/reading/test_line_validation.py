@@ -92,7 +92,7 @@ def test_the_reason_of_one_fault_is_the_same_wherever_in_the_line_it_is() -> Non
 
 
 def test_unknown_keys_are_ignored_in_every_version(make: Any) -> None:
-    for schema in ("1.0.0", "1.7.0"):
+    for schema in ("0.1.0", "0.7.0", "1.0.0"):
         document = make(schema=schema, sender="x") | {"trailer": {}}
         (normalized,) = normalize(Block(0, block(document))).events
         assert set(json.loads(normalized)) == {"schema", "header", "payload"}

@@ -31,7 +31,7 @@ def rolled(path: Path) -> tuple[list[str], int]:
 LINES = st.builds(written, st.sampled_from(LEVELS), st.sampled_from(["a", "b.c"]), value=st.integers())
 EDITS = st.tuples(st.integers(0, 10**6), st.integers(0, 3), st.sampled_from([
     b"", b"0", b"9", b'"', b"{", b"}", b",", b"[", b"]", b"\\", b" ", b"\t", b"\xff", b"NaN", b"null", b"-", b":",
-    b'"payload":{},', b'"header":{},', b'"schema":"1.0.0",', b'"id":"LG0",', b'"level":5,', b'"composition":1,',
+    b'"payload":{},', b'"header":{},', b'"schema":"0.1.0",', b'"id":"LG0",', b'"level":5,', b'"composition":1,',
     b'"context":null,', b'"timestamp":"x",', b"Infinity", b"\r", b"\x00", b"\xc3",
 ]))  # fmt: skip
 

@@ -42,7 +42,7 @@ def ask(root: Path) -> Callable[[str], list[tuple[Any, ...]]]:
     connection = duckdb.connect()
     connection.execute(f"""CREATE TABLE events AS SELECT *, CAST(header ->> 'timestamp' AS TIMESTAMPTZ) AS moment
       FROM read_json('{root}/**/*.jsonl*', columns={{schema: 'VARCHAR', header: 'JSON', payload: 'JSON'}},
-      ignore_errors=true) WHERE schema IN ('1.0.0', '0.0.1')""")
+      ignore_errors=true) WHERE schema IN ('0.1.0', '0.0.1')""")
     return lambda sql: connection.execute(sql).fetchall()
 
 
@@ -148,7 +148,7 @@ def trouble(tmp_path_factory: pytest.TempPathFactory) -> Path:
         context = {"application": app, "run_id": run}
         header = {"id": f"LG{len(lines):022d}", "channel": f"{app}.{kind}", "timestamp": when.isoformat(),
                   "level": level, "composition": False, "context": context}  # fmt: skip
-        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
+        lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
 
     for hour in range(48):
         at, late = TODAY - 24 * HOUR + hour * HOUR, hour >= 30
@@ -247,7 +247,7 @@ def test_times_inside_of_an_hour_are_counted_to_the_minute(spark: Any, tmp_path:
                   "timestamp": (TODAY + number * HOUR / 60).isoformat(), "composition": False,
                   "context": {"application": "t", "run_id": "r"}}  # fmt: skip
         payload = {"cls_type": "run", "outcome": "failed", "duration": 1.5, "exit_code": 1, "command": "t"}
-        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
+        lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
     asked = parse_query(since="2026-11-20T02:10Z", until="2026-11-20T03:25Z", compare=compare, now=NOW)
     found = make_report(spark, [str(tmp_path)], asked)
@@ -277,7 +277,7 @@ def test_events_of_all_times_are_counted_once_each(spark: Any, tmp_path: Path, t
         for number, moment in enumerate(some):
             header = {"id": f"{name}{number}", "channel": "t.log", "level": "ERROR", "timestamp": moment.isoformat()}
             payload = {"cls_type": "log", "message": "m"}
-            lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
+            lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
         (tmp_path / name / "a.jsonl").write_text("\n".join(lines) + "\n")
         sources.append(str(tmp_path / name))
         if tables:
@@ -320,7 +320,7 @@ def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any,
     for number, payload in enumerate(payloads):
         header = {"id": f"LG{number:022d}", "channel": "t.log", "level": "INFO", "timestamp": TODAY.isoformat(),
                   "composition": False, "context": {"application": f"t{number}", "run_id": "r"}}  # fmt: skip
-        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
+        lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
     found = make_report(spark, [str(tmp_path)], parse_query(now=NOW))
     assert [(row.run_id, row.outcome, row.duration, row.records) for row in found.runs] == [

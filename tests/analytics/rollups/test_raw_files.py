@@ -44,7 +44,7 @@ def hostile(seed: int) -> list[bytes]:
     for whole in later:
         whole["header"]["timestamp"] = (MIDNIGHT + timedelta(seconds=dice.randrange(9000))).isoformat()
     lines += [json.dumps(whole).encode() for whole in later]
-    lines += [b"\xff\xfe", b"[" * 5000, b'{"schema":"1.0.0","header":{},"payload":{}}', b"", b"   ", b"null"]
+    lines += [b"\xff\xfe", b"[" * 5000, b'{"schema":"0.1.0","header":{},"payload":{}}', b"", b"   ", b"null"]
     dice.shuffle(lines)
     return lines
 
@@ -59,7 +59,7 @@ def files(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     whole = gzip.compress(b"\n".join(lines[third : 2 * third]) + b"\n")
     (root / "b.jsonl.gz").write_bytes(whole)
     (root / "damaged.jsonl.gz").write_bytes(gzip.compress(b"\n".join(lines[2 * third :]) + b"\n")[:-40])
-    good = [text.decode() for text in lines if text.startswith(b'{"schema": "1.0.0", "header": {"id"')]
+    good = [text.decode() for text in lines if text.startswith(b'{"schema": "0.1.0", "header": {"id"')]
     messages = [{"MessageId": f"m{number}", "Body": text} for number, text in enumerate(good[:50])]
     (root / "dump.json").write_text(json.dumps({"Messages": messages}))
     logs = [json.dumps({"type": "LOG", "level": "INFO", "value": json.loads(text)}) for text in good[50:80]]

@@ -54,4 +54,4 @@ def event(number: int, day: str = "2026-11-20") -> dict[str, Any]:
         "composition": False,
         "context": {"application": "tap-x", "run_id": f"r{number % 3}"},
     }
-    return {"schema": "1.0.0", "header": header, "payload": kinds[number % 3]}
+    return {"schema": "0.1.0", "header": header, "payload": kinds[number % 3]}

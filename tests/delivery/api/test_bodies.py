@@ -78,7 +78,7 @@ def test_the_object_that_is_sent_is_level_one():
         return (form % ("[" * (levels - lists) + "]" * (levels - lists))).encode()
 
     bare = '{"cls_type": "log", "version": "1.0.0", "level": "INFO", "message": "m", "fields": {"deep": %s}}'
-    event = '{"schema": "1.0.0", "header": 7, "payload": {"deep": %s}}'
+    event = '{"schema": "0.1.0", "header": 7, "payload": {"deep": %s}}'
     limited = ItemReader(open_registry(), ServiceConfig(topics="local:unused", limits=RequestLimits(depth=10)))
     for form in (bare, event):
         fits, deeper = limited.read([sent(10, form), sent(11, form)], ANONYMOUS, "k", None, may_wait=True)
