@@ -80,6 +80,15 @@ class TestCapture:
         assert [payload["message"] for payload in outer.payloads] == ["one", "three", "four"]
         assert configuration.peek() is before
 
+    def test_after_an_inner_block_a_configuration_is_still_caught_by_the_outer_one(self) -> None:
+        with capture_events() as outer:
+            with capture_events() as inner:
+                balog.configure("singer")
+            balog.configure("singer")
+            cached.info("one")
+
+        assert ([payload["message"] for payload in outer.payloads], inner) == (["one"], [])
+
     def test_a_program_that_configures_itself_is_caught_with_what_it_configures(self) -> None:
         before = configuration.peek()
         with capture_events() as events:

@@ -28,6 +28,13 @@ def test_a_topic_that_cannot_be_filled_in_is_one_clear_error(topic: str) -> None
         ConsumerOperator({"env": "prod"}).get_topic(Consumer(handler, topic, name="x"))
 
 
+@pytest.mark.parametrize("misdeclared", [lambda: None, lambda settings, event, more: None])
+def test_a_handler_that_fits_neither_way_is_called_with_settings_and_event(misdeclared: object) -> None:
+    """The error then counts the two arguments that handlers have."""
+    with pytest.raises(TypeError, match=r"2 were given|missing 1 required"):
+        ConsumerOperator({}).process_event(Consumer(misdeclared, "t"), Event.new("c", {}))
+
+
 def test_the_handler_gets_settings_and_event() -> None:
     event = Event.new("c", {})
     assert ConsumerOperator({"a": "b"}).process_event(Consumer(handler, "t"), event) == ({"a": "b"}, event)

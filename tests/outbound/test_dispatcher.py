@@ -184,6 +184,39 @@ class TestRetrying:
         assert sorted(sink.taken) == list(range(8))
         assert (stats.delivered, stats.retries) == (8, 2)
 
+    def test_a_part_that_is_taken_begins_the_delays_anew(self, said, monkeypatch):
+        """Given a sink that fails eight times, when it takes a part, then the next delay is a first one."""
+
+        def part(sink, numbers):
+            sink.taken += numbers[:1]
+            return SinkError("busy", remaining=range(1, len(numbers)))
+
+        pauses = []
+        monkeypatch.setattr(worker.SinkWorker, "_pause", lambda self, seconds, asked: pauses.append(seconds) or True)
+        sink, config = probe(*[SinkError("down")] * 8, part, retry=Retrying(), batch=Batching(age=60))
+        dispatcher = Dispatcher([config], said.append)
+        send(dispatcher, 2)
+        close(dispatcher)
+        assert sink.taken == [0, 1]
+        assert len(pauses) == 9
+        assert pauses[-1] <= 0.1
+
+    def test_a_sink_that_takes_a_part_and_refuses_the_rest_works_again(self, said):
+        def part(sink, numbers):
+            sink.taken += numbers[1:]
+            return SinkError("1 was refused", retryable=False, rejected={0: "no field"}, remaining=[])
+
+        sink, config = probe(SinkError("down"), part, retry=QUICK, batch=Batching(age=60))
+        dispatcher = Dispatcher([config], said.append)
+        send(dispatcher, 3)
+        stats = close(dispatcher)
+        assert (sink.taken, stats.delivered, stats.dead, stats.is_failing) == ([1, 2], 2, 1, False)
+        assert said == [
+            "probe it: down; trying again",
+            "probe it: takes events again",
+            "probe it: no field; not delivered",
+        ]
+
     def test_a_sink_that_was_open_is_not_opened_again(self, said):
         sink, config = probe(SinkError("reset"), retry=QUICK)
         dispatcher = Dispatcher([config], said.append)

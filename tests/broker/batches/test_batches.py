@@ -97,6 +97,16 @@ def row(number: int) -> dict[str, Any]:
     return {"id": number, "name": f"name {number}"}
 
 
+@pytest.mark.parametrize(
+    ("to", "location", "collects"),
+    [("batch", "files", True), ("batch", None, False), ("records", "files", False), ("pass", "files", False)],
+)
+def test_records_become_files_only_where_a_location_is_and_the_config_asks_for_it(
+    to: Any, location: str | None, collects: bool
+) -> None:
+    assert BatchConfig(to=to, location=location).collects is collects
+
+
 @pytest.fixture
 def rows(tmp_path: Path) -> Callable[..., str]:
     """Writes a file of rows, and gives its path."""
