@@ -34,6 +34,7 @@ __all__ = [
     "is_id",
     "new_id",
     "parse_level",
+    "with_zone",
 ]
 
 FACILITY_VERSION = "0.1.0"
@@ -417,9 +418,13 @@ def _decode_later_version(line: bytes, refusal: EventError) -> Event:
     """Decode an event of a later minor version, and keep its unknown keys encoded."""
     try:
         top = _members.decode(line)
-        if _is_known(msgspec.json.decode(top["schema"], type=str)):
-            raise refusal
+        version = msgspec.json.decode(top["schema"], type=str)
         header = _members.decode(top["header"])
+        if _is_known(version):
+            timestamp = msgspec.json.decode(header["timestamp"], type=str)
+            if version != "0.0.1" or (zoned := with_zone(timestamp)) == timestamp:
+                raise refusal
+            return _strict.decode(_encoder.encode({**top, "header": {**header, "timestamp": zoned}}))
     except (KeyError, msgspec.ValidationError):
         raise refusal from None
     except (msgspec.DecodeError, RecursionError) as error:
@@ -433,6 +438,14 @@ def _decode_later_version(line: bytes, refusal: EventError) -> Event:
         raise _not_json(error) from None
     event.__dict__["_unknown"] = unknown
     return event
+
+
+def with_zone(timestamp: str) -> str:
+    """Return a timestamp of facility 0.0.1, which is in UTC if it has no zone; other texts stay as they are."""
+    return timestamp + "Z" if _NAIVE.fullmatch(timestamp) else timestamp
+
+
+_NAIVE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?", re.ASCII)
 
 
 def _take_unknown(members: dict[str, Raw], known: frozenset[str]) -> dict[str, Raw]:

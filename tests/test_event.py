@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from balog.analytics.reading.validation import normalize_line
 from balog.errors import EventError
 from balog.event import LEVELS, MAX_EVENT_BYTES, Event, Header, decode, encode, format_timestamp, parse_level
 
@@ -189,6 +190,25 @@ class TestFacility001:
         assert "level" not in json.loads(line)["header"]
         assert json.loads(line)["payload"] == json.loads(OLD_EVENT.read_bytes())["payload"]
         assert len(line.splitlines()) == 1
+
+    @pytest.mark.parametrize("text", ["2014-10-07T15:06:51.641083", "2014-10-07T15:06:51"])
+    def test_a_time_without_a_zone_is_in_utc(self, text: str) -> None:
+        """As the first balog read it."""
+        data = json.loads(OLD_EVENT.read_bytes())
+        data["header"]["timestamp"] = text
+        event = decode(json.dumps(data))
+
+        assert event.header.timestamp == datetime.fromisoformat(text).replace(tzinfo=UTC)
+        assert decode(encode(event)) == event
+        assert normalize_line(json.dumps(data).encode()) == normalize_line(encode(event).replace(b".000000Z", b"Z"))
+
+    @pytest.mark.parametrize("change", [{"schema": "0.1.0"}, {"sender": "x"}])
+    def test_a_time_without_a_zone_excuses_nothing_else(self, change: dict[str, str]) -> None:
+        data = json.loads(OLD_EVENT.read_bytes()) | change
+        data["header"]["timestamp"] = "2014-10-07T15:06:51"
+
+        with pytest.raises(EventError):
+            decode(json.dumps(data))
 
     def test_the_context_may_be_missing(self) -> None:
         data = json.loads(OLD_EVENT.read_bytes())

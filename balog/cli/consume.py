@@ -8,6 +8,7 @@ import os
 import select
 import sys
 from collections.abc import Awaitable, Callable
+from typing import get_args
 
 import click
 
@@ -18,6 +19,7 @@ from balog.cli.output import reporter
 from balog.consumers import Consumer, ConsumerOperator
 from balog.consumers.hooks import open_hook
 from balog.consumers.outcomes import Retry
+from balog.consumers.settings import Unwanted
 from balog.errors import BalogError, ConfigError
 from balog.event import Event
 
@@ -52,6 +54,12 @@ _report = reporter("balog consume")
     metavar="NAME",
     help="Consumer hook of an installed package that observes the run. Repeatable.",
 )
+@click.option(
+    "--unwanted",
+    type=click.Choice(get_args(Unwanted)),
+    default="ack",
+    help="What becomes of events that no handler wants: remove them, return them to the topic, or dead-letter them.",
+)
 @options.settings
 @options.ignore
 @click.option("--reload", "is_reloading", is_flag=True, help="Drain and restart whenever the package's source changes.")
@@ -59,8 +67,8 @@ _report = reporter("balog consume")
 @click.pass_context
 def command(
     context: click.Context, package: str, group: str, engine_options: EngineOptions, concurrency: int, attempts: int,
-    drain: float, hook_names: tuple[str, ...], settings: dict[str, str], ignore: tuple[str, ...], is_reloading: bool,
-    lifeline: int | None,
+    drain: float, hook_names: tuple[str, ...], unwanted: Unwanted, settings: dict[str, str], ignore: tuple[str, ...],
+    is_reloading: bool, lifeline: int | None,
 ) -> None:  # fmt: skip
     """Run the @consumer_config handlers of PACKAGE on the events of topics.
 
@@ -87,7 +95,7 @@ def command(
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # what a handler printed must be out before its event is acked
     operator = _Operator(settings)
-    options = {"concurrency": concurrency, "max_attempts": attempts, "drain": drain}
+    options = {"concurrency": concurrency, "max_attempts": attempts, "drain": drain, "unwanted": unwanted}
     with engine_options.open(hub, operator, group, hooks, **options) as engine:
         operator.stop = engine.stop
         try:

@@ -132,9 +132,11 @@ class _DeadLetterEvents(FailureEvents):
 def summary(counts: EngineStats) -> str:
     """Return the counts of a run as one line. An event that is retried is delivered several times."""
     deliveries = "1 delivery" if counts.received == 1 else f"{counts.received} deliveries"
+    types = ", ".join(f"{number} {name[:100]!r}" for name, number in sorted(counts.unwanted_types.items()))
+    unwanted = f"{counts.unwanted} unwanted" + (f" ({types})" if types else "")
     return (
         f"{deliveries}: {counts.succeeded} succeeded, {counted(counts.duplicates, 'duplicate')}, "
-        f"{counts.unwanted} unwanted, {counted(counts.failed, 'failed attempt')}, {counts.dead} dead-lettered"
+        f"{unwanted}, {counted(counts.failed, 'failed attempt')}, {counts.dead} dead-lettered"
     )
 
 

@@ -98,6 +98,7 @@ class MessageDelivery:
         has_failed: a consumer failed, so the delivery counts as an attempt.
         is_concluded: nothing more happens to it here; the settler settles it.
         is_left: it was concluded with unfinished tasks, because the run stops.
+        unwanted_type: the payload type of an event that no consumer wants; None for other events.
         calls: by consumer, its unsuccessful calls in this generation.
         routing_error: the exception of a consumer's own ``match_event``.
         followers: later copies of the event, which wait for the result of this one.
@@ -105,8 +106,8 @@ class MessageDelivery:
 
     __slots__ = (
         *("begun", "calls", "delay", "done", "entries", "event", "followers", "gave_up", "has_failed", "id"),
-        *("is_concluded", "is_duplicate", "is_left", "is_unwanted", "leased_at", "message", "open", "routing_error"),
-        *("running", "subscription", "tasks"),
+        *("is_concluded", "is_duplicate", "is_left", "leased_at", "message", "open", "routing_error"),
+        *("running", "subscription", "tasks", "unwanted_type"),
     )
 
     def __init__(self, subscription: Subscription, message: Received, leased_at: float) -> None:
@@ -127,7 +128,7 @@ class MessageDelivery:
         self.calls: dict[str, Calls] = {}
         self.is_concluded = False
         self.is_left = False
-        self.is_unwanted = False
+        self.unwanted_type: str | None = None
         self.is_duplicate = False
         self.routing_error: BaseException | None = None
         self.followers: list[MessageDelivery] = []

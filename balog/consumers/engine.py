@@ -15,7 +15,7 @@ from balog.consumers.hub import ConsumerHub
 from balog.consumers.in_flight import Admission
 from balog.consumers.ledger import Ledger
 from balog.consumers.operator import ConsumerOperator, Operator
-from balog.consumers.settings import EngineSettings
+from balog.consumers.settings import EngineSettings, Unwanted
 from balog.consumers.stats import EngineState, EngineStats
 from balog.errors import ConfigError
 from balog.event import Event
@@ -68,6 +68,8 @@ class Engine:
         hooks: observers of the run.
         default_event_handler: called with each event that no consumer wants, with the same retries.
         admission: limits the messages in flight further, for example while the target of the events is down.
+        unwanted: ``ack`` removes an event that no consumer wants, ``dead`` dead-letters it, and ``keep`` returns it to
+            its topic for five minutes at a time, so that another program can receive it.
 
     Attributes:
         owns_topics: the end of a run closes the topics.
@@ -96,6 +98,7 @@ class Engine:
         hooks: Sequence[Hook] = (),
         default_event_handler: Callable[[Event], object] | None = None,
         admission: Admission | None = None,
+        unwanted: Unwanted = "ack",
     ) -> None:
         self.hub = hub
         self._settings = EngineSettings(
@@ -113,6 +116,7 @@ class Engine:
             hooks=tuple(hooks),
             default_event_handler=default_event_handler,
             admission=admission,
+            unwanted=unwanted,
         )
         self._run: EngineRun | None = None
         self._is_running = False

@@ -138,7 +138,7 @@ class EngineRun:
 
     def counts(self) -> EngineStats:
         """Return the counters until now."""
-        return replace(self._stats)
+        return replace(self._stats, unwanted_types=dict(self._stats.unwanted_types))
 
     def state(self) -> EngineState:
         """Return a snapshot."""
@@ -277,7 +277,7 @@ class EngineRun:
         if self._schedule.held or not all(poller.saw_nothing for poller in self._pollers):
             return False
         states = [topic.group_state(self._settings.group) for topic in self.topics if topic.exists()]
-        if not self._schedule.held and not any(state.pending for state in states):
+        if not self._schedule.held and sum(state.pending for state in states) <= len(self._settler.kept):
             return True
         for poller in self._pollers:
             poller.saw_nothing = False

@@ -24,6 +24,9 @@ LONGEST_PAUSE = 60.0
 LAST_WAIT = 1.0
 """Seconds to wait for messages where an empty topic ends the run: the shortest wait for which SQS asks all servers."""
 
+KEEP_SECONDS = 300.0
+"""Seconds that an unwanted event stays away after it was returned to its topic."""
+
 log = logging.getLogger("balog.consumers")
 
 
@@ -123,9 +126,14 @@ class Poller:
             delivery.routing_error = error
             return
         if not delivery.tasks:
-            delivery.is_unwanted = True
-            if subscription.default is not None and subscription.default.name not in causes(event):
-                delivery.tasks.append(HandlerTask(delivery, subscription.default, None))
+            delivery.unwanted_type = event.cls_type or "no type"
+            if subscription.default is not None:
+                if subscription.default.name not in causes(event):
+                    delivery.tasks.append(HandlerTask(delivery, subscription.default, None))
+            elif self._context.settings.unwanted == "keep":
+                delivery.delay = KEEP_SECONDS
+            elif self._context.settings.unwanted == "dead":
+                delivery.gave_up[""] = f"no consumer wants it: {delivery.unwanted_type[:100]}"
 
     def _cannot_route(self, delivery: MessageDelivery, error: BaseException) -> None:
         calls = delivery.calls.get("", Calls())

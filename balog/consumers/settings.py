@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from balog.backoff import LONGEST_BACKOFF, Backoff
 from balog.consumers.hooks import Hook
@@ -14,6 +15,9 @@ from balog.errors import ConfigError
 from balog.event import Event
 from balog.topics import Topics
 from balog.topics.base import check_name
+
+Unwanted = Literal["ack", "keep", "dead"]
+"""What becomes of an event that no consumer of its topic wants."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +42,7 @@ class EngineSettings:
     hooks: tuple[Hook, ...]
     default_event_handler: Callable[[Event], object] | None
     admission: Admission | None
+    unwanted: Unwanted
 
     def __post_init__(self) -> None:
         check_name("group", self.group)
@@ -45,6 +50,9 @@ class EngineSettings:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ConfigError(f"{name} {value!r} can't be; want a whole number from 1")
+
+        if self.unwanted not in get_args(Unwanted):
+            raise ConfigError(f"unwanted {self.unwanted!r} can't be; want one of {', '.join(get_args(Unwanted))}")
 
     def backoff(self, until_empty: bool) -> Backoff:
         """Return the backoff of consumers that declare none."""

@@ -20,6 +20,8 @@ from balog.topics import GivenUp
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
+LISTED_TYPES = 20
+"""How many payload types of unwanted events are counted by their names."""
 """Seconds between tries while a topic or the ledger is out of reach."""
 
 log = logging.getLogger("balog.consumers")
@@ -38,6 +40,8 @@ class Settler:
         self._group = context.settings.group
         self._lock = threading.Lock()
         self._unrecorded: list[LedgerEntry] = []
+        self.kept: set[int] = set()
+        """Hashes of the ids of unwanted events that were returned to their topics."""
         self._nap = threading.Event()
         self.threads = [
             threading.Thread(target=self._run, name=f"balog-settler-{number}", daemon=True)
@@ -101,14 +105,22 @@ class Settler:
         messages = [delivery.message for delivery in deliveries]
         self._context.hooks.call(self._context.hooks.before_ack, subscription.name, messages)
         self._check(subscription, "acks", len(messages), subscription.topic.ack(self._group, messages))
-        unwanted = sum(delivery.is_unwanted for delivery in deliveries)
-        duplicates = sum(delivery.is_duplicate and not delivery.is_unwanted for delivery in deliveries)
+        duplicates = sum(delivery.is_duplicate and delivery.unwanted_type is None for delivery in deliveries)
         with self._lock:
-            self._context.stats.unwanted += unwanted
+            unwanted = self._count_unwanted(deliveries)
             self._context.stats.duplicates += duplicates
             self._context.stats.succeeded += len(deliveries) - unwanted - duplicates
         self._context.schedule.remove(deliveries)
         self._context.hooks.call(self._context.hooks.after_ack, subscription.name, messages)
+
+    def _count_unwanted(self, deliveries: Sequence[MessageDelivery]) -> int:
+        stats, count = self._context.stats, 0
+        for own in (one.unwanted_type for one in deliveries if one.unwanted_type is not None):
+            name = own if own in stats.unwanted_types or len(stats.unwanted_types) < LISTED_TYPES else "other types"
+            stats.unwanted_types[name] = stats.unwanted_types.get(name, 0) + 1
+            count += 1
+        stats.unwanted += count
+        return count
 
     def _release(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         """Release messages, the failed ones first, because others of their key may follow them."""
@@ -118,6 +130,10 @@ class Settler:
             with subscription.lease_lock:
                 changed = subscription.topic.release(self._group, messages, delay, attempted=attempted)
                 self._check(subscription, "releases", len(messages), changed)
+                kept = [one for one in some if one.unwanted_type is not None and not one.tasks and not one.is_left]
+                self.kept.update(hash((subscription.name, one.message.id)) for one in kept)
+                with self._lock:
+                    self._count_unwanted(kept)
                 self._context.schedule.remove(some)
 
     def _dead_letter(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
@@ -125,6 +141,7 @@ class Settler:
         changed = subscription.topic.dead_letter_each(self._group, given_up)
         self._check(subscription, "dead letters", len(deliveries), changed)
         with self._lock:
+            self._count_unwanted(deliveries)
             self._context.stats.dead += len(deliveries)
         self._context.schedule.remove(deliveries)
         for delivery, one in zip(deliveries, given_up):

@@ -17,7 +17,9 @@ class EngineStats(Stats):
     succeeded: Annotated[int, counter("Messages that every interested consumer handled.")] = 0
     failed: Annotated[int, counter("Failed attempts, of each consumer for each event.")] = 0
     dead: Annotated[int, counter("Messages that were dead-lettered: not events, or failed too often.")] = 0
-    unwanted: Annotated[int, counter("Messages that were acked because no consumer wanted them.")] = 0
+    unwanted: Annotated[int, counter("Messages that no consumer wanted.")] = 0
+    unwanted_types: dict[str, int] = field(default_factory=dict)
+    """``unwanted`` by payload type; beyond 20 types, the others count together."""
     duplicates: Annotated[int, counter("Messages that were acked because their consumers had succeeded before.")] = 0
 
 

@@ -21,7 +21,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, oversized
 from balog.duplicate_keys import has_duplicate_key
 from balog.errors import EventError
-from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, MAX_ID_LENGTH, Level, check_id, check_keys
+from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, MAX_ID_LENGTH, Level, check_id, check_keys, with_zone
 
 _Channel = Annotated[str, Meta(min_length=1, max_length=1000)]
 _Timestamp = Annotated[datetime, Meta(tz=True)]
@@ -240,6 +240,8 @@ def normalize_line(line: bytes) -> bytes:
         raise EventError("want an object", "$.payload")
     if header.level is UNSET and event.schema != "0.0.1":
         raise EventError("missing; each event since facility 0.1.0 has one", "$.header.level")
+    if event.schema == "0.0.1":
+        header.timestamp = with_zone(header.timestamp)
     try:
         msgspec.convert(header.timestamp, _Timestamp).astimezone(timezone.utc)
     except msgspec.ValidationError as error:
