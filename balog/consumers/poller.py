@@ -108,6 +108,9 @@ class Poller:
     def _route(self, delivery: MessageDelivery) -> None:
         """Decode a message and make a task for each consumer that wants it."""
         message, subscription = delivery.message, self._subscription
+        if message.is_tombstone:
+            delivery.unwanted_type = "tombstone"
+            return
         try:
             event = decode(message.body)
         except EventError as error:

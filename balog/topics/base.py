@@ -56,6 +56,7 @@ class Received(Struct, frozen=True):
         attempts: number of deliveries to the group, including this one.
         published: seconds since the epoch.
         key: the message's key, if the backend keeps it.
+        is_tombstone: the message has no value: in Kafka, it deletes its key from a compacted topic.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Received(Struct, frozen=True):
     published: float
     key: str | None = None
     generation: Generation = Generation()
+    is_tombstone: bool = False
 
 
 class DeadLetter(Struct, frozen=True):

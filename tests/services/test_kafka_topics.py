@@ -5,10 +5,13 @@ import signal
 from typing import ClassVar
 
 import pytest
+from confluent_kafka import Producer
 
+from balog.consumers import Consumer, ConsumerHub, Engine
+from balog.event import Event, encode
 from balog.testing.contracts import TopicContract
 from balog.testing.contracts.topic_fixtures import ids, messages, take
-from balog.topics import Topic
+from balog.topics import Message, Topic, open_topics
 from tests.services.servers.kafka import KafkaServer
 
 pytestmark = pytest.mark.service
@@ -53,3 +56,50 @@ class TestKafkaTopicOfThreePartitionsKeepsTheContract(TopicContract):
         statuses = [os.waitpid(child, 0)[1] for child in children]
         assert statuses == [0] * 3
         assert sorted(ids(take(topic, 3, "parent"))) == ["child0", "child1", "child2"]
+
+
+class TestOtherProducers:
+    """What programs without balog leave in a topic."""
+
+    @pytest.fixture
+    def transactions(self, kafka: KafkaServer) -> Producer:
+        producer = Producer({"bootstrap.servers": kafka.servers, "transactional.id": "other"})
+        producer.init_transactions(30)
+        return producer
+
+    def test_the_newest_are_those_before_aborted_transactions(self, kafka: KafkaServer, transactions: Producer) -> None:
+        with open_topics(kafka.url(partitions=1)) as topics:
+            topic = topics.topic("aborted")
+            topic.publish(messages("a", "b", "c"))
+            for _ in range(3):
+                transactions.begin_transaction()
+                for number in range(20):
+                    transactions.produce("aborted", f"{number}")
+                transactions.flush()
+                transactions.abort_transaction()
+            assert ids(topic.peek(2, newest=True)) == ["b", "c"]
+            assert ids(topic.peek(10, newest=True)) == ["a", "b", "c"]
+
+    def test_an_open_transaction_ends_what_can_be_described(self, kafka: KafkaServer, transactions: Producer) -> None:
+        with open_topics(kafka.url(partitions=1)) as topics:
+            topic = topics.topic("pending")
+            topic.publish(messages("a", "b"))
+            transactions.begin_transaction()
+            transactions.produce("pending", "c")
+            transactions.flush()
+            assert topic.describe().messages == 2
+            assert ids(topic.peek(5)) == ["a", "b"]
+            transactions.commit_transaction()
+            assert topic.describe().messages == 3
+
+    def test_a_message_without_a_value_is_skipped_and_counted(self, kafka: KafkaServer) -> None:
+        producer, handled = Producer({"bootstrap.servers": kafka.servers}), []
+        event = Event.new("tests", {"cls_type": "x"})
+        with open_topics(kafka.url(partitions=1)) as topics:
+            topics.topic("compacted").publish([Message("a", encode(event))])
+            producer.produce("compacted", None, key="a")
+            producer.flush()
+            hub = ConsumerHub()
+            hub.add(Consumer(lambda settings, event: handled.append(event.header.id), "compacted", name="c"))
+            counts = Engine(hub, topics).run(until_empty=True)
+        assert (handled, counts.dead, counts.unwanted_types) == ([event.header.id], 0, {"tombstone": 1})

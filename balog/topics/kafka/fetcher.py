@@ -102,6 +102,7 @@ class Fetcher:
         headers = read_headers(record)
         id, key, published = read_id(record, headers), read_key(record, headers), read_published(record, headers)
         held = FetchedMessage(partition, record.offset() or 0, id, body_of(record), key, published)
+        held.is_tombstone = record.value() is None
         held.before = attempts_of(headers)
         held.touched = held.before > 0
         held.generation = generation_of(headers)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Message as Record
 
 from balog.errors import TopicError
 from balog.topics.base import Received
@@ -97,19 +98,27 @@ def peek(clients: Clients, log: Log, limit: int, where: str, *, newest: bool) ->
     """Return messages from an end of the log; several partitions are merged by time."""
     if limit <= 0:
         return []
-    stretches = {
-        number: (max(start, end - limit), end) if newest else (start, min(end, start + limit))
-        for number, (start, end) in log.bounds.items()
-    }
-    found = []
-    for record in read(clients.settings, log.topic, stretches, where):
-        headers = read_headers(record)
-        published = read_published(record, headers)
-        id, key = read_id(record, headers), read_key(record, headers)
-        found.append((published, Received(id, body_of(record), origin_of(record), 0, published, key)))
-    found.sort(key=lambda pair: pair[0])
-    messages = [message for _, message in found]
-    return messages[-limit:] if newest else messages[:limit]
+    width = limit
+    while True:
+        stretches = {
+            number: (max(start, end - width), end) if newest else (start, min(end, start + width))
+            for number, (start, end) in log.bounds.items()
+        }
+        messages = sorted(map(_received, read(clients.settings, log.topic, stretches, where)), key=_published)
+        if len(messages) >= limit or stretches == log.bounds:
+            return messages[-limit:] if newest else messages[:limit]
+        width *= 4  # offsets of aborted transactions and of deleted records hold no message
+
+
+def _received(record: Record) -> Received:
+    headers = read_headers(record)
+    id, key, published = read_id(record, headers), read_key(record, headers), read_published(record, headers)
+    body, is_tombstone = body_of(record), record.value() is None
+    return Received(id, body, origin_of(record), 0, published, key, is_tombstone=is_tombstone)
+
+
+def _published(message: Received) -> float:
+    return message.published
 
 
 def weigh(clients: Clients, log: Log, where: str) -> tuple[int, int, float | None]:

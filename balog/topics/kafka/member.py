@@ -78,9 +78,8 @@ class GroupMember(Membership):
 
     def _received(self, held: FetchedMessage) -> Received:
         attempts, generation = held.before + held.attempts, held.partition.generation_of(held)
-        return Received(
-            held.id, held.body, self._deliveries.receipt(held), attempts, held.published, held.key, generation
-        )
+        receipt = self._deliveries.receipt(held)
+        return Received(held.id, held.body, receipt, attempts, held.published, held.key, generation, held.is_tombstone)
 
     def _put_back(self, taken: Sequence[FetchedMessage]) -> None:
         with self._changed:

@@ -25,6 +25,7 @@ class FetchedMessage:
         touched: whether it was delivered at least once, here or elsewhere.
         settling: whether it is being settled; meanwhile it is neither delivered nor dropped.
         settled: whether its ack or dead letter is written, so that a commit may pass it.
+        is_tombstone: whether the record has no value.
     """
 
     partition: AssignedPartition
@@ -41,6 +42,7 @@ class FetchedMessage:
     touched: bool = False
     settling: bool = False
     settled: bool = False
+    is_tombstone: bool = False
 
 
 class AssignedPartition:

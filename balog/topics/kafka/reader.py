@@ -18,7 +18,7 @@ _BATCH = 500
 
 
 def read(settings: Settings, topic: str, stretches: Mapping[int, tuple[int, int]], where: str) -> Iterator[Record]:
-    """Yield the records of a topic, in order within a partition.
+    """Yield the records of a topic, in order within a partition, up to the first open transaction.
 
     Args:
         stretches: the first offset of each partition, and the one after the last.
@@ -55,7 +55,7 @@ def read(settings: Settings, topic: str, stretches: Mapping[int, tuple[int, int]
                     continue
                 if error is None and offset < left[number]:
                     yield record
-                if offset + (error is None) >= left[number]:
+                if error is not None or offset + 1 >= left[number]:  # an open transaction ends the log early
                     del left[number]
     finally:
         consumer.close()
