@@ -20,7 +20,7 @@ Ahead = Callable[[int], "str | None"]
 """Returns the line that comes so many lines later; None after the last line. Raises ``Undecided`` before it is read."""
 
 
-class Undecided(Exception):  # noqa: N818
+class Undecided(Exception):
     """The lines that decide about a line are not read yet."""
 
 
