@@ -58,10 +58,12 @@ class ExceptionInfo(Struct, omit_defaults=True, kw_only=True):
 
     ``type`` is the class's dotted name, and ``frames`` begin with the outermost. ``cause`` is of ``raise … from``,
     ``context`` was being handled, ``exceptions`` are a group's, ``omitted`` the number of those that are not here.
+    ``language`` is that of a program whose crash report the sidecar reads, such as ``java``.
     """
 
     type: str
     message: str = ""
+    language: str = ""
     notes: list[str] = []
     frames: list[Frame] = []
     cause: ExceptionInfo | None = None

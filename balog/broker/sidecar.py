@@ -50,6 +50,7 @@ SINK_WAIT_SECONDS = 30.0
 
 _READ_BYTES = 1024 * 1024
 _IDLE_SECONDS = 0.25
+_REPORT_SECONDS = 2.0  # a runtime looks up the names in its stack meanwhile
 _GRACE_SECONDS = 10.0
 _LINGER_SECONDS = 5.0
 _MAX_NAME = 200
@@ -228,7 +229,8 @@ class _Run:
             now = time.monotonic()
             if child.stderr in ready:
                 spoke_at = now
-            elif now - spoke_at >= _IDLE_SECONDS:  # earlier would split a traceback that comes by lines
+            elif now - spoke_at >= (_REPORT_SECONDS if self._assembler.is_in_report else _IDLE_SECONDS):
+                # earlier would split a traceback that comes by lines
                 self._log_of_command(self._assembler.flush())
             for stream in ready:
                 data = os.read(stream.fileno(), _READ_BYTES)

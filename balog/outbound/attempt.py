@@ -81,11 +81,22 @@ def as_sink_error(error: Exception) -> SinkError:
 
 
 def _checked(error: SinkError, size: int) -> SinkError:
-    """Return the error. If it names an event that the batch does not have, drop all indexes: then all events remain."""
-    named = (*error.rejected, *(error.remaining or ()))
-    wrong = next((n for n in named if not (isinstance(n, int) and 0 <= n < size)), None)
-    if wrong is None:
-        return error
+    """Return the error with its indexes in lists.
+
+    An answer that names an event which the batch does not have proves no delivery: all indexes are dropped, and all
+    events remain.
+    """
+    try:
+        rejected, remaining = dict(error.rejected), None if error.remaining is None else list(error.remaining)
+        unnamed = max(0, int(error.unnamed))
+    except (TypeError, ValueError):
+        wrong: object = "with a wrong type"
+    else:
+        named = (*rejected, *(remaining or ()))
+        wrong = next((n for n in named if type(n) is not int or not 0 <= n < size), None)
+        if wrong is None:
+            error.rejected, error.remaining, error.unnamed = rejected, remaining, unnamed
+            return error
     reason = f"{error} (a bug in the sink: it names event {wrong!r:.20} of {size})"
     return SinkError(reason, retryable=error.retryable, retry_after=error.retry_after)
 

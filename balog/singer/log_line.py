@@ -180,15 +180,27 @@ def _metric_in_point(text: str) -> dict[str, Any] | None:
 
 
 _EXCEPTION_LINE = re.compile(r"(?:  \| )?(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.DOTALL)
-_INDENTED = (" ", "\t")
 
 
-def exception_in(trace: Sequence[str]) -> dict[str, Any] | None:
-    """Return type and message from a traceback's lines: the last unindented line, and the following ones."""
-    for index in range(len(trace) - 1, 0, -1):
+def is_below_traceback(line: str) -> bool:
+    """Return whether a line is of the frames of a traceback, also as rich and loguru draw them."""
+    return line.startswith((" ", "\t", "│", "╰", "> File "))
+
+
+def exception_in(trace: Sequence[str], exception: str = "") -> dict[str, Any] | None:
+    """Return type and message from a traceback's lines: the last unindented line, and the following ones.
+
+    Args:
+        trace: the lines.
+        exception: the line with the type, if it is known.
+    """
+    last = len(trace) - 1
+    while exception and last > 0 and trace[last] != exception:
+        last -= 1
+    for index in range(last or len(trace) - 1, 0, -1):
         match = _EXCEPTION_LINE.match(trace[index])
         before = trace[index - 1] or (trace[index - 2] if index > 1 else "")  # loguru leaves a line empty
-        if match and before.startswith(_INDENTED):
+        if match and is_below_traceback(before):
             message = "\n".join([match["message"] or "", *trace[index + 1 :]])
             return {"type": match["type"], "message": message.rstrip()}
     return None

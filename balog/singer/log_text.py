@@ -52,7 +52,8 @@ _FROM_INITIAL = _compiled(
     rf"(?P<logger>\S{{1,200}}) - {_UPPER} - ",
 )
 _SINGER_PYTHON = re.compile(
-    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL|WARN|FATAL|TRACE|NOTICE|SUCCESS) (?P<message>.*)", re.DOTALL
+    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL|WARN|FATAL(?! ERROR: )|TRACE|NOTICE|SUCCESS) (?P<message>.*)",
+    re.DOTALL,
 )
 _ARGPARSE = re.compile(r"[\w.-]{1,100}: (?P<level>error|warning): (?P<message>.*)", re.DOTALL)
 _BRACKETED = _compiled(rf"\[{_ANY} {{0,10}}\]:? ", rf"\[{_UPPER}/(?P<process>[^\]\s]{{1,100}})\] ")

@@ -1,15 +1,26 @@
-"""Turn a tap's stderr into events, and join the lines of a traceback to their record."""
+"""Turn a tap's stderr into events, and join the lines of a traceback or of a crash report."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Any, Generic, TypeVar, cast
 
 from balog.event import MAX_CHANNEL_LENGTH, Event
 from balog.payload import log_payload
+from balog.singer.crash_reports import (
+    INDENTED,
+    Ahead,
+    CrashReport,
+    Undecided,
+    continues_message,
+    crash_report,
+    has_frame,
+    is_out_of_memory,
+)
 from balog.singer.dialects import read_line, without_colours
-from balog.singer.log_line import LogLine, exception_in
+from balog.singer.log_line import LogLine, exception_in, is_below_traceback
 from balog.singer.log_patterns import Pattern
 
 MAX_LINE = 256 * 1024
@@ -21,18 +32,18 @@ _MAX_RECORD = 1024 * 1024  # characters; a longer record is split
 _TRACEBACK = "Traceback (most recent call last):"
 _GROUP = "  + Exception Group " + _TRACEBACK
 _TRACEBACKS = (_TRACEBACK, _GROUP)
-_FAILURES = (*_TRACEBACKS, "Exception in thread ", "Fatal Python error: ", "panic: ")
+_FAILURES = (*_TRACEBACKS, "Exception in thread ")
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause", *_TRACEBACKS)
-_INDENTED = (" ", "\t")
 
 
 class LineAssembler:
     """Turns chunks of a program's stderr into events.
 
-    A line that a dialect knows begins a record. A line that none knows continues the record before it, when that record
-    came from a dialect or a traceback is under way; otherwise it is a record by itself. A traceback after a record of
-    DEBUG or INFO is a record of its own, at ERROR: the program did not catch it. After one of WARNING it belongs to the
-    record, which is an ERROR where the traceback begins in the program's main module.
+    A line that a dialect knows begins a record, and so does a crash report. Any other line continues the record before
+    it, when that record came from a dialect or a traceback is under way; otherwise it is a record by itself. A
+    traceback after a record of DEBUG or INFO is a record of its own, at ERROR: the program did not catch it. After one
+    of WARNING it belongs to the record, which is an ERROR where the traceback begins in the program's main module.
+    The line of the exception ends a traceback.
 
     Args:
         application: the program's name: the first part of each event's channel, and ``application`` in its context.
@@ -65,6 +76,11 @@ class LineAssembler:
             events += self._events(self._records.take(self._partial, None))
             self._partial, self._cutting = b"", True
         return events
+
+    @property
+    def is_in_report(self) -> bool:
+        """Whether a traceback or a crash report is not whole yet."""
+        return self._records.is_in_report
 
     def flush(self) -> list[Event]:
         """Return the pending record, for a pause in the stream. An unfinished line stays."""
@@ -126,35 +142,81 @@ class RecordAssembler(Generic[_Mark]):
     def __init__(self, zone: tzinfo | None = None, patterns: Sequence[Pattern] = ()) -> None:
         self._zone = zone
         self._patterns = patterns
-        self._record: _Record | None = None
+        self._lines: deque[tuple[str, _Mark]] = deque()  # lines that the next ones decide about
+        self._record: _Record | CrashReport | None = None
+        self._space = self._left = 0  # characters and lines that the record may still have
         self._mark: _Mark | None = None
 
     def take(self, raw: bytes, mark: _Mark) -> list[tuple[_Mark, LogLine]]:
         """Add the next line, and return the records that it completes. A line is cut at 256 KiB."""
-        line = without_colours(raw[:MAX_LINE].decode("utf-8", "replace").rstrip("\r"))
-        if self._record is not None and self._record.awaits(line):
-            self._record.add(line)
-            return []
-        head = read_line(line, self._zone, self._patterns)
-        if head is None and self._record is not None and self._record.takes(line):
-            self._record.add(line)
-            return []
+        self._lines.append((without_colours(raw[:MAX_LINE].decode("utf-8", "replace").rstrip("\r")), mark))
+        return self._read(self._coming)
+
+    def finish(self) -> list[tuple[_Mark, LogLine]]:
+        """Return the pending records."""
+        return self._read(self._rest) + self._finished()
+
+    @property
+    def is_in_report(self) -> bool:
+        """Whether a traceback or a crash report is not whole yet."""
+        return self._record is not None and self._record.is_open
+
+    def _coming(self, number: int) -> str | None:
+        if number >= len(self._lines):
+            raise Undecided
+        return self._rest(number)
+
+    def _rest(self, number: int) -> str | None:
+        """Return a later line; None at the end, or where another record begins."""
+        line = self._lines[number][0] if number < len(self._lines) else None
+        return None if line is None or self._head(line) is not None else line
+
+    def _head(self, line: str) -> LogLine | None:
+        return read_line(line, self._zone, self._patterns)
+
+    def _read(self, ahead: Ahead) -> list[tuple[_Mark, LogLine]]:
+        records = []
+        while self._lines:
+            line, mark = self._lines[0]
+            try:
+                records += self._step(line, mark, ahead)
+            except Undecided:
+                break
+            self._lines.popleft()
+        return records
+
+    def _step(self, line: str, mark: _Mark, ahead: Ahead) -> list[tuple[_Mark, LogLine]]:
+        record = self._record if self._left > 0 and self._space >= 0 else None
+        if record is not None and record.awaits(line):
+            return self._add(line)
+        head = self._head(line)
+        if head is None and record is not None and record.takes(line, ahead):
+            return self._add(line)
         if head is None and not line.strip():
             return []
-        records = self.finish()
+        crash = crash_report(line, ahead) if head is None else None
+        records = self._finished()
         if head is not None and head.event is not None:
-            records.append((mark, head))
-            return records
-        self._mark = mark
+            return [*records, (mark, head)]
+        self._mark, self._space, self._left = mark, _MAX_RECORD - len(line), _MAX_RECORD_LINES
         if head is not None:
             self._record = _Record(head, from_dialect=True)
-        elif line.startswith(_FAILURES):
+        elif crash is not None:
+            self._record = crash
+        elif line.startswith(_FAILURES) or _begins_traceback(line):
             self._record = _Record(LogLine(level="ERROR", is_uncaught=True), lines=[line])
         else:
             self._record = _Record(LogLine(message=line))
         return records
 
-    def finish(self) -> list[tuple[_Mark, LogLine]]:
+    def _add(self, line: str) -> list[tuple[_Mark, LogLine]]:
+        if self._record is not None:
+            self._record.add(line)
+        self._space -= len(line) + 1
+        self._left -= 1
+        return []
+
+    def _finished(self) -> list[tuple[_Mark, LogLine]]:
         """Return the pending record, if there is one."""
         if self._record is None:
             return []
@@ -167,72 +229,110 @@ class _Record:
 
     def __init__(self, head: LogLine, *, from_dialect: bool = False, lines: list[str] | None = None) -> None:
         self.head = head
-        self.lines = lines or []
+        self.lines: list[str] = []
         self._from_dialect = from_dialect
-        self._size = len(head.message)
-        self._is_in_traceback = bool(lines) and self.lines[0].startswith(_TRACEBACKS)
-
-    @property
-    def _is_full(self) -> bool:
-        return len(self.lines) >= _MAX_RECORD_LINES or self._size > _MAX_RECORD
+        self._report: CrashReport | None = None
+        self._is_in_traceback = False
+        self._exception = ""  # the last line of the traceback, which ends it
+        for line in lines or []:
+            self.add(line)
 
     def add(self, line: str) -> None:
         """Add a line that continues the record."""
+        if self._report is not None:
+            self._report.add(line)
+            return
         self.lines.append(line)
-        self._size += len(line) + 1
-        self._is_in_traceback = self._is_in_traceback or line.startswith(_TRACEBACKS)
+        if _begins_traceback(line):
+            self._is_in_traceback = True
+        if line.startswith(_CHAINED) or _begins_traceback(line):
+            self._exception = ""
+        elif self._is_in_traceback and not self._exception:
+            is_last = line != "" and not is_below_traceback(line)
+            self._exception = line if is_last or line.lstrip().startswith("+--") else ""
 
     @property
-    def _is_whole(self) -> bool:
-        """Return whether a following traceback is not this record's: its level logs none, or it already has one."""
-        if not self._is_in_traceback:
-            return self.head.level in ("DEBUG", "INFO") or not self.head.takes_traceback
-        last = next((line for line in reversed(self.lines) if line), "")
-        return not last.startswith(_CHAINED)
+    def is_open(self) -> bool:
+        """Return whether the record has an unfinished traceback."""
+        return self._report.is_open if self._report is not None else self._is_in_traceback and not self._exception
 
     def awaits(self, line: str) -> bool:
         """Return whether the line is the last one of an unfinished traceback."""
-        last = self.lines[-1] if self.lines else ""
         return (
             self._is_in_traceback
-            and not line.startswith(_INDENTED)
-            and last.startswith((*_INDENTED, _TRACEBACK))
-            and not last.lstrip().startswith("+-")  # the end of an exception group
+            and not self._exception
+            and not is_below_traceback(line)
+            and (is_below_traceback(self.lines[-1]) or _begins_traceback(self.lines[-1]))
             and line != ""
-            and not self._is_full
             and not line.startswith("{")
         )
 
-    def takes(self, line: str) -> bool:
-        """Return whether a line without a dialect belongs to this record."""
-        if self._is_full or self.head.metric is not None:
+    def takes(self, line: str, ahead: Ahead) -> bool:
+        """Return whether a line without a dialect belongs to this record.
+
+        Raises:
+            Undecided: further lines decide.
+        """
+        if self.head.metric is not None:
             return False
-        if self._from_dialect:
-            return not (line.startswith(_FAILURES) and self._is_whole)
-        if line.startswith(_GROUP) and not self._is_in_traceback:
-            return False
-        if line.startswith(_INDENTED):
+        if self._report is not None:
+            return self._report.takes(line, ahead)
+        if _begins_traceback(line):
+            if self._is_in_traceback:
+                return self._last_line.startswith(_CHAINED)
+            return self._logs_tracebacks if self._from_dialect else self.head.is_uncaught
+        if self._exception:
+            is_more = line == "" or line.startswith((*INDENTED, *_CHAINED))
+            return is_more or continues_message(line, self._exception, ahead)
+        if report := crash_report(line, ahead):
+            if not self._logs(report, ahead):
+                return False
+            self._report = report
+            report.lines.clear()  # ``add`` adds this line, too
             return True
-        if not self.head.is_uncaught:
+        if line.startswith(_FAILURES):
             return False
-        # The exception's line ends a traceback, unless another is chained to it.
-        ended = self.lines[-1] != "" and not self.lines[-1].startswith((*_INDENTED, *_CHAINED))
-        return not ended or line == "" or line.startswith(_CHAINED)
+        if self._from_dialect or line.startswith(INDENTED):
+            return True
+        return self.head.is_uncaught and (line == "" or self._is_in_traceback)
+
+    @property
+    def _last_line(self) -> str:
+        return next((line for line in reversed(self.lines) if line), "")
+
+    @property
+    def _logs_tracebacks(self) -> bool:
+        return self.head.takes_traceback and self.head.level not in ("DEBUG", "INFO")
+
+    def _logs(self, report: CrashReport, ahead: Ahead) -> bool:
+        """Return whether a logger wrote the exception below its record, as those of Java do."""
+        if not (self._from_dialect and report.is_bare and self._logs_tracebacks) or self.head.exception:
+            return False
+        return self.head.level != "WARNING" or has_frame(ahead(1))
 
     def finished(self) -> LogLine:
         """Assign the lines: a traceback to ``exc_text``, everything else to the message."""
         while self.lines and not self.lines[-1].strip():
             self.lines.pop()
-        start = next((i for i, text in enumerate(self.lines) if text.startswith(_TRACEBACKS)), len(self.lines))
+        start = next((i for i, text in enumerate(self.lines) if _begins_traceback(text)), len(self.lines))
         head, trace = self.head, self.lines[start:]
         head.message = "\n".join([head.message, *self.lines[:start]] if head.message else self.lines[:start])
-        if trace:
-            head.exc_text = "\n".join(trace)
-            head.exception = exception_in(trace)
+        if self._report is not None:
+            head.exception = self._report.finished().exception
+            trace = self._report.lines
+        elif trace:
+            head.exception = exception_in(trace, self._exception)
             head.message = head.message or _last_words(trace, head.exception)
             if head.level == "WARNING" and _begins_in_main(trace):
                 head.level, head.is_uncaught = "ERROR", True
+            if head.is_uncaught and is_out_of_memory(self._exception):
+                head.level = "CRITICAL"
+        head.exc_text = "\n".join(trace) or head.exc_text
         return head
+
+
+def _begins_traceback(line: str) -> bool:
+    return line.startswith(_TRACEBACKS) or (line.startswith("╭") and _TRACEBACK[:-1] in line)
 
 
 def _begins_in_main(trace: list[str]) -> bool:
@@ -243,6 +343,6 @@ def _begins_in_main(trace: list[str]) -> bool:
 
 def _last_words(trace: list[str], exception: dict[str, Any] | None) -> str:
     """Return the line with the raised exception."""
-    if exception is not None and trace[0] == _GROUP:
+    if exception is not None and trace[0].startswith((_GROUP, "╭")):
         return f"{exception['type']}: {exception['message']}".partition("\n")[0]
     return trace[-1]

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from balog.event import Event, encode
 from balog.outbound.attempt import attempt
@@ -34,9 +36,65 @@ def test_an_index_that_the_batch_does_not_have_leaves_all_events(named: dict[str
     assert "a bug in the sink: it names event " in str(outcome.error)
 
 
-def test_an_index_that_is_no_number_leaves_all_events() -> None:
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"rejected": {"0": "why"}},
+        {"rejected": {True: "why"}},
+        {"rejected": [0, 1]},
+        {"remaining": [0.0]},
+        {"remaining": 3},
+        {"remaining": [], "unnamed": "one"},
+    ],
+)
+def test_an_index_that_is_no_number_leaves_all_events(named: dict[str, Any]) -> None:
     def write(batch: Sequence[Delivery]) -> None:
-        rejected: Any = {"0": "why"}
-        raise SinkError("no", rejected=rejected)
+        raise SinkError("no", **named)
 
     assert attempt(write, BATCH).left == [0, 1, 2, 3]
+
+
+def test_indexes_may_come_from_an_iterator() -> None:
+    """Given remaining events as an iterator, which can be read once, then none of them counts as delivered."""
+
+    def write(batch: Sequence[Delivery]) -> None:
+        remaining: Any = iter([1, 3])
+        raise SinkError("no", remaining=remaining)
+
+    outcome = attempt(write, BATCH)
+    assert (outcome.taken, outcome.left) == (2, [1, 3])
+
+
+_INDEXES = st.integers(-2, 6)
+
+
+@given(
+    st.lists(
+        st.none()
+        | st.tuples(
+            st.booleans(),
+            st.dictionaries(_INDEXES, st.just("why"), max_size=3),
+            st.none() | st.lists(_INDEXES, max_size=4),
+            st.integers(-1, 5),
+        ),
+        max_size=8,
+    )
+)
+def test_each_event_is_accounted_for_once_whatever_the_sink_names(answers: list[Any]) -> None:
+    """Given answers with any indexes, then only an answer whose indexes are all right proves a delivery."""
+    proven = 0
+
+    def write(batch: Sequence[Delivery]) -> None:
+        nonlocal proven
+        if not answers or (answer := answers.pop(0)) is None:
+            proven += len(batch)
+            return
+        retryable, rejected, remaining, unnamed = answer
+        if all(0 <= n < len(batch) for n in (*rejected, *(remaining or ()))) and remaining is not None:
+            proven += len(set(range(len(batch))) - set(remaining) - set(rejected))
+        raise SinkError("no", retryable=retryable, rejected=rejected, remaining=remaining, unnamed=unnamed)
+
+    outcome = attempt(write, BATCH)
+    assert outcome.taken + outcome.unnamed + len(outcome.dead) + len(outcome.left) == len(BATCH)
+    assert outcome.taken <= proven
+    assert not set(outcome.dead) & set(outcome.left)

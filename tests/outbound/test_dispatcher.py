@@ -361,16 +361,23 @@ class TestRefusing:
         assert sink.taken == [0, 1, 2, 3, 5, 6, 7, 8, 9]
         assert (stats.delivered, stats.dead, stats.retries) == (9, 1, 1)
 
-    def test_an_index_that_no_event_has_leaves_all_events(self, said):
-        """Given wrong indexes beside valid ones, then the whole batch is sent again."""
-
-        error = SinkError("odd", rejected={-1: "x", 99: "y"}, remaining=[0, 0, 77, -5])
-        sink, config = probe(error, batch=Batching(age=60), retry=QUICK)
+    @pytest.mark.parametrize(
+        "named",
+        [
+            {"rejected": {-1: "x", 99: "y"}, "remaining": [0, 0, 77, -5]},
+            {"rejected": {0: "x", 99: "y"}, "remaining": []},
+            {"remaining": [2, 3]},
+        ],
+    )
+    def test_wrong_indexes_beside_valid_ones_deliver_nothing(self, said, named):
+        """Given wrong indexes beside valid ones, then all events of the batch are sent again and none counts before."""
+        sink, config = probe(SinkError("odd", **named), batch=Batching(age=60), retry=QUICK)
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 3)
         stats = close(dispatcher)
         assert sink.taken == [0, 1, 2]
-        assert (stats.delivered, stats.dead) == (3, 0)
+        assert (stats.delivered, stats.dead, stats.retries) == (3, 0, 1)
+        assert said[0].startswith("probe it: odd (a bug in the sink: it names event ")
 
 
 class TestFailing:

@@ -228,6 +228,49 @@ class TestUncaught:
         assert (gist(one)[1], gist(other)[1]) == ("failed", "Error: x")
 
 
+class TestAfterATraceback:
+    TRACE = TestUncaught.TRACE
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "{'consumer': False, 'limit': 3}",
+            "Need help fixing this problem? Visit http://melta.no/ for troubleshooting steps.",
+            "Done",
+            "[1, 2]",
+        ],
+    )
+    @pytest.mark.parametrize("head", ["", "CRITICAL failed\n", "INFO sync\n", "WARNING odd\n"])
+    @pytest.mark.parametrize("gap", ["", "\n"])
+    def test_a_line_that_is_no_part_of_it_is_an_event_of_its_own(self, head, gap, line):
+        events = events_of(head.encode() + self.TRACE + f"{gap}{line}\nmore\n".encode())
+        assert [gist(event) for event in events[-2:]] == [("INFO", line), ("INFO", "more")]
+        assert events[-3].payload["exc_text"] == self.TRACE.decode().rstrip()
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            '(psycopg2.errors.UndefinedTable) relation "x" does not exist\nLINE 1: SELECT * FROM x\n'
+            "                      ^\n\n[SQL: SELECT * FROM x]\n(Background on this error at: https://sqlalche.me/e/f4)",
+            "2 validation errors for Config\nurl\n  Field required\nlimits.0\n  Input should be a number",
+            "two lines\n  of text",
+        ],
+    )
+    @pytest.mark.parametrize("head", ["", "CRITICAL failed\n"])
+    def test_a_message_of_several_lines_is(self, head, message):
+        trace = self.TRACE.decode().replace("x\n", f"{message}\n")
+        (event, other) = events_of(f"{head}{trace}Done\n".encode())
+        assert (event.payload["exc_text"] + "\n", gist(other)) == (trace, ("INFO", "Done"))
+        assert event.payload["exception"] == {"type": "Error", "message": message}
+
+    def test_one_that_rich_draws_ends_likewise(self):
+        trace = "╭── Traceback (most recent call last) ──╮\n│ a.py:1 │\n╰──╯\nKeyError: 'id'"
+        (event, other) = events_of(f"{trace}\n\nNeed help fixing this problem?\n".encode())
+        assert (gist(event), event.payload["exc_text"]) == (("ERROR", "KeyError: 'id'"), trace)
+        assert event.payload["exception"] == {"type": "KeyError", "message": "'id'"}
+        assert gist(other) == ("INFO", "Need help fixing this problem?")
+
+
 class TestJoining:
     def test_a_chained_traceback_is_one_event(self):
         trace = (
