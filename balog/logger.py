@@ -15,6 +15,7 @@ from balog.recording.call_options import NO_PAYLOAD, OPTION_NAMES, CallOptions
 from balog.recording.channels import LoggerChannel, channel_of_caller
 from balog.recording.context import bound
 from balog.recording.encoding import message_text, payload_of
+from balog.recording.guard import guarded
 from balog.recording.json_values import safe_str
 from balog.recording.levels import level_of
 from balog.recording.logger_methods import AsyncMethods, StdlibMethods, level_of_call
@@ -109,7 +110,7 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
 
     def getChild(self, suffix: str) -> EventLogger:
         """Return a logger of a channel below this one, with the same values bound."""
-        return EventLogger(LoggerChannel(self._logger.under(suffix)), self._processors, self._context)
+        return EventLogger(LoggerChannel(self._logger.under(safe_str(suffix))), self._processors, self._context)
 
     def _log(
         self,
@@ -278,6 +279,21 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
             recorder.changed()
         return made
 
+    @guarded(object.__repr__)
+    def __repr__(self) -> str:
+        return super().__repr__()
+
+    __hash__ = structlog.BoundLoggerBase.__hash__
+
+    @guarded(lambda self, other: False)
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other)
+
+    @guarded(lambda self, *keys: self)
+    def try_unbind(self, *keys: str) -> EventLogger:
+        """Return a logger without these keys; missing keys are ignored."""
+        return super().try_unbind(*keys)
+
     def new(self, **new_values: Any) -> EventLogger:
         """Return a logger of the same name with only these values bound."""
         return self.__class__(self._logger, self._processors, new_values)
@@ -299,6 +315,7 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
 configuration.on_levels(MethodSwitch(EventLogger).use_levels)
 
 
+@guarded()
 def emit(
     level: Level,
     channel: str,
@@ -318,23 +335,16 @@ def emit(
     level = level_of(level)
     if recorder.threshold > LEVELS[level]:
         return
-    try:
-        if payload.__class__ is Event and EventLogger._write_raw(recorder, level, payload):
-            return
-        channel = safe_str(channel)
-        share = recorder.share_of(channel, level) if recorder.threshold_of(channel) <= LEVELS[level] else 0.0
-        if not share:
-            return
-        extra = context or {}
-        if share < 1:
-            extra = {**extra, "sample_rate": share}
-        recorder.record(level, channel, payload, extra, recorder.encode_context(extra), nanoseconds)
-    except PayloadError:
-        raise
-    except Exception:
-        recorder.failed()
-        if recorder.strict:
-            raise
+    if payload.__class__ is Event and EventLogger._write_raw(recorder, level, payload):
+        return
+    channel = safe_str(channel)
+    share = recorder.share_of(channel, level) if recorder.threshold_of(channel) <= LEVELS[level] else 0.0
+    if not share:
+        return
+    extra = context or {}
+    if share < 1:
+        extra = {**extra, "sample_rate": share}
+    recorder.record(level, channel, payload, extra, recorder.encode_context(extra), nanoseconds)
 
 
 def get_logger(name: str | None = None, **context: Any) -> EventLogger:

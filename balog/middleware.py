@@ -20,6 +20,7 @@ from balog.ids import new_id
 from balog.logger import get_logger
 from balog.recording.configuration import flush
 from balog.recording.context import bound
+from balog.recording.guard import guarded
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -36,7 +37,9 @@ _LONGEST_PATH = 1024
 class _Request:
     """One request: the keys that its events have, and the event at its end."""
 
-    def __init__(self, settings: _Settings, method: str, path: str, request_id: str, trace_parent: str) -> None:
+    def __init__(
+        self, settings: _Settings, method: str = "", path: str = "", request_id: str = "", trace_parent: str = ""
+    ) -> None:
         self._settings = settings
         self.id = request_id if _REQUEST_ID.fullmatch(request_id) else new_id()
         self.status: int | None = None
@@ -48,11 +51,31 @@ class _Request:
         if trace is not None and "opentelemetry.trace" not in sys.modules:  # whose own spans are nearer
             self.values["trace_id"] = trace[1]
 
+    @guarded(lambda self, message: message)
+    def sent(self, message: Message) -> Message:
+        """Read the status of an ASGI response, and return its message with the request's id."""
+        if message["type"] in ("http.response.start", "websocket.accept"):
+            self.status = message.get("status", 101)
+            headers = list(message.get("headers") or ())
+            if all(name.lower() != b"x-request-id" for name, _ in headers):
+                return {**message, "headers": [*headers, (b"x-request-id", self.id.encode())]}
+        elif message["type"] == "websocket.close" and self.status is None:
+            self.status = 403
+        return message
+
+    @guarded(lambda self, status, headers: headers)
+    def started(self, status: str, headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Read the status of a WSGI response, and return its headers with the request's id."""
+        self.status = int(status[:3]) if status[:3].isdecimal() else None
+        has_id = any(name.lower() == "x-request-id" for name, _ in headers)
+        return headers if has_id else [*headers, ("X-Request-ID", self.id)]
+
     def responded(self) -> None:
         """Stop the clock: the response is complete."""
         if self._seconds is None:
             self._seconds = time.perf_counter() - self._began
 
+    @guarded()
     def ended(self, error: BaseException | None = None) -> None:
         """Log the request, once."""
         if self._is_logged:
@@ -76,6 +99,25 @@ class _Settings:
     def __init__(self, channel: str, skip: Collection[str]) -> None:
         self.log = get_logger(channel)
         self.skip = frozenset([skip] if isinstance(skip, str) else skip)
+
+
+@guarded(lambda settings, scope: _Request(settings))
+def _of_scope(settings: _Settings, scope: Message) -> _Request:
+    found = {name.lower(): value for name, value in scope.get("headers", ())}
+    ids = (found.get(name, b"").decode("latin-1") for name in (b"x-request-id", b"traceparent"))
+    return _Request(settings, scope.get("method", "WEBSOCKET"), scope.get("path", ""), *ids)
+
+
+@guarded(lambda settings, environ: _Request(settings))
+def _of_environ(settings: _Settings, environ: dict[str, Any]) -> _Request:
+    path = f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}".encode("latin-1", "replace")
+    ids = (environ.get(name, "") for name in ("HTTP_X_REQUEST_ID", "HTTP_TRACEPARENT"))
+    return _Request(settings, environ.get("REQUEST_METHOD", ""), path.decode("utf-8", "replace"), *ids)
+
+
+@guarded(lambda body, kind: False)
+def _is_of(body: object, kind: object) -> bool:
+    return isinstance(kind, type) and isinstance(body, kind)
 
 
 class AsgiMiddleware:
@@ -107,22 +149,10 @@ class AsgiMiddleware:
             await self._app(scope, receive, send)
 
     async def _request(self, scope: Message, receive: Receive, send: Send) -> None:
-        found = {name.lower(): value for name, value in scope.get("headers", ())}
-        method = scope.get("method", "WEBSOCKET")
-        request_id, trace_parent = (
-            found.get(name, b"").decode("latin-1") for name in (b"x-request-id", b"traceparent")
-        )
-        request = _Request(self._settings, method, scope.get("path", ""), request_id, trace_parent)
+        request = _of_scope(self._settings, scope)
 
         async def watched(message: Message) -> None:
-            if message["type"] in ("http.response.start", "websocket.accept"):
-                request.status = message.get("status", 101)
-                headers = list(message.get("headers") or ())
-                if all(name.lower() != b"x-request-id" for name, _ in headers):
-                    message = {**message, "headers": [*headers, (b"x-request-id", request.id.encode())]}
-            elif message["type"] == "websocket.close" and request.status is None:
-                request.status = 403
-            await send(message)
+            await send(request.sent(message))
             if message["type"] == "http.response.body" and not message.get("more_body"):
                 request.responded()
 
@@ -188,20 +218,10 @@ class WsgiMiddleware:
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Pass a request to the application."""
-        path = f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}".encode("latin-1", "replace")
-        request = _Request(
-            self._settings,
-            environ.get("REQUEST_METHOD", ""),
-            path.decode("utf-8", "replace"),
-            environ.get("HTTP_X_REQUEST_ID", ""),
-            environ.get("HTTP_TRACEPARENT", ""),
-        )
+        request = _of_environ(self._settings, environ)
 
         def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
-            request.status = int(status[:3]) if status[:3].isdecimal() else None
-            if all(name.lower() != "x-request-id" for name, _ in headers):
-                headers = [*headers, ("X-Request-ID", request.id)]
-            return start_response(status, headers, *exc_info)
+            return start_response(status, request.started(status, headers), *exc_info)
 
         context = contextvars.copy_context()
         context.run(bound(**request.values).__enter__)
@@ -211,7 +231,7 @@ class WsgiMiddleware:
             context.run(request.ended, error)
             raise
         wrapper = environ.get("wsgi.file_wrapper")
-        if isinstance(body, (list, tuple)) or (isinstance(wrapper, type) and isinstance(body, wrapper)):
+        if _is_of(body, list) or _is_of(body, tuple) or _is_of(body, wrapper):
             context.run(request.ended)  # nothing of the application runs from here on
             return body
         return _Body(body, request, context)

@@ -695,6 +695,15 @@ def test_time_grows_linearly_with_hostile_text(part: str) -> None:
     assert any(seconds_for(careful, large) < 32 * seconds_for(careful, small) + 0.1 for _ in range(3))
 
 
+@pytest.mark.parametrize("part", ["<token>x", "password=x ", "password='x ", '{"password":"', 'token:"a'])
+def test_a_text_full_of_secrets_is_cut_after_some_and_leaks_none(part: str) -> None:
+    short, long = (redactor.redact_text(f"begin {part * count} Zx9qKw7Lm2Vt") for count in (2_000, 50_000))
+
+    assert short.startswith("begin ")
+    assert "Zx9qKw7Lm2Vt" not in short + long
+    assert len(long) <= len(short)
+
+
 def test_a_token_as_a_name_is_found_among_many_names_that_differ_by_digits() -> None:
     """Names are checked many at once, and once for all digits."""
     token = "ghp_" + "a1B2" * 9

@@ -11,6 +11,7 @@ from balog.handlers.records import Naming, fallback_payload, read_record
 from balog.logger import level_of
 from balog.outputs.stdio import singer_line
 from balog.recording import configuration
+from balog.recording.guard import guarded
 from balog.recording.json_values import safe_str
 from balog.recording.recorder import Recorder
 
@@ -49,6 +50,7 @@ class EventFormatter(logging.Formatter):
             raise ConfigError(f"no format {self.form[:80]!r}; there are json, singer", "EventFormatter")
         self.naming = Naming.checked(channel, prefix, "EventFormatter")
 
+    @guarded(lambda self, record: "")
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as one line, without a newline."""
         recorder = configuration.current()
@@ -56,7 +58,6 @@ class EventFormatter(logging.Formatter):
             level, event = self._render(record, recorder)
         except Exception as error:
             if recorder.strict:
-                recorder.failed()
                 raise
             recorder.changed()
             level = level_of(record.levelno)

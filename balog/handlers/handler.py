@@ -12,6 +12,7 @@ from balog.logger import emit, level_of
 from balog.outputs import calls
 from balog.outputs.stdlib import EVENT_ATTRIBUTE, made_here
 from balog.recording import configuration
+from balog.recording.guard import guarded
 from balog.recording.json_values import safe_str
 from balog.recording.recorder import Recorder
 from balog.recording.validation import PayloadError
@@ -44,6 +45,7 @@ class EventHandler(logging.Handler):
         self.looped = 0
         self._counting = threading.Lock()
 
+    @guarded(lambda self, record: False)
     def handle(self, record: logging.LogRecord) -> Any:
         """Filter and write a record, without the handler's lock, which is not needed here."""
         passed: Any = self.filter(record)
@@ -53,9 +55,10 @@ class EventHandler(logging.Handler):
             self.emit(record)
         return passed
 
+    @guarded()
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record."""
-        if getattr(_thread, "is_writing", False) or (record.threadName or "").startswith(_OWN_THREADS):
+        if getattr(_thread, "is_writing", False) or safe_str(record.threadName).startswith(_OWN_THREADS):
             with self._counting:
                 self.looped += 1
             return
@@ -69,8 +72,9 @@ class EventHandler(logging.Handler):
         except PayloadError:
             raise
         except Exception:
-            if recorder.strict and logging.raiseExceptions:
+            if logging.raiseExceptions:
                 raise
+            recorder.failed()
         finally:
             _thread.is_writing = calls.current.is_from_stdlib = False
 
@@ -84,7 +88,6 @@ class EventHandler(logging.Handler):
                 return
         except Exception as error:
             if recorder.strict:
-                recorder.failed()
                 raise
             recorder.changed()
             level = level_of(record.levelno)

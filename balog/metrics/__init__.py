@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 from balog.logger import EventLogger
 from balog.metrics.meters import DEFAULT_LOG_INTERVAL, Counter, Gauge, Meter, Timer, flush
 from balog.metrics.points import Metric, Point, Status, Tag, as_dict, folded, write
-from balog.recording.json_values import safe_str
+from balog.recording.guard import guarded
+from balog.recording.json_values import safe_str, type_name
 from balog.singer.dialects import read_line
 
 __all__ = [
@@ -56,20 +57,19 @@ os.register_at_fork(after_in_child=_begin)
 
 def _share(key: tuple[Any, ...], make: Callable[[], _AnyMeter]) -> _AnyMeter:
     try:
-        hash(key)
+        with _sharing:
+            meter: _AnyMeter | None = _shared.get(key)
+            if meter is None:
+                meter = _shared[key] = make()
+                meter.tags = MappingProxyType(meter.tags)  # type: ignore[assignment]  # others read them too
+        return meter
     except Exception:  # an invalid name or channel, which the written event reports
         return make()
-    with _sharing:
-        meter: _AnyMeter | None = _shared.get(key)
-        if meter is None:
-            meter = _shared[key] = make()
-            meter.tags = MappingProxyType(meter.tags)  # type: ignore[assignment]  # others read them too
-    return meter
 
 
 def _frozen(tags: Mapping[str, Any] | None) -> tuple[Any, ...]:
     """Return tags as a key; values of different types are different tags."""
-    return tuple(sorted((safe_str(key), type(tag).__name__, safe_str(tag)) for key, tag in as_dict(tags).items()))
+    return tuple(sorted((safe_str(key), type_name(tag), safe_str(tag)) for key, tag in as_dict(tags).items()))
 
 
 def counter(
@@ -100,19 +100,24 @@ def timer(name: str, tags: Mapping[str, Any] | None = None, *, channel: str | No
 
 def record_counter(endpoint: str | None = None, log_interval: float = DEFAULT_LOG_INTERVAL) -> Counter:
     """Return a counter of the records that were read from a source."""
-    return Counter(Metric.record_count, {Tag.endpoint: endpoint} if endpoint else None, log_interval)
+    return Counter(Metric.record_count, _tagged(Tag.endpoint, endpoint), log_interval)
 
 
 def http_request_timer(endpoint: str | None) -> Timer:
     """Return a timer of a request to an endpoint."""
-    return Timer(Metric.http_request_duration, {Tag.endpoint: endpoint} if endpoint else None)
+    return Timer(Metric.http_request_duration, _tagged(Tag.endpoint, endpoint))
 
 
 def job_timer(job_type: str | None = None) -> Timer:
     """Return a timer of a job that a source runs for the tap."""
-    return Timer(Metric.job_duration, {Tag.job_type: job_type} if job_type else None)
+    return Timer(Metric.job_duration, _tagged(Tag.job_type, job_type))
 
 
+def _tagged(name: str, value: Any) -> dict[str, Any] | None:
+    return None if value is None or (type(value) is str and not value) else {name: value}
+
+
+@guarded()
 def log(logger: Any, point: Any) -> None:
     """Write a point, this module's or singer-python's, on the channel ``<logger's name>.metric``.
 
@@ -128,6 +133,7 @@ def log(logger: Any, point: Any) -> None:
         write(own)
 
 
+@guarded()
 def parse(line: str) -> Point | None:
     """Read the point in a line of a log, in any dialect that taps print; None if there is none."""
     found = read_line(line.rstrip("\r\n"))

@@ -13,6 +13,7 @@ from typing import Any
 from balog.metrics.points import Point, Status, Tag, as_dict, number, write
 from balog.metrics.ticker import Ticker
 from balog.recording.exit_hooks import before_end
+from balog.recording.guard import guarded
 
 DEFAULT_LOG_INTERVAL = 60
 """Seconds that a counter adds up before it writes an event."""
@@ -110,6 +111,7 @@ class Counter(Meter):
         self._blocks = max(0, self._blocks - 1)
         self._pop()
 
+    @guarded()
     def increment(self, amount: int | float = 1) -> None:
         """Add to the count."""
         added = amount if type(amount) is int else number(amount)
@@ -128,8 +130,10 @@ class Counter(Meter):
 
     def due(self) -> float:
         """Return the time of the next write, in seconds of ``time.monotonic``."""
-        return self._since + self.log_interval
+        interval = self.log_interval
+        return self._since + (interval if type(interval) in (int, float) else number(interval) or DEFAULT_LOG_INTERVAL)
 
+    @guarded()
     def flush(self) -> None:
         """Write the delta, unless it is 0."""
         self._is_watched = False
@@ -137,7 +141,7 @@ class Counter(Meter):
             self._pop()
 
     def _ready_to_log(self) -> bool:
-        return time.monotonic() - self._since > self.log_interval
+        return time.monotonic() > self.due()
 
     def _pop(self) -> None:
         with self._lock:
@@ -186,7 +190,7 @@ class Timer(Meter):
     def stop(self, status: str = Status.succeeded) -> float:
         """Stop the timer, write the event and return the seconds."""
         seconds = self.elapsed()
-        self._write(seconds, {**self.tags, Tag.status: self.tags.get(Tag.status, status)})
+        self._write(seconds, {Tag.status: status, **as_dict(self.tags)})
         return seconds
 
     def elapsed(self) -> float:
@@ -229,6 +233,7 @@ class Gauge(Meter):
     ) -> None:
         self.add(-1)
 
+    @guarded()
     def set(self, value: int | float) -> None:
         """Set the level."""
         level = number(value)
@@ -236,6 +241,7 @@ class Gauge(Meter):
             self.value = self.value if level is None else level
             self._write(value if level is None else level)
 
+    @guarded()
     def add(self, amount: int | float) -> None:
         """Raise or lower the level."""
         added = number(amount)

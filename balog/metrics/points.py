@@ -14,6 +14,7 @@ from balog.event import LEVELS
 from balog.logger import emit
 from balog.payload import log_payload
 from balog.recording import configuration
+from balog.recording.guard import guarded
 from balog.recording.json_values import clean_text, safe_str
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Point(NamedTuple):
     tags: Mapping[str, Any]
 
 
+@guarded()
 def write(point: Point, channel: str | None = None, context: Mapping[str, Any] | None = None) -> None:
     """Write a point as an event of level INFO. Never raises, unless configured ``strict``.
 
@@ -69,39 +71,34 @@ def write(point: Point, channel: str | None = None, context: Mapping[str, Any] |
     recorder = configuration.current()
     if recorder.threshold > LEVELS["WARNING"]:
         return
-    try:
-        channel = channel or f"{recorder.process_context.get()[0]['application']}.metric"
-        name, value = _text(point.metric) or "unnamed", number(point.value)
-        tags = json_tags(point.tags)
-        if value is None:
-            shown = safe_str(point.value, repr)[:_MAX_TAG]
-            fields = {"type": point.metric_type, "metric": name, "value": shown, "tags": tags}
-            payload = log_payload(
-                f"metric {name} = {shown}", "WARNING", fields=fields, problem="its value is no finite number"
-            )
-            emit("WARNING", channel, payload, context=context)
-            return
-        payload = {
-            "cls_type": "metric",
-            "version": "1.0.0",
-            "type": point.metric_type,
-            "metric": name,
-            "value": value,
-            "tags": capped(recorder.max_tag_sets, name, tags),
-        }
-    except Exception:
-        recorder.failed()
-        if recorder.strict:
-            raise
+    if channel is None or (type(channel) is str and not channel):
+        channel = f"{recorder.process_context.get()[0]['application']}.metric"
+    name, value = _text(point.metric) or "unnamed", number(point.value)
+    tags = json_tags(point.tags)
+    if value is None:
+        shown = safe_str(point.value, repr)[:_MAX_TAG]
+        fields = {"type": point.metric_type, "metric": name, "value": shown, "tags": tags}
+        payload = log_payload(
+            f"metric {name} = {shown}", "WARNING", fields=fields, problem="its value is no finite number"
+        )
+        emit("WARNING", channel, payload, context=context)
         return
+    payload = {
+        "cls_type": "metric",
+        "version": "1.0.0",
+        "type": point.metric_type,
+        "metric": name,
+        "value": value,
+        "tags": capped(recorder.max_tag_sets, name, tags),
+    }
     emit("INFO", channel, payload, context=context)
 
 
 def number(value: Any) -> int | float | None:
     """Return a finite number for JSON; None for anything else, including text."""
-    if isinstance(value, (str, bytes, bytearray)):
-        return None
     try:
+        if isinstance(value, (str, bytes, bytearray)):
+            return None
         if type(value) is not float:
             try:
                 whole = operator.index(value)

@@ -28,7 +28,12 @@ def safe_str(value: Any, convert: Any = str) -> str:
     try:
         return str.__str__(convert(value))
     except Exception as error:
-        return f"<{type(value).__name__}, whose {convert.__name__} raised {type(error).__name__}>"
+        return f"<{type_name(value)}, whose {convert.__name__} raised {type_name(error)}>"
+
+
+def type_name(value: Any) -> str:
+    """Return the name of a value's type, without the type's own attributes, which may raise."""
+    return str.__str__(type.__getattribute__(type(value), "__name__"))
 
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)

@@ -89,7 +89,7 @@ def find_level(level: object) -> Level | None:
     try:
         if isinstance(level, str):
             return parse_level(level)
-        return next((name for name, number in _FROM_THE_TOP if level >= number), "DEBUG")  # type: ignore[operator]
+        return next((name for name, number in _FROM_THE_TOP if level >= number), None)  # type: ignore[operator]
     except Exception:  # never lose an event because of its level
         return None
 
@@ -99,4 +99,7 @@ def level_of(level: object) -> Level:
     return find_level(level) or "INFO"
 
 
-_FROM_THE_TOP: tuple[tuple[Level, int], ...] = (("CRITICAL", 50), ("ERROR", 40), ("WARNING", 30), ("INFO", 20))
+_FROM_THE_TOP: tuple[tuple[Level, float], ...] = (
+    *(("CRITICAL", 50), ("ERROR", 40), ("WARNING", 30), ("INFO", 20)),
+    ("DEBUG", float("-inf")),  # and nan is no level
+)

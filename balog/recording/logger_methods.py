@@ -111,7 +111,7 @@ def level_of_call(level: object, fields: dict[str, Any], *, strict: bool) -> Lev
     Raises:
         ConfigError: there is no such level; only if ``strict``.
     """
-    if isinstance(level, str) and not level:
+    if type(level) is str and not level:
         level = fields.pop("level", "INFO")
     found = find_level(level)
     if found is None:

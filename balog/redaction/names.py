@@ -14,6 +14,7 @@ _NO_SEPARATORS = {char: None for char in range(128) if chr(char) != "\n" and _SE
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\s_.\-A-Z]+")
 _LAST_PART = re.compile(r"[\"'()\[\]<>\s]+")
 _LONGEST_NAME = 100
+_MAX_KNOWN = 4096
 _AFTER_NAME = ("=", " =", '"', "'", "%", "\\", ":", ">")  # one of these follows an exact name in a text
 
 
@@ -69,6 +70,7 @@ class SecretNames:
     """
 
     def __init__(self, rules: Iterable[NameRule | tuple[str, bool]]) -> None:
+        self._known: dict[str, NameRule | None] = {}
         self._exact: dict[str, NameRule] = {}
         self._suffixes: dict[str, NameRule] = {}
         self._expressions: list[tuple[re.Pattern[str], NameRule]] = []
@@ -113,7 +115,17 @@ class SecretNames:
         return rule is not None and rule.is_secret
 
     def rule_of(self, name: str) -> NameRule | None:
-        """Return the rule that decides about a name; None if no rule matches."""
+        """Return the rule that decides about a name; None if no rule matches. The rules of short names are cached."""
+        if name in self._known:
+            return self._known[name]
+        rule = self._find_rule(name)
+        if len(name) <= _LONGEST_NAME:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known = {}
+            self._known[name] = rule
+        return rule
+
+    def _find_rule(self, name: str) -> NameRule | None:
         folded = fold(name)
         with_digits = _SEPARATORS.sub("", name[-_LONGEST_NAME:].lower())
         for form in (with_digits, folded, fold(_last_part(name))):

@@ -47,8 +47,8 @@ _DEFAULT = (
     # AWS: key ids, and secret keys in prose
     SecretPattern(
         "an AWS access key id",
-        START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])",
-        ("k(?<=ak)ia", "s(?<=as)ia", "b(?<=ab)ia", "c(?<=ac)ca"),
+        START + r"(?:AKIA|ASIA|ABIA|ACCA|A\dT[A-Z0-9])[A-Z0-9]{16}(?![A-Z0-9])",
+        ("k(?<=ak)ia", "s(?<=as)ia", "b(?<=ab)ia", "c(?<=ac)ca", r"t(?<=a\dt)"),
     ),
     SecretPattern(
         "an AWS secret key",

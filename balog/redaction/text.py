@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from html import unescape
 from typing import Any
 
 from balog.redaction.code_lines import CodeLines
@@ -35,6 +36,11 @@ _PLACEHOLDER = re.compile(r"\?|%s|\$\d{1,3}|%\(\w{1,64}\)s?")  # of a parameter 
 _MOST_ADJOINING = 8
 """The number of secrets without a separator that are replaced after the first one."""
 
+_MOST_VALUES = 500
+"""The number of named values in one text that are replaced one by one. After them, the rest of the text is replaced."""
+
+_ENTITY = re.compile(r"&(?:amp;)?(?:#|quot;|apos;|lt;|gt;|equals;|colon;)")
+
 
 class SecretText:
     """Replaces secrets in text, in time that grows linearly with it.
@@ -58,7 +64,7 @@ class SecretText:
         known = [SECRET_PATTERNS[pattern] for pattern in patterns if pattern in SECRET_PATTERNS]
         self._hinted = [(_any_of(one.hints), compile_expression(one.pattern), one.pattern) for one in known]
         self._always = [(compile_expression(one), one) for one in patterns if one not in SECRET_PATTERNS]
-        hints = [hint for one in known for hint in one.hints]
+        hints = [*(hint for one in known for hint in one.hints), _ENTITY.pattern]
         self._hint = _any_of([*names.hints, *hints])
         self._has_token = has_token if TOKEN_PATTERN in patterns else lambda text: False
         self._named = re.compile(
@@ -72,7 +78,17 @@ class SecretText:
 
         Args:
             rules: the rule of each secret is appended here.
+
+        If entities of HTML hide a secret, the new text is without entities.
         """
+        new = self._redact_adjoining(text, rules)
+        if "&" in new and _ENTITY.search(new):
+            plain = unescape(unescape(new))
+            clean = self._redact_adjoining(plain, rules)
+            return new if clean is plain else clean
+        return new
+
+    def _redact_adjoining(self, text: str, rules: list[str] | None) -> str:
         new = self._redact_once(text, rules)
         for _ in range(_MOST_ADJOINING):
             before, new = new, new if new is text else self._redact_once(new, rules)
@@ -118,7 +134,7 @@ class SecretText:
     def _named_values(self, text: str, rules: list[str] | None) -> Iterator[Span]:
         lower = _lower(text)
         code = CodeLines(text)
-        at = 0
+        at = count = 0
         while found := self._named.search(lower, at):
             at = found.end()
             rule = self._rule_of(text, lower, found)
@@ -129,6 +145,10 @@ class SecretText:
             if not (is_no_secret(value) or _PLACEHOLDER.fullmatch(value)):
                 if rules is not None and text[span.begin : span.end] != self._replacement:
                     rules.append(rule)
+                count += 1
+                if count > _MOST_VALUES:
+                    yield Span(span.begin, len(text))
+                    return
                 yield span
             at = span.end
 

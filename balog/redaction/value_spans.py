@@ -6,6 +6,10 @@ import re
 from typing import NamedTuple
 
 _QUOTE = re.compile(r"[bBuUrR]{0,2}(\\{0,7})([\"'`])")
+_TRIPLE = re.compile(r"[bBuUrR]{0,2}(\\{0,7}[\"'])\1\1")  # of TOML and Python
+_EXCEPTION = re.compile(
+    r"[ \t|+]*[A-Za-z_][\w.]{0,200}(?:Error|Exception|Warning|Interrupt|Exit|Timeout)\b[^:\n]{0,40}: "
+)
 _BRACKET = re.compile(r"[\[\]{}]")
 # A bare value includes , ; & and quotes, except where the following characters show that they end it.
 _BARE = re.compile(
@@ -48,8 +52,8 @@ def value_span(text: str, at: int, name: str, stop: int, *, is_assigned: bool) -
         stop: the end of a value that has no end.
         is_assigned: whether ``=`` is between the two.
     """
-    if quote := _QUOTE.match(text, at):
-        return Span(quote.end(), max(quote.end(), _closing_quote(text, quote.end(), quote[2], len(quote[1]), stop)))
+    if quoted := _quoted_span(text, at, stop):
+        return quoted
     if text.startswith(("[", "{"), at):
         depth = 0
         for bracket in _BRACKET.finditer(text, at, stop):
@@ -76,8 +80,8 @@ def member_span(text: str, at: int, quote: str, stop: int) -> Span:
         quote: the key's quote, with the backslashes before it.
         stop: the end of a value that has no end.
     """
-    if found := _QUOTE.match(text, at):
-        return Span(found.end(), max(found.end(), _closing_quote(text, found.end(), found[2], len(found[1]), stop)))
+    if quoted := _quoted_span(text, at, stop):
+        return quoted
     literal = _LITERAL.match(text, at)
     opening = literal.end() if literal else at
     if not text.startswith(("(", "[", "{"), opening):
@@ -118,6 +122,29 @@ def loose_span(text: str, begin: int, at: int, stop: int, *, is_quoted: bool) ->
     if text[:at].endswith((" ", "\t")) and (found := _INPUT_VALUE.match(text, at)) and "\n" in text[begin:at]:
         return value_span(text, found.end(), "", stop, is_assigned=False)
     return None
+
+
+def _quoted_span(text: str, at: int, stop: int) -> Span | None:
+    """Return the span of a quoted value without its quotes; None without an opening quote.
+
+    A value without an end reaches to ``stop``; in the line of an exception to the next white space, because the reason
+    follows there.
+    """
+    if quote := _TRIPLE.match(text, at):
+        end = text.find(quote[1] * 3, quote.end(), stop)
+    elif quote := _QUOTE.match(text, at):
+        end = _closing_quote(text, quote.end(), quote[2], len(quote[1]), stop)
+    else:
+        return None
+    begin = quote.end()
+    if end < 0 or end >= stop:
+        line = text.rfind("\n", max(0, begin - 2000), begin) + 1
+        space = _SPACE.search(text, begin, stop) if _EXCEPTION.match(text, line, begin) else None
+        end = space.start() if space else stop
+    return Span(begin, max(begin, end))
+
+
+_SPACE = re.compile(r"\s")
 
 
 def percent_span(text: str, at: int) -> Span:

@@ -18,6 +18,23 @@ GONE = "[redacted]"
 @pytest.mark.parametrize(
     ("text", "redacted"),
     [
+        # triple quotes of TOML and Python
+        (f'password = """{SECRET}"""\nuser = "a"', f'password = """{GONE}"""\nuser = "a"'),
+        (f"password = '''\n{SECRET}\nmore''' # note", f"password = '''{GONE}''' # note"),
+        (rf'{{"a": "password = \"\"\"{SECRET} x\"\"\" b"}}', rf'{{"a": "password = \"\"\"{GONE}\"\"\" b"}}'),
+        (f'password = """{SECRET} "x', f'password = """{GONE}'),
+        # HTML entities
+        (f"password&#61;{SECRET} a", f"password={GONE} a"),
+        (f"password&#x3d;{SECRET}&amp;a=1", f"password={GONE}&a=1"),
+        (f"password&amp;#61;{SECRET} a", f"password={GONE} a"),
+        (f"&quot;password&quot;:&quot;{SECRET}&quot;,&quot;a&quot;:1", f'"password":"{GONE}","a":1'),
+        (f"&lt;password&gt;{SECRET}&lt;/password&gt;", f"<password>{GONE}</password>"),
+        (f"&#112;assword&equals;{SECRET} a", f"password={GONE} a"),
+        ("a &lt; b &amp;&amp; tokens&#61;3", "a &lt; b &amp;&amp; tokens&#61;3"),
+        # a quote without its end: the reason in an exception's line stays
+        (f'ValueError: unclosed password="{SECRET} at line 3', f'ValueError: unclosed password="{GONE} at line 3'),
+        (f"a.b.ParserError: bad {{'password': '{SECRET} at 3", f"a.b.ParserError: bad {{'password': '{GONE} at 3"),
+        (f'INFO: unclosed password="{SECRET} and the rest', f'INFO: unclosed password="{GONE}'),
         # JSON and repr: a bare value ends at the structure around it
         (f'{{"token":null,"password":"{SECRET}"}}', f'{{"token":null,"password":"{GONE}"}}'),
         (f'{{"otp":123456,"password":"{SECRET}"}}', f'{{"otp":"{GONE}","password":"{GONE}"}}'),
