@@ -16,7 +16,7 @@ import click
 from balog.cli import options
 from balog.cli.output import reporter
 from balog.cli.spark import SparkPlace, spark_options, spark_packages
-from balog.errors import ConfigError, MissingExtraError
+from balog.errors import BalogError, ConfigError, MissingExtraError
 from balog.storage.local_files import replacing
 
 if TYPE_CHECKING:
@@ -214,18 +214,25 @@ def _read_sources(tables: ReadableTables, names: list[str]) -> None:
 
 
 def _write_answer(asked: _Asked, question: Question) -> Written:
+    from balog.analytics.embedded.values import SparkNeeded
     from balog.analytics.querying.rows import need_unique, shown_rows, write_rows
 
     form, output = asked.form, asked.output
     if form in ("json", "jsonl", "parquet"):
         need_unique(question.names)
     limit = shown_rows(form, asked.limit)
+    is_partial = False
     try:
         if form == "parquet" and output is not None:
             with replacing(output) as file:
                 return question.write_parquet(file, limit), False
         with question.rows(limit) as rows:
+            is_partial = output is None and form != "table"
             return _to_output(lambda out: write_rows(question.names, rows, form, out, limit), output)
+    except SparkNeeded as needed:
+        if is_partial:  # Spark would write the first rows a second time
+            raise BalogError(f"the rows above are not all: {needed}") from None
+        raise
     except OSError as error:
         if output is None:
             raise

@@ -14,8 +14,9 @@ from click.testing import CliRunner
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+from balog.analytics.embedded.values import SparkNeeded
 from balog.cli.query import command
-from balog.errors import ConfigError
+from balog.errors import BalogError, ConfigError
 
 pytestmark = pytest.mark.spark
 
@@ -160,6 +161,54 @@ def test_large_tables_and_what_is_spark_s_alone_go_to_spark(place: Path, monkeyp
         command, ["--tables", str(place), "SELECT id FROM log", "--engine", "spark"], catch_exceptions=False
     )
     assert asked == ["SELECT hash(id) AS h FROM log", "SELECT id FROM log", "SELECT id FROM log"]
+
+
+@pytest.mark.parametrize("form", ["table", "jsonl"])
+def test_an_internal_error_of_the_embedded_engine_goes_to_spark_before_a_row_is_written(
+    place: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    import duckdb
+
+    monkeypatch.setattr("balog.cli.query._answer_on_spark", lambda query, where: (7, False))
+    sql = ["--tables", str(place), "SELECT id FROM log ORDER BY id", "--format", form]
+
+    def fails(*_: Any) -> Any:
+        raise duckdb.InternalException("INTERNAL Error: a vector")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("balog.analytics.embedded.database._by_schema", fails)
+        done = CliRunner().invoke(command, sql, catch_exceptions=False)
+        assert done.stdout == ""
+        assert "failed with an internal error: answered by Spark\nbalog query: 7 rows" in done.stderr
+        done = CliRunner().invoke(command, [*sql, "--engine", "duckdb"])
+        assert isinstance(done.exception, ConfigError)
+        assert str(done.exception).endswith("run it with --engine spark")
+    assert len(CliRunner().invoke(command, sql, catch_exceptions=False).stdout.splitlines()) == 3 + (form == "table")
+
+
+def test_an_error_after_rows_were_written_writes_none_of_them_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("balog.cli.query._answer_on_spark", lambda query, where: pytest.fail("Spark was asked"))
+    header = {"id": "LG1", "channel": "a", "timestamp": "2026-11-20T07:00:00Z", "level": "INFO", "context": {}}
+    line = json.dumps({"schema": "1.0.0", "header": header, "payload": {"cls_type": "log"}})
+    (tmp_path / "a.jsonl").write_text(f"{line}\n" + line.replace("LG1", "LG2"))
+
+    def encoder_of(kinds: Any) -> Any:
+        def encode(row: tuple[str]) -> str:
+            if row[0] == "LG2":
+                raise SparkNeeded("a value")
+            return json.dumps({"c0": row[0]})
+
+        return encode
+
+    monkeypatch.setattr("balog.analytics.embedded.statement.encoder_of", encoder_of)
+    place = str(tmp_path / "a.jsonl")
+    sql = f"SELECT id FROM balog.`{place}` ORDER BY id"
+    done = CliRunner().invoke(command, ["--source", place, "--format", "jsonl", sql])
+    assert isinstance(done.exception, BalogError)
+    assert str(done.exception) == "the rows above are not all: SQL: a value; run it with --engine spark"
+    assert done.stdout == '{"id":"LG1"}\n'
 
 
 def test_a_monitor_s_query_reads_the_tables(place: Path) -> None:

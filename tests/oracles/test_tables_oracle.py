@@ -92,6 +92,53 @@ def payloads(rng: random.Random, count: int, cls_type: str) -> list[str]:
     return made
 
 
+# -- objects that evolve -----------------------------------------------------------------------------------------------
+
+
+def shape(rng: random.Random, level: int = 0) -> Any:
+    """Give what a field holds: ``"text"``, ``"whole"``, the fields of an object, or a list of one kind of items."""
+    kinds: list[Callable[[], Any]] = [lambda: "text", lambda: "whole"]
+    if level < 4:
+        kinds += [lambda: {name: shape(rng, level + 1) for name in rng.sample("abc", rng.randrange(1, 3))}] * 3
+        kinds += [lambda: [shape(rng, level + 1)]]
+    return rng.choice(kinds)()
+
+
+def grown(rng: random.Random, kind: Any, level: int = 0) -> Any:
+    """Give what a field holds in the next release: objects gain fields, at every level, and lists become objects."""
+    if isinstance(kind, dict):
+        new = {name: shape(rng, level + 1) for name in "abcd" if level < 4 and rng.random() < 0.4}
+        return {**new, **{name: grown(rng, inner, level + 1) for name, inner in kind.items()}}
+    if isinstance(kind, list):
+        return {"a": kind[0]} if rng.random() < 0.2 else [grown(rng, kind[0], level + 1)]
+    return kind
+
+
+def held(rng: random.Random, kind: Any) -> Any:
+    """Give a value of a field: now and then null or empty; an object's fields may be absent."""
+    if rng.random() < 0.25:
+        return rng.choice([None, None, {}, []])
+    if isinstance(kind, dict):
+        return {name: held(rng, inner) for name, inner in kind.items() if rng.random() < 0.8}
+    if isinstance(kind, list):
+        return [held(rng, kind[0]) for _ in range(rng.randrange(3))]
+    return rng.choice(["x", "é"]) if kind == "text" else Number(str(rng.randrange(9)))
+
+
+def releases(rng: random.Random, cls_type: str) -> list[list[str]]:
+    """Give the payloads of each release of a program, whose objects gain fields; one field is absent first, one null."""
+    kind = {name: shape(rng) for name in ("customer", "items")}
+    late = {name: shape(rng) for name in ("absent_first", "null_first")}
+    made = []
+    for number in range(rng.randrange(2, 5)):
+        fields = {**kind, **late} if number else kind
+        nothing = {} if number else {"null_first": None}
+        rows = ({name: held(rng, one) for name, one in fields.items() if rng.random() < 0.9} for _ in range(6))
+        made.append([dump({**nothing, **row, "cls_type": cls_type}) for row in rows])
+        kind, late = grown(rng, kind), {name: grown(rng, one) for name, one in late.items()}
+    return made
+
+
 # -- the recount -------------------------------------------------------------------------------------------------------
 
 
@@ -218,6 +265,72 @@ def test_every_value_is_in_a_column_of_its_own_field_over_pieces_and_batches(see
         for row, payload in table.load(payloads(rng, rng.randrange(300, 700), "sale"), rng.choice([700, 300, 7])):
             recount(table.columns, row, payload, "sale")
             assert difference(table.schema, "sale", row, payload) is None  # type: ignore[arg-type]
+
+
+class Files:
+    """The files of a table, one for each release of a program, as the embedded engine is told of them.
+
+    The first one has the payload that no reader of ``union_by_name`` in DuckDB 2.0 reads.
+    """
+
+    def __init__(self, folder: Path, rng: random.Random) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from balog.analytics.reading.spark_types import arrow_schema
+
+        first = [['{"buyer":{"name":"x"}}', "{}"], ['{"buyer":{"name":"x","address":{"city":"y"}}}']]
+        table = Table("order")
+        self.payloads: list[str] = []
+        self.paths: list[str] = []
+        for texts in first + releases(rng, "order"):
+            rows = [{"n": n, **row} for n, (row, _) in enumerate(table.load(texts, 1000), len(self.payloads))]
+            self.payloads += texts
+            self.schema = t.StructType(
+                [t.StructField("n", t.LongType()), t.StructField("payload_recovered", t.StringType()), *table.columns]
+            )
+            path = folder / f"{len(self.paths)}.parquet"
+            pq.write_table(pa.Table.from_pylist(rows, arrow_schema(self.schema)), path)
+            self.paths.append(str(path))
+
+    def names(self) -> list[str]:
+        return ["order"]
+
+    def columns(self, name: str) -> dict[str, Any]:
+        return {field["name"]: field["type"] for field in json.loads(self.schema.json())["fields"]}
+
+    def size(self, names: list[str]) -> int:
+        return 0
+
+    def files(self, name: str) -> list[str]:
+        return self.paths
+
+    def recount(self, rows: list[dict[str, Any]]) -> None:
+        assert [row["n"] for row in rows] == list(range(len(self.payloads)))
+        for row, payload in zip(rows, self.payloads):
+            recount(self.schema.fields[2:], row, payload, "order")
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_the_embedded_engine_reads_objects_that_gain_fields_at_any_level(seed: int, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    from balog.analytics.embedded.database import open_database
+
+    files = Files(tmp_path, random.Random(seed))
+    with open_database(files, ["order"]) as database:
+        found = database.execute('SELECT * FROM "order" ORDER BY n').fetchall()
+    files.recount([dict(zip(files.schema.names, row)) for row in found])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", seeds(3))
+def test_spark_reads_objects_that_gain_fields_also_without_balog(spark: Any, seed: int, tmp_path: Path) -> None:
+    from balog.analytics.tables.store import read_files
+
+    files = Files(tmp_path, random.Random(seed))
+    merged = spark.read.option("mergeSchema", "true").parquet(str(tmp_path))
+    for frame in (read_files(spark, files.schema, files.paths), merged.select(*files.schema.names)):
+        files.recount([row.asDict(recursive=True) for row in frame.orderBy("n").collect()])
 
 
 @pytest.mark.parametrize("seed", seeds(10))

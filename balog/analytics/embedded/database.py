@@ -58,17 +58,44 @@ def open_database(
 
 
 def _create_view(connection: duckdb.DuckDBPyConnection, tables: ReadableTables, name: str) -> None:
+    """Create the view of a table: files of one stored schema are read together, and cast to the table's columns.
+
+    DuckDB 2.0 can't read all files at once, with ``union_by_name``: null structs that gained a struct end in an
+    internal error.
+    """
     columns, files = tables.columns(name), tables.files(name)
+    parts = ["(SELECT 1) WHERE false"]
     if files:
-        rows = f"read_parquet([{', '.join(map(text, files))}], union_by_name = true, hive_partitioning = true, hive_types_autocast = false)"  # noqa: E501
+        parts = [
+            f"read_parquet([{_listed(group)}], hive_partitioning = true, hive_types_autocast = false)"
+            for group in _by_schema(connection, files)
+        ]
+    selects = []
+    for rows in parts:
         have = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()}
-    else:
-        rows, have = "(SELECT 1) WHERE false", set()
-    shown = ", ".join(
-        f"CAST({quoted(column) if column in have else 'NULL'} AS {duckdb_type(kind)}) AS {quoted(column)}"
-        for column, kind in columns.items()
-    )
-    connection.execute(f"CREATE VIEW {quoted(name)} AS SELECT {shown} FROM {rows}")
+        shown = ", ".join(
+            f"CAST({quoted(column) if column in have else 'NULL'} AS {duckdb_type(kind)}) AS {quoted(column)}"
+            for column, kind in columns.items()
+        )
+        selects.append(f"SELECT {shown} FROM {rows}")
+    connection.execute(f"CREATE VIEW {quoted(name)} AS {' UNION ALL '.join(selects)}")
+
+
+def _by_schema(connection: duckdb.DuckDBPyConnection, files: list[str]) -> list[list[str]]:
+    """Return files in groups of the same columns, each in the given order."""
+    found = connection.execute(
+        "SELECT file_name, list((name, type, num_children, converted_type, logical_type)) "
+        f"FROM parquet_schema([{_listed(files)}]) GROUP BY file_name"
+    ).fetchall()
+    schemas = {file: str(schema) for file, schema in found}
+    groups: dict[str, list[str]] = {}
+    for file in files:
+        groups.setdefault(schemas[file], []).append(file)
+    return list(groups.values())
+
+
+def _listed(files: list[str]) -> str:
+    return ", ".join(map(text, files))
 
 
 @contextmanager
@@ -84,6 +111,8 @@ def _explained(seconds: float) -> Iterator[None]:
         raise BalogError(
             f"SQL: the query needs more memory than {MEMORY} and more disk than {SPILL}; run it with --engine spark"
         ) from None
+    except (duckdb.InternalException, duckdb.FatalException):
+        raise SparkNeeded("the embedded engine failed with an internal error") from None
     except duckdb.Error as error:
         raise _explanation(error) from None
 

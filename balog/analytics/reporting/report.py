@@ -23,7 +23,8 @@ MOST_LOCAL = 5 * 10**9
 def make_local_report(location: str, query: ReportQuery) -> Report | None:
     """Make the report from the stored rollups of a folder, by DuckDB; None if only Spark can.
 
-    Spark makes it if the query is not of whole hours of all events, without stored rollups, or beyond ``MOST_LOCAL``.
+    Spark makes it if the query is not of whole hours of all events, without stored rollups, beyond ``MOST_LOCAL``, or
+    after an internal error of DuckDB.
     """
     from balog.analytics.duckdb_engine import DuckDBEngine
     from balog.analytics.tables.local import LocalRollups
@@ -34,9 +35,14 @@ def make_local_report(location: str, query: ReportQuery) -> Report | None:
     size = local.size()
     if size is None or size > MOST_LOCAL:
         return None
-    with DuckDBEngine(local.files()) as engine:
-        rollups = local.open(engine, query.earliest, query.until)
-        return report_of(rollups, query, [location], "rollups")
+    import duckdb
+
+    try:
+        with DuckDBEngine(local.files()) as engine:
+            rollups = local.open(engine, query.earliest, query.until)
+            return report_of(rollups, query, [location], "rollups")
+    except (duckdb.InternalException, duckdb.FatalException):
+        return None
 
 
 def report_of(

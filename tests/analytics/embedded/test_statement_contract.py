@@ -20,7 +20,7 @@ from balog.analytics.querying.rows import write_rows
 from balog.analytics.querying.sources import open_source
 from balog.analytics.querying.statement import ask as ask_spark
 from balog.analytics.tables import open_store, open_tables
-from balog.analytics.tables.loader import load
+from balog.analytics.tables.loader import LoadOptions, load
 from balog.errors import ConfigError
 
 pytestmark = pytest.mark.spark
@@ -32,7 +32,7 @@ def statements(name: str) -> list[str]:
 
 
 EXPRESSIONS = statements("expressions.sql")
-QUERIES = [sql for name in ("queries", "incidents", "values", "raw_queries") for sql in statements(f"{name}.sql")]
+QUERIES = [sql for name in ("queries", "incidents", "values", "raw_queries", "evolved") for sql in statements(f"{name}.sql")]
 LEFT_TO_SPARK = statements("left_to_spark.sql")
 HOSTILE = statements("hostile.sql")
 
@@ -86,15 +86,42 @@ def documents() -> Iterator[dict[str, Any]]:
         yield {"schema": "0.1.0", "header": header, "payload": {"cls_type": kind, **payload}}
 
 
+EVOLVED: list[list[dict[str, Any]]] = [
+    [{"buyer": {"name": "x"}, "null_first": None, "items": [{"k": 1}, None], "lists": [1, 2]}, {}],
+    [{"buyer": {"name": "y", "address": {"city": "c"}}, "absent_first": {"a": {"b": 1}}, "null_first": {"n": {"m": 1}}}],
+    [{"buyer": {"address": {"geo": {"lat": 0.5}}}, "items": [{"k": 2, "at": {"x": [{"z": 1}]}}], "lists": {"one": 1}}],
+    [{"buyer": None, "absent_first": {"a": {"b": 2, "c": [{"d": {"e": "f"}}]}}, "lists": [3], "items": []}, {}],
+]
+"""The payloads of the type ``evolved``, load by load: objects in objects and in lists gain objects."""
+
+
 @pytest.fixture(scope="module")
 def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("contract")
     (folder / "raw").mkdir()
+    (folder / "evolved").mkdir()
     (folder / "raw" / "a.jsonl").write_text("\n".join(["{ broken", *map(json.dumps, documents()), ""]))
     store = open_store(spark, str(folder / "tables"))
+    for number, payloads in enumerate(EVOLVED):
+        (folder / "evolved" / f"{number}.jsonl").write_text("".join(evolved(number, payloads)))
     with store.writing():
         load(spark, store, [str(folder / "raw")])
+        load(spark, store, [str(folder / "evolved")], LoadOptions(batch_bytes=1))  # one commit a file
     return folder / "tables"
+
+
+def evolved(number: int, payloads: list[dict[str, Any]]) -> Iterator[str]:
+    for row, payload in enumerate(payloads):
+        header = {
+            "id": f"LGe{number}{row:020d}",
+            "channel": "evolved",
+            "timestamp": f"2026-11-2{number}T07:00:00Z",
+            "level": "DEBUG",
+            "composition": False,
+            "context": {"application": "evolved"},
+        }
+        document = {"schema": "1.0.0", "header": header, "payload": {"cls_type": "evolved", **payload}}
+        yield json.dumps(document) + "\n"
 
 
 def on_spark(spark: Any, place: Path, sql: str) -> tuple[list[str], list[str], str]:
