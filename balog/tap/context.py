@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from balog.tap.bookmarks import State
+from balog.tap.bookmarks.order import order_of
 from balog.tap.bookmarks.start import POSITION
 from balog.tap.bookmarks.state import RESERVED_KEYS
 from balog.tap.catalog import CatalogEntry, selected_properties
@@ -112,7 +113,7 @@ class Context:
         self.is_first_run = kept is None and self.log_position is None
         self.bookmark: Any = kept if bookmark is None else bookmark
         if self.bookmark is None and self._key:
-            self.bookmark = self.start_date
+            self.bookmark = order_of(entry.schema, self._key).first(self.start_date)
 
     @property
     def client(self) -> Any:

@@ -382,7 +382,8 @@ def test_for_each_item_has_a_bookmark_of_its_own() -> None:
     rows["c"] = ["2026-01-02"]
     client.requests.clear()
     second = sync(tap, first.state, config={"start_date": "2026-01-02"})
-    assert [params["since"] for _, _, params, _ in client.requests] == ["2026-01-03", "2026-01-02", "2026-01-02"]
+    asked = [params["since"] for _, _, params, _ in client.requests]
+    assert asked == ["2026-01-03", "2026-01-02", "2026-01-02T00:00:00Z"]
     assert second.ids() == [0, 0, 0]
 
 
