@@ -373,7 +373,7 @@ def test_for_each_item_has_a_bookmark_of_its_own() -> None:
         {"id": 0, "updated": "2026-01-03T00:00:00Z", "name": "a"},
         {"id": 0, "updated": "2026-01-02T00:00:00Z", "name": "b"},
     ]
-    assert first.state["bookmarks"]["sales"]["branches"] == {
+    assert first.state["bookmarks"]["sales"]["sales"] == {
         "a": {"updated": "2026-01-03"},
         "b": {"updated": "2026-01-02"},
     }
@@ -385,6 +385,61 @@ def test_for_each_item_has_a_bookmark_of_its_own() -> None:
     asked = [params["since"] for _, _, params, _ in client.requests]
     assert asked == ["2026-01-03", "2026-01-02", "2026-01-02T00:00:00Z"]
     assert second.ids() == [0, 0, 0]
+
+
+def accounts_tap(list_accounts: Callable[..., Any], seen: list[Any], **settings: Any) -> Tap:
+    tap = Tap("tap-accounts")
+
+    @tap.sync("orders", for_each=list_accounts, key_properties=["id"], replication_key="updated", **settings)
+    def orders(item: int, context: Any) -> Any:
+        seen.append((item, context.bookmark))
+        yield {"id": item, "updated": f"2026-01-0{item}T00:00:00Z"}
+
+    return tap
+
+
+@pytest.mark.parametrize(("settings", "name"), [({}, "orders"), ({"each_name": "shops"}, "shops")])
+def test_bookmarks_of_items_stay_when_the_function_has_another_name(settings: dict[str, Any], name: str) -> None:
+    def accounts() -> list[int]:
+        return [1, 2]
+
+    seen: list[Any] = []
+    first = sync(accounts_tap(accounts, seen, **settings))
+    expected = {str(id): {"updated": f"2026-01-0{id}T00:00:00Z"} for id in (1, 2)}
+    assert first.state["bookmarks"]["orders"] == {name: expected, "updated": "2026-01-02T00:00:00Z"}
+    sync(accounts_tap(lambda: [1, 2], seen, **settings), first.state)
+    assert seen[2:] == [(1, "2026-01-01T00:00:00Z"), (2, "2026-01-02T00:00:00Z")]
+
+
+def test_bookmarks_of_items_under_the_name_of_the_function_are_taken_over() -> None:
+    def accounts() -> list[int]:
+        return [1, 2]
+
+    seen: list[Any] = []
+    kept = {"1": {"updated": "2025-12-31T00:00:00Z"}, "9": {"updated": "2025-01-01T00:00:00Z"}}
+    ran = sync(accounts_tap(accounts, seen), {"bookmarks": {"orders": {"accounts": kept}}})
+    assert seen == [(1, "2025-12-31T00:00:00Z"), (2, None)]
+    assert set(ran.state["bookmarks"]["orders"]) == {"orders", "updated"}
+    assert ran.state["bookmarks"]["orders"]["orders"]["9"] == kept["9"]
+
+
+def test_keys_of_a_state_that_nothing_uses_are_a_warning_and_stay() -> None:
+    tap = accounts_tap(lambda: [1], [])
+
+    @tap.stream("notes")
+    def notes(context: Any) -> Any:
+        context.keep("count", (context.kept("count") or 0) + 1)
+        yield {"id": 1}
+
+    state = {"bookmarks": {"orders": {"shops": {"1": {"updated": "x"}}}, "notes": {"count": 1, "position": 2}}}
+    with capture_events() as events:
+        ran = sync(tap, state)
+    warnings = [event.payload for event in events if event.level == "WARNING"]
+    assert [(each["message"], each["fields"]) for each in warnings] == [
+        ("The state has keys that the stream does not use; they are kept", {"keys": ["shops"]})
+    ]
+    assert ran.state["bookmarks"]["orders"]["shops"] == {"1": {"updated": "x"}}
+    assert ran.state["bookmarks"]["notes"]["count"] == 2
 
 
 def test_sync_declares_a_function_for_each_item() -> None:

@@ -15,7 +15,7 @@ from balog.tap.catalog import CatalogEntry
 from balog.tap.context import Context
 from balog.tap.errors import TapError
 from balog.tap.syncing import Sync
-from tests.tap.syncs import SCHEMA, sync
+from tests.tap.syncs import SCHEMA, stopping, sync
 
 
 def _day(number: int) -> str:
@@ -250,6 +250,44 @@ class TestSubstreams:
 
         assert asked == [0, 0, 0]
         assert [state["bookmarks"]["notes"]["position"] for state in ran.states] == [0, 0, 0, 0, 3, 3]
+
+
+class TestCurrentlySyncing:
+    def test_it_names_the_substream_that_is_read_and_then_its_parent_again(self) -> None:
+        tap = Tap("tap-cool")
+        contacts = _contacts(tap, 1, 2)
+
+        @contacts.substream("notes")
+        def notes(parent: Any, context: Any) -> Any:
+            yield {"id": parent["id"] * 10}
+            context.checkpoint()
+
+        @tap.streams["notes"].substream("files")
+        def files(parent: Any, context: Any) -> Any:
+            yield {"id": parent["id"] * 10}
+            context.checkpoint()
+
+        tap.stream("deals")(lambda: [{"id": 1}])
+        named = [state.get("currently_syncing") for state in sync(tap).states]
+        assert [name for name, _ in itertools.groupby(named)] == [
+            *("contacts", "files", "notes", "files", "notes", "contacts", "deals", None)
+        ]
+
+    def test_an_interrupted_run_names_it_and_the_next_one_begins_there(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("deals")(lambda: [{"id": 1}])
+        stop, hook = stopping(2)
+        _contacts(tap, 1, 2).substream("notes", after=hook)(lambda parent: [{"id": parent["id"] * 10}])
+        first = sync(tap, stop=stop)
+        assert (first.code, first.state["currently_syncing"]) == (143, "notes")
+        assert sync(tap, first.state).shape()[0] == "SCHEMA contacts"
+
+    def test_a_substream_that_fails_gives_the_name_back(self) -> None:
+        tap = Tap("tap-cool")
+        _contacts(tap, 1, 2).substream("notes")(lambda parent: 1 / 0)
+        ran = sync(tap)
+        assert ran.code == 1
+        assert {state.get("currently_syncing") for state in ran.states} == {"contacts", None}
 
 
 class TestContext:

@@ -13,7 +13,7 @@ from balog.tap.bookmarks import times
 from balog.tap.json_schema.keywords import types_of
 
 Kind = Literal["time", "number", "text", "any"]
-"""``any`` is for a schema without a type: numbers or texts, but never both."""
+"""``any`` is for a schema without a type: numbers or texts, but never both; texts that are times are instants."""
 
 _WANTED = {"time": "a time", "number": "a number", "text": "a text", "any": "a number or a text"}
 
@@ -40,11 +40,12 @@ class Order:
             ValueError: the value is not of this kind. The message does not contain the value.
         """
         value = plain(value)
-        if self.kind == "time" and isinstance(value, str):
+        if self.kind in ("time", "any") and isinstance(value, str):
             try:
                 return times.rank(value)
             except ValueError:
-                raise ValueError("want a time in RFC 3339 format") from None
+                if self.kind == "time":
+                    raise ValueError("want a time in RFC 3339 format") from None
         if self.kind in ("number", "any") and is_number(value):
             return value
         if self.kind == "number" and isinstance(value, str):  # as some taps keep numbers in their state
@@ -90,10 +91,10 @@ class Order:
             return value
         self.rank(value)
         value = plain(value)
-        if self.kind == "time":
-            return times.earlier(value, math.ceil(lookback))
         if is_number(value):
             return value - (Decimal(str(lookback)) if isinstance(value, Decimal) else lookback)
+        if self.kind in ("time", "any"):
+            return times.earlier(value, math.ceil(lookback))
         raise ValueError("a lookback needs times or numbers")
 
     def first(self, start_date: str | None) -> str | None:
