@@ -32,11 +32,10 @@ def command() -> None:
 @command.command()
 @click.argument("name")
 @click.option("--openapi", metavar="FILE|URL", help="OpenAPI document of the source, 2.0 to 3.1, JSON or YAML.")
-@click.option("--wsdl", metavar="FILE|URL", help="WSDL 1.1 of the source.")
 @click.option("--into", type=options.FilePath(file_okay=False, path_type=Path), default=".", metavar="FOLDER",
               help="Folder for the new project's folder; the current one by default.")  # fmt: skip
 @click.option("--allow-remote", is_flag=True, help="Fetch references to other URLs, too.")
-def new(name: str, openapi: str | None, wsdl: str | None, into: Path, allow_remote: bool) -> None:
+def new(name: str, openapi: str | None, into: Path, allow_remote: bool) -> None:
     """Make the project of a new tap: package, tests, CI, README.
 
     NAME is the tap's name, such as tap-petstore, and that of the folder. With a document, the project has a client with
@@ -44,16 +43,13 @@ def new(name: str, openapi: str | None, wsdl: str | None, into: Path, allow_remo
     """
     from balog.projects import describe, example, project_files, project_name, write_project
 
-    if openapi and wsdl:
-        raise click.UsageError("--openapi and --wsdl exclude each other")
     project_name(name)
-    document = openapi or wsdl
-    api = describe(document, is_wsdl=bool(wsdl), allow_remote=allow_remote) if document else example("your source")
+    api = describe(openapi, allow_remote=allow_remote) if openapi else example("your source")
     for line in api.skipped:
         click.echo(f"balog tap: {line}", err=True)
     if not api.streams:
         reason = f"none of its {len(api.operations)} operations returns a list that could be a stream"
-        raise ConfigError(f"{reason}; without the document you get a project with a sample stream", str(document))
+        raise ConfigError(f"{reason}; without the document you get a project with a sample stream", str(openapi))
     folder = into / name
     write_project(folder, project_files(name, api))
     click.echo(f"{folder}: {counted(len(api.operations), 'operation')}, {counted(len(api.streams), 'stream')}")

@@ -1,4 +1,4 @@
-"""New projects: a tap with tests, CI and README from a name, an OpenAPI document or a WSDL.
+"""New projects: a tap with tests, CI and README from a name or an OpenAPI document.
 
 No text of a document is executed: it reaches code as quoted literals only, and names are made anew.
 """
@@ -12,8 +12,8 @@ from balog.projects.project import example, project_files, write_project
 __all__ = ["ApiDescription", "describe", "example", "project_files", "project_name", "write_project"]
 
 
-def describe(place: str, *, is_wsdl: bool = False, allow_remote: bool = False) -> ApiDescription:
-    """Return the description of an API, from its OpenAPI document or its WSDL.
+def describe(place: str, *, allow_remote: bool = False) -> ApiDescription:
+    """Return the description of an API, from its OpenAPI document.
 
     Args:
         place: a file or a URL.
@@ -22,10 +22,6 @@ def describe(place: str, *, is_wsdl: bool = False, allow_remote: bool = False) -
     Raises:
         SchemaError: the document cannot be read, or is not one.
     """
-    if is_wsdl:
-        from balog.projects.wsdl import describe_service
-
-        return describe_service(place, allow_remote=allow_remote)
     from balog.projects.openapi import describe_api
 
     return describe_api(place, allow_remote=allow_remote)

@@ -26,23 +26,6 @@ class OperationParameter:
 
 
 @dataclass
-class SoapCall:
-    """How an operation of a SOAP service is called; see ``balog.tap.schema.xml.soap.SoapClient.call``.
-
-    Attributes:
-        answer: the JSON Schema of the answer.
-    """
-
-    operation: str
-    element: str
-    namespace: str
-    is_qualified: bool
-    action: str
-    is_soap_12: bool
-    answer: dict[str, Any]
-
-
-@dataclass
 class ApiOperation:
     """An operation of an API, which becomes a method of the client.
 
@@ -54,7 +37,6 @@ class ApiOperation:
         parameters: its parameters.
         has_body: it takes JSON.
         returns: the type of the result.
-        soap: how it is called, in a SOAP service.
     """
 
     name: str
@@ -64,7 +46,6 @@ class ApiOperation:
     parameters: list[OperationParameter] = field(default_factory=list)
     has_body: bool = False
     returns: str = "Any"
-    soap: SoapCall | None = None
 
 
 @dataclass
@@ -84,8 +65,6 @@ class StreamPlan:
         since: the parameter with the bookmark.
         parent: the stream whose records fill the path.
         from_parent: properties that come from the parent's record.
-        operation: the operation of a SOAP service that returns the records; ``params`` then has its arguments, by
-            settings of the config.
     """
 
     name: str
@@ -100,7 +79,6 @@ class StreamPlan:
     since: str = ""
     parent: StreamPlan | None = None
     from_parent: dict[str, str] = field(default_factory=dict)
-    operation: ApiOperation | None = None
 
 
 @dataclass

@@ -14,8 +14,7 @@ from balog.errors import ConfigError
 from balog.projects.model import ApiDescription, ApiOperation, ApiSignIn, StreamPlan
 from balog.projects.names import project_name
 from balog.projects.python_files import client_file, config_file, models_file, streams_file
-from balog.projects.soap_files import soap_answers, soap_client_file, soap_streams_file
-from balog.projects.stand_in_files import answers, sample_config, stand_in_file, test_file
+from balog.projects.stand_in_files import STAND_IN, answers, sample_config, test_file
 
 
 def example(title: str) -> ApiDescription:
@@ -54,7 +53,6 @@ def project_files(name: str, api: ApiDescription) -> dict[str, str]:
         api: the API; its texts reach code only as quoted literals.
     """
     package = project_name(name).replace("-", "_")
-    is_soap = any(each.soap for each in api.operations)
     files = {
         ".github/workflows/ci.yml": _CI,
         ".gitignore": ".venv/\n__pycache__/\n*.egg-info/\nconfig.json\nstate.json\n",
@@ -66,20 +64,17 @@ def project_files(name: str, api: ApiDescription) -> dict[str, str]:
         .replace("@TITLE@", msgspec.json.encode(f"Singer tap for {api.title}").decode()),
         f"{package}/__init__.py": _INIT.replace("@NAME@", name).replace("@PACKAGE@", package),
         f"{package}/__main__.py": _MAIN.replace("@PACKAGE@", package),
-        f"{package}/client.py": (soap_client_file if is_soap else client_file)(package, api),
+        f"{package}/client.py": client_file(package, api),
         f"{package}/config.py": config_file(package, api),
         f"{package}/py.typed": "",
-        f"{package}/streams.py": (soap_streams_file if is_soap else streams_file)(package, api),
+        f"{package}/streams.py": streams_file(package, api),
         "tests/__init__.py": '"""The tests of the tap."""\n',
-        "tests/answers.json": _json({"answers": soap_answers(api)} if is_soap else answers(api)),
-        "tests/stand_in.py": stand_in_file(is_soap),
+        "tests/answers.json": _json(answers(api)),
+        "tests/stand_in.py": STAND_IN,
         "tests/test_tap.py": test_file(package, api),
     }
     if api.models:
         files[f"{package}/models.py"] = models_file(api.models, api.title)
-    for each in api.operations:
-        if each.soap is not None:
-            files[f"{package}/responses/{each.name}.json"] = _json(each.soap.answer)
     return files | {f"{package}/schemas/{plan.name}.json": _json(plan.schema) for plan in api.streams}
 
 
@@ -163,7 +158,7 @@ dev = ["mypy>=1.11", "pytest>=8", "ruff>=0.6"]
 packages = ["@PACKAGE@"]
 
 [tool.setuptools.package-data]
-@PACKAGE@ = ["py.typed", "responses/*.json", "schemas/*.json"]
+@PACKAGE@ = ["py.typed", "schemas/*.json"]
 
 [tool.ruff]
 line-length = 120

@@ -12,13 +12,12 @@ from balog.projects.names import pascal
 from balog.projects.source_text import Code, assigned, call, literal, quoted
 
 HINT = "written once by balog tap new, yours to edit"
-_ANNOTATIONS = frozenset({"Any", "bool", "dict", "float", "int", "list", "str"})
+_ANNOTATIONS = frozenset({"Any", "bool", "Decimal", "dict", "float", "int", "list", "str"})
 
 
 def client_class(package: str) -> str:
     """Return the name of the client's class."""
-    name = pascal(package.removeprefix("tap_"), "Api") + "Client"
-    return name if name != "SoapClient" else "SourceClient"
+    return pascal(package.removeprefix("tap_"), "Api") + "Client"
 
 
 def client_file(package: str, api: ApiDescription) -> str:
@@ -93,14 +92,17 @@ def _path(operation: ApiOperation) -> str:
 
 def models_file(models: Sequence[TypedModel], title: str) -> str:
     """Return ``models.py``: a TypedDict for each object of the document."""
+    for model in models:  # the client keeps the digits of numbers
+        model.fields = {name: re.sub(r"\bfloat\b", "int | Decimal", kind) for name, kind in model.fields.items()}
     names = {model.name for model in models}
     body = "".join(f"\n\n{_model(model, names)}" for model in models)
     body = body.removeprefix("\n") if not body.startswith("\n\nclass ") else body  # as isort wants it
     kinds = " ".join(kind for model in models for kind in model.fields.values())
     used = "Any, TypedDict" if re.search(r"\bAny\b", kinds) else "TypedDict"
+    exact = "from decimal import Decimal\n" if re.search(r"\bDecimal\b", kinds) else ""
     return (
         f'"""The objects of {title}; {HINT}.\n\nAll keys are optional, because sources leave some out."""\n\n'
-        f"from __future__ import annotations\n\nfrom typing import {used}\n{body}"
+        f"from __future__ import annotations\n\n{exact}from typing import {used}\n{body}"
     )
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from balog.tap.bookmarks import State
+from balog.tap.bookmarks.order import order_of
 from balog.tap.bookmarks.start import POSITION
 from balog.tap.bookmarks.state import RESERVED_KEYS
 from balog.tap.catalog import CatalogEntry, selected_properties
@@ -59,9 +60,13 @@ class RunAccess(Protocol):
 
 
 def replication_key_of(stream: Stream, entry: CatalogEntry) -> str | None:
-    """Return the replication key of a run: the catalog's, or the stream's own; None without INCREMENTAL."""
-    method = entry.replication_method or stream.method
-    return (entry.replication_key or stream.replication_key) if method == "INCREMENTAL" else None
+    """Return the replication key of a run: the catalog's, or the stream's own; None without INCREMENTAL.
+
+    With a bookmark function alone it is ``bookmark``, which is no property.
+    """
+    if (entry.replication_method or stream.method) != "INCREMENTAL":
+        return None
+    return entry.replication_key or stream.replication_key or ("bookmark" if stream.bookmark_of else None)
 
 
 class Context:
@@ -106,13 +111,14 @@ class Context:
         self.now = now or datetime.now(timezone.utc)
         self._stream, self._state, self._make_client, self._run = stream, state, client, run
         self._start_date = start_date
+        self._used: set[str] = set()
         self._key = replication_key_of(stream, entry)
         kept = state.get(stream.name, self._key) if self._key else None
         self.log_position: Any = state.get(stream.name, POSITION)
         self.is_first_run = kept is None and self.log_position is None
         self.bookmark: Any = kept if bookmark is None else bookmark
         if self.bookmark is None and self._key:
-            self.bookmark = self.start_date
+            self.bookmark = order_of(entry.schema, self._key).first(self.start_date)
 
     @property
     def client(self) -> Any:
@@ -191,6 +197,7 @@ class Context:
 
     def kept(self, name: str) -> Any:
         """Return the value that ``keep`` stored under a name, in this run or an earlier one; None if there is none."""
+        self._used.add(name)
         return self._state.get(self.stream, name)
 
     def keep(self, name: str, value: Any, *, at_once: bool = False) -> None:
@@ -204,9 +211,16 @@ class Context:
         """
         if name in RESERVED_KEYS or name in (self._key, self._stream.replication_key):
             raise TapError(f"stream {self.stream!r}: keep({name!r}): the bookmark has this name; choose another")
+        self._used.add(name)
         self._state.set(self.stream, name, value)
         if at_once:
             self._writer().checkpoint(asked=False)
+
+    def report_unused(self) -> None:
+        """Warn of keys in the stream's state that nothing has used: a name may have changed."""
+        known = {self._key, self._stream.replication_key, *self._stream.replication_keys}
+        if unused := self._state.entry(self.stream).keys() - RESERVED_KEYS - known - self._used:
+            self.log.warning("The state has keys that the stream does not use; they are kept", keys=sorted(unused))
 
     def checkpoint(self, value: Any = None) -> None:
         """Write the state now.

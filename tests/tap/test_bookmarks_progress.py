@@ -176,7 +176,7 @@ class TestFromWhere:
         assert bookmark(state) == at(30)
 
     def test_from_the_start_date_when_there_is_none(self) -> None:
-        assert progress_of(State(), lookback=10, start_date="2020-01-01").bookmark == "2020-01-01"
+        assert progress_of(State(), lookback=10, start_date="2020-01-01").bookmark == "2020-01-01T00:00:00Z"
         assert progress_of(State()).bookmark is None
 
     def test_a_bookmark_wins_over_a_later_start_date(self) -> None:

@@ -14,14 +14,18 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
-from balog.tap import RestStream, Stream, Tap
+from balog.tap import GraphQLStream, RestStream, Stream, Tap
 from balog.tap.endpoints.templates import Template, Values
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Client, Response
 from balog.tap.patterns.named_paging import named_paging
+from balog.tap.records.output import RecordWriter
+from balog.testing import capture_events
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
-from tests.tap.syncs import sync
+from tests.tap.syncs import Messages, sync
 
 
 class Fake:
@@ -369,7 +373,7 @@ def test_for_each_item_has_a_bookmark_of_its_own() -> None:
         {"id": 0, "updated": "2026-01-03T00:00:00Z", "name": "a"},
         {"id": 0, "updated": "2026-01-02T00:00:00Z", "name": "b"},
     ]
-    assert first.state["bookmarks"]["sales"]["branches"] == {
+    assert first.state["bookmarks"]["sales"]["sales"] == {
         "a": {"updated": "2026-01-03"},
         "b": {"updated": "2026-01-02"},
     }
@@ -378,8 +382,64 @@ def test_for_each_item_has_a_bookmark_of_its_own() -> None:
     rows["c"] = ["2026-01-02"]
     client.requests.clear()
     second = sync(tap, first.state, config={"start_date": "2026-01-02"})
-    assert [params["since"] for _, _, params, _ in client.requests] == ["2026-01-03", "2026-01-02", "2026-01-02"]
+    asked = [params["since"] for _, _, params, _ in client.requests]
+    assert asked == ["2026-01-03", "2026-01-02", "2026-01-02T00:00:00Z"]
     assert second.ids() == [0, 0, 0]
+
+
+def accounts_tap(list_accounts: Callable[..., Any], seen: list[Any], **settings: Any) -> Tap:
+    tap = Tap("tap-accounts")
+
+    @tap.sync("orders", for_each=list_accounts, key_properties=["id"], replication_key="updated", **settings)
+    def orders(item: int, context: Any) -> Any:
+        seen.append((item, context.bookmark))
+        yield {"id": item, "updated": f"2026-01-0{item}T00:00:00Z"}
+
+    return tap
+
+
+@pytest.mark.parametrize(("settings", "name"), [({}, "orders"), ({"each_name": "shops"}, "shops")])
+def test_bookmarks_of_items_stay_when_the_function_has_another_name(settings: dict[str, Any], name: str) -> None:
+    def accounts() -> list[int]:
+        return [1, 2]
+
+    seen: list[Any] = []
+    first = sync(accounts_tap(accounts, seen, **settings))
+    expected = {str(id): {"updated": f"2026-01-0{id}T00:00:00Z"} for id in (1, 2)}
+    assert first.state["bookmarks"]["orders"] == {name: expected, "updated": "2026-01-02T00:00:00Z"}
+    sync(accounts_tap(lambda: [1, 2], seen, **settings), first.state)
+    assert seen[2:] == [(1, "2026-01-01T00:00:00Z"), (2, "2026-01-02T00:00:00Z")]
+
+
+def test_bookmarks_of_items_under_the_name_of_the_function_are_taken_over() -> None:
+    def accounts() -> list[int]:
+        return [1, 2]
+
+    seen: list[Any] = []
+    kept = {"1": {"updated": "2025-12-31T00:00:00Z"}, "9": {"updated": "2025-01-01T00:00:00Z"}}
+    ran = sync(accounts_tap(accounts, seen), {"bookmarks": {"orders": {"accounts": kept}}})
+    assert seen == [(1, "2025-12-31T00:00:00Z"), (2, None)]
+    assert set(ran.state["bookmarks"]["orders"]) == {"orders", "updated"}
+    assert ran.state["bookmarks"]["orders"]["orders"]["9"] == kept["9"]
+
+
+def test_keys_of_a_state_that_nothing_uses_are_a_warning_and_stay() -> None:
+    tap = accounts_tap(lambda: [1], [])
+
+    @tap.stream("notes")
+    def notes(context: Any) -> Any:
+        context.keep("count", (context.kept("count") or 0) + 1)
+        yield {"id": 1}
+
+    state = {"bookmarks": {"orders": {"shops": {"1": {"updated": "x"}}}, "notes": {"count": 1, "position": 2}}}
+    with capture_events() as events:
+        ran = sync(tap, state)
+    warnings = [event.payload for event in events if event.level == "WARNING"]
+    assert [(each["message"], each["fields"]) for each in warnings] == [
+        ("The state has keys that the stream does not use; they are kept", {"keys": ["shops"]})
+    ]
+    assert ran.state["bookmarks"]["orders"]["shops"] == {"1": {"updated": "x"}}
+    assert ran.state["bookmarks"]["notes"]["count"] == 2
 
 
 def test_sync_declares_a_function_for_each_item() -> None:
@@ -438,6 +498,89 @@ def test_schemas_are_inferred_from_records(capfd: pytest.CaptureFixture[str], tm
             "n": {"type": ["null", "number"]},
         },
     }
+
+
+class Lines(Messages):
+    """An output that keeps the lines of records as they go to stdout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def records(self, stream: str, version: int | None = None, *, refuse: Any = None, **_: Any) -> Any:
+        return RecordWriter(lambda line: self.lines.extend(line.decode().splitlines()), stream, version, False, refuse)
+
+
+NUMBER_SCHEMA = {
+    "type": "object",
+    "properties": {"id": {"type": "integer"}, "number": {"type": "number"}, "text": {"type": "string"}},
+}
+
+
+def lines_of(stream: Callable[[], Stream], body: str, folder: Path) -> tuple[list[str], list[str]]:
+    """Return the lines of the records of a body, and of the quarantine."""
+    output = Lines()
+    quarantine = folder / "quarantine.jsonl"
+    quarantine.unlink(missing_ok=True)
+    tap = tap_of(Fake(lambda *_: Response(200, {}, body.encode(), "https://api.example.com/v1/rows")))
+    tap.add(stream())
+    assert sync(tap, output=output, quarantine_file=str(quarantine)).failures == []
+    return output.lines, quarantine.read_text().splitlines() if quarantine.exists() else []
+
+
+def rest_stream() -> Stream:
+    return RestStream("rows", path="rows", items="data.rows", key_properties=["id"], schema=NUMBER_SCHEMA)
+
+
+def graphql_stream() -> Stream:
+    return GraphQLStream("rows", field="rows", key_properties=["id"], schema=NUMBER_SCHEMA)
+
+
+def digits_of(text: str) -> tuple[str, str, int]:
+    """Return a number's sign, digits without zeros at both ends, and exponent, from its text alone."""
+    mantissa, _, exponent = text.lower().partition("e")
+    sign, (whole, _, fraction) = mantissa[:1].strip("0123456789"), mantissa.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    kept = digits.rstrip("0")
+    if not kept:
+        return "", "", 0
+    return sign, kept, int(exponent or 0) - len(fraction) + len(digits) - len(kept)
+
+
+numbers = st.from_regex(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
+
+
+@pytest.mark.parametrize("stream", [rest_stream, graphql_stream])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(numbers, min_size=1, max_size=5))
+@example(texts=["1234567890123456789.25", "0.12345678901234567890", "1.10", "1e308", "-0", "-0.0", "0.0000001"])
+def test_all_digits_of_numbers_come_to_stdout(stream: Callable[[], Stream], texts: list[str], tmp_path: Path) -> None:
+    rows = ",".join(f'{{"id":{id},"number":{text},"text":{text}}}' for id, text in enumerate(texts))
+    lines, quarantined = lines_of(stream, f'{{"data":{{"rows":[{rows}]}}}}', tmp_path)
+    assert quarantined == []
+    for line, text in zip(lines, texts, strict=True):
+        number, string = re.search(r'"number":([^,]+),"text":"([^"]+)"', line).groups()  # type: ignore[union-attr]
+        assert digits_of(number) == digits_of(string) == digits_of(text)
+        if "e" not in text.lower() and text != "-0":
+            assert string == text
+            assert number == text or "E-" in number  # 0.0000001 is 1E-7
+
+
+@pytest.mark.parametrize("stream", [rest_stream, graphql_stream])
+@pytest.mark.parametrize("bad", ["NaN", "-Infinity", "1e400", "-1E+99999999999999999999", "9" * 5000, r'"\ud800"'])
+def test_a_value_that_json_or_doubles_do_not_have_costs_its_record(
+    stream: Callable[[], Stream], bad: str, tmp_path: Path
+) -> None:
+    name = "text" if bad.startswith('"') else "number"
+    rows = f'{{"id":1,"number":1.50}},{{"id":2,"{name}":{bad}}},{{"id":3,"number":3}}'
+    with capture_events() as events:
+        lines, quarantined = lines_of(stream, f'{{"data":{{"rows":[{rows}]}}}}', tmp_path)
+    assert [json.loads(line)["record"]["id"] for line in lines] == [1, 3]
+    assert '"number":1.50' in lines[0]
+    (row,) = quarantined
+    assert json.loads(row)["raw"]
+    (warning,) = [event.payload["message"] for event in events if "was set aside" in event.payload["message"]]
+    assert ("half of a surrogate pair" if name == "text" else "$.number: is a number beyond") in warning
 
 
 def test_over_http_with_the_toolkit_s_client() -> None:

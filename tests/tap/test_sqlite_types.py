@@ -7,6 +7,7 @@ import json
 import math
 import sqlite3
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -64,7 +65,7 @@ class Rows:
         (
             "JSON",
             ['{"a": 1.10}', "{bad", "", "NaN", 5, "null"],
-            [{"a": 1.1}, 5, None],
+            [{"a": Decimal("1.10")}, 5, None],
             "$.v: want JSON, got another string",
         ),
         (

@@ -31,7 +31,9 @@ def file(tmp_path: Path) -> Path:
 class TestForms:
     def test_singer_pythons_is_taken_as_it_is(self) -> None:
         document = {"bookmarks": {"contacts": {"at": "2026-11-20"}}, "currently_syncing": "deals", "mine": {"a": [1]}}
-        assert read(document) == document
+        log = Log()
+        assert read(document, log) == document
+        assert log.warnings == ["The state has unknown keys; they are kept"]
 
     def test_an_empty_one_is_a_first_run(self) -> None:
         log = Log()

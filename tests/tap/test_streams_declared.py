@@ -200,6 +200,39 @@ class TestWhatCannotBe:
         assert str(caught.value).startswith("stream 'contacts' (")
         assert "test_streams_declared.py:" in str(caught.value)
 
+    @pytest.mark.parametrize(
+        ("settings", "other"),
+        [
+            ({"lookback": 60}, "replication_key="),
+            ({"is_sorted": False}, "replication_key="),
+            ({"created_key": "created"}, "replication_key="),
+            ({"buffer_seconds": 1, "replication_key": "updated"}, "parent="),
+            ({"each_key": "id", "replication_key": "updated"}, "for_each= and replication_key="),
+            ({"each_key": "id", "for_each": list}, "for_each= and replication_key="),
+            ({"each_name": "shops", "for_each": list}, "for_each= and replication_key="),
+            ({"before_retry": lambda: None}, "retry_on="),
+            ({"bookmark_of": lambda record: 1, "replication_method": "FULL_TABLE"}, "replication_method='INCREMENTAL'"),
+        ],
+    )
+    def test_settings_without_effect(self, settings: dict[str, Any], other: str) -> None:
+        """It is an error when the tap starts; with what it needs, it is none."""
+        tap = _tap()
+        tap.stream("contacts", **settings)(lambda: ())
+        name = next(iter(settings))
+        with pytest.raises(TapError, match=rf"^stream 'contacts' \(.*\): {name}= does nothing without {other}$"):
+            tap.link()
+
+    def test_settings_with_their_defaults_have_no_effect_and_are_allowed(self) -> None:
+        tap = _tap()
+        tap.stream("contacts", lookback=0, is_sorted=True, created_key=None, schema=SCHEMA)(lambda: ())
+        tap.link()
+
+    def test_a_created_key_that_the_schema_lacks(self) -> None:
+        tap = _tap()
+        tap.stream("contacts", replication_key="updated", created_key="nope", schema=SCHEMA)(lambda: ())
+        with pytest.raises(TapError, match="stream 'contacts': 'nope' must be in its schema, because they are keys"):
+            sync(tap)
+
     def test_two_streams_of_one_name(self) -> None:
         tap = _tap()
         tap.stream("contacts")(lambda: ())

@@ -1,11 +1,13 @@
 """Substreams, and what a stream's function does by its context."""
 
 import itertools
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from balog.tap import Stream, Tap
 from balog.tap.bookmarks import State
@@ -13,7 +15,7 @@ from balog.tap.catalog import CatalogEntry
 from balog.tap.context import Context
 from balog.tap.errors import TapError
 from balog.tap.syncing import Sync
-from tests.tap.syncs import SCHEMA, sync
+from tests.tap.syncs import SCHEMA, stopping, sync
 
 
 def _day(number: int) -> str:
@@ -250,6 +252,44 @@ class TestSubstreams:
         assert [state["bookmarks"]["notes"]["position"] for state in ran.states] == [0, 0, 0, 0, 3, 3]
 
 
+class TestCurrentlySyncing:
+    def test_it_names_the_substream_that_is_read_and_then_its_parent_again(self) -> None:
+        tap = Tap("tap-cool")
+        contacts = _contacts(tap, 1, 2)
+
+        @contacts.substream("notes")
+        def notes(parent: Any, context: Any) -> Any:
+            yield {"id": parent["id"] * 10}
+            context.checkpoint()
+
+        @tap.streams["notes"].substream("files")
+        def files(parent: Any, context: Any) -> Any:
+            yield {"id": parent["id"] * 10}
+            context.checkpoint()
+
+        tap.stream("deals")(lambda: [{"id": 1}])
+        named = [state.get("currently_syncing") for state in sync(tap).states]
+        assert [name for name, _ in itertools.groupby(named)] == [
+            *("contacts", "files", "notes", "files", "notes", "contacts", "deals", None)
+        ]
+
+    def test_an_interrupted_run_names_it_and_the_next_one_begins_there(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("deals")(lambda: [{"id": 1}])
+        stop, hook = stopping(2)
+        _contacts(tap, 1, 2).substream("notes", after=hook)(lambda parent: [{"id": parent["id"] * 10}])
+        first = sync(tap, stop=stop)
+        assert (first.code, first.state["currently_syncing"]) == (143, "notes")
+        assert sync(tap, first.state).shape()[0] == "SCHEMA contacts"
+
+    def test_a_substream_that_fails_gives_the_name_back(self) -> None:
+        tap = Tap("tap-cool")
+        _contacts(tap, 1, 2).substream("notes")(lambda parent: 1 / 0)
+        ran = sync(tap)
+        assert ran.code == 1
+        assert {state.get("currently_syncing") for state in ran.states} == {"contacts", None}
+
+
 class TestContext:
     def test_a_first_run_begins_at_the_start_date(self) -> None:
         tap = Tap("tap-cool")
@@ -262,6 +302,45 @@ class TestContext:
         sync(tap, {"bookmarks": {"contacts": {"updated": _day(9)}}}, config={"start_date": _day(7)})
 
         assert seen == [(_day(7), _day(7), True), (_day(9), _day(7), False)]
+
+    @settings(max_examples=60)
+    @given(
+        day=st.integers(1, 27),
+        offset=st.none() | st.integers(-14 * 60, 14 * 60),
+        form=st.sampled_from(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"]),
+        has_seconds=st.booleans(),
+    )
+    @example(day=1, offset=None, form="%Y-%m-%dT%H:%M:%S", has_seconds=False)
+    @example(day=1, offset=120, form="%Y-%m-%dT%H:%M:%S", has_seconds=False)
+    def test_a_start_date_of_any_form_loses_no_row(
+        self, day: int, offset: int | None, form: str, has_seconds: bool
+    ) -> None:
+        local = datetime(2026, 1, day, 10 if has_seconds else 0)
+        text = local.strftime(form)
+        start = datetime.strptime(text, form) - timedelta(minutes=offset or 0)
+        if form == "%Y-%m-%d":
+            start = datetime(2026, 1, day)
+        elif offset is not None:
+            text += f"{'-' if offset < 0 else '+'}{abs(offset) // 60:02}:{abs(offset) % 60:02}"
+        instants = [datetime(2025, 12, 30) + timedelta(hours=hours) for hours in range(0, 24 * 32, 7)]
+        properties = {
+            "id": {"type": "integer"},
+            "day": {"type": "string", "format": "date"},
+            "at": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]},
+        }
+        rows = [{"id": id, "day": f"{when:%Y-%m-%d}", "at": f"{when.isoformat()}Z"} for id, when in enumerate(instants)]
+        tap = Tap("tap-cool")
+
+        def records(key: str) -> Any:
+            return lambda context: [row for row in rows if context.bookmark is None or row[key] >= context.bookmark]
+
+        for key in properties:
+            tap.stream(key, replication_key=key, schema={"type": "object", "properties": properties})(records(key))
+        ran = sync(tap, config={"start_date": text})
+        assert ran.failures == []
+        assert ran.ids("at") == [id for id, when in enumerate(instants) if when >= start]
+        assert ran.ids("day") == [id for id, when in enumerate(instants) if when.date() >= start.date()]
+        assert ran.ids("id") == [*range(len(rows))]
 
     def test_the_lookback_is_for_asking_alone(self) -> None:
         tap = Tap("tap-cool")

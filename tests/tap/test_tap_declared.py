@@ -1,14 +1,18 @@
 """What a tap says of its streams by name."""
 
+from datetime import datetime, timezone
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from balog.tap import Tap
-from balog.tap.catalog import discover
+from balog.tap.bookmarks import State
+from balog.tap.catalog import choose, discover
 from balog.tap.errors import TapError
 from balog.tap.schema import schema_of
-from tests.tap.syncs import SCHEMA, sync
+from balog.tap.syncing import Sync
+from tests.tap.syncs import SCHEMA, Messages, Ran, sync
 
 
 def _schemas(tap: Tap) -> dict[str, Any]:
@@ -104,6 +108,78 @@ class TestHooks:
             return record["updated"] or record["created"]
 
         assert sync(tap).state["bookmarks"]["contacts"] == {"updated": "2026-01-02T00:00:00Z"}
+
+    @pytest.mark.parametrize("strategy", ["end_of_sync", Tap.every_n(3)])
+    @pytest.mark.parametrize(
+        ("values", "last"),
+        [
+            ([1, 2, 3, 10], 10),
+            ([1.5, 2, Decimal("10.25"), Decimal("10.5")], Decimal("10.5")),
+            (["a", "b", "c", "d"], "d"),
+            (
+                ["2026-01-01T12:00:00+14:00", "2026-01-01T00:00:00Z", "2026-01-01", "2026-01-01T00:00:00-01:00"],
+                "2026-01-01T00:00:00-01:00",
+            ),
+            ([datetime(2026, 1, day, tzinfo=timezone.utc) for day in (1, 2, 3, 4)], "2026-01-04T00:00:00Z"),
+        ],
+    )
+    def test_a_bookmark_function_makes_its_stream_incremental(
+        self, strategy: Any, values: list[Any], last: Any
+    ) -> None:
+        """Given the shape of the planning document, then what the function returns is the bookmark."""
+        began: list[Any] = []
+
+        def run(state: Any = None) -> Any:
+            tap = Tap("tap-cool")
+
+            @tap.sync("contacts", bookmark_strategy=strategy)
+            def contacts(context: Any) -> Any:
+                began.append(context.bookmark)
+                yield from ({"id": id, "meta": {"modified": value}} for id, value in enumerate(values))
+
+            @tap.bookmark("contacts")
+            def modified(record: dict[str, Any]) -> Any:
+                return record["meta"]["modified"]
+
+            return sync(tap, state)
+
+        first = run()
+        assert (first.code, first.ids()) == (0, [0, 1, 2, 3])
+        assert first.state["bookmarks"] == {"contacts": {"bookmark": last}}
+        assert [message["bookmark_properties"] for message in first.messages if message["type"] == "SCHEMA"] == [[]]
+        is_within = any("bookmark" in state["bookmarks"].get("contacts", {}) for state in first.states[:-2])
+        assert is_within == (strategy != "end_of_sync")
+        run(first.state)
+        assert began == [None, last]
+
+    def test_a_bookmark_function_reads_the_record_of_the_source(self) -> None:
+        """Given that all it reads is deselected or renamed, then it still has it; a lookback applies."""
+        tap = Tap("tap-cool")
+        began: list[Any] = []
+        schema = {"type": "object", "properties": {"id": {"type": "integer"}, "meta": {"type": "object"}}}
+
+        @tap.stream("contacts", lookback=3600, after=lambda record: {"id": record["id"]}, schema=schema)
+        def contacts(context: Any) -> Any:
+            began.append(context.bookmark)
+            yield [{"id": id, "meta": {"modified": f"2026-01-0{id}T00:00:00Z"}} for id in (1, 2)]
+
+        tap.bookmark("contacts")(lambda record: record["meta"]["modified"])
+        catalog, _ = choose(list(tap.link().values()), None, lambda stream: stream.schema)
+        catalog.entries["contacts"].metadata[("properties", "meta")]["selected"] = False
+        made = Messages()
+        assert Sync(tap, {}, catalog, State(), made).run() == 0
+        ran = Ran(0, made.all, [])
+        assert ran.records() == [{"id": 1}, {"id": 2}]
+        assert ran.state["bookmarks"] == {"contacts": {"bookmark": "2026-01-02T00:00:00Z"}}
+        assert Sync(tap, {}, catalog, State(ran.state), Messages()).run() == 0
+        assert began == [None, "2026-01-01T23:00:00Z"]
+
+    def test_a_bookmark_function_and_for_each_exclude_each_other(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("contacts", for_each=list, replication_key="updated", schema={})(lambda item: ())
+        tap.bookmark("contacts")(lambda record: 1)
+        with pytest.raises(TapError, match="for_each= and bookmark_of= exclude each other"):
+            tap.link()
 
     def test_a_bookmark_asks_for_record_and_state_alone(self) -> None:
         with pytest.raises(TapError, match="parameter 'row'; it may ask for record, state"):

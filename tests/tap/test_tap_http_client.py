@@ -16,9 +16,11 @@ import trustme
 from msgspec import Struct
 
 from balog.errors import ConfigError
+from balog.tap.credentials import cookie
 from balog.tap.errors import SourceError
 from balog.tap.http import Client, HttpError, Policy, Response
 from balog.tap.http.connections import Connections
+from balog.tap.http.downloads import download
 from balog.testing import capture_events
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
@@ -192,6 +194,78 @@ def test_what_is_no_json_says_what_came_instead(server: HttpStandIn, client: Cli
         client.get("contacts").json()
     with pytest.raises(SourceError, match=r"\$\.id"):
         client.get("contacts").decode(Contact)
+
+
+@pytest.mark.parametrize("charset", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "iso-8859-1", "cp1252"])
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_json_in_any_charset_and_with_a_byte_order_mark(
+    server: HttpStandIn, client: Client, charset: str, is_declared: bool
+) -> None:
+    kind = f"application/json; charset={charset.removesuffix('-sig')}" if is_declared else "application/json"
+    server.will(Answer(200, '{"name": "Zoë £1.10"}'.encode(charset), {"Content-Type": kind}))
+    if charset in ("iso-8859-1", "cp1252") and not is_declared:
+        with pytest.raises(SourceError, match="without JSON in UTF-8"):
+            client.get("contacts").json()
+    else:
+        assert client.get("contacts").json() == {"name": "Zoë £1.10"}
+
+
+@pytest.mark.parametrize("charset", ["us-ascii", "iso-2022-jp", "none", "punycode", "undefined", "hex"])
+def test_json_in_utf_8_whatever_wrong_charset_is_declared(charset: str) -> None:
+    kind = f"application/json; charset={charset}"
+    assert Response(200, {"content-type": kind}, '["ä"]'.encode(), "http://x").json() == ["ä"]
+
+
+def test_a_number_is_sent_back_with_its_digits(server: HttpStandIn, client: Client) -> None:
+    server.will(Answer(200, b'{"cursor": 1234567890123456789.10}', JSON))
+    cursor = client.get("contacts").json()["cursor"]
+    client.post("contacts", {"after": cursor}, json={"after": cursor})
+    assert server.requests[1].path == "/v2/contacts?after=1234567890123456789.10"
+    assert server.requests[1].body == b'{"after":1234567890123456789.10}'
+
+
+def test_cookies_are_kept_for_their_paths_and_not_beyond_their_time(server: HttpStandIn, client: Client) -> None:
+    for set_cookie in (
+        "session=secret1; Path=/; HttpOnly",
+        "here=secret2; Path=/v2/here",
+        "tls=secret3; Secure",
+        "foreign=secret4; Domain=example.com",
+        "old=secret5; Max-Age=0",
+    ):
+        server.will(answer(1, **{"Set-Cookie": set_cookie}))
+        client.get("login")
+    client.get("here/x")
+    client.get("contacts")
+    here, contacts = (request.headers["cookie"] for request in server.requests[-2:])
+    assert (here, contacts) == ("here=secret2; session=secret1", "session=secret1")
+    server.will(Answer(400, b"unknown session=secret1"))
+    with pytest.raises(HttpError, match=r"unknown session=…$"):
+        client.get("contacts")
+    server.will(answer(1, **{"Set-Cookie": "session=; Max-Age=0; Path=/"}))
+    client.get("logout")
+    client.get("contacts")
+    assert server.requests[-1].headers["cookie"] is None
+
+
+def test_a_cookie_of_the_tap_goes_before_those_of_the_server(server: HttpStandIn) -> None:
+    with Client(server.url, auth=cookie("key", "k1"), policy=AT_ONCE) as client:
+        server.will(answer(1, **{"Set-Cookie": "session=s1; Path=/"}))
+        client.get("login")
+        client.get("contacts")
+    assert [request.headers["cookie"] for request in server.requests] == ["key=k1", "key=k1; session=s1"]
+
+
+def test_cookies_go_to_no_other_server_and_into_downloads(server: HttpStandIn, client: Client, tmp_path: Path) -> None:
+    server.will(answer(1, **{"Set-Cookie": "session=secret1; Path=/"}))
+    client.get("login")
+    with HttpStandIn() as other, Client(other.url, policy=AT_ONCE) as another:
+        another.get("contacts")
+        with pytest.raises(SourceError, match="must not get these credentials"):
+            client.get(f"{other.url}/contacts")
+        assert [request.headers["cookie"] for request in other.requests] == [None]
+    with (tmp_path / "file").open("wb") as file:
+        download(client, "export", file)
+    assert server.requests[-1].headers["cookie"] == "session=secret1"
 
 
 def test_text_in_the_charset_of_the_answer() -> None:

@@ -13,7 +13,7 @@ from balog.tap.bookmarks import times
 from balog.tap.json_schema.keywords import types_of
 
 Kind = Literal["time", "number", "text", "any"]
-"""``any`` is for a schema without a type: numbers or texts, but never both."""
+"""``any`` is for a schema without a type: numbers or texts, but never both; texts that are times are instants."""
 
 _WANTED = {"time": "a time", "number": "a number", "text": "a text", "any": "a number or a text"}
 
@@ -23,10 +23,15 @@ class Order:
 
     ``date-time`` and ``date`` are compared as instants, ``integer`` and ``number`` as numbers, everything else as text
     by code points.
+
+    Args:
+        kind: the kind.
+        is_date: times are days.
     """
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, *, is_date: bool = False) -> None:
         self.kind: Kind = kind
+        self._is_date = is_date
 
     def rank(self, value: Any) -> Any:
         """Return a value that can be compared with other ranks of this order.
@@ -35,11 +40,12 @@ class Order:
             ValueError: the value is not of this kind. The message does not contain the value.
         """
         value = plain(value)
-        if self.kind == "time" and isinstance(value, str):
+        if self.kind in ("time", "any") and isinstance(value, str):
             try:
                 return times.rank(value)
             except ValueError:
-                raise ValueError("want a time in RFC 3339 format") from None
+                if self.kind == "time":
+                    raise ValueError("want a time in RFC 3339 format") from None
         if self.kind in ("number", "any") and is_number(value):
             return value
         if self.kind == "number" and isinstance(value, str):  # as some taps keep numbers in their state
@@ -85,11 +91,26 @@ class Order:
             return value
         self.rank(value)
         value = plain(value)
-        if self.kind == "time":
-            return times.earlier(value, math.ceil(lookback))
         if is_number(value):
             return value - (Decimal(str(lookback)) if isinstance(value, Decimal) else lookback)
+        if self.kind in ("time", "any"):
+            return times.earlier(value, math.ceil(lookback))
         raise ValueError("a lookback needs times or numbers")
+
+    def first(self, start_date: str | None) -> str | None:
+        """Return the config's ``start_date`` in the format of a time: RFC 3339 in UTC, or its day in UTC.
+
+        It does not apply to numbers, and is unchanged for texts, whose format is unknown.
+
+        Raises:
+            ValueError: it is not a time.
+        """
+        if start_date is None or self.kind != "time":
+            return None if self.kind == "number" else start_date
+        text = times.earlier(start_date, 0)
+        if self._is_date:
+            return text[:10]
+        return f"{text.removesuffix('Z')}Z" if "T" in text else f"{text}T00:00:00Z"
 
 
 def is_number(value: Any) -> bool:
@@ -113,8 +134,9 @@ def order_of(schema: Mapping[str, Any] | None, key: str) -> Order:
     """Return the order of a schema's property, whose type may be inside ``anyOf``, ``oneOf`` and ``allOf``."""
     property_schema = ((schema or {}).get("properties") or {}).get(key)
     nodes = list(_nodes(property_schema))
-    if any(node.get("format") in ("date-time", "date") for node in nodes):
-        return Order("time")
+    formats = {node.get("format") for node in nodes} & {"date-time", "date"}
+    if formats:
+        return Order("time", is_date=formats == {"date"})
     types = {name for node in nodes for name in types_of(node)} - {"null"}
     if types and types <= {"integer", "number"}:
         return Order("number")

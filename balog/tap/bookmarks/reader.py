@@ -71,6 +71,8 @@ def state_of(document: Any, streams: Collection[str] | None, source: str = "", l
         )
     if unknown:
         log.warning("The state has bookmarks of unknown streams; they are kept", streams=unknown)
+    if marks and (others := sorted(set(value) - {"bookmarks", "currently_syncing"})):
+        log.warning("The state has unknown keys; they are kept", keys=others)
     if value and "bookmarks" not in value:
         log.warning("The state has no bookmarks: all streams are synced from the beginning", keys=sorted(value))
     kept = {**value, "bookmarks": {name: _singer(entry or {}) for name, entry in marks.items()}}

@@ -26,7 +26,7 @@ class Start:
         key: the replication key; None for a full table and for a position that the tap sets.
         order: the order of replication values.
         lookback: see ``Stream.lookback``.
-        date: where to start without a bookmark.
+        date: the config's ``start_date``; see ``Order.first``.
         is_selected: its records are written.
         warn: logs a warning.
 
@@ -51,6 +51,10 @@ class Start:
     def __post_init__(self) -> None:
         if self.key is not None:
             self.bookmark = self._checked(self.key)
+            try:
+                self.date = self.order.first(self.date)
+            except ValueError as error:
+                raise SyncError(self.stream, f"start_date: {error}") from None
 
     def earliest(self, descendants: Sequence[Start]) -> Any:
         """Return the value from which to query the source, inclusive; None means from the beginning.

@@ -10,6 +10,9 @@ from typing import Any
 
 from balog.tap.errors import TapError
 
+END_OF_STREAM = ("end_of_stream", "end_of_sync")
+"""The names of ``EndOfStream``."""
+
 
 class BookmarkStrategy:
     """Decides after each record whether the state is written. One object serves one sync of one stream.
@@ -81,14 +84,14 @@ class _Function(BookmarkStrategy):
 
 
 def make_strategy(strategy: Any) -> BookmarkStrategy:
-    """Return the strategy that a stream declares: one of the classes here, ``"end_of_stream"`` or a function.
+    """Return the strategy that a stream declares: one of the classes here, a name of ``END_OF_STREAM`` or a function.
 
     Raises:
         TapError: it is none of these.
     """
     if isinstance(strategy, BookmarkStrategy):
         return strategy
-    if strategy is None or strategy == "end_of_stream":
+    if strategy is None or strategy in END_OF_STREAM:
         return EndOfStream()
     if callable(strategy):
         with suppress(ValueError):  # functions written in C may have no signature

@@ -95,5 +95,5 @@ class Watermark:
             self._zone = times.comparable_end(value) if isinstance(value, str) else ""
             self._quick_class, self._length = (str, len(value)) if self._zone else (None, 0)
         else:  # not float, which may be infinite, nor texts of numbers
-            is_quick = type(value) is int or (type(value) is str and self._order.kind != "number")
+            is_quick = type(value) is int or (type(value) is str and self._order.kind == "text")
             self._quick_class = type(value) if is_quick else None

@@ -34,6 +34,7 @@ class StreamDeclaration(Protocol):
     replication_method: Method | None
     replication_keys: list[str]
     has_log: bool
+    created_key: str | None
     schema: Any
     metadata: dict[Breadcrumb, dict[str, Any]]
     select: bool
@@ -56,8 +57,8 @@ def default_metadata(stream: StreamDeclaration, schema: dict[str, Any], visitors
     method. Any other stream removes it with the value None.
 
     Raises:
-        TapError: a key or the replication key is not a property of the schema, metadata has an unknown breadcrumb, or
-            ``inclusion`` is invalid.
+        TapError: a key, the replication key or ``created_key`` is not a property of the schema, metadata has an unknown
+            breadcrumb, or ``inclusion`` is invalid.
     """
     properties = properties_of(schema)
     _refuse_unknown_keys(stream, schema, properties)
@@ -96,7 +97,8 @@ def default_metadata(stream: StreamDeclaration, schema: dict[str, Any], visitors
 def _refuse_unknown_keys(stream: StreamDeclaration, schema: dict[str, Any], properties: dict[str, Any]) -> None:
     if not properties:  # an open schema, or one with its properties in another form
         return
-    missing = [key for key in (*keys_of(stream), *stream.replication_keys) if key not in properties]
+    keys = [*keys_of(stream), *stream.replication_keys, *filter(None, [stream.created_key])]
+    missing = [key for key in keys if key not in properties]
     if missing:
         raise TapError(
             f"stream {stream.name!r}: {', '.join(map(repr, missing))} must be in its schema, because they are keys; "

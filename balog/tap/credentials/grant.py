@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from base64 import b64encode
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote_plus
 
@@ -146,7 +147,7 @@ def token_of(found: Mapping[str, Any]) -> TokenAnswer:
 
 def seconds_of(value: Any) -> float:
     """Return a time in seconds, which some servers write as a text; 0 if there is none."""
-    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+    if not isinstance(value, (str, int, float, Decimal)) or isinstance(value, bool):
         return 0
     try:
         seconds = float(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from balog.tap.errors import SourceError
@@ -99,7 +100,7 @@ def _headers(answer: Any, body: Mapping[str, Any]) -> dict[str, str]:
         _member(status, "restoreRate"),
     )
     if "retry-after" not in headers and all(_is_number(value) for value in (asked, available, rate)) and rate:
-        headers["retry-after"] = str(math.ceil(max(0.0, asked - available) / rate))
+        headers["retry-after"] = str(math.ceil(max(0, asked - available) / rate))
     return headers
 
 
@@ -108,4 +109,4 @@ def _member(value: Any, name: str) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, (int, Decimal)) and not isinstance(value, bool) and value >= 0

@@ -26,6 +26,7 @@ from balog.tap.patterns.concurrency import pause
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS = 5
 _MAX_EXCERPT = 200
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 _PRINTABLE = bytes(range(0x21, 0x7F))
 
 
@@ -33,8 +34,8 @@ class Client:
     """A client for one server with persistent connections. It is thread-safe.
 
     Certificates are verified. Credentials are sent only to the server of ``base_url``: a redirect, or the URL of a next
-    page, that leads elsewhere is an error. The environment's proxies are used. Each request is measured as
-    ``http_request_duration`` with its endpoint and status.
+    page, that leads elsewhere is an error. Cookies are kept (RFC 6265). The environment's proxies are used. Each
+    request is measured as ``http_request_duration`` with its endpoint and status.
 
     Args:
         base_url: the URL that paths are appended to, ``https://api.example.com/v2``.
@@ -125,7 +126,7 @@ class Client:
         url = self._url(path, params)
         sent = {**self._headers, **(headers or {})}
         if json is not None:
-            body = msgspec.json.encode(json)
+            body = _encode(json)
             sent.setdefault("Content-Type", "application/json")
         elif form is not None:
             body = urlencode(_pairs(form)).encode()
@@ -183,7 +184,8 @@ class Client:
             sent, response = self._follow(request, endpoint)
         if 200 <= response.status < 300 or response.status in allow:
             return response
-        excerpt = _excerpt(response, secrets_of(sent).union(_texts(request.body)))
+        cookies = [cookie.value or "" for cookie in self.connections.cookies]
+        excerpt = _excerpt(response, secrets_of(sent).union(_texts(request.body), cookies))
         raise HttpError(
             f"{request.method} {endpoint} answered {fault_of(response)}{excerpt}",
             response,

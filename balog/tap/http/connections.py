@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from balog.http.body import PACKINGS, Unpacker
@@ -16,6 +16,7 @@ from balog.tap.errors import SourceError
 
 _PIECE = 64 * 1024
 _MAX_IDLE = 16
+_MAX_COOKIES = 1_000
 
 
 class Request(NamedTuple):
@@ -34,6 +35,12 @@ class Request(NamedTuple):
     granted: Mapping[str, str] = MappingProxyType({})
 
 
+def _cookie_jar() -> Any:
+    from http.cookiejar import CookieJar
+
+    return CookieJar()
+
+
 @dataclass(eq=False)
 class Connections:
     """Sends requests to one server. It is thread-safe.
@@ -44,6 +51,7 @@ class Connections:
         max_bytes: the maximum size of one decompressed body.
         max_seconds: the maximum time of one response.
         ca_file, certificate: see ``Client``.
+        cookies: a ``http.cookiejar.CookieJar``.
 
     Raises:
         ConfigError: ``ca_file`` or ``certificate`` cannot be used.
@@ -55,6 +63,7 @@ class Connections:
     max_seconds: float
     ca_file: str | None
     certificate: ClientCertificate | None = None
+    cookies: Any = field(default_factory=_cookie_jar)
     _pool: Any = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -89,10 +98,19 @@ class Connections:
             self._pool.clear()
 
     def _exchange(self, request: Request) -> tuple[int, dict[str, str], bytes]:
+        from urllib.request import Request as Carrier
+
         headers = {"Accept-Encoding": "gzip", **request.headers}
+        carrier = Carrier(request.url)  # noqa: S310 (nothing is opened)
+        self.cookies.add_cookie_header(carrier)
+        if kept := carrier.get_header("Cookie"):
+            name = next((name for name in headers if name.lower() == "cookie"), "Cookie")
+            headers[name] = f"{headers[name]}; {kept}" if name in headers else kept
         options = {"redirect": False, "retries": False, "preload_content": False, "decode_content": False}
         response = self._pool.request(request.method, request.url, body=request.body, headers=headers, **options)
         is_complete = False
+        if "set-cookie" in response.headers and len(self.cookies) < _MAX_COOKIES:
+            self.cookies.extract_cookies(SimpleNamespace(info=lambda: response.headers), carrier)
         try:
             data = self.read(response)
             is_complete = True

@@ -15,6 +15,7 @@ import msgspec
 
 from balog.backoff import read_retry_after
 from balog.tap.errors import SourceError
+from balog.tap.records.plain import decode_json
 
 _LOST = {  # by the first part of a class's module; base classes count, too
     "requests": frozenset({"ConnectionError", "Timeout", "ChunkedEncodingError"}),
@@ -182,7 +183,7 @@ class Response:
     url: str
 
     def json(self) -> Any:
-        """Decode the body.
+        """Decode the body; see ``balog.tap.records.plain.decode_json`` for its numbers.
 
         Raises:
             SourceError: it is not JSON.
@@ -196,23 +197,28 @@ class Response:
             SourceError: it is not JSON, or does not match the type.
         """
         try:
-            return msgspec.json.decode(self.body, type=type)
+            return decode_json(self.body, self._charset, type)
         except msgspec.ValidationError as error:
             raise SourceError(f"{endpoint_of(self.url)} answered JSON of another type: {error}") from None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             kind = self.headers.get("content-type", "no content type")[:80]
             raise SourceError(
-                f"{endpoint_of(self.url)} answered {self.status} without JSON in UTF-8 ({kind}, {len(self.body)} bytes)"
+                f"{endpoint_of(self.url)} answered {self.status} without JSON in {self._charset.upper()} "
+                f"({kind}, {len(self.body)} bytes)"
             ) from None
 
     @property
     def text(self) -> str:
         """The body as text, in the charset of the response; UTF-8 if it has none."""
-        _, _, charset = self.headers.get("content-type", "").lower().partition("charset=")
         try:
-            return self.body.decode(charset.split(";")[0].strip(" \"'") or "utf-8", "replace")
+            return self.body.decode(self._charset, "replace")
         except (LookupError, ValueError):  # also Python's codecs that are not charsets, such as idna
             return self.body.decode("utf-8", "replace")
+
+    @property
+    def _charset(self) -> str:
+        _, _, charset = self.headers.get("content-type", "").lower().partition("charset=")
+        return charset.split(";")[0].strip(" \"'")[:40] or "utf-8"
 
     def __repr__(self) -> str:
         return f"<Response {self.status} of {endpoint_of(self.url)}, {len(self.body)} bytes>"

@@ -46,18 +46,24 @@ def is_equal(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(is_equal, one, other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(is_equal(item, other[name]) for name, item in one.items())
-    return bool(one == other)
+    return bool(by_digits(one) == by_digits(other))
+
+
+def by_digits(value: Any) -> Any:
+    """Return a float as a Decimal of its shortest digits, to compare it with one: 0.1 equals Decimal("0.1")."""
+    return Decimal(repr(value)) if type(value) is float else value
 
 
 def _bound(schema: Mapping[str, Any], keyword: str) -> Check | None:
     bound = schema[keyword]
     if not is_number(bound):
         return None
+    digits = by_digits(bound)
     exclusive = f"exclusive{keyword.capitalize()}"  # in draft 4 a flag beside the bound
     words, is_kept = _BOUNDS[exclusive if schema.get(exclusive) is True else keyword]
 
     def check(value: Any) -> None:
-        if not is_kept(value, bound):
+        if not is_kept(value, digits if type(value) is Decimal else bound):
             raise MismatchError(f"want a number {words} {bound}")
 
     return check

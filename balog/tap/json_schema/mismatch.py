@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -60,6 +61,7 @@ _NAMES: dict[type, str] = {
     bool: "boolean",
     int: "integer",
     float: "number",
+    Decimal: "number",
     str: "string",
     list: "array",
     dict: "object",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
-import math
 import re
 import tempfile
 import zipfile
@@ -15,13 +13,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import IO, Any, cast
 
-import msgspec
-
 from balog.errors import MissingExtraError
 from balog.singer.batch.compression import BLOCK_BYTES, Limits, decompress
 from balog.singer.batch.dialects import BatchError
 from balog.tap.errors import SourceError
-from balog.tap.records.plain import exact_number
+from balog.tap.records.plain import decode_json
 from balog.tap.records.times import to_date_time
 
 MAX_LINE = 16 << 20
@@ -221,41 +217,24 @@ def _tsv(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
     return _csv(file, name, options, "\t")
 
 
-def _number(text: str) -> Any:
-    if math.isinf(float(text)):
-        raise ValueError("has a number beyond those that 64 bits have")
-    return exact_number(text)
-
-
-_decode = msgspec.json.Decoder(float_hook=_number).decode
-
-
-def _skip_mark(file: IO[bytes]) -> None:
-    """Skip the byte order mark of UTF-8, which some programs write."""
-    if cast(io.BufferedReader, file).peek(3).startswith(codecs.BOM_UTF8):
-        file.read(3)
-
-
 def _jsonl(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
-    _skip_mark(file)
     while line := file.readline(MAX_LINE + 1):
         if len(line) > MAX_LINE:
             raise SourceError(f"{name}: has a line of more than {MAX_LINE} bytes")
         if line.strip():
             try:
-                yield _record(_decode(line))
-            except (msgspec.DecodeError, RecursionError) as error:
+                yield _record(decode_json(line))
+            except (ValueError, RecursionError) as error:
                 yield BadRow(line.decode("utf-8", "backslashreplace"), f"is not JSON: {error}")
 
 
 def _json(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
-    _skip_mark(file)
     data = file.read(MAX_DOCUMENT + 1)
     if len(data) > MAX_DOCUMENT:
         raise SourceError(f"{name}: one document of more than {MAX_DOCUMENT} bytes; write it as lines (.jsonl)")
     try:
-        found = _decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+        found = decode_json(data)
+    except (ValueError, RecursionError) as error:
         raise SourceError(f"{name}: is not JSON: {error}") from None
     yield from map(_record, found if isinstance(found, list) else [found])
 

@@ -123,6 +123,7 @@ def _each(
     kept = context.kept(name)
     bookmarks: dict[str, Any] = dict(kept) if isinstance(kept, dict) else {}
     seen: set[str] = set()
+    first = order.first(context.start_date)
     for item in items:
         id = _identity(item, key)
         if id in seen:
@@ -131,7 +132,7 @@ def _each(
         entry = bookmarks.get(id)
         bookmark = entry.get(replication_key) if isinstance(entry, dict) else None
         try:
-            start = context.start_date if bookmark is None else order.back(bookmark, lookback)
+            start = first if bookmark is None else order.back(bookmark, lookback)
             reached = None if bookmark is None else order.rank(bookmark)
         except ValueError as error:
             raise SourceError(f"{name}: the bookmark of {id!r} in the state: {error}") from None

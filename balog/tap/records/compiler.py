@@ -10,7 +10,7 @@ from typing import Any
 
 from balog.tap.catalog import Breadcrumb
 from balog.tap.errors import TapError
-from balog.tap.json_schema.checks import ASKS, Check, choices, finite, limits_of
+from balog.tap.json_schema.checks import ASKS, Check, choices, limits_of
 from balog.tap.json_schema.keywords import ALL_TYPES, COMBINING, listed, names_of, required_of, types_of
 from balog.tap.json_schema.mismatch import TYPE_WORDS, MismatchError, step, type_name
 from balog.tap.json_schema.references import target_of
@@ -35,6 +35,7 @@ from balog.tap.records.values import (
 )
 
 _MAX_DEPTH = 32
+_NUMBERS = frozenset({int, float, Decimal})
 _DEEPER = ("…",)
 
 
@@ -219,17 +220,15 @@ class Compiler:
             return value
 
         def convert(value: Any, given: Any) -> tuple[Any, Callable[[Any], Any]]:
-            if epoch is not None and type(value) in (int, float) and (made := from_epoch(value, epoch)) is not None:
+            if epoch is not None and type(value) in _NUMBERS and (made := from_epoch(value, epoch)) is not None:
                 return made, makers[str]
-            if type(value) is Decimal and str in makers and finite(value):  # a Python type, so this is no coercion
-                return TO["string"](value), makers[str]
             if type(value) in (dict, list):
                 value = anything(value)
             for target in targets:
                 made = target(value)
                 if made is not NOTHING and (maker := makers.get(type(made))) is not None:
                     return made, maker
-            raise MismatchError(f"{wanted}, got {type_name(given)}{hint if type(value) in (int, float) else ''}")
+            raise MismatchError(f"{wanted}, got {type_name(given)}{hint if type(value) in _NUMBERS else ''}")
 
         return make
 

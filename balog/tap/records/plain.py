@@ -7,8 +7,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from enum import Enum
+from functools import partial
+from math import isfinite
 from os import PathLike, fspath
 from typing import Any
 from uuid import UUID
@@ -46,20 +48,71 @@ class Unfit:
     def __init__(self, value: Any, reason: str) -> None:
         self.value, self.reason = value, reason
 
+    def __repr__(self) -> str:
+        return f"Unfit({self.value!r})"
+
+
+def decode_json(data: bytes, charset: str = "utf-8", type: Any = Any) -> Any:
+    """Decode JSON of a source: numbers with a fraction or an exponent are ``Decimal``, with all their digits.
+
+    A number that doubles do not have, such as NaN or 1e400, is ``Unfit``, so that only its record is lost.
+
+    Args:
+        data: the JSON. A byte order mark, or the zeros of UTF-16 and UTF-32, decide its encoding.
+        charset: the declared encoding; if the data does not have it, UTF-8 is tried.
+        type: a type of typing, or a msgspec Struct.
+
+    Raises:
+        ValueError: it is not JSON, or of another type (``msgspec.ValidationError``).
+        RecursionError: it is nested too deep.
+    """
+    text = _text_of(data, charset)
+    if type is not Any:
+        return msgspec.json.decode(text, type=type)
+    try:
+        return _decode(text)
+    except msgspec.DecodeError:  # also for NaN, integers of thousands of digits, and half of a surrogate pair
+        return exact_json(text, partial(Unfit, reason=_BEYOND))
+
+
+def _text_of(data: bytes, charset: str) -> str | bytes:
+    """Return data in UTF-8, or as text."""
+    found = json.detect_encoding(data)
+    if found != "utf-8":
+        return data[3:] if found == "utf-8-sig" else data.decode(found)
+    try:
+        return data if charset == "utf-8" or charset in _SLOW else data.decode(charset)
+    except (LookupError, ValueError):
+        return data
+
 
 def exact_json(text: str | bytes, constant: Callable[[str], Any] = lambda name: None) -> Any:
-    """Decode JSON with all digits of its numbers; ``constant`` of NaN and infinity, which are null by default.
+    """Decode JSON as ``decode_json`` does; ``constant`` of NaN and infinity, which are null by default.
 
     Raises:
         ValueError: the text is not JSON.
     """
-    return json.loads(text, parse_float=exact_number, parse_constant=constant)
+    return json.loads(text, parse_float=exact_number, parse_int=_integer, parse_constant=constant)
 
 
-def exact_number(text: str) -> float | Decimal:
-    """Return the number of a JSON text: a float, or a Decimal where a float would lose digits."""
-    double = float(text)
-    return double if Decimal(repr(double)) == Decimal(text) else Decimal(text)
+def exact_number(text: str) -> Decimal | Unfit:
+    """Return the number of a JSON text with a fraction or an exponent."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:  # an exponent of many digits
+        return Unfit(text, _BEYOND)
+    return number if number.adjusted() > _LEAST and isfinite(float(text)) else Unfit(text, _BEYOND)
+
+
+def _integer(text: str) -> int | Unfit:
+    return int(text) if len(text) <= _MAX_DIGITS else Unfit(text, _BEYOND)
+
+
+_BEYOND = "is a number beyond those that 64 bits have"
+_LEAST = -4000  # the exponent of a number whose zeros fill a text
+_MAX_DIGITS = 4000
+_SLOW = frozenset({"idna", "punycode"})  # codecs that are no charsets, in quadratic time
+_decode = msgspec.json.Decoder(float_hook=exact_number).decode
 
 
 def time_text(value: datetime) -> str:

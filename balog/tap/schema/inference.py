@@ -17,7 +17,7 @@ from balog.errors import BalogError
 from balog.tap.errors import SchemaError
 from balog.tap.json_schema.formats import is_date
 from balog.tap.json_schema.keywords import rebuilt
-from balog.tap.records.plain import time_text
+from balog.tap.records.plain import Unfit, time_text
 from balog.tap.records.times import is_date_time
 from balog.tap.schema.flattening import nullable
 from balog.tap.schema.sources import SchemaSource
@@ -68,7 +68,7 @@ def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable
     from balog.registry.inference import Inference  # the registry is slow to import
 
     seen = Inference({"date-time": is_date_time, "date": is_date})
-    encode = msgspec.json.Encoder(decimal_format="number").encode
+    encode = msgspec.json.Encoder(decimal_format="number", enc_hook=_unfit_as_null).encode
     keys = list(keys)
     for record in islice(records, most):
         try:
@@ -89,6 +89,11 @@ def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable
     for key in keys:
         properties[key] = {**properties[key], "type": _without_null(properties[key]["type"])}
     return {**found, "type": "object"}
+
+
+def _unfit_as_null(value: Any) -> None:
+    if not isinstance(value, Unfit):
+        raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
 def _widened(schema: Any) -> Any:

@@ -16,7 +16,8 @@ def link(family: Mapping[str, Stream]) -> None:
         family: the streams by name. It may be linked again after streams were added.
 
     Raises:
-        TapError: a parent or source stream that does not exist, a cycle, or a stream without a function.
+        TapError: a parent or source stream that does not exist, a cycle, a stream without a function, or a setting
+            without effect.
     """
     for stream in family.values():
         stream.children, stream.emitted_streams = [], []
@@ -32,6 +33,7 @@ def link(family: Mapping[str, Stream]) -> None:
         if stream.source_stream is not None:
             stream.source_stream.emitted_streams.append(stream)
     for stream in family.values():
+        stream.check_effects()
         seen, above = {stream.name}, _above(stream)
         while above is not None:
             if above.name in seen:

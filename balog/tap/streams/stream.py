@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from balog.tap.bookmarks import BookmarkStrategy, make_strategy
+from balog.tap.bookmarks.strategies import END_OF_STREAM
 from balog.tap.catalog import Method
 from balog.tap.errors import LateDeclarationError, TapError
 from balog.tap.records import EpochUnit, Policy
@@ -53,8 +54,9 @@ class Stream:
         schema: a JSON Schema, or a source of one; see ``balog.tap.schema``. ``"inferred"`` reads the first records.
         metadata: catalog metadata by breadcrumb, in addition to the defaults.
         after: called with each record before it is written; returns the record to write, or None to drop it.
-        bookmark_of: returns a record's replication value if that is not the value of the replication key. It may have
-            the parameters ``record`` and ``state`` (the stream's entry in the state, a dict).
+        bookmark_of: returns a record's replication value: a time, another text, or a number. It makes the stream
+            incremental without a replication key; the state then has the value under ``bookmark``. It may have the
+            parameters ``record`` (as the source returned it) and ``state`` (the stream's entry in the state, a dict).
         created_key: the property with a record's creation time: records created after the bookmark count as new, the
             others as updated.
         client: makes a client for this stream alone, as ``tap.client`` does for all.
@@ -65,6 +67,7 @@ class Stream:
             its parameter ``item``. With a replication key each item has a bookmark of its own. It may have the
             parameters of the stream's function.
         each_key: the name of an item's identity if items are dicts; otherwise the item itself is the identity.
+        each_name: the name of the items' bookmarks in the state; None means the stream's name.
         parent: the stream, its class or its name, whose records this one is synced for; None at the top level.
         source_stream: the stream, or its name, whose function also emits this stream's records; this one then has no
             function.
@@ -98,6 +101,7 @@ class Stream:
     buffer_seconds: float = 5.0
     for_each: Callable[..., Iterable[Any]] | None = None
     each_key: str | None = None
+    each_name: str | None = None
     parent: Stream | type | str | None = None
     source_stream: Stream | type | str | None = None
     own_settings: ClassVar[Checks] = {}
@@ -113,16 +117,17 @@ class Stream:
         self.emitted_streams: list[Stream] = []
         self.family: dict[str, Stream] = {}
         """All streams of the same tap, by name."""
-        for key, value in check_settings(type(self), settings, self.title).items():
+        self._declared = check_settings(type(self), settings, self.title)
+        for key, value in self._declared.items():
             setattr(self, key, value)
         if not self.name:
             raise TapError(f"{self.title}: a stream needs a name")
-        if not self.is_sorted and self.bookmark_strategy not in (None, "end_of_stream"):
+        if not self.is_sorted and self.bookmark_strategy not in (None, *END_OF_STREAM):
             raise TapError(
                 f"{self.title}: is_sorted=False requires bookmark_strategy='end_of_stream': a bookmark in the middle "
                 "would skip records that come later"
             )
-        if self.replication_method == "INCREMENTAL" and not self.replication_key:
+        if self.replication_method == "INCREMENTAL" and not (self.replication_key or self.bookmark_of):
             raise TapError(f"{self.title}: replication_method='INCREMENTAL' needs a replication_key")
         if self.replication_keys and self.replication_key:
             raise TapError(f"{self.title}: has a replication_key and replication_keys; set one of them")
@@ -150,13 +155,13 @@ class Stream:
     def _item_source(self) -> ItemSource | None:
         if self.for_each is None:
             return None
-        for name in ("parent", "source_stream", "bookmark_of", "bookmark_strategy"):
+        for name in ("parent", "source_stream", "bookmark_strategy"):
             if getattr(self, name) is not None:
                 raise TapError(f"{self.title}: for_each= and {name}= exclude each other")
         self.is_sorted = False  # over all items
-        name = getattr(self.for_each, "__name__", "items").strip("_<>")
+        earlier = getattr(self.for_each, "__name__", "items").strip("_<>")
         call = inject(self.for_each, _PARAMETERS, f"{self.title}: for_each")
-        return ItemSource(call, self.each_key, name, self.lookback)
+        return ItemSource(call, self.each_key, self.each_name or self.name, earlier, self.lookback)
 
     def records(self, *args: Any, **kwargs: Any) -> Records:
         """Yield the records. Subclasses define it with any of the parameters client, context, config and parent."""
@@ -189,6 +194,31 @@ class Stream:
             TapError: a setting that does not fit the tap.
         """
 
+    def check_effects(self) -> None:
+        """Check that each setting has an effect, when all declarations were made.
+
+        Raises:
+            TapError: one has none.
+        """
+        if self.for_each is not None and self.bookmark_of is not None:
+            raise TapError(f"{self.title}: for_each= and bookmark_of= exclude each other")
+        has_choice = "replication_keys" in self._declared or "valid-replication-keys" in self.metadata.get((), {})
+        has_key = bool(self.replication_key or has_choice)
+        needed = {
+            "before_retry": (self.retry_on, "retry_on="),
+            "bookmark_of": (self.method == "INCREMENTAL", "replication_method='INCREMENTAL'"),
+            "buffer_seconds": (self.parent, "parent="),
+            "created_key": (has_key or self.bookmark_of, "replication_key="),
+            "each_key": (self.for_each and has_key, "for_each= and replication_key="),
+            "each_name": (self.for_each and has_key, "for_each= and replication_key="),
+            "is_sorted": (has_key or self.bookmark_of or self.for_each, "replication_key="),
+            "lookback": (has_key or self.bookmark_of, "replication_key="),
+        }
+        for name, (has_effect, other) in needed.items():
+            declared = self.bookmark_of if name == "bookmark_of" else self._declared.get(name)
+            if not has_effect and declared not in (None, getattr(Stream, name)):
+                raise TapError(f"{self.title}: {name}= does nothing without {other}")
+
     def __call__(self, *args: Any, **kwargs: Any) -> Records:
         """Call the declared function with these arguments, as a test does."""
         return self.records(*args, **kwargs)
@@ -213,7 +243,8 @@ class Stream:
     @property
     def method(self) -> Method:
         """The replication method."""
-        return self.replication_method or ("INCREMENTAL" if self.replication_key else "FULL_TABLE")
+        is_incremental = self.replication_key is not None or self.bookmark_of is not None
+        return self.replication_method or ("INCREMENTAL" if is_incremental else "FULL_TABLE")
 
     @property
     def strategy(self) -> BookmarkStrategy:

@@ -11,6 +11,7 @@ from balog.tap.catalog import CatalogEntry
 from balog.tap.context import Context
 from balog.tap.errors import RecordError
 from balog.tap.records import Transformer, Writer
+from balog.tap.records.plain import simplify
 from balog.tap.streams import Stream
 from balog.tap.syncing.session import Session, SyncStats
 
@@ -46,7 +47,8 @@ class RecordPipeline:
         self.schema = self._transform.schema
         self.refuse = self._transform.refuse
         self.stats = SyncStats(self._transform)
-        self.can_write_pages = stream.created_key is None
+        self._bookmark_of = stream.bookmark_of
+        self.can_write_pages = stream.created_key is None and stream.bookmark_of is None
         self._count_created = self._created_counter()
         self.write_version(None)
 
@@ -62,7 +64,7 @@ class RecordPipeline:
         if made is None:
             return None
         try:
-            is_due = self._see(made)
+            is_due = self._see(made if self._bookmark_of is None else simplify(record))
         except RecordError as error:
             self._transform.refuse(record, error)
             return None

@@ -130,7 +130,8 @@ class StreamSync:
         if self.pipeline is not None:
             self.session.observer.started(self.stream, self.stats)
             keys = self.entry.key_properties or self.stream.key_properties
-            bookmarks = [self._key] if self._key else []
+            key = self.entry.replication_key or self.stream.replication_key
+            bookmarks = [key] if self._key and key else []
             self.session.output.schema(self.entry.stream, self.pipeline.schema, keys, bookmarks)
 
     def read_source(self, parent: Any = None) -> None:
@@ -187,9 +188,11 @@ class StreamSync:
             self._checkpoint()
 
     def _sync_children(self, record: Any) -> None:
+        state = self.session.state
         for child in self.children:
             if child.is_over:
                 continue
+            above, state.currently_syncing = state.currently_syncing, child.stream.name
             try:
                 child.read_source(record)
             except LimitReached:
@@ -201,6 +204,7 @@ class StreamSync:
                 child.progress.fail()
                 for each in child.family():
                     each.is_over, each.failure = True, failure
+            state.currently_syncing = above
 
     def _checkpoint(self) -> None:
         """Write the state in the middle of the stream, as far as it is correct, and flush the output."""

@@ -99,4 +99,6 @@ class Sync(Session):
         self.write_state()
         for each in top.active.values():
             if each.is_selected:
+                if each.failure is None:
+                    each.context.report_unused()
                 self.observer.ended(each.stream, each.stats, each.failure)
