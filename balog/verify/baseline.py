@@ -14,8 +14,8 @@ from balog.errors import ConfigError
 from balog.verify.results import RuleResult
 
 _CHANGING = re.compile(
-    r"(?:; )?said: .*|a traceback without a message: .*|, and no line says why.*|; the last: .*|,? in the run '[^']*'|"
-    r", the first (?:in line|is record) \d+|\d+"
+    r"(?:; )?said: .*|a traceback, and no line at ERROR or CRITICAL: .*|, and no line says why.*|; the last: .*|"
+    r",? in the run '[^']*'|, the first (?:in line|is record) \d+|\d+"
 )
 """Parts of a detail that differ from run to run, though the finding is the same."""
 

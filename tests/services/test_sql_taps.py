@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
+import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.services.real_taps import installed
 from tests.services.servers.postgres import Database, PostgresServer, running_postgres
 
 pytest.importorskip("psycopg2")
@@ -30,19 +34,23 @@ def runner_of(capture: Any, folder: Path, database: Database, **options: Any) ->
 
 
 TYPES = """
+CREATE DOMAIN age AS int CHECK (value > 0);
+CREATE DOMAIN elder AS age CHECK (value > 60);
 CREATE TYPE mood AS ENUM ('sad', 'it''s');
 CREATE TABLE kinds (
     id bigint PRIMARY KEY, small smallint, n numeric(30,10), free numeric, r real, d double precision, yes boolean,
     t text, v varchar(9), c char(4), day date, at timestamptz, naive timestamp, clock time, clockz timetz,
     span interval, j json, jb jsonb, ints int[], grid int[][], texts text[], ids uuid[], b bytea, u uuid, m mood,
-    net inet, r4 int4range, bits bit(3), "Order; DROP TABLE x --" text
+    net inet, nets inet[], net6 inet, subnet inet, block cidr, years age, ages age[], old elder,
+    r4 int4range, bits bit(3), "Order; DROP TABLE x --" text
 );
 INSERT INTO kinds VALUES (
     9223372036854775807, -32768, 12345678901234567890.0123456789, 0.1, 1.5, 1e300, true,
     E'a\\n"b', 'ä', 'ab', '2024-02-29', '2026-01-02 03:04:05.678901+05', '2026-01-02 03:04:05', '23:59:59.5',
     '01:02:03+02', '1 year 2 days 03:04:05', '{"a": 1.00000000000000000001}', '[1, null]', '{1,NULL,3}',
     '{{1,2},{3,4}}', '{"a,b",NULL}', '{6ba7b810-9dad-11d1-80b4-00c04fd430c8}', '\\x00ff',
-    '6ba7b810-9dad-11d1-80b4-00c04fd430c8', 'it''s', '10.0.0.1', '[1,5)', B'101', 'x');
+    '6ba7b810-9dad-11d1-80b4-00c04fd430c8', 'it''s', '10.0.0.1', '{10.0.0.1,::1}',
+    '::1', '10.0.0.1/24', '10.0.0.1/32', 7, '{7}', 70, '[1,5)', B'101', 'x');
 INSERT INTO kinds (id) VALUES (1);
 INSERT INTO kinds (id, n, free, r, d) VALUES (2, 'NaN', 'NaN', 'NaN', 'Infinity');
 """
@@ -86,7 +94,14 @@ class TestTypes:
             "b": "AP8=",
             "u": "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
             "m": "it's",
-            "net": "10.0.0.1/32",
+            "net": "10.0.0.1",
+            "nets": ["10.0.0.1", "::1"],
+            "net6": "::1",
+            "subnet": "10.0.0.1/24",
+            "block": "10.0.0.1/32",
+            "years": 7,
+            "ages": [7],
+            "old": 70,
             "r4": "[1,5)",
             "bits": "101",
             "Order; DROP TABLE x --": "x",
@@ -177,6 +192,13 @@ class TestDiscovery:
         runner.select(entry)
         assert runner.run() == 0, runner.err
         assert runner.records('we ird-t"x') == [{"id": 1, "a b": 2}]
+
+    def test_a_table_without_columns_hides_no_other(self, server: PostgresServer, capfd: Any, tmp_path: Path) -> None:
+        database = server.database("nocols")
+        database.run("CREATE TABLE a (id int); CREATE TABLE nocols (); CREATE TABLE z (id int)")
+        runner = runner_of(capfd, tmp_path, database)
+        assert sorted(runner.discover()) == ["public-a", "public-z"]
+        assert "The table 'public-nocols' is skipped: the table 'nocols' has no columns" in runner.err
 
     def test_wrong_passwords_and_lost_tables_are_one_line_without_secrets(
         self, server: PostgresServer, capfd: Any, tmp_path: Path
@@ -321,3 +343,128 @@ class TestLog:
         assert runner.run() == 0
         assert "all rows are read" in runner.err
         assert same(runner.records("public-orders"), rows_of(database, AS_JSON))
+
+    def test_a_slot_that_is_lost_in_the_first_read_leaves_no_rows_of_that_attempt(
+        self, server: PostgresServer, capfd: Any, tmp_path: Path
+    ) -> None:
+        database = server.database("lost_first")
+        database.run(ORDERS)
+        runner = runner_of(capfd, tmp_path, database, slot="balog_lost_first")
+        runner.select(runner.discover()["public-orders"], replication_method="LOG_BASED")
+        runner.run(seen=160)
+        database.run("SELECT pg_drop_replication_slot('balog_lost_first'); DELETE FROM orders WHERE shop = 'shop 0'")
+        assert runner.run() == 0
+        assert same(runner.records("public-orders"), rows_of(database, AS_JSON))
+
+
+TABLE = "CREATE TABLE t (id int PRIMARY KEY, note text)"
+STEPS = {
+    "first": "SELECT 1",
+    "changes": "UPDATE t SET note = 'new' WHERE id < 3; INSERT INTO t VALUES (20, 'x')",
+    "deletion": "DELETE FROM t WHERE id = 4",
+    "truncate": "TRUNCATE t; INSERT INTO t SELECT i, 'after' FROM generate_series(101, 105) i",
+    "after it": "INSERT INTO t VALUES (106, 'y'); DELETE FROM t WHERE id = 101",
+    "truncate again": "UPDATE t SET note = 'old' WHERE id = 102; TRUNCATE t; INSERT INTO t VALUES (102, 'z')",
+    "lost slot": "SELECT pg_drop_replication_slot('SLOT'); INSERT INTO t VALUES (7, 'u'); DELETE FROM t WHERE id = 102",
+}
+
+
+SDK_TARGET = """
+from singer_sdk.sql import SQLConnector, SQLSink, SQLTarget
+
+
+class Connector(SQLConnector):
+    def get_sqlalchemy_url(self, config):
+        return config["sqlalchemy_url"]
+
+
+class Sink(SQLSink):
+    connector_class = Connector
+
+    def generate_insert_statement(self, full_table_name, schema):
+        return super().generate_insert_statement(full_table_name, schema).prefix_with("OR REPLACE")
+
+
+class Rows(SQLTarget):
+    name = "target-rows"
+    default_sink_class = Sink
+    config_jsonschema = {"type": "object", "properties": {"sqlalchemy_url": {"type": "string"}}}
+
+
+Rows.cli()
+"""
+"""A target of SQLite as the Meltano SDK makes it: ACTIVATE_VERSION deletes smaller versions, not rows without one."""
+
+QUERY = "SELECT id, note FROM t WHERE _sdc_deleted_at IS NULL ORDER BY id"
+
+
+class LoadedTarget:
+    """A target that gets the messages of each run of a tap: that of SQLite, or one of PostgreSQL."""
+
+    def __init__(self, kind: str, folder: Path, database: Database) -> None:
+        self._is_sqlite, self._path, self._database = kind == "sdk", folder / "rows.db", database
+        program = installed(
+            "target-postgres-pipelinewise" if kind == "pipelinewise" else "target-postgres", "target-postgres"
+        )
+        config = {**database.config, "dbname": database.name, "default_target_schema": "public", "hard_delete": True}
+        self._command = [program]
+        if self._is_sqlite:
+            config = {"sqlalchemy_url": f"sqlite:///{self._path}", "hard_delete": True, "add_record_metadata": True}
+            (folder / "target.py").write_text(SDK_TARGET)
+            self._command = [str(Path(program).with_name("python")), str(folder / "target.py")]
+        (folder / "target.json").write_text(json.dumps(config))
+        self._command += ["--config", str(folder / "target.json")]
+
+    def load(self, messages: str) -> list[tuple[int, str]]:
+        """Pass messages on; return the rows that the target has then."""
+        done = subprocess.run(self._command, input=messages, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        if not self._is_sqlite:
+            return [(row["id"], row["note"]) for row in self._database.ask(QUERY)]
+        with closing(sqlite3.connect(self._path)) as connection:
+            return list(connection.execute(QUERY))
+
+
+class TestTargets:
+    @pytest.mark.parametrize(
+        ("kind", "ignored"),
+        [("sdk", ()), ("postgres", ()), ("pipelinewise", ("truncate", "again", "slot"))],
+    )
+    def test_a_table_equals_the_source_after_each_step_of_its_log(
+        self, server: PostgresServer, capfd: Any, tmp_path: Path, kind: str, ignored: tuple[str, ...]
+    ) -> None:
+        """PipelineWise's target ignores ACTIVATE_VERSION: its steps are those that delete each row by its key."""
+        slot = f"balog_{kind}"
+        source = server.database(f"{kind}_source")
+        source.run(f"{TABLE}; INSERT INTO t SELECT i, 'n' FROM generate_series(1, 9) i")
+        target = LoadedTarget(kind, tmp_path, server.database(f"{kind}_target"))
+        runner = Runner(capfd, tmp_path, source.url, slot=slot)
+        runner.select(runner.discover()["t"], replication_method="LOG_BASED")
+        for step, statements in STEPS.items():
+            if not step.endswith(ignored):
+                source.run(statements.replace("SLOT", slot))
+                assert runner.run() == 0, runner.err
+                assert target.load(runner.out) == rows_in(source), step
+
+    @pytest.mark.parametrize("kind", ["sdk", "postgres"])
+    def test_a_table_that_is_read_as_a_whole_now_and_then_loses_the_rows_of_runs_between(
+        self, server: PostgresServer, capfd: Any, tmp_path: Path, kind: str
+    ) -> None:
+        source = server.database(f"whole_{kind}_source")
+        source.run(f"{TABLE}; INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        target = LoadedTarget(kind, tmp_path, server.database(f"whole_{kind}_target"))
+        runner = Runner(capfd, tmp_path, source.url)
+        entry = runner.discover()["t"]
+        for method, change in (
+            ("FULL_TABLE", "SELECT 1"),
+            ("INCREMENTAL", "INSERT INTO t VALUES (3, 'c')"),
+            ("FULL_TABLE", "DELETE FROM t WHERE id > 1"),
+        ):
+            source.run(change)
+            runner.select(entry, replication_method=method, replication_key="id")
+            assert runner.run() == 0, runner.err
+            assert target.load(runner.out) == rows_in(source), method
+
+
+def rows_in(source: Database) -> list[tuple[int, str]]:
+    return [(row["id"], row["note"]) for row in source.ask("SELECT id, note FROM t ORDER BY id")]

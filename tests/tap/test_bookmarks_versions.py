@@ -9,7 +9,11 @@ from balog.tap.bookmarks import FullTable, State
 def table(
     state: State, said: list[int], *, can_resume: bool = False, clock: Callable[[], float] = lambda: 5.0
 ) -> FullTable:
-    return FullTable(state, "contacts", said.append, can_resume=can_resume, clock=clock)
+    def activate(version: int) -> bool:
+        said.append(version)
+        return True
+
+    return FullTable(state, "contacts", activate, can_resume=can_resume, clock=clock)
 
 
 def entry(state: State) -> dict[str, object]:
@@ -43,8 +47,23 @@ def test_later_ones_are_activated_at_their_end_alone() -> None:
 def test_the_state_has_the_version_as_long_as_the_table_is_unfinished() -> None:
     state = State()
     with table(state, []):
-        assert entry(state) == {"version": 5000}
-    assert entry(state) == {"initial_full_table_complete": True}
+        assert entry(state) == {"version": 5000, "active_version": 5000}
+    assert entry(state) == {"initial_full_table_complete": True, "active_version": 5000}
+
+
+def test_a_later_version_is_larger_than_the_active_one_also_when_the_clock_goes_back() -> None:
+    state = State()
+    with table(state, []):
+        pass
+    with table(state, [], clock=lambda: 1.0) as version:
+        assert version == 5001
+
+
+def test_the_active_version_stays_when_a_later_one_is_not_activated() -> None:
+    state = State({"bookmarks": {"contacts": {"initial_full_table_complete": True, "active_version": 4}}})
+    with FullTable(state, "contacts", lambda version: False):
+        pass
+    assert entry(state)["active_version"] == 4
 
 
 def test_nothing_is_activated_when_the_body_raises() -> None:

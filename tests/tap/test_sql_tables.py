@@ -19,6 +19,7 @@ from balog.tap.catalog import choose
 from balog.tap.errors import SourceError
 from balog.tap.schema import schema_of
 from balog.tap.sql import Database, TableStream
+from balog.tap.sql.database import FoundTable
 from balog.tap.sql.log import changed_keys, is_running, rank
 from balog.tap.sql.pages import TableReader
 from balog.tap.syncing import Sync
@@ -203,6 +204,48 @@ class TestFound:
         assert not streams["ord'er"].has_log
         assert streams["view_of"].metadata[()]["is-view"] is True
         assert streams["ord'er"].metadata["properties", "at"] == {"sql-datatype": "TIMESTAMP", "naive-zone": "UTC"}
+
+    def test_a_table_that_cannot_be_described_hides_no_other(
+        self, path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        database = database_of(
+            path, "CREATE TABLE a (id INTEGER); CREATE TABLE t (id INTEGER); CREATE VIEW broken AS SELECT * FROM t;"
+        )
+        found = [FoundTable(None, "gone", False), *database.tables()]
+        with sqlite3.connect(path) as connection:
+            connection.execute("DROP TABLE t")
+        connection.close()
+        monkeypatch.setattr(database, "tables", lambda: iter(found))
+        assert [stream.name for stream in TableStream.find(database)] == ["a"]
+        logged = capsys.readouterr().err
+        assert "The table 'gone' is skipped: there is no table 'gone'" in logged
+        assert "The table 'broken' is skipped: the database: OperationalError: no such table: main.t" in logged
+
+    def test_a_database_that_does_not_answer_is_an_error(self, path: str, tmp_path: Path) -> None:
+        database = database_of(path, "CREATE TABLE a (id INTEGER); CREATE TABLE b (id INTEGER);")
+        found = TableStream.find(database)
+        assert next(found).name == "a"
+        database.close()
+        database.engine.url = database.engine.url.set(database=str(tmp_path / "no" / "such.db"))
+        database.engine.pool = Database(f"sqlite:///{tmp_path}/no/such.db").engine.pool
+        with pytest.raises(SourceError, match="unable to open database file"):
+            next(found)
+
+    def test_tables_of_an_index_are_no_streams(self, path: str) -> None:
+        database = database_of(
+            path, "CREATE VIRTUAL TABLE notes USING fts5(title, body); INSERT INTO notes VALUES ('a', 'b c');"
+        )
+        (stream,) = TableStream.find(database)
+        assert (stream.name, list(stream.schema["properties"])) == ("notes", ["title", "body"])
+        assert Table(database, "notes").run() == [{"title": "a", "body": "b c"}]
+
+    @pytest.mark.parametrize(
+        ("url", "driver"),
+        [("postgresql://u:p@h/d", "psycopg2"), ("mysql://h/d", "pymysql"), ("mariadb://h/d", "pymysql")],
+    )
+    def test_a_url_without_a_driver_means_the_one_that_the_docs_install(self, url: str, driver: str) -> None:
+        pytest.importorskip(driver)
+        assert Database(url).engine.dialect.driver == driver
 
     def test_a_column_that_was_dropped_is_a_warning_and_a_key_an_error(self, path: str) -> None:
         database = database_of(

@@ -94,6 +94,14 @@ def said(rule: str, sync: SyncRun | None = None, **more: Any) -> list[str]:
             catalog(entry(metadata=[{"breadcrumb": [], "metadata": {"forced-replication-method": "INCREMENTAL"}}])),
             "INCREMENTAL without a replication key",
         ),
+        *(
+            (
+                "replication-is-valid",
+                catalog(entry(metadata=[{"breadcrumb": [], "metadata": {"forced-replication-method": method}}])),
+                "the replication method is not one of FULL_TABLE, INCREMENTAL, LOG_BASED",
+            )
+            for method in ("", {"x": 1}, {}, [], 0, False, {"replication-method": ""})
+        ),
     ],
 )
 def test_what_is_wrong_with_a_catalog_is_said(rule: str, document: dict[str, Any], detail: str) -> None:
@@ -264,6 +272,16 @@ TRACE = "Traceback (most recent call last):\n  File 'x.py', line 1, in <module>\
 )
 def test_a_traceback_is_the_interpreters_own_where_no_logger_wrote_it(stderr: str, count: int) -> None:
     assert ran(SCHEMA, stderr=stderr).output.logs.tracebacks == count
+
+
+def test_the_last_line_of_a_bare_traceback_is_not_called_missing() -> None:
+    crashed = ran(
+        stderr=TRACE.replace("KeyError: 'id'", "Exception: Config is missing 'url'"), code=1, name="no config"
+    )
+
+    assert said("bad-config-is-explained", ran(code=1), missing_config=crashed, broken_config=crashed)[:1] == [
+        "no config: a traceback, and no line at ERROR or CRITICAL: Exception: Config is missing 'url'"
+    ]
 
 
 @pytest.mark.parametrize(

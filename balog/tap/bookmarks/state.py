@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-RESERVED_KEYS = frozenset({"version", "initial_full_table_complete", "position", "rollup"})
-"""Keys of a stream's entry that are not replication keys: ``version`` of an unfinished full table, whether there ever
-was a complete one, the ``position`` that the tap set, and ``rollup``, how complete a substream is in the streams above
-it (see ``balog.tap.bookmarks.progress``)."""
+ACTIVE_VERSION = "active_version"
+RESERVED_KEYS = frozenset({"version", ACTIVE_VERSION, "initial_full_table_complete", "position", "rollup"})
+"""Keys of a stream's entry that are not replication keys: ``version`` of an unfinished full table, the version that was
+activated last, whether there ever was a complete one, the ``position`` that the tap set, and ``rollup``, how complete a
+substream is in the streams above it (see ``balog.tap.bookmarks.progress``)."""
 
 
 class State:
@@ -130,37 +131,50 @@ class FullTable:
     set a position (``context.set_bookmark``). Otherwise the rows of that version are incomplete, and a new version
     starts. If the body raises, the version is not activated.
 
+    The version that was activated last stays in the state: records outside of a full table carry it, too. Otherwise
+    targets that delete by version would keep their rows.
+
     Args:
         state: stores the version.
         stream: its ``tap_stream_id``.
-        activate: writes an ACTIVATE_VERSION.
+        activate: writes an ACTIVATE_VERSION; returns whether it did.
         can_resume: the source starts at the position in the state.
         clock: returns seconds since 1970.
     """
 
     state: State
     stream: str
-    activate: Callable[[int], Any]
+    activate: Callable[[int], bool]
     can_resume: bool = False
     clock: Callable[[], float] = time.time
     version: int = field(default=0, init=False)
 
     def __enter__(self) -> int:
         """Return the version: milliseconds since 1970, larger than any before."""
-        before = self.state.get(self.stream, "version")
-        last = before if type(before) is int and 0 < before < _MAX_VERSION else 0
+        last = version_in(self.state, self.stream, "version") or 0
         if last and self.can_resume:
             self.version = last
         else:
-            self.version = max(int(self.clock() * 1000), last + 1)
+            active = version_in(self.state, self.stream) or 0
+            self.version = max(int(self.clock() * 1000), last + 1, active + 1)
             self.state.set(self.stream, "version", self.version)
         if not self.state.get(self.stream, _COMPLETE):
-            self.activate(self.version)
+            self._activate()
         return self.version
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             return
-        self.activate(self.version)
+        self._activate()
         self.state.set(self.stream, "version", None)
         self.state.set(self.stream, _COMPLETE, True)
+
+    def _activate(self) -> None:
+        if self.activate(self.version):
+            self.state.set(self.stream, ACTIVE_VERSION, self.version)
+
+
+def version_in(state: State, stream: str, key: str = ACTIVE_VERSION) -> int | None:
+    """Return a version in a stream's entry; None if there is no valid one."""
+    found = state.get(stream, key)
+    return found if type(found) is int and 0 < found < _MAX_VERSION else None

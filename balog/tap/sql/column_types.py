@@ -89,6 +89,8 @@ def column_type(kind: types.TypeEngine[Any], dialect: str, zone: tzinfo, *, null
         zone: the zone of times without one.
         null: the column may be null.
     """
+    while type(kind).__name__ == "DOMAIN":
+        kind = kind.data_type  # type: ignore[attr-defined]
     if isinstance(kind, types.Boolean):
         return _plain(kind, boolean(null=null))
     if isinstance(kind, types.Integer):
@@ -176,9 +178,14 @@ def _text(kind: types.TypeEngine[Any], schema: dict[str, Any], dialect: str) -> 
     has_type = not isinstance(kind, types.NullType)
     return ColumnType(
         schema,
-        lambda column: cast(column, Text()),
+        _printed_address if type(kind).__name__ == "INET" else lambda column: cast(column, Text()),
         lambda value: cast(literal(value, Text()), kind) if has_type else literal(value),
     )
+
+
+def _printed_address(column: Any) -> Any:
+    """Return an address without a prefix of all its bits, which PostgreSQL's cast to text has."""
+    return func.regexp_replace(cast(column, Text()), "^([^:]+)/32$|/128$", r"\1")
 
 
 def _mysql_text(kind: Any, schema: dict[str, Any]) -> ColumnType:

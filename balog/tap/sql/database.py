@@ -36,11 +36,16 @@ _SESSION = {
 }
 """Statements for a new connection, by dialect: times come in UTC, and nothing is written."""
 
-_PARTITIONS = """
+_HIDDEN = {
+    "postgresql": """
 SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = :schema AND (c.relispartition OR NOT pg_catalog.has_table_privilege(c.oid, 'SELECT'))
-"""
-"""Tables of PostgreSQL that are not streams: partitions, whose rows their table has, and those one may not read."""
+WHERE n.nspname = :schema AND (c.relispartition OR NOT pg_catalog.has_table_privilege(c.oid, 'SELECT'))""",
+    "sqlite": "SELECT name FROM pragma_table_list WHERE type = 'shadow' AND schema = coalesce(:schema, 'main')",
+}
+"""Tables that are not streams: partitions, whose rows their table has, those one may not read, those of an index."""
+
+_DRIVERS = {"postgresql": "postgresql+psycopg2", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
+"""The driver of a URL without one. SQLAlchemy's choice depends on its version."""
 
 _DECLARED = "SELECT name, type FROM pragma_table_xinfo(:table, coalesce(:schema, 'main'))"
 """Columns of a table of SQLite with the types that it declares; SQLAlchemy knows few of them."""
@@ -119,12 +124,13 @@ class Database:
         try:
             options: dict[str, Any] = {"connect_args": dict(connect or {}), "hide_parameters": True}
             parsed = sqlalchemy.make_url(url)
+            parsed = parsed.set(drivername=_DRIVERS.get(parsed.drivername, parsed.drivername))
             backend = parsed.get_backend_name()
             if backend == "duckdb" and parsed.database not in (None, "", ":memory:"):
                 options["connect_args"].setdefault("read_only", True)
             if backend in ("postgresql", "mysql", "mariadb", "sqlite", "duckdb"):
                 options["json_deserializer"] = exact_json
-            self.engine = sqlalchemy.create_engine(url, **options)
+            self.engine = sqlalchemy.create_engine(parsed, **options)
         except (ArgumentError, NoSuchModuleError, ValueError):
             raise ConfigError("is not a URL of SQLAlchemy: want DIALECT+DRIVER://USER:PASSWORD@HOST/NAME") from None
         except ImportError as error:
@@ -178,9 +184,11 @@ class Database:
         try:
             found = sqlalchemy.inspect(connection).get_columns(table, schema)
         except sqlalchemy.exc.NoSuchTableError:
-            found = []
+            raise SourceError(
+                f"there is no table {table!r}" + (f" in the schema {schema!r}" if schema else "")
+            ) from None
         if not found:
-            raise SourceError(f"there is no table {table!r}" + (f" in the schema {schema!r}" if schema else ""))
+            raise SourceError(f"the table {table!r} has no columns")
         if getattr(connection.dialect, "is_mariadb", False):
             checks = connection.execute(sqlalchemy.text(_CHECKS), {"schema": schema, "table": table}).scalars().all()
             for column in found:
@@ -208,9 +216,10 @@ class Database:
         return column_type(kind, self.dialect, self.zone, null=null)
 
     def _hidden(self, connection: sqlalchemy.Connection, schema: str | None) -> set[str]:
-        if self.dialect != "postgresql":
+        version = connection.dialect.server_version_info
+        if self.dialect not in _HIDDEN or (self.dialect == "sqlite" and version is not None and version < (3, 37)):
             return set()
-        return set(connection.execute(sqlalchemy.text(_PARTITIONS), {"schema": schema}).scalars())
+        return set(connection.execute(sqlalchemy.text(_HIDDEN[self.dialect]), {"schema": schema}).scalars())
 
     def _prepare(self, connection: Any, record: Any) -> None:
         if self.dialect == "sqlite":  # a text that is not UTF-8 is an error of its row, not of the table

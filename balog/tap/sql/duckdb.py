@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import text, types
 from sqlalchemy.engine.reflection import Inspector
+from sqlalchemy.exc import NoSuchTableError
 
 from balog.tap.sql.column_types import Declared, Nested
 
@@ -56,8 +57,10 @@ class DuckInspector(Inspector):
         return [name for name, kind in self._ask(_TABLES, schema) if kind == "VIEW"]
 
     def get_columns(self, table_name: str, schema: str | None = None, **options: Any) -> list[Any]:
-        """Return the columns of a table, none if there is no such table."""
+        """Return the columns of a table."""
         found = self._ask(f"{_COLUMNS} ORDER BY ordinal_position", schema, table_name)
+        if not found:
+            raise NoSuchTableError(table_name)
         return [{"name": name, "type": _type(kind), "nullable": null == "YES"} for name, kind, null in found]
 
     def get_pk_constraint(self, table_name: str, schema: str | None = None, **options: Any) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import balog
 from balog.tap.bookmarks.order import order_of
 from balog.tap.context import Context
+from balog.tap.errors import SourceError
 from balog.tap.schema.types import date_time
 from balog.tap.sql.database import Database, FoundTable
 from balog.tap.sql.pages import TableReader
@@ -30,13 +32,20 @@ class TableStream(Stream):
     @classmethod
     def find(cls, client: Database, context: DiscoveryContext | None = None) -> Iterator[TableStream]:
         """Yield a stream of this class for each table and view of a database, or for those that the context wants."""
+        log = balog.get_logger("balog.tap.sql") if context is None else context.log
         for found in client.tables():
             stream = f"{found.schema}-{found.name}" if found.schema else found.name
-            if not found.name.isprintable():
-                if context is not None:
-                    context.log.warning(f"The table {found.name!r} is skipped: its name is not printable")
-            elif context is None or context.wants(stream):
-                yield cls(stream, **_described(client, found))
+            if context is not None and not context.wants(stream):
+                continue
+            try:
+                if not found.name.isprintable():
+                    raise SourceError("its name is not printable")
+                described = _described(client, found)
+            except SourceError as error:
+                with client.connection():  # raises if the database does not answer
+                    log.warning(f"The table {stream!r} is skipped: {error}")
+            else:
+                yield cls(stream, **described)
 
     def records(self, client: Database, context: Context) -> Records:
         """Yield pages of rows."""
@@ -112,9 +121,11 @@ def _logged(client: Database, reader: TableReader, context: Context, schema: str
         position = {}
     while True:
         if not position or "after" in position:
+            if "after" not in position:  # rows of an earlier attempt may be gone: it needs a new version
+                context.set_bookmark(None)
             position.setdefault("lsn", confirmed)
-            context.set_bookmark(position)
             with context.full_table():
+                context.set_bookmark(position)
                 yield from _whole(reader, context)
             context.set_bookmark({"lsn": position["lsn"]})
             context.checkpoint()

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from balog.tap.bookmarks import Progress
 from balog.tap.bookmarks.order import order_of
+from balog.tap.bookmarks.state import version_in
 from balog.tap.catalog import CatalogEntry
 from balog.tap.context import Context
 from balog.tap.errors import RecordError
@@ -50,10 +51,11 @@ class RecordPipeline:
         self._bookmark_of = stream.bookmark_of
         self.can_write_pages = stream.created_key is None and stream.bookmark_of is None
         self._count_created = self._created_counter()
-        self.write_version(None)
+        self.write_version()
 
-    def write_version(self, version: int | None) -> None:
-        """Write the next records with a version of the table; None writes them without."""
+    def write_version(self, version: int | None = None) -> None:
+        """Write the next records with a version of the table; None means the one in the state, if there is one."""
+        version = version or version_in(self._session.state, self._entry.tap_stream_id)
         self._write: Writer = self._session.output.records(
             self._entry.stream, version, has_time=self._stream.has_time, refuse=self._transform.refuse
         )

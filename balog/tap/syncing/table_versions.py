@@ -38,14 +38,14 @@ class TableVersions:
         else:
             can_resume = self._context.log_position is not None
             self._is_open = True
-            with FullTable(state, name, self._activator(pipeline), can_resume=can_resume) as version:
-                pipeline.write_version(version)
-                try:
+            try:
+                with FullTable(state, name, self._activator(pipeline), can_resume=can_resume) as version:
+                    pipeline.write_version(version)
                     yield version
                     self._session.stop.check()  # the body may have ended early because of it
-                finally:
-                    pipeline.write_version(None)
-                    self._is_open = False
+            finally:
+                self._is_open = False
+                pipeline.write_version()
         if (self._sync.entry.replication_method or self._stream.method) != "FULL_TABLE":
             return
         if not self._sync.progress.set(None) and state.get(name, POSITION) is not None:
@@ -53,11 +53,12 @@ class TableVersions:
             state.set(name, "version", version or None)
         self._context.log_position = None
 
-    def _activator(self, pipeline: RecordPipeline) -> Callable[[int], None]:
+    def _activator(self, pipeline: RecordPipeline) -> Callable[[int], bool]:
         quarantined_before = pipeline.stats.quarantined
 
-        def activate(version: int) -> None:
-            if pipeline.stats.quarantined == quarantined_before:
+        def activate(version: int) -> bool:
+            is_whole = pipeline.stats.quarantined == quarantined_before
+            if is_whole:
                 self._session.output.activate_version(self._sync.entry.stream, version)
             else:
                 self._context.log.warning(
@@ -65,5 +66,6 @@ class TableVersions:
                     "quarantined records",
                     version=version,
                 )
+            return is_whole
 
         return activate

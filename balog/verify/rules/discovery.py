@@ -264,9 +264,9 @@ def replication_is_valid(entry: Document) -> Iterator[str]:
     """
     root, schema = metadata_of(entry).get((), {}), properties_of(entry)
     forced = root.get("forced-replication-method")
-    method = forced or entry.get("replication_method")
+    method = entry.get("replication_method") if forced is None else forced
     if isinstance(method, dict):  # early taps wrote {"replication-method": …}
-        method = method.get("replication-method")
+        method = method.get("replication-method", method)
     if method is not None and method not in _METHODS:
         yield f"the replication method is not one of {', '.join(_METHODS)}"
     valid, key = root.get("valid-replication-keys"), entry.get("replication_key") or root.get("replication-key")

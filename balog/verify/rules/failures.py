@@ -52,7 +52,7 @@ def bad_config_is_explained(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"{run.name}: exit code {run.result.code} without output")
         elif logs.tracebacks and not logs.last_error:
             place = f" (in {logs.place})" if logs.place else ""
-            text = f"{run.name}: a traceback without a message: {logs.last_exception}{place}"
+            text = f"{run.name}: a traceback, and no line at ERROR or CRITICAL: {logs.last_exception}{place}"
             yield Violation(text, place=logs.place)
         elif not logs.has_reason:
             yield Violation(f"{run.name}: {run.outcome}")
