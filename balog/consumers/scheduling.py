@@ -109,14 +109,14 @@ class Schedule:
             self._in_flight.sleep(seconds, lambda: self.stopping)
             return not self.stopping
 
-    def hold(self, subscription: Subscription, received: Sequence[Received], leased_at: float) -> list[MessageDelivery]:
+    def hold(self, subscription: Subscription, received: Sequence[Received], until: float) -> list[MessageDelivery]:
         """Add messages to those in flight: from now on their leases are extended.
 
         Args:
-            leased_at: when they were requested, in seconds of ``time.monotonic``.
+            until: the end of their leases, in seconds of ``uptime``.
         """
         with self._lock:
-            deliveries = self._in_flight.add(subscription, received, leased_at)
+            deliveries = self._in_flight.add(subscription, received, until)
             # A queue that returns few messages per call should get its acks while the next ones are requested.
             subscription.is_flowing = subscription.topic.keeps_groups
         return deliveries
@@ -280,6 +280,11 @@ class Schedule:
         delivery = task.delivery
         if disposition is Disposition.SUCCEEDED:
             delivery.succeed(task.handler.name)
+        elif disposition is Disposition.KNOWN:
+            delivery.done.add(task.handler.name)
+            delivery.is_duplicate = not (delivery.entries or delivery.gave_up)
+        elif disposition is Disposition.LEFT:
+            delivery.is_left = True
         elif disposition is Disposition.POSTPONED or (disposition is Disposition.REQUEUED and task.key is not None):
             task.postponements += error is not None
             return True
@@ -349,16 +354,23 @@ class Schedule:
                 self._wake_main()
 
     def _admit_follower(self, delivery: MessageDelivery) -> None:
-        if delivery.followers:
-            heir, *others = delivery.followers
+        if followers := [one for one in delivery.followers if not one.is_concluded]:
+            heir, *others = followers
             heir.followers += others
             heir.inherit(delivery)
             self._admit(heir)
 
-    def leased_before(self, subscription: Subscription, moment: float) -> list[MessageDelivery]:
-        """Return the messages in flight that were leased before a moment, in seconds of ``time.monotonic``."""
+    def leased_until(self, subscription: Subscription, moment: float) -> list[MessageDelivery]:
+        """Return the messages in flight whose leases end before a moment, in seconds of ``uptime``."""
         with self._lock:
-            return [delivery for delivery in subscription.held.values() if delivery.leased_at < moment]
+            return [delivery for delivery in subscription.held.values() if delivery.leased_until < moment]
+
+    def drop(self, deliveries: Sequence[MessageDelivery]) -> None:
+        """Leave lost messages, except those with a running call; the settler releases them."""
+        with self._lock:
+            for delivery in deliveries:
+                self._leave(delivery)
+            self.settlements.hurry()
 
     # -- stopping -----------------------------------------------------------------------------------------------------
 
@@ -385,6 +397,8 @@ class Schedule:
                 self.hung += 1
                 for task in call.tasks:
                     task.abandon()
+                for task in (*call.tasks, *call.dropped):
+                    task.delivery.running = 0
                     self._leave(task.delivery)
                 self._queues[call.handler].running.clear()
             self.running = 0
