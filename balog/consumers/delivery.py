@@ -78,6 +78,11 @@ class Subscription:
         self.last_receive: float | None = None
         self.error = ""
 
+    def capacity(self, threads: int) -> int:
+        """Return the number of messages that the handlers can be called with at once."""
+        handlers = self.all_handlers
+        return max((one.max_calls or threads) * (one.batch.size if one.batch else 1) for one in handlers)
+
     @property
     def all_handlers(self) -> list[Handler]:
         """The handlers, and the default one behind them."""

@@ -54,7 +54,7 @@ class Poller:
         longest_wait = topic.poll_timeout if self._context.is_patient else min(topic.poll_timeout, LAST_WAIT)
         # Where a receive is cheap and exact, the first one to find nothing does not wait, so that acks are not delayed.
         wait = 0.0 if topic.keeps_groups else longest_wait
-        while room := schedule.wait_for_room():
+        while room := schedule.wait_for_room(self._subscription):
             try:
                 received = self._receive(room, wait)
             except TopicError as error:

@@ -30,7 +30,7 @@ from tests.services.servers.kafka import KafkaServer, running_kafka
 pytestmark = pytest.mark.service
 
 ROUNDS = 3
-PREFETCH: list[str] = []
+PREFETCH = ["--prefetch", "100"]
 EVENTS = 600
 HANDLERS = """
 import os, signal, time
