@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import partial
 from inspect import isawaitable
 from typing import Any
@@ -37,7 +37,8 @@ class AsyncLoop:
 
     def wake(self) -> None:
         """Have the thread run ready calls. May be called from any thread."""
-        self._running_loop().call_soon_threadsafe(self._take)
+        # An empty context, which each task copies: the caller may be in that of another event's handler.
+        self._running_loop().call_soon_threadsafe(self._take, context=Context())
 
     def await_result(self, call: HandlerCall, awaitable: Awaitable[Any]) -> None:
         """Await what a plain handler returned, in the context variables of the calling thread."""

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NoReturn
 
+from balog.consumers.attempts import read
 from balog.consumers.consumer import ReceivedEvent
-from balog.consumers.delivery import HandlerCall
+from balog.consumers.delivery import HandlerCall, HandlerTask
 from balog.consumers.hooks import Work
-from balog.consumers.ledger import LedgerEntry
+from balog.consumers.ledger import LedgerEntry, memory_of
 from balog.consumers.outcomes import Retry
 from balog.consumers.routing import causes
 from balog.consumers.run_context import RunContext
@@ -21,6 +22,10 @@ from balog.consumers.scheduling import GRACE
 from balog.consumers.task_results import Disposition, TaskResult, find_halt, results_of
 from balog.errors import TopicError
 from balog.recording.context import bound
+from balog.topics.lease_clock import uptime
+
+FRESH = 1.0
+"""Seconds after which the ledger is asked again about an event that waits for its call."""
 
 
 class HandlerCaller:
@@ -30,14 +35,17 @@ class HandlerCaller:
         self._context = context
         self._schedule = context.schedule
         self._hooks = context.hooks
+        self._group = context.settings.group
+        self._remembers = memory_of(context.ledger) != "none"
         self._pid = os.getpid()
 
     def prepare(self, call: HandlerCall) -> Any:
         """Return the handler's argument: an event (or a received one), or a list of those for a batch.
 
         Raises:
-            Retry: the ledger can't record that a suspect event is tried.
+            Retry: the ledger does not answer, or no event of the call is left.
         """
+        self._drop(call)
         if call.is_suspect:
             self._mark(call)
         events = call.events = [task.take_event() for task in call.tasks]
@@ -53,31 +61,57 @@ class HandlerCaller:
             return received if handler.batch is not None else received[0]
         return list(events) if handler.batch is not None else events[0]
 
+    def _drop(self, call: HandlerCall) -> None:
+        """Drop messages that are no longer this process's, and events that another process has handled meanwhile."""
+        asked = []
+        now = uptime()
+        for task in call.tasks:
+            delivery = task.delivery
+            if not delivery.is_held(self._group):
+                call.dropped[task] = False
+            elif delivery.message.attempts > 1 or delivery.known_at < now - FRESH:
+                asked.append(task)
+        if asked and self._remembers:
+            for task in self._known([task for task in asked if task.delivery.may_be_known]):
+                call.dropped[task] = True
+        if call.dropped:
+            call.tasks = [task for task in call.tasks if task not in call.dropped]
+            if not call.tasks:
+                raise Retry("no event of the call is left")
+
+    def _known(self, tasks: Sequence[HandlerTask]) -> list[HandlerTask]:
+        if not tasks:
+            return []
+        try:
+            known = self._context.ledger.known(self._group, [task.delivery.id for task in tasks])
+        except TopicError as error:
+            raise Retry(str(error), after=5.0) from error
+        found = []
+        for task in tasks:
+            delivery = task.delivery
+            text = known.get(delivery.id, {}).get(f"{delivery.subscription.ledger_prefix}{task.handler.name}")
+            entry = read(text) if text is not None else None
+            if entry is not None and entry.is_success and entry.holds_for(delivery.message.generation):
+                found.append(task)
+        return found
+
     def _mark(self, call: HandlerCall) -> None:
         """Record that the call never ended, in case the process ends before :meth:`_unmark`."""
         task = call.tasks[0]
         try:
-            self._context.ledger.record(
-                self._context.settings.group, [task.delivery.calls_entry(call.handler.name, task.calls_unended)]
-            )
+            self._context.ledger.record(self._group, [task.delivery.calls_entry(call.handler.name, task.calls_unended)])
         except TopicError as error:
             raise Retry(str(error), after=5.0) from error
 
-    def _unmark(self, call: HandlerCall, result: TaskResult) -> None:
-        """Record the result of the call."""
+    def _unmark(self, call: HandlerCall, result: TaskResult) -> LedgerEntry:
+        """Return the entry for the result of the call."""
         task = call.tasks[0]
         delivery, name = task.delivery, call.handler.name
         if result.disposition is Disposition.SUCCEEDED:
-            entry = delivery.success_entry(name)
-        elif result.disposition is Disposition.DEAD:
-            entry = delivery.giving_up_entry(name, result.reason)
-        else:
-            entry = delivery.calls_entry(name, task.calls_after(result.disposition is Disposition.FAILED))
-        with suppress(TopicError):  # the settler records it a moment later
-            self._record(entry)
-
-    def _record(self, entry: LedgerEntry) -> None:
-        self._context.ledger.record(self._context.settings.group, [entry])
+            return delivery.success_entry(name)
+        if result.disposition is Disposition.DEAD:
+            return delivery.giving_up_entry(name, result.reason)
+        return delivery.calls_entry(name, task.calls_after(result.disposition is Disposition.FAILED))
 
     def binding(self, call: HandlerCall) -> AbstractContextManager[None]:
         """Return a context that marks events logged by the handler with ``caused_by``, so that they never return to it.
@@ -107,10 +141,21 @@ class HandlerCaller:
         if halt is not None:
             self._context.fail(halt)  # first, so that no event of the call is tried again
         results = results_of(call, error)
-        if call.is_suspect:
-            self._unmark(call, results[0])
-        self._report(call, error, results)
+        if call.tasks:
+            self._record(call, results)
+            self._report(call, error, results)
         self._schedule.finish(call, results)
+
+    def _record(self, call: HandlerCall, results: Sequence[TaskResult]) -> None:
+        """Record at once a suspect's result, and successes that another process, which got the event, would repeat."""
+        name = call.handler.name
+        entries = [self._unmark(call, results[0])] if call.is_suspect else []
+        for task, disposition, *_ in results[len(entries) :]:
+            if disposition is Disposition.SUCCEEDED and not task.delivery.is_held(self._group):
+                entries.append(task.delivery.success_entry(name))
+        if entries:
+            with suppress(TopicError):  # the settler records it a moment later
+                self._context.ledger.record(self._group, entries)
 
     def stay_one_process(self, error: BaseException | None = None) -> None:
         """End a child process that a handler forked and that returned from it: its parent owns the messages."""

@@ -13,6 +13,7 @@ from balog.consumers.ledger import LedgerEntry, Memory
 from balog.consumers.routing import ConsumerRouter
 from balog.event import Event, decode
 from balog.topics import Received, Topic
+from balog.topics.lease_clock import uptime
 
 
 class Handler:
@@ -77,6 +78,11 @@ class Subscription:
         self.last_receive: float | None = None
         self.error = ""
 
+    def capacity(self, threads: int) -> int:
+        """Return the number of messages that the handlers can be called with at once."""
+        handlers = self.all_handlers
+        return max((one.max_calls or threads) * (one.batch.size if one.batch else 1) for one in handlers)
+
     @property
     def all_handlers(self) -> list[Handler]:
         """The handlers, and the default one behind them."""
@@ -97,7 +103,10 @@ class MessageDelivery:
         delay: seconds until the next delivery, because a consumer failed; None when none did.
         has_failed: a consumer failed, so the delivery counts as an attempt.
         is_concluded: nothing more happens to it here; the settler settles it.
-        is_left: it was concluded with unfinished tasks, because the run stops.
+        is_left: it was concluded with unfinished tasks, because the run stops or the message is no longer this
+            process's.
+        leased_until: the end of its lease, in seconds of ``uptime``.
+        known_at: when the ledger was asked about it, likewise.
         unwanted_type: the payload type of an event that no consumer wants; None for other events.
         calls: by consumer, its unsuccessful calls in this generation.
         routing_error: the exception of a consumer's own ``match_event``.
@@ -106,14 +115,15 @@ class MessageDelivery:
 
     __slots__ = (
         *("begun", "calls", "delay", "done", "entries", "event", "followers", "gave_up", "has_failed", "id"),
-        *("is_concluded", "is_duplicate", "is_left", "leased_at", "message", "open", "routing_error"),
+        *("is_concluded", "is_duplicate", "is_left", "known_at", "leased_until", "message", "open", "routing_error"),
         *("running", "subscription", "tasks", "unwanted_type"),
     )
 
-    def __init__(self, subscription: Subscription, message: Received, leased_at: float) -> None:
+    def __init__(self, subscription: Subscription, message: Received, leased_until: float) -> None:
         self.subscription = subscription
         self.message = message
-        self.leased_at = leased_at
+        self.leased_until = leased_until
+        self.known_at = uptime()
         self.event: Event | None = None
         self.id = message.id
         self.done: set[str] = set()
@@ -182,8 +192,13 @@ class MessageDelivery:
             self.gave_up.update(first.gave_up)
             self.calls.update(first.calls)
 
+    def is_held(self, group: str) -> bool:
+        """Return whether the message is still this process's, as far as it knows without asking a server."""
+        topic = self.subscription.topic
+        return not self.is_concluded and self.leased_until > uptime() and topic.holds(group, self.message)
+
     def leave(self) -> None:
-        """Record that the run stops before its tasks are finished."""
+        """Record that its unfinished tasks are left to a later delivery."""
         self.is_left = True
         for task in self.tasks:
             if task.is_suspect and task.postponements and not self.is_finished(task.handler.name):
@@ -197,6 +212,18 @@ class MessageDelivery:
     def wanted_by(self) -> list[str]:
         """The names of the consumers that want it; an empty name where routing failed."""
         return [""] if self.routing_error is not None else [task.handler.name for task in self.tasks]
+
+    @property
+    def may_be_known(self) -> bool:
+        """Whether the ledger may have entries of it.
+
+        Where every event is one message, it has entries only after an earlier delivery, or, for a redriven dead letter,
+        of the consumers that succeeded before it died or in a replay since.
+        """
+        if not self.wanted_by:
+            return False
+        is_single = self.subscription.topic.keeps_ids and not self.message.generation.replay
+        return not is_single or self.message.attempts > 1 or len(self.tasks) > 1
 
     @property
     def unexplained(self) -> int:
@@ -301,18 +328,31 @@ class HandlerCall:
         deadline: when the call must end, in seconds of ``time.monotonic``; 0 without a timeout.
         is_expired: the call took too long and was asked to end.
         is_over: the result was decided without the call's end; a late return changes nothing.
+        dropped: former tasks that were not called: True for one that succeeded elsewhere, False for a lost message.
         cancel: asks the call to end, where that is possible.
         retire: replaces the thread that runs the call, so that other calls need not wait.
     """
 
     __slots__ = (
-        *("cancel", "deadline", "events", "handler", "is_expired", "is_over", "is_suspect", "retire", "runs_alone"),
+        *(
+            "cancel",
+            "deadline",
+            "dropped",
+            "events",
+            "handler",
+            "is_expired",
+            "is_over",
+            "is_suspect",
+            "retire",
+            "runs_alone",
+        ),
         *("started", "tasks", "work"),
     )
 
     def __init__(self, handler: Handler, tasks: list[HandlerTask]) -> None:
         self.handler = handler
         self.tasks = tasks
+        self.dropped: dict[HandlerTask, bool] = {}
         self.events: list[Event] = []
         self.work: Work | None = None
         self.is_suspect = tasks[0].is_suspect

@@ -44,8 +44,8 @@ class Engine:
     - Handlers of batches get first attempts together and each later attempt alone.
     - A consumer with order by key retries a failed event in the engine, and only later events of its key wait.
     - At most 10,000 messages or 128 MiB are in flight; then the engine receives no more until some are settled.
-    - With ``concurrency=1``, plain handlers handle the events of an ordered topic one after the other, and so does each
-      ``async def`` handler that does not set its own ``concurrency``.
+    - With ``concurrency=1``, plain handlers handle the events of an ordered topic one after the other. An ``async def``
+      handler does with a ``concurrency=1`` of its own.
 
     Args:
         hub: the consumers to run.
@@ -53,9 +53,11 @@ class Engine:
         consumer_operator: resolves the topics' names and calls the handlers; :class:`ConsumerOperator` when omitted.
         group: engines of one group share the events; each group gets all of them.
         concurrency: threads for plain handlers. An ``async def`` handler has 8 times as many concurrent calls, unless
-            this is 1 or the handler sets its own.
+            the handler sets its own.
         pollers: threads that receive from each queue (SQS). A topic that keeps order, of all or by key, has one.
-        batch: messages per receive.
+        batch: messages per receive, at most.
+        prefetch: messages that wait in this process beyond those in calls; 0 where each should begin in whichever
+            process is free. When omitted as many as are called within half a second, and none before the first call.
         lease: seconds that messages stay with this engine if it dies.
         max_attempts: attempts of a consumer for an event before it gives up, unless it sets ``retries``.
         first_delay: upper limit of the seconds before the second attempt, doubled for each further one up to 60, unless
@@ -90,6 +92,7 @@ class Engine:
         concurrency: int = 1,
         pollers: int = 1,
         batch: int = 100,
+        prefetch: int | None = None,
         lease: float = DEFAULT_LEASE,
         max_attempts: int = 5,
         first_delay: float | None = None,
@@ -108,6 +111,7 @@ class Engine:
             concurrency=concurrency,
             pollers=pollers,
             batch=batch,
+            prefetch=prefetch,
             lease=lease,
             max_attempts=max_attempts,
             first_delay=first_delay,

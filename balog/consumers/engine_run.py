@@ -94,7 +94,9 @@ class EngineRun:
         self._schedule = Schedule(
             self._subscriptions,
             self._stats,
-            prefetch=settings.batch,
+            threads=settings.concurrency,
+            batch=settings.batch,
+            prefetch=settings.prefetch,
             settle_at=SETTLE_AT_QUEUES if has_queues else SETTLE_AT,
             wake_main=self._wake,
             wake_loop=self._loop.wake,
@@ -184,8 +186,7 @@ class EngineRun:
 
     @property
     def _max_async_calls(self) -> int:
-        threads = self._settings.concurrency
-        return threads * ASYNC_SHARE if threads > 1 else 1
+        return self._settings.concurrency * ASYNC_SHARE
 
     # -- running ------------------------------------------------------------------------------------------------------
 

@@ -73,9 +73,9 @@ class InFlightMessages:
         if self.is_held_back:
             self._changed.notify_all()
 
-    def add(self, subscription: Subscription, received: Sequence[Received], leased_at: float) -> list[MessageDelivery]:
+    def add(self, subscription: Subscription, received: Sequence[Received], until: float) -> list[MessageDelivery]:
         """Add messages: from now on their leases are extended."""
-        deliveries = [MessageDelivery(subscription, message, leased_at) for message in received]
+        deliveries = [MessageDelivery(subscription, message, until) for message in received]
         for delivery in deliveries:
             subscription.held[delivery.message.receipt] = delivery
             self._bytes += len(delivery.message.body)

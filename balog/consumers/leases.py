@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
+from collections.abc import Sequence
 
-from balog.consumers.delivery import Subscription
+from balog.consumers.delivery import MessageDelivery, Subscription
 from balog.consumers.scheduling import Schedule
 from balog.errors import TopicError
+from balog.topics.lease_clock import uptime
 
 __all__ = ["LeaseKeeper"]
 
@@ -16,7 +17,7 @@ log = logging.getLogger("balog.consumers")
 
 
 class LeaseKeeper:
-    """A thread that extends leases when a third of their time is over.
+    """A thread that extends leases when a third of their time is over, and drops messages that are lost.
 
     Args:
         lease: seconds that each extension lasts.
@@ -37,18 +38,30 @@ class LeaseKeeper:
         while not self._end.wait(self._lease / 3):
             for subscription in self._schedule.subscriptions:
                 try:
-                    self._extend(subscription)
+                    self._keep(subscription)
                 except TopicError as error:
                     log.warning("leases could not be extended: %s", error)
                 except Exception:
                     log.exception("leases in %s could not be extended", subscription.name)
 
-    def _extend(self, subscription: Subscription) -> None:
+    def _keep(self, subscription: Subscription) -> None:
         with subscription.lease_lock:
             # A message that arrived a moment ago can wait for the next turn: most of them are handled by then.
-            held = self._schedule.leased_before(subscription, time.monotonic() - self._lease / 6)
-            if held:
-                extended_at = time.monotonic()
-                subscription.topic.extend(self._group, [delivery.message for delivery in held], self._lease)
-                for delivery in held:
-                    delivery.leased_at = extended_at
+            due = self._schedule.leased_until(subscription, uptime() + self._lease * 5 / 6)
+            self._schedule.drop([one for one in due if not one.is_held(self._group)])
+            self._extend(subscription, [one for one in due if not one.is_left])
+
+    def _extend(self, subscription: Subscription, held: Sequence[MessageDelivery]) -> None:
+        if not held:
+            return
+        until = uptime() + self._lease
+        extended = subscription.topic.extend(self._group, [delivery.message for delivery in held], self._lease)
+        if extended == len(held):
+            for delivery in held:
+                delivery.leased_until = until
+        elif len(held) > 1:  # find those that another process has got
+            middle = len(held) // 2
+            self._extend(subscription, held[:middle])
+            self._extend(subscription, held[middle:])
+        else:
+            held[0].leased_until = 0.0

@@ -16,6 +16,7 @@ from balog.consumers.routing import causes
 from balog.consumers.run_context import RunContext
 from balog.errors import EventError, TopicError
 from balog.event import decode
+from balog.topics.lease_clock import uptime
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
@@ -56,7 +57,7 @@ class Poller:
         longest_wait = topic.poll_timeout if self._context.is_patient else min(topic.poll_timeout, LAST_WAIT)
         # Where a receive is cheap and exact, the first one to find nothing does not wait, so that acks are not delayed.
         wait = 0.0 if topic.keeps_groups else longest_wait
-        while room := schedule.wait_for_room():
+        while room := schedule.wait_for_room(self._subscription):
             try:
                 received = self._receive(room, wait)
             except TopicError as error:
@@ -90,14 +91,14 @@ class Poller:
             if not self._exists:
                 return []
         hooks.call(hooks.before_receive, subscription.name)
-        asked = time.monotonic()
+        until = uptime() + context.settings.lease
         received = topic.receive(context.settings.group, limit, wait, context.settings.lease)
         subscription.last_receive = time.time()
         subscription.error = ""
         hooks.call(hooks.after_receive, subscription.name, received)
         if not received:
             return []
-        deliveries = context.schedule.hold(subscription, received, asked)
+        deliveries = context.schedule.hold(subscription, received, until)
         for delivery in deliveries:
             self._route(delivery)
         self._look_up(deliveries)
@@ -160,7 +161,7 @@ class Poller:
             for delivery in deliveries:
                 before = delivery.message.attempts - 1
                 delivery.calls = {name: Calls(before, 0, before) for name in delivery.wanted_by}
-        elif (asked := [delivery for delivery in deliveries if self._may_be_known(delivery)]) and (
+        elif (asked := [delivery for delivery in deliveries if delivery.may_be_known]) and (
             not self._ask(lambda: self._learn(asked))
         ):
             return  # the stopping run releases them
@@ -207,12 +208,3 @@ class Poller:
                     delivery.gave_up[consumer] = entry.gave_up or ""
         if void:
             context.ledger.record(context.settings.group, void)
-
-    def _may_be_known(self, delivery: MessageDelivery) -> bool:
-        if not delivery.wanted_by:
-            return False
-        # Where every event is one message, the ledger has entries only after an earlier delivery, or, for a redriven
-        # dead letter, of the consumers that succeeded before it died or in a replay since.
-        message = delivery.message
-        is_single = self._subscription.topic.keeps_ids and not message.generation.replay
-        return not is_single or message.attempts > 1 or len(delivery.tasks) > 1

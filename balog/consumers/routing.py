@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
 
 from balog.consumers.conditions import Facts
 from balog.consumers.consumer import Consumer
@@ -26,6 +28,10 @@ def causes(event: Event) -> list[str]:
     cause = event.header.context.get("caused_by")
     names = cause.get("consumers") if isinstance(cause, dict) else None
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def _isolated(match_event: _Test, event: Event) -> bool:
+    return copy_context().run(match_event, event)  # no event sees what it bound for another one
 
 
 class ConsumerRouter:
@@ -116,7 +122,7 @@ class _Answer:
         for placed in enumerate(self.consumers):
             one = placed[1]
             if one.matches_its_own_way:
-                self._always.append((one.match_event, [placed]))
+                self._always.append((partial(_isolated, one.match_event), [placed]))
             elif one.where is None:
                 self._all.append(placed)
             else:

@@ -32,6 +32,12 @@ from balog.topics import Received
 GRACE = 5.0
 """Seconds that an ``async def`` handler has to end after it was cancelled."""
 
+HORIZON = 0.5
+"""Seconds of calls for which messages are received ahead: a receive takes far less."""
+
+MANY_CALLS = 10
+"""Calls a second and thread, below which each is settled at once instead of together with others."""
+
 
 class Schedule:
     """Decides what runs next.
@@ -39,7 +45,9 @@ class Schedule:
     Args:
         subscriptions: the topics.
         stats: counts messages whose handling began, and failed attempts.
-        prefetch: tasks that may be ready to run before pollers pause.
+        threads: worker threads for plain handlers.
+        batch: messages per receive.
+        prefetch: messages that wait here for a call to end; None for as many as are called within ``HORIZON``.
         settle_at: concluded messages that are settled without waiting for more.
         wake_main: wakes the main thread, which runs timers and deadlines.
         wake_loop: wakes the event loop's thread, because a call for it is ready.
@@ -58,7 +66,9 @@ class Schedule:
         subscriptions: Sequence[Subscription],
         stats: EngineStats,
         *,
-        prefetch: int,
+        threads: int,
+        batch: int,
+        prefetch: int | None,
         settle_at: int,
         wake_main: Callable[[], object],
         wake_loop: Callable[[], object],
@@ -70,10 +80,15 @@ class Schedule:
         self.stopping = False
         self.received = self.failed = self.running = self.hung = 0
         self._stats = stats
+        self._threads = threads
+        self._batch = batch
         self._prefetch = prefetch
+        self._call_seconds: float | None = None  # a moving average; an event that no handler wants takes none
+        self._in_calls = 0
+        self._wake_at = -1
         self._wake_main = wake_main
         self._lock = threading.Lock()
-        self._in_flight = InFlightMessages(self._lock, prefetch, admission)
+        self._in_flight = InFlightMessages(self._lock, batch, admission)
         self._queues = {each: ConsumerQueue(each) for one in subscriptions for each in one.all_handlers}
         self._ready = ReadyCalls(self._lock, self._queues, wake_loop)
         self._timers = Timers(wake_main)
@@ -87,21 +102,48 @@ class Schedule:
         """The number of messages in flight."""
         return self._in_flight.count
 
-    def wait_for_room(self) -> int:
-        """Wait until more messages may be received and return how many; 0 when the run stops."""
+    def wait_for_room(self, subscription: Subscription) -> int:
+        """Wait until more messages may be received and return how many; 0 when the run stops.
+
+        That is as many as can be called now, and a few more where calls are short: other processes may be free.
+        """
         with self._lock:
             while not self.stopping:
-                if self._ready.tasks > self._prefetch:
+                capacity = subscription.capacity(self._threads)
+                ahead = self._ahead(capacity)
+                room = capacity + ahead - self._pending
+                if room <= ahead // 2:
+                    self._wake_at = max(self._wake_at, capacity + ahead - ahead // 2 - 1)
                     self._in_flight.wait()
                     continue
-                room, rest = self._in_flight.room()
-                if room:
-                    return room
+                allowed, rest = self._in_flight.room()
+                if allowed:
+                    return min(room, allowed)
                 if rest is None or not (self.running or self._ready.tasks):
                     self._launch_forming(self.subscriptions)  # they would wait for events that can't come
                 self.settlements.hurry()
                 self._in_flight.wait(rest)
             return 0
+
+    @property
+    def _pending(self) -> int:
+        return self._ready.tasks + self._in_calls
+
+    def _ahead(self, capacity: int) -> int:
+        if self._prefetch is not None:
+            return self._prefetch
+        if self._call_seconds is None:
+            return 0
+        return min(int(HORIZON * capacity / max(self._call_seconds, 1e-6)), max(2 * self._batch, capacity))
+
+    def _note_duration(self, seconds: float) -> None:
+        before = self._call_seconds
+        self._call_seconds = seconds if before is None else before + (seconds - before) / 5
+
+    def _wake_pollers(self) -> None:
+        if self._pending <= self._wake_at:
+            self._wake_at = -1
+            self._in_flight.wake_all()
 
     def sleep(self, seconds: float) -> bool:
         """Wait for ``seconds``, or until the run stops; False when it does."""
@@ -109,14 +151,14 @@ class Schedule:
             self._in_flight.sleep(seconds, lambda: self.stopping)
             return not self.stopping
 
-    def hold(self, subscription: Subscription, received: Sequence[Received], leased_at: float) -> list[MessageDelivery]:
+    def hold(self, subscription: Subscription, received: Sequence[Received], until: float) -> list[MessageDelivery]:
         """Add messages to those in flight: from now on their leases are extended.
 
         Args:
-            leased_at: when they were requested, in seconds of ``time.monotonic``.
+            until: the end of their leases, in seconds of ``uptime``.
         """
         with self._lock:
-            deliveries = self._in_flight.add(subscription, received, leased_at)
+            deliveries = self._in_flight.add(subscription, received, until)
             # A queue that returns few messages per call should get its acks while the next ones are requested.
             subscription.is_flowing = subscription.topic.keeps_groups
         return deliveries
@@ -156,13 +198,15 @@ class Schedule:
             self._submit(task)
         if not delivery.tasks:
             self._note_begun(delivery)
+            self._note_duration(0.0)
             delivery.is_duplicate = bool(wanted) and not delivery.gave_up
             self.settlements.add(delivery)
 
     def _is_quiet(self) -> bool:
         """Return whether no further delivery can be concluded soon."""
         if self.running or self._ready.tasks:
-            return self._in_flight.is_full
+            is_slow = (self._call_seconds or 0.0) > self._threads / MANY_CALLS
+            return is_slow or self._in_flight.is_full
         return not any(one.is_flowing for one in self.subscriptions) or self._in_flight.is_full
 
     # -- from tasks to calls ------------------------------------------------------------------------------------------
@@ -207,15 +251,14 @@ class Schedule:
             return None if self.stopping else self._begin(self._ready.take_async)
 
     def _begin(self, take: Callable[[], HandlerCall | None]) -> HandlerCall | None:
-        before = self._ready.tasks
         call = take()
-        if before > self._prefetch >= self._ready.tasks:
-            self._in_flight.wake_all()
         if call is None:
+            self._wake_pollers()  # a call waits for another one's end, which leaves room
             return None
         queue = self._queues[call.handler]
         queue.running[call] = None
         self.running += 1
+        self._in_calls += len(call.tasks)
         for task in call.tasks:
             task.delivery.running += 1
             self._note_begun(task.delivery)
@@ -252,6 +295,8 @@ class Schedule:
         queue = self._queues[call.handler]
         del queue.running[call]
         self.running -= 1
+        self._in_calls -= len(results)
+        self._note_duration(time.perf_counter() - call.started if call.started else 0.0)
         retries: dict[str, list[TaskResult]] = {}
         for result in results:
             task = result.task
@@ -272,6 +317,7 @@ class Schedule:
                 self._end_call(queue, key, of_key)
             self._ready.end(call)
         self._in_flight.wake_held_back()
+        self._wake_pollers()
         self.settlements.hurry()
 
     def _apply(self, result: TaskResult) -> bool:
@@ -280,6 +326,11 @@ class Schedule:
         delivery = task.delivery
         if disposition is Disposition.SUCCEEDED:
             delivery.succeed(task.handler.name)
+        elif disposition is Disposition.KNOWN:
+            delivery.done.add(task.handler.name)
+            delivery.is_duplicate = not (delivery.entries or delivery.gave_up)
+        elif disposition is Disposition.LEFT:
+            delivery.is_left = True
         elif disposition is Disposition.POSTPONED or (disposition is Disposition.REQUEUED and task.key is not None):
             task.postponements += error is not None
             return True
@@ -349,16 +400,23 @@ class Schedule:
                 self._wake_main()
 
     def _admit_follower(self, delivery: MessageDelivery) -> None:
-        if delivery.followers:
-            heir, *others = delivery.followers
+        if followers := [one for one in delivery.followers if not one.is_concluded]:
+            heir, *others = followers
             heir.followers += others
             heir.inherit(delivery)
             self._admit(heir)
 
-    def leased_before(self, subscription: Subscription, moment: float) -> list[MessageDelivery]:
-        """Return the messages in flight that were leased before a moment, in seconds of ``time.monotonic``."""
+    def leased_until(self, subscription: Subscription, moment: float) -> list[MessageDelivery]:
+        """Return the messages in flight whose leases end before a moment, in seconds of ``uptime``."""
         with self._lock:
-            return [delivery for delivery in subscription.held.values() if delivery.leased_at < moment]
+            return [delivery for delivery in subscription.held.values() if delivery.leased_until < moment]
+
+    def drop(self, deliveries: Sequence[MessageDelivery]) -> None:
+        """Leave lost messages, except those with a running call; the settler releases them."""
+        with self._lock:
+            for delivery in deliveries:
+                self._leave(delivery)
+            self.settlements.hurry()
 
     # -- stopping -----------------------------------------------------------------------------------------------------
 
@@ -385,6 +443,8 @@ class Schedule:
                 self.hung += 1
                 for task in call.tasks:
                     task.abandon()
+                for task in (*call.tasks, *call.dropped):
+                    task.delivery.running = 0
                     self._leave(task.delivery)
                 self._queues[call.handler].running.clear()
             self.running = 0

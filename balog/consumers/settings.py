@@ -34,6 +34,7 @@ class EngineSettings:
     concurrency: int
     pollers: int
     batch: int
+    prefetch: int | None
     lease: float
     max_attempts: int
     first_delay: float | None
@@ -50,6 +51,8 @@ class EngineSettings:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ConfigError(f"{name} {value!r} can't be; want a whole number from 1")
+        if self.prefetch is not None and (not isinstance(self.prefetch, int) or self.prefetch < 0):
+            raise ConfigError(f"prefetch {self.prefetch!r} can't be; want a whole number from 0")
 
         if self.unwanted not in get_args(Unwanted):
             raise ConfigError(f"unwanted {self.unwanted!r} can't be; want one of {', '.join(get_args(Unwanted))}")

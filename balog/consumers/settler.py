@@ -17,6 +17,7 @@ from balog.consumers.ledger import LedgerEntry
 from balog.consumers.run_context import RunContext
 from balog.errors import TopicError
 from balog.topics import GivenUp
+from balog.topics.lease_clock import uptime
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
@@ -104,7 +105,10 @@ class Settler:
     def _ack(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         messages = [delivery.message for delivery in deliveries]
         self._context.hooks.call(self._context.hooks.before_ack, subscription.name, messages)
-        self._check(subscription, "acks", len(messages), subscription.topic.ack(self._group, messages))
+        acked = subscription.topic.ack(self._group, messages)
+        if acked < len(messages):  # another process gets them, and must know
+            self._record_successes(deliveries)
+        self._check(subscription, "acks", len(messages), acked)
         duplicates = sum(delivery.is_duplicate and delivery.unwanted_type is None for delivery in deliveries)
         with self._lock:
             unwanted = self._count_unwanted(deliveries)
@@ -122,14 +126,19 @@ class Settler:
         stats.unwanted += count
         return count
 
+    def _record_successes(self, deliveries: Sequence[MessageDelivery]) -> None:
+        self._context.ledger.record(self._group, [one.success_entry(name) for one in deliveries for name in one.done])
+
     def _release(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         """Release messages, the failed ones first, because others of their key may follow them."""
         ordered = sorted(deliveries, key=lambda delivery: not delivery.has_failed)
         for (delay, attempted), some in _grouped(ordered, lambda one: (one.delay or 0.0, one.has_failed)):
-            messages = [delivery.message for delivery in some]
             with subscription.lease_lock:
+                # A queue may accept the receipt of an earlier delivery, and would take the message from its next owner.
+                is_exact, now = subscription.topic.keeps_groups, uptime()
+                messages = [delivery.message for delivery in some if is_exact or delivery.leased_until > now]
                 changed = subscription.topic.release(self._group, messages, delay, attempted=attempted)
-                self._check(subscription, "releases", len(messages), changed)
+                self._check(subscription, "releases", len(some), changed)
                 kept = [one for one in some if one.unwanted_type is not None and not one.tasks and not one.is_left]
                 self.kept.update(hash((subscription.name, one.message.id)) for one in kept)
                 with self._lock:

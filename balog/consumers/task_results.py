@@ -21,6 +21,10 @@ class Disposition(Enum):
     """Retried after a delay because the other side is not ready; does not count."""
     REQUEUED = "requeued"
     """Released to the topic, which delivers it again after a delay; does not count."""
+    LEFT = "left"
+    """Not called: the message is no longer this process's."""
+    KNOWN = "known"
+    """Not called: the event was handled elsewhere meanwhile."""
     DEAD = "dead"
     """Never retried."""
 
@@ -56,16 +60,20 @@ def find_halt(error: BaseException) -> BaseException | None:
 
 
 def results_of(call: HandlerCall, error: BaseException | None) -> list[TaskResult]:
-    """Return the result for each task of a call.
+    """Return the result for each task of a call, and then for each one that was dropped.
 
     Args:
         error: what the handler raised.
     """
     if error is None:
-        return [TaskResult(task, Disposition.SUCCEEDED) for task in call.tasks]
-    if isinstance(error, PartialFailure):
-        return _results_of_partial_failure(call, error)
-    return [_result_of_error(task, error) for task in call.tasks]
+        results = [TaskResult(task, Disposition.SUCCEEDED) for task in call.tasks]
+    elif isinstance(error, PartialFailure):
+        results = _results_of_partial_failure(call, error)
+    else:
+        results = [_result_of_error(task, error) for task in call.tasks]
+    for task, is_known in call.dropped.items():
+        results.append(TaskResult(task, Disposition.KNOWN if is_known else Disposition.LEFT))
+    return results
 
 
 def _results_of_partial_failure(call: HandlerCall, error: PartialFailure) -> list[TaskResult]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextvars import copy_context
 from inspect import isawaitable
 from itertools import count
 
@@ -50,7 +51,7 @@ class _Worker(threading.Thread):
         take = self._pool._schedule.take
         while (call := take(self._retired)) is not None:
             call.retire = self._retire
-            self._handle(call)
+            copy_context().run(self._handle, call)  # no event sees what a handler bound for another one
 
     def _handle(self, call: HandlerCall) -> None:
         caller = self._pool._caller

@@ -217,6 +217,13 @@ class Topic(_Closing):
     def extend(self, group: str, received: Sequence[Received], lease: float = DEFAULT_LEASE) -> int:
         """Extend leases to ``lease`` seconds from now. Return how many had a valid receipt."""
 
+    def holds(self, group: str, received: Received) -> bool:
+        """Return False if this process lost a message before the end of its lease. Called before each handler's call.
+
+        It asks no server. A backend without such a loss, such as Kafka's rebalances, need not override it.
+        """
+        return True
+
     def dead_letter(
         self,
         group: str,

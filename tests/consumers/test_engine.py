@@ -1,5 +1,6 @@
 """The engine: every event to all who want it, once; failures again and then aside; nothing lost."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -7,12 +8,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Engine, EngineStats, Hook
+from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Engine, EngineStats, Hook, MessageConsumer
 from balog.errors import ConfigError, TopicError
 from balog.event import Event
 from balog.topics import Message, Received, Topic
@@ -220,7 +222,7 @@ class TestWaiting:
             time.sleep(0.5)
             stolen.extend(orders.receive("balog"))
 
-        assert run(home, slow, lease=0.3) == EngineStats(received=3, succeeded=3)
+        assert run(home, slow, lease=0.3, prefetch=10) == EngineStats(received=3, succeeded=3)
         assert stolen == []
 
     def test_a_topic_that_comes_later_is_waited_for(self, home: LocalTopics, publish: Publish) -> None:
@@ -431,3 +433,81 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+class TestContextVariables:
+    """What a handler binds in a context variable is gone with its call."""
+
+    TENANT: ContextVar[int | None] = ContextVar("tenant", default=None)
+
+    def _seen_before(self, bench: Any, **options: Any) -> list[int | None]:
+        seen: list[int | None] = []
+        engine_options = {"concurrency": options.pop("threads", 1)}
+
+        def bind(event: Any) -> None:
+            seen.append(self.TENANT.get())
+            self.TENANT.set(1)
+
+        async def bind_async(event: Event) -> None:
+            bind(event)
+            await asyncio.sleep(0)
+            assert self.TENANT.get() == 1
+
+        def returns_awaitable(event: Event) -> Any:
+            seen.append(self.TENANT.get())
+            return bind_async(event)
+
+        form = options.pop("form", "plain")
+        handler = {"plain": bind, "async": bind_async, "awaitable": returns_awaitable}[form]
+        bench.publish(*({"n": n} for n in range(30)))
+        counts = bench.run(Consumer(handler, "orders", **options), **engine_options)
+        assert counts.succeeded == 30
+        return seen
+
+    @pytest.mark.parametrize("threads", [1, 3])
+    @pytest.mark.parametrize("form", ["plain", "async", "awaitable"])
+    @pytest.mark.parametrize("options", [{}, {"concurrency": 1}, {"batch": 4}, {"ordered_by": "payload.n % 2"}])
+    def test_a_handler_sees_none_of_an_earlier_event(
+        self, bench: Any, form: str, options: dict[str, Any], threads: int
+    ) -> None:
+        assert set(self._seen_before(bench, form=form, threads=threads, **options)) == {None}
+
+    @pytest.mark.parametrize("batch", [None, 4])
+    def test_nor_does_a_consumer_of_messages(self, bench: Any, batch: int | None) -> None:
+        seen = []
+
+        def bind(settings: object, received: object) -> None:
+            seen.append(self.TENANT.get())
+            self.TENANT.set(1)
+
+        bench.publish(*({"n": n} for n in range(10)))
+        bench.run(MessageConsumer(bind, "orders", batch=batch))
+        assert set(seen) == {None}
+
+    def test_nor_does_match_event_see_that_of_an_earlier_event(self, bench: Any) -> None:
+        seen = []
+
+        class Own(Consumer):
+            def match_event(self, event: Any) -> bool:
+                seen.append(TestContextVariables.TENANT.get())
+                TestContextVariables.TENANT.set(1)
+                return True
+
+        bench.publish(*({"n": n} for n in range(10)))
+        bench.run(Own(lambda event: None, "orders"))
+        assert seen == [None] * 10
+
+    def test_hooks_of_a_call_share_its_context(self, bench: Any) -> None:
+        seen = []
+
+        class Binds(Hook):
+            def before_process(self, work: Any) -> None:
+                seen.append(TestContextVariables.TENANT.get())
+                work.token = TestContextVariables.TENANT.set(2)
+
+            def after_process(self, work: Any, error: BaseException | None, seconds: float) -> None:
+                TestContextVariables.TENANT.reset(work.token)
+
+        bench.publish(*({"n": n} for n in range(10)))
+        bench.run(lambda event: seen.append(self.TENANT.get()), hooks=[Binds()])
+        assert seen == [None, 2] * 10

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from balog.consumers import Consumer, EngineStats, Hook, Work
+from balog.consumers.ledger import LedgerEntry
 from balog.errors import BalogError
 from balog.event import Event
 
@@ -101,7 +102,21 @@ class TestAsync:
         assert bench.run(Consumer(handle, "orders", concurrency=3)).succeeded == 20
         assert gauge.most == 3
 
-    def test_with_one_worker_they_keep_order_too(self, bench: Any) -> None:
+    def test_with_one_thread_eight_wait_at_once(self, bench: Any) -> None:
+        bench.publish(*({} for _ in range(40)))
+        gauge = Gauge()
+        all_here = asyncio.Event()
+
+        async def handle(settings: Settings, event: Event) -> None:
+            with gauge:
+                if gauge.most == 8:
+                    all_here.set()
+                await all_here.wait()
+
+        assert bench.run(handle).succeeded == 40
+        assert gauge.most == 8
+
+    def test_a_limit_of_one_keeps_the_order(self, bench: Any) -> None:
         ids = bench.publish(*({} for _ in range(20)))
         seen = []
 
@@ -109,7 +124,7 @@ class TestAsync:
             await asyncio.sleep(0.001 * (len(seen) % 2))
             seen.append(event.header.id)
 
-        bench.run(handle)
+        bench.run(Consumer(handle, "orders", concurrency=1))
         assert seen == ids
 
     def test_they_are_retried_and_given_up_as_others(self, bench: Any) -> None:
@@ -230,7 +245,7 @@ class TestLeases:
             time.sleep(0.15)
             stolen.extend(bench.orders.receive("balog"))
 
-        counts = bench.run(Consumer(slow, "orders", name="h", ordered_by="payload.k"), lease=0.2)
+        counts = bench.run(Consumer(slow, "orders", name="h", ordered_by="payload.k"), lease=0.2, prefetch=10)
         assert (counts, stolen) == (EngineStats(received=5, succeeded=5), [])
 
 
@@ -282,7 +297,7 @@ class TestStopping:
             begun.set()
             release.wait(30)
 
-        with bench.running(handle, batch=20, lease=600) as engine:
+        with bench.running(handle, prefetch=20, lease=600) as engine:
             assert begun.wait(30)
             wait_for(lambda: engine.state.in_flight > 1)
             engine.stop()
@@ -445,3 +460,103 @@ class TestHooks:
             "hook TestHooks.test_one_that_fails_is_told_once_and_harms_nobody.<locals>.Broken.before_process failed, "
             "now and maybe again: RuntimeError: broken hook"
         ]
+
+
+class TestPrefetch:
+    """A worker receives what it can call now, and a few messages more where calls are short."""
+
+    @pytest.mark.parametrize(("options", "in_flight"), [({}, 1), ({"concurrency": 3}, 3), ({"prefetch": 4}, 5)])
+    def test_messages_beyond_running_calls_stay_in_the_topic(
+        self, bench: Any, wait_for: Any, options: dict[str, int], in_flight: int
+    ) -> None:
+        bench.publish(*({} for _ in range(20)))
+        release = threading.Event()
+        with bench.running(lambda event: release.wait(30), **options) as engine:
+            wait_for(lambda: engine.state.calls == options.get("concurrency", 1))
+            wait_for(lambda: engine.state.in_flight == in_flight)
+            time.sleep(0.05)
+            assert engine.state.in_flight == in_flight
+            release.set()
+
+    def test_two_workers_share_slow_calls(self, bench: Any, wait_for: Any) -> None:
+        bench.publish(*({} for _ in range(8)))
+        handled: Counter[str] = Counter()
+
+        def slow(name: str) -> Any:
+            def handle(event: Event) -> None:
+                time.sleep(0.6)
+                handled[name] += 1
+
+            return Consumer(handle, "orders", name="slow")
+
+        with bench.running(slow("one")), bench.running(slow("other")):
+            wait_for(lambda: handled.total() == 8)
+        assert min(handled.values()) >= 3
+
+    @pytest.mark.parametrize("is_wanted", [True, False])
+    def test_short_calls_share_receives(self, bench: Any, is_wanted: bool) -> None:
+        class Counts(Hook):
+            receives = 0
+
+            def before_receive(self, topic: str) -> None:
+                self.receives += 1
+
+        bench.publish(*({"cls_type": "a"} for _ in range(1000)))
+        counts = Counts()
+        bench.run(Consumer(lambda event: None, "orders", cls_type="a" if is_wanted else "b"), hooks=[counts])
+        assert counts.receives < 300
+
+    def test_a_batch_is_received_whole(self, bench: Any) -> None:
+        bench.publish(*({} for _ in range(60)))
+        sizes: list[int] = []
+        bench.run(Consumer(lambda events: sizes.append(len(events)), "orders", batch=(20, 60)))
+        assert sizes == [20, 20, 20]
+
+
+class TestLost:
+    """A message that this process lost while it waited is not called, and nor is an event handled elsewhere."""
+
+    def test_what_the_backend_took_away_is_given_back_uncalled(self, bench: Any, monkeypatch: Any) -> None:
+        ids = bench.publish(*({"n": n} for n in range(4)))
+        called: list[int] = []
+        lost: set[str] = set()
+        monkeypatch.setattr(type(bench.orders), "holds", lambda _, group, message: message.id not in lost)
+
+        def handle(event: Event) -> None:
+            called.append(event.payload["n"])
+            lost.update(ids[1:3]) if len(called) == 1 else lost.clear()
+
+        assert bench.run(handle, prefetch=10).succeeded == 4
+        assert called == [0, 3, 1, 2]
+
+    def test_what_others_got_when_the_lease_was_over(self, bench: Any, wait_for: Any, monkeypatch: Any) -> None:
+        """Given a process that did not run for longer than its lease, a success is in the ledger at once."""
+        ids = bench.publish(*({"n": n} for n in range(4)))
+        called: list[int] = []
+        stolen: list[Any] = []
+        monkeypatch.setattr("balog.consumers.leases.LeaseKeeper._keep", lambda *_: None)
+
+        def handle(event: Event) -> None:
+            called.append(event.payload["n"])
+            time.sleep(0.3)
+            stolen.extend(bench.orders.receive("balog", 10, lease=600))
+
+        with bench.running(Consumer(handle, "orders", name="h"), prefetch=3, lease=0.2) as engine:
+            wait_for(lambda: called and not engine.state.in_flight)
+        assert (called, [message.id for message in stolen]) == ([0], ids)
+        assert bench.ledger.known("balog", ids) == {ids[0]: {"orders/h": ""}}
+
+    @pytest.mark.parametrize("batch", [None, 3])
+    def test_what_others_handled_meanwhile_is_a_duplicate(self, bench: Any, batch: int | None) -> None:
+        ids = bench.publish(*({"n": n} for n in range(7)))
+        for message in bench.orders.receive("balog", 7):
+            bench.orders.release("balog", [message])  # as an earlier delivery
+        called: list[int] = []
+
+        def handle(given: Any) -> None:
+            called.extend(one.payload["n"] for one in ([given] if batch is None else given))
+            bench.ledger.record("balog", [LedgerEntry(id, "orders/h") for id in ids[4:]])
+
+        counts = bench.run(Consumer(handle, "orders", name="h", batch=batch), prefetch=10)
+        assert called == [0, 1, 2, 3]
+        assert (counts.succeeded, counts.duplicates) == (4, 3)

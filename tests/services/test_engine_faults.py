@@ -30,6 +30,7 @@ from tests.services.servers.kafka import KafkaServer, running_kafka
 pytestmark = pytest.mark.service
 
 ROUNDS = 3
+PREFETCH = ["--prefetch", "100"]
 EVENTS = 600
 HANDLERS = """
 import os, signal, time
@@ -110,9 +111,11 @@ def some_events(number: int) -> list[Event]:
 class Command:
     """``balog consume`` on a topic, which notes what its handler handled."""
 
-    def __init__(self, folder: Path, url: str, topic: str, processes: list[subprocess.Popen[str]]) -> None:
+    def __init__(
+        self, folder: Path, url: str, topic: str, processes: list[subprocess.Popen[str]], team: str = HANDLERS
+    ) -> None:
         self._processes = processes
-        (folder / "team.py").write_text(HANDLERS.format(topic=topic))
+        (folder / "team.py").write_text(team.format(topic=topic))
         self.folder = folder
         self.words = [sys.executable, "-m", "balog", "consume", "team", "--topics", url, "--lease", "2"]
 
@@ -176,6 +179,97 @@ def test_one_that_slept_beyond_its_lease_loses_nothing_and_spoils_nothing(
         state = home.topic(name).group_state("balog")
         assert (state.pending, state.dead) == (0, 0)
     assert set(command.handled().values()) <= {1, 2}
+
+
+CALLS = """
+import os, signal, time
+from balog.consumers import consumer_config
+
+file = os.open("calls", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+def note(what, event):
+    os.write(file, f"{{what}} {{event.payload['n']}} {{os.getpid()}} {{time.monotonic()}}\\n".encode())
+
+@consumer_config(topic="{topic}")
+def handle(settings, event):
+    note("begins", event)
+    if event.payload["n"] == 3 and os.environ.get("SLEEPER"):
+        time.sleep(1.5)  # until the earlier events are acked
+        os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(float(os.environ["SECONDS"]))
+    note("ends", event)
+"""
+
+
+class Calls:
+    """The calls that handlers noted: when each began and ended, and in which process."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "calls"
+        lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        self.begun = [(int(n), int(pid), float(at)) for what, n, pid, at in lines if what == "begins"]
+        self.ended = [(int(n), int(pid), float(at)) for what, n, pid, at in lines if what == "ends"]
+
+    @property
+    def done(self) -> set[int]:
+        return {n for n, _, _ in self.ended}
+
+    @property
+    def repeated(self) -> list[tuple[int, int, float]]:
+        """Calls that began after another call for the same event had succeeded."""
+        return [call for call in self.begun if any(n == call[0] and at < call[2] for n, _, at in self.ended)]
+
+    def at_once(self, pid: int) -> int:
+        """Give the largest number of calls that ran at the same time in a process."""
+        steps = [(at, 1) for _, owner, at in self.begun if owner == pid]
+        steps += [(at, -1) for _, owner, at in self.ended if owner == pid]
+        running = most = 0
+        for _, step in sorted(steps):
+            running += step
+            most = max(most, running)
+        return most
+
+
+def test_a_stopped_worker_does_not_repeat_what_another_one_has_handled_since(
+    url: str, name: str, tmp_path: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    """Given a worker that is stopped beyond its lease with prefetched events, it drops them when it goes on."""
+    command = Command(tmp_path, url, name, processes, CALLS)
+    with open_topics(url) as home:
+        publish(home.topic(name), some_events(16))
+        stopped = command.start(*PREFETCH, SLEEPER="1", SECONDS="0.05")
+        os.waitid(os.P_PID, stopped.pid, os.WSTOPPED)
+        other = command.start(SECONDS="0.05")
+        wait_for(lambda: Calls(tmp_path).done == set(range(16)))
+        stopped.send_signal(signal.SIGCONT)
+        wait_for(lambda: any(n == 3 and pid == stopped.pid for n, pid, _ in Calls(tmp_path).ended))
+        wait_for(lambda: home.topic(name).group_state("balog").pending == 0)
+        time.sleep(1)
+        for process in (stopped, other):
+            process.terminate()
+            assert process.wait(60) == 0, (tmp_path / "errors").read_text()
+        assert home.topic(name).group_state("balog").dead == 0
+    assert Calls(tmp_path).repeated == []
+
+
+@pytest.mark.parametrize("url", ["kafka"], indirect=True)
+def test_a_member_that_joins_gets_the_events_that_have_not_begun_and_runs_as_many_as_it_may(
+    url: str, name: str, tmp_path: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    command = Command(tmp_path, url, name, processes, CALLS)
+    events = some_events(24)
+    with open_topics(url) as home:
+        home.topic(name).publish([Message(one.header.id, encode(one), f"k{n}") for n, one in enumerate(events)])
+        first = command.start(*PREFETCH, SECONDS="3")
+        wait_for(lambda: len(Calls(tmp_path).done) >= 1)
+        second = command.start("--concurrency", "4", SECONDS="3")
+        wait_for(lambda: Calls(tmp_path).done == set(range(24)))
+        for process in (first, second):
+            process.terminate()
+            assert process.wait(60) == 0, (tmp_path / "errors").read_text()
+    calls = Calls(tmp_path)
+    assert calls.repeated == []
+    assert calls.at_once(second.pid) == 4
 
 
 def run(topic: str, url: str, handle: Callable[[Event], object], ledger: Any = None, **options: Any) -> Any:

@@ -169,6 +169,12 @@ class GroupMember(Membership):
                 held.ready_at = until
         return len(found)
 
+    def holds(self, received: Received) -> bool:
+        """Return whether the message is this process's, and its partition stays."""
+        with self._changed:
+            held = self._deliveries.find(received.receipt)
+            return held is not None and not held.partition.draining
+
     # -- committing -----------------------------------------------------------------------------------------------
 
     def _commit_with_retries(self, held: Sequence[FetchedMessage]) -> None:

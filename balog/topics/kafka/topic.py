@@ -130,6 +130,11 @@ class KafkaTopic(Topic):
         member = self._clients.member_if_there(self.name, group)
         return member.extend(received, lease) if member is not None else 0
 
+    def holds(self, group: str, received: Received) -> bool:
+        """Return False once the group has given the message's partition to another process, or is about to."""
+        member = self._clients.member_if_there(self.name, group)
+        return member is not None and member.holds(received)
+
     def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
         """Write messages to the group's dead letters, all with one commit whatever the reasons."""
         member = self._clients.member_if_there(self.name, group)

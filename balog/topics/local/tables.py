@@ -135,7 +135,7 @@ def take_messages(
         "SELECT seq, 1, id, published, key, body FROM messages WHERE seq > ? ORDER BY seq LIMIT ?", (cursor, limit)
     )
     leases = []
-    share = max(1, limit // DELAYED_SHARE)
+    share = limit // DELAYED_SHARE or int(secrets.randbelow(DELAYED_SHARE) < limit)
     parts = ((redriven, limit), (again, limit), (delayed, share), (fresh, limit), (delayed, limit))
     for rows, most in parts:
         until = min(limit, len(received) + most)
