@@ -1,42 +1,58 @@
 """A robust band of a series: what its next value should be, learned from its history.
 
-The center is the median of comparable values, such as those of the same hour of the week. While there are few, the
-series is learning at that hour, and coarser buckets stand in: the hours around, then the hour of the day. The spread
-is the median absolute deviation (MAD) of the residuals, ln((value + 1) / (center + 1)), divided by 0.6745: the modified
-z-score of Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993). If more than half of the residuals are 0,
-the mean absolute deviation times 1.253314 stands in for it. It is widened by 5 / n for n residuals, because few of them
-say little. Small counts vary more than the spread of all residuals says: the deviation of a Poisson process, the square
-root of the center, is added to it as variances are, in quadrature. The median of the last residuals, if it exceeds half
-of the spread, moves the center: a growing series does not alarm for ever.
+The center is the trimmed mean of the last comparable values, such as those of the same hour of the week (``seasons``
+chooses which are comparable), moved by the drift of the last residuals: a growing series does not alarm for ever. A day
+of the month moves it too, if the days of its number, or those as far from the month's end, deviated alike.
 
-An anomaly is not learned. When anomalies are most of the values for ``adapt`` seconds, they are the new history. After
-an anomaly, the next value must be well within the band: a value near a limit would end and begin the same alert again
-and again.
+The spread is that of the residuals, ln((value + 1) / (center + 1)), without the part that counting explains: a count
+varies like a Poisson process, by the root of its center. It is the larger one of two robust estimates: the median of
+the residuals' squares, the modified z-score of Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993), and
+their 90th percentile, for tails. It is widened by 5 / n for n residuals, because few of them say little. Counting is
+added again as variances are, in quadrature.
+
+An anomaly is not compared with. When anomalies are most of the values for ``adapt`` seconds, the history moves to their
+level. After an anomaly, the next value must be well within the band: a value near a limit would end and begin the same
+alert again and again.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, tzinfo
-from functools import lru_cache
-from math import exp, hypot, log, log1p, nan, sqrt
-from operator import itemgetter
+from collections.abc import Sequence
+from datetime import date, tzinfo
+from math import exp, hypot, isnan, log, log1p, nan, sqrt
 from typing import NamedTuple
 
 from msgspec import Struct, field
 
 from balog.watch.arrays import Numbers
-from balog.watch.kind_config import Seasonality
+from balog.watch.kind_config import Season, Seasonality
+from balog.watch.seasons import (
+    MIN_BUCKET,
+    OUT,
+    SEASON_SPAN,
+    WEEK,
+    Slot,
+    choose_season,
+    clocks_changed,
+    is_special,
+    phase_of,
+    places_of,
+    same_days,
+    slot_of,
+)
 
-MAX_VALUES = 128
-"""Values of a bucket that are used: every n-th of a larger one."""
+MAX_VALUES = 1008
+"""Values that are kept: six weeks of an hourly series."""
+
+MAX_COMPARABLE = 16
+"""Values that a center is made of: the last ones of its slot."""
 
 MAX_PER_HOUR = 4
 """Values of one hour that are learned; further ones of a frequent series would say the same."""
 
-MIN_BUCKET = 2
-LAST_RESIDUALS = 24
+MONTHS = 12
+"""Months whose days are remembered, one number a day."""
 
 RETURN = 0.75
 """The share of the band in which a value must be after an anomaly."""
@@ -44,20 +60,37 @@ RETURN = 0.75
 RENEWED = 16
 """The spread is computed anew when one of so many of its residuals is new."""
 
-_MIN_RESIDUALS = 8
-_MAX_OUTLIERS = 1024
-_MAD_OF_NORMAL = 0.6745
-_MEAN_TO_DEVIATION = 1.253314
-_WEEK = 168
-SEASON_SPAN = {"none": 0.0, "hour_of_day": 86400.0, "day_of_week": 7 * 86400.0, "hour_of_week": 7 * 86400.0}
+_MAX_DAYS = 31 * (MONTHS + 1)
+_SETTLED = 14 * 86400.0
+"""Seconds of history before a week can be compared with another."""
+
+_PACE = 1 / 12
+"""The share of a residual that moves the drift."""
+
+_MEDIAN_SQUARE, _HIGH_SQUARE = 0.4549, 2.7055
+"""The median and the 90th percentile of the square of a normal value."""
+
+_NOTABLE = 3.0
+"""Spreads of days beyond which a day of the month is of its own."""
+
+_NEAR = 2
+"""Days before and after, in which a peak of a month may come again: a bank works on no Sunday."""
+
+_RARE = 11.5
+"""A zero whose chance is less than one in 100,000, as a logarithm, is an anomaly."""
+
+_MOST, _CONVINCED = 0.7, 2.0
+"""The most that a value says about the hour that it belongs to, and what is enough, as logarithms."""
+
+_HOURS = ("hour_of_day", "hour_of_week")
+_HOLIDAY = log(2.5)
+_SMALL = 20.0
+_GAPS = 24
+_IRREGULAR = 0.15
 
 
 class BandOptions(NamedTuple):
-    """How a band is computed; times are in seconds.
-
-    Attributes:
-        is_count: the values are counts, so they vary like those of a Poisson process, too.
-    """
+    """How a band is computed; times are in seconds."""
 
     sensitivity: float
     tolerance: float
@@ -66,194 +99,398 @@ class BandOptions(NamedTuple):
     min_runs: int
     adapt: float
     zone: tzinfo
-    is_count: bool = True
 
 
 class Band(NamedTuple):
-    """The expected value and its limits."""
+    """The expected value and its limits.
+
+    Attributes:
+        is_known: whether the limits can be relied on; else the series is learning.
+        effect: what the day of the month adds to the center, as a logarithm; 0 for nothing.
+        plain: the limits without what a longer or shorter time since the last run explains.
+    """
 
     center: float
     low: float
     high: float
+    is_known: bool
+    slot: Slot
+    effect: float
+    plain: tuple[float, float]
+    is_never_zero: bool
 
 
 class BandHistory(Struct):
-    """The learned values of one series, oldest first, about 20 bytes each.
+    """The learned values of one series, oldest first, about 13 bytes each, and one number for each day of a year.
 
     Attributes:
+        times: when the runs started.
         residuals: distances from the centers that were expected; NaN without comparable values.
-        hours: the hour of the week of each value.
-        outlier_times: anomalies since the series was normal, like ``outlier_values``.
+        hours: the hour of the week of each value, ``OUT`` for one that is not compared.
+        season: what was chosen last; "" for nothing yet.
+        phase: seconds after the hour at which the runs are scheduled; negative for none.
+        days: the median residual of each day from ``first_day`` on, an ordinal, without what the day of the month adds.
+        today: residuals of the day after them.
+        month: an ordinal, what that day of the month adds, the largest peak it may have, and the months it is known.
+        clocks: while clocks change: since when, and how much better the values fit the hour before, and the one after.
+        last: when the last run started.
+        every: seconds between two runs, as a rule.
+        outliers: anomalies since the series was normal, the first at ``outlier_since``.
         calm: normal values since the last anomaly.
         normal: normal values since the first anomaly.
-        learned: number of values that were ever learned.
-        spread: that of the residuals, computed anew with each of the first values, then with some.
-        drift: the median of the last residuals, likewise.
-        known: number of residuals, likewise.
-        renewal: the number of learned values with which they are computed anew.
-        center: a time, the center that was computed for it, and whether it is of its season.
+        learned: number of values that were ever learned; ``renewal`` and ``choice`` are those with which the spread and
+            the season are computed anew.
+        spread: that of the residuals; ``day_spread`` is that of the days.
+        drift: how far the last values were from their centers.
+        known: number of residuals.
     """
 
     times: Numbers = field(default_factory=lambda: array("I"))
-    values: Numbers = field(default_factory=lambda: array("d"))
+    values: Numbers = field(default_factory=lambda: array("f"))
     residuals: Numbers = field(default_factory=lambda: array("f"))
     hours: bytearray = field(default_factory=bytearray)
-    outlier_times: Numbers = field(default_factory=lambda: array("I"))
-    outlier_values: Numbers = field(default_factory=lambda: array("d"))
+    season: str = ""
+    phase: float = -1.0
+    days: Numbers = field(default_factory=lambda: array("f"))
+    first_day: int = 0
+    today: Numbers = field(default_factory=lambda: array("f"))
+    month: tuple[int, float, float, int, bool] = (0, 0.0, 0.0, 0, False)
+    clocks: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    last: float = 0.0
+    every: float = 0.0
+    outliers: int = 0
+    outlier_since: float = 0.0
     calm: int = 0
     normal: int = 0
     begun: float = 0.0
     learned: int = 0
+    renewal: int = 0
+    choice: int = 0
     spread: float = 0.0
+    day_spread: float = 0.0
     drift: float = 0.0
     known: int = 0
-    renewal: int = 0
-    center: tuple[float, float, bool] | None = None
 
 
 def expect(history: BandHistory, when: float, options: BandOptions) -> Band | None:
-    """Return the band for a value at a time, in seconds since the epoch; None while the series is learning."""
-    if len(history.values) < options.min_runs or when - history.begun < SEASON_SPAN[options.seasonality]:
+    """Return the band for the value of a run that started at a time; None without any comparable value."""
+    slot = slot_of(when, history.phase, options.zone)
+    season = season_of(history, options)
+    places = places_of(history.hours, slot.hour, season, MAX_COMPARABLE)
+    if not places:
         return None
-    center, is_own = _center(history, when, options)
-    if not is_own or history.known < options.min_runs - 1:
-        return None
-    if abs(history.drift) > history.spread / 2:
-        center = (center + 1) * exp(history.drift) - 1
+    values = history.values
+    center = trimmed_mean([values[place] for place in places])
+    usual = log1p(center) + history.drift
+    effect, peak, is_certain, has_months = _of_month(history, slot.day, options)
+    center = max(exp(usual + effect) - 1, 0.0)
     sensitivity = options.sensitivity
-    if history.outlier_times and not history.calm:
+    if history.outliers and not history.calm:
         sensitivity *= RETURN
-    half = max(sensitivity * history.spread * (1 + 5 / max(history.known, 1)), log1p(options.tolerance))
-    factor = exp(half)
+    half = max(sensitivity * min(history.spread, 3.0) * (1 + 5 / max(history.known, 1)), log1p(options.tolerance))
+    low, high = _limits(center, half, sensitivity)
+    least = center
+    if effect > 0 and not is_certain:
+        least = max(exp(usual) - 1, 0.0)
+        low = _limits(least, half, sensitivity)[0]
+    if peak > effect:
+        high = max(high, _limits(max(exp(usual + peak) - 1, 0.0), half, sensitivity)[1])
+    plain = low, high
+    if is_special(slot.day):
+        low, high = _limits(center, half + _HOLIDAY, sensitivity)
+        sunday = _center(history, 144 + slot.hour % 24, season)
+        if sunday is not None:
+            sunday = max(exp(log1p(sunday) + history.drift) - 1, 0.0)
+            least, low = min(least, sunday), min(low, _limits(sunday, half, sensitivity)[0])
+    if season in _HOURS and clocks_changed(slot.day, options.zone):
+        for step in (-1, 1):
+            other = _center(history, (slot.hour + step) % WEEK, season)
+            if other is not None:
+                other = max(exp(log1p(other) + history.drift + effect) - 1, 0.0)
+                beside = _limits(other, half, sensitivity)
+                least, low, high = min(least, other), min(low, beside[0]), max(high, beside[1])
+    is_settled = options.seasonality != "auto" or when - history.begun >= _SETTLED
+    if not is_settled:
+        low, high = min(low, min(values)), max(high, max(values))
+    is_known = (
+        len(values) >= options.min_runs
+        and history.known >= options.min_runs - 1
+        and (season == "none" or len(places) >= MIN_BUCKET)
+        and when - history.begun >= SEASON_SPAN[season]
+        and has_months
+    )
+    ratio = _gap(history, when)
+    return Band(center, low * min(ratio, 1.0), high * max(ratio, 1.0), is_known, slot, effect, plain,
+                _is_never_zero(history, places, least))
+
+
+def _center(history: BandHistory, hour: int, season: Season) -> float | None:
+    places = places_of(history.hours, hour, season, MAX_COMPARABLE)
+    return trimmed_mean([history.values[place] for place in places]) if places else None
+
+
+def _limits(center: float, half: float, sensitivity: float) -> tuple[float, float]:
+    factor, varies = exp(half), sensitivity * sqrt(max(center, 1.0))
     low, high = (center + 1) / factor - 1, (center + 1) * factor - 1
-    if options.is_count:
-        varies = sensitivity * sqrt(max(center, 1.0))
-        low, high = center - hypot(center - low, varies), center + hypot(high - center, varies)
-    return Band(center, max(low, 0.0), high)
+    return max(center - hypot(center - low, varies), 0.0), center + hypot(high - center, varies) + (sensitivity**2 - 1) / 6
 
 
-def learn(history: BandHistory, when: float, value: float, options: BandOptions, *, is_anomaly: bool) -> bool:
-    """Add a value; return whether lasting anomalies have become the new history."""
+def _is_never_zero(history: BandHistory, places: list[int], center: float) -> bool:
+    """Return whether a zero is neither among the comparable values nor explained by a negative binomial process."""
+    spread = max(history.spread, 0.01) ** 2
+    return log1p(spread * center) / spread > _RARE and not any(history.values[place] == 0 for place in places)
+
+
+def season_of(history: BandHistory, options: BandOptions) -> Season:
+    """Return which runs are comparable within a week."""
+    if options.seasonality == "auto":
+        return history.season or "none"  # type: ignore[return-value]
+    return "none" if options.seasonality == "day_of_month" else options.seasonality
+
+
+def _gap(history: BandHistory, when: float) -> float:
+    """Return the time since the last run as a multiple of the usual one: a run after a skipped one may read for both."""
+    if not history.every or not history.last:
+        return 1.0
+    gap = when - history.last
+    ratio = max(gap, 0.0) / history.every
+    if abs(ratio - 1) < _IRREGULAR:
+        return 1.0
+    times = history.times[-_GAPS:]
+    alike = sum(abs(later - earlier - gap) < _IRREGULAR * gap for earlier, later in zip(times, times[1:]))
+    return 1.0 if alike >= 3 else ratio
+
+
+def _of_month(history: BandHistory, day: date, options: BandOptions) -> tuple[float, float, bool, bool]:
+    """Return what a day of the month adds to the center, the largest peak it may have, and whether that is known."""
+    if options.seasonality not in ("auto", "day_of_month"):
+        return 0.0, 0.0, True, True
+    is_own, ordinal = options.seasonality == "day_of_month", day.toordinal()
+    if history.month[0] != ordinal:
+        history.month = (ordinal, *_look_back(history, day, log1p(options.tolerance), is_own=is_own))
+    _, found, peak, count, is_certain = history.month
+    return found, peak, is_certain, not is_own or count >= MIN_BUCKET
+
+
+def _look_back(history: BandHistory, day: date, tolerance: float, *, is_own: bool) -> tuple[float, float, int, bool]:
+    is_certain = False
+    found, peak, count, least = 0.0, 0.0, 0, max(_NOTABLE * history.day_spread, tolerance)
+    for days in same_days(day, MONTHS):
+        past = [one for other in days if not isnan(one := _of_day(history, other))]
+        count = max(count, len(past))
+        notable = [one for one in past if abs(one) > least]
+        if is_own and len(past) >= MIN_BUCKET:
+            found = median(past)
+        elif len(notable) >= max(MIN_BUCKET, 2 / 3 * len(past)):
+            middle = median(past)
+            if abs(middle) > abs(found) and all(one * middle > 0 for one in notable):
+                found, is_certain = middle, len(notable) == len(past) >= 3 and day.weekday() < 5
+        for other in days:
+            for near in range(-_NEAR, _NEAR + 1):
+                one = _of_day(history, other, near)
+                if one > max(least, peak):
+                    peak = one
+    return found, max(found, peak), count, is_certain or is_own
+
+
+def _of_day(history: BandHistory, day: date, near: int = 0) -> float:
+    place = day.toordinal() + near - history.first_day
+    return history.days[place] if 0 <= place < len(history.days) else nan
+
+
+def learn(
+    history: BandHistory, when: float, value: float, band: Band | None, options: BandOptions, *, is_anomaly: bool
+) -> bool:
+    """Add the value of a run that started at a time; return whether lasting anomalies have moved the history.
+
+    Args:
+        band: what was expected of it.
+    """
     if not history.values:
         history.begun = when
-    if not is_anomaly:
-        if history.outlier_times:
-            history.calm += 1
-            history.normal += 1
-            if history.calm >= options.min_runs:
-                _forget_outliers(history)
-        _append(history, when, value, options)
-        return False
-    history.calm = 0
-    if len(history.outlier_times) < _MAX_OUTLIERS:
-        history.outlier_times.append(int(when))
-        history.outlier_values.append(value)
-    lasted = when - history.outlier_times[0]
-    outliers = len(history.outlier_times)
-    if lasted < options.adapt or outliers < options.min_runs or outliers < history.normal:
-        return False
-    _renew(history, options)
-    return True
+    moved = False
+    if band is not None:
+        _follow_clocks(history, when, value, band, options)
+    if is_anomaly:
+        history.calm = 0
+        history.outlier_since = history.outlier_since if history.outliers else when
+        history.outliers += 1
+    elif history.outliers:
+        history.calm += 1
+        history.normal += 1
+        if history.calm >= options.min_runs:
+            _forget_outliers(history)
+    is_irregular = band is not None and not is_anomaly and band.is_known and not band.plain[0] <= value <= band.plain[1]
+    _append(history, when, value, band, options, is_out=is_anomaly or is_irregular)
+    history.last = when
+    lasted = when - history.outlier_since
+    if is_anomaly and lasted >= options.adapt and history.outliers >= max(options.min_runs, history.normal):
+        _move(history, options)
+        moved = True
+    return moved
 
 
-def _append(history: BandHistory, when: float, value: float, options: BandOptions) -> None:
+def _append(
+    history: BandHistory, when: float, value: float, band: Band | None, options: BandOptions, *, is_out: bool
+) -> None:
     times = history.times
     if len(times) >= MAX_PER_HOUR and times[-MAX_PER_HOUR] // 3600 == int(when) // 3600:
         return
-    residual = nan
-    if times:
-        center, is_own = _center(history, when, options)
-        residual = log((value + 1) / (center + 1)) if is_own else nan
-    history.center = None
+    residual, effect = nan, 0.0
+    slot = slot_of(when, history.phase, options.zone) if band is None else band.slot
+    if band is not None:
+        effect = band.effect
+        residual = log((value + 1) / (band.center + 1))
+        _note_day(history, slot.day, residual + effect)
+        if not is_out and not is_special(slot.day):
+            limit = max(2 * history.spread, 0.02)
+            history.drift += _PACE * min(max(residual, -limit), limit)
     times.append(int(when))
-    history.values.append(value)
+    history.values.append(max((value + 1) / exp(effect) - 1, 0.0) if effect else value)
     history.residuals.append(residual)
-    history.hours.append(hour_of_week(when, options.zone))
-    oldest = when - options.training
-    old = 0
-    while times[old] < oldest:
+    history.hours.append(OUT if is_out else slot.hour)
+    old = max(len(times) - MAX_VALUES, 0)
+    while times[old] < when - options.training:
         old += 1
     if old:
         for part in (times, history.values, history.residuals, history.hours):
             del part[:old]
     history.learned += 1
+    if history.learned >= history.choice:
+        history.choice = history.learned + max(len(times) // 4, 1)
+        _choose(history, options)
     if history.learned >= history.renewal:
-        residuals = [one for one in history.residuals if one == one]  # NaN differs from itself
-        history.known, history.spread = len(residuals), _spread(residuals)
-        last = residuals[-LAST_RESIDUALS:]
-        history.drift = median(last) if len(last) >= _MIN_RESIDUALS else 0.0
-        history.renewal = history.learned + max(history.known // RENEWED, 1)
+        _renew(history)
 
 
-def _renew(history: BandHistory, options: BandOptions) -> None:
-    """Replace the history by what came since the first anomaly."""
-    first = history.outlier_times[0]
-    kept = [(time, value) for time, value in zip(history.times, history.values) if time >= first]
-    entries = sorted([*kept, *zip(history.outlier_times, history.outlier_values)])
+def _follow_clocks(history: BandHistory, when: float, value: float, band: Band, options: BandOptions) -> None:
+    """Move the history by an hour if the values since clocks changed fit the hours beside theirs much better."""
+    season = season_of(history, options)
+    if season not in _HOURS or not clocks_changed(band.slot.day, options.zone):
+        history.clocks = (0.0, 0.0, 0.0)
+        return
+    since, *scores = history.clocks
+    if since < 0:
+        return  # they have been followed
+    own = abs(log((value + 1) / (band.center + 1)))
+    for place, step in enumerate((-1, 1)):
+        other = _center(history, (band.slot.hour + step) % WEEK, season)
+        if other is not None:
+            far = abs(log1p(value) - log1p(other) - history.drift - band.effect)
+            scores[place] = max(scores[place] + min(own, _MOST) - min(far, _MOST), 0.0)
+        if scores[place] > _CONVINCED:
+            for number, time in enumerate(history.times):
+                if time < since:
+                    history.times[number] = time - step * 3600
+            _set_hours(history, options)
+            history.clocks = (-1.0, 0.0, 0.0)
+            return
+    history.clocks = (since or when if any(scores) else 0.0, scores[0], scores[1])
+
+
+def _set_hours(history: BandHistory, options: BandOptions) -> None:
+    for place, time in enumerate(history.times):
+        if history.hours[place] != OUT:
+            history.hours[place] = slot_of(time, history.phase, options.zone).hour
+
+
+def _choose(history: BandHistory, options: BandOptions) -> None:
+    """Learn when the runs are scheduled, and choose the season anew."""
+    times = history.times
+    phase = phase_of(times, history.phase)
+    if phase != history.phase:
+        history.phase = phase
+        _set_hours(history, options)
+    hours = [slot_of(time, phase, options.zone).hour for time in times]
+    if options.seasonality != "auto":
+        return
+    season, distances = choose_season(history.values, hours, times[-1] - times[0])
+    if season == history.season:
+        return
+    history.season = season
+    history.hours[:] = bytes(hours)
+    history.residuals[:] = array("f", distances)
+    history.drift = 0.0
+    _renew(history)
+    for place, one in enumerate(distances):
+        center = (history.values[place] + 1) / exp(one) - 1
+        low, high = _limits(center, options.sensitivity * history.spread, options.sensitivity)
+        if not isnan(one) and not low <= history.values[place] <= high:
+            history.hours[place] = OUT
+
+
+def _renew(history: BandHistory) -> None:
+    """Compute the spread from the residuals, and the usual time between two runs."""
+    rows = [
+        _noise(value, (value + 1) / exp(one) - 1)
+        for one, value, hour in zip(history.residuals, history.values, history.hours)
+        if one == one and hour != OUT and (one or value)  # NaN differs from itself; 0 for 0 says nothing of others
+    ]
+    history.known = len(rows)
+    if rows:
+        place = len(rows) // 2, len(rows) * 9 // 10
+        squares = (sorted(square / quantile - share for square, share in rows)[at]
+                   for quantile, at in zip((_MEDIAN_SQUARE, _HIGH_SQUARE), place))  # fmt: skip
+        history.spread = sqrt(max(*squares, 0.0))
+    days = [abs(one) for one in history.days if one == one]
+    history.day_spread = sqrt(median([one * one for one in days]) / _MEDIAN_SQUARE) if days else 0.0
+    gaps = [later - earlier for earlier, later in zip(history.times[-_GAPS:], history.times[-_GAPS + 1 :])]
+    history.every = median(gaps) if len(gaps) >= 3 else 0.0
+    history.renewal = history.learned + max(history.known // RENEWED, 1)
+
+
+def _noise(value: float, center: float) -> tuple[float, float]:
+    """Return the square of a relative deviation, and the part of it that counting explains."""
+    center = max(center, 0.5)
+    if max(center, value) < _SMALL:  # logarithms of small counts are far from normal, their roots are not
+        return 4 * (sqrt(value + 0.375) - sqrt(center + 0.375)) ** 2 / center, 1 / center
+    return log((value + 1) / (center + 1)) ** 2, 1 / center
+
+
+def _note_day(history: BandHistory, day: date, residual: float) -> None:
+    """Add a residual to its day; the median of the day before is kept when a new day begins."""
+    ordinal = day.toordinal()
+    if not history.first_day:
+        history.first_day = ordinal
+    current = history.first_day + len(history.days)
+    if ordinal > current:
+        history.days.append(median(history.today) if history.today else nan)
+        history.days.extend([nan] * min(ordinal - current - 1, _MAX_DAYS))
+        history.first_day = ordinal - len(history.days)
+        old = max(len(history.days) - _MAX_DAYS, 0)
+        history.first_day += old
+        del history.days[:old], history.today[:]
+    history.today.append(residual)
+
+
+def _move(history: BandHistory, options: BandOptions) -> None:
+    """Move the history to the level of the anomalies, which stay comparable from now on."""
+    times, hours = history.times, history.hours
+    first = next(place for place, time in enumerate(times) if time >= int(history.outlier_since))
+    shifts = [one for one, hour in zip(history.residuals[first:], hours[first:]) if hour == OUT and one == one]
+    shift = exp(median(shifts) + history.drift) if shifts else 1.0
+    for place in range(first):
+        history.values[place] = max((history.values[place] + 1) * shift - 1, 0.0)
+    for place in range(first, len(times)):
+        if hours[place] == OUT:
+            hours[place] = slot_of(times[place], history.phase, options.zone).hour
+            history.residuals[place] = nan
+        else:
+            hours[place] = OUT
+    history.drift = 0.0
     _forget_outliers(history)
-    for part in (history.times, history.values, history.residuals, history.hours):
-        del part[:]
-    history.begun = float(first)
-    history.learned, history.renewal, history.center = 0, 0, None
-    for time, value in entries:
-        _append(history, time, value, options)
 
 
 def _forget_outliers(history: BandHistory) -> None:
-    del history.outlier_times[:], history.outlier_values[:]
-    history.calm = history.normal = 0
+    history.outliers = history.calm = history.normal = 0
 
 
-def _center(history: BandHistory, when: float, options: BandOptions) -> tuple[float, bool]:
-    """Return the median of the values that are comparable with one at a time, and whether they are of its season."""
-    if history.center is None or history.center[0] != when:
-        values, is_own = _bucket(history, when, options)
-        history.center = when, median(values), is_own
-    return history.center[1:]
-
-
-def _bucket(history: BandHistory, when: float, options: BandOptions) -> tuple[Sequence[float], bool]:
-    if options.seasonality == "none":
-        return thin(history.values), True
-    hour, hours = hour_of_week(when, options.zone), history.hours
-    if options.seasonality == "hour_of_week" and hours.count(hour) >= MIN_BUCKET:  # the usual case, in C's speed
-        return thin(_at(history.values, hours, hour)), True
-    is_own = options.seasonality != "hour_of_week"
-    for table in _levels(options.seasonality, hour):
-        mask = hours.translate(table)
-        if mask.count(1) >= MIN_BUCKET:
-            return thin(_at(history.values, mask, 1)), is_own
-        is_own = False
-    return thin(history.values), False
-
-
-def _at(values: Sequence[float], mask: bytearray, mark: int) -> Sequence[float]:
-    """Return the values at the places of a mark, which are at least two."""
-    return _getter(bytes(mask), mark)(values)
-
-
-@lru_cache(maxsize=64)
-def _getter(mask: bytes, mark: int) -> Callable[[Sequence[float]], tuple[float, ...]]:
-    """Return what gets the values; the series of a pipeline, or of a schedule, have the same places."""
-    places, place = [], mask.find(mark)
-    while place >= 0:
-        places.append(place)
-        place = mask.find(mark, place + 1)
-    return itemgetter(*places)
-
-
-def _spread(residuals: Sequence[float]) -> float:
-    if not residuals:
-        return 0.0
-    sizes = [abs(one) for one in residuals]
-    middle = median(sizes)
-    return middle / _MAD_OF_NORMAL if middle else sum(sizes) / len(sizes) * _MEAN_TO_DEVIATION
-
-
-def thin(values: Sequence[float]) -> Sequence[float]:
-    """Return at most ``MAX_VALUES`` values at even distances, with the last one."""
-    step = -(-len(values) // MAX_VALUES)
-    return values[(len(values) - 1) % step :: step] if step > 1 else values
+def trimmed_mean(values: list[float]) -> float:
+    """Return the mean of the middle half of at least one value."""
+    ordered = sorted(values)
+    cut = len(ordered) // 4
+    middle = ordered[cut : len(ordered) - cut]
+    return sum(middle) / len(middle)
 
 
 def median(values: Sequence[float]) -> float:
@@ -261,25 +498,3 @@ def median(values: Sequence[float]) -> float:
     ordered: list[float] = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
-@lru_cache(maxsize=1024)
-def hour_of_week(when: float, zone: tzinfo) -> int:
-    """Return the hour of the week in a time zone, from 0 for Monday's first to 167."""
-    local = datetime.fromtimestamp(when, zone)
-    return local.weekday() * 24 + local.hour
-
-
-@lru_cache(maxsize=1024)
-def _levels(seasonality: Seasonality, hour: int) -> tuple[bytes, ...]:
-    """Return tables for ``bytes.translate`` that mark the comparable hours, after the very same hour of the week."""
-    return tuple(bytes(code in chosen for code in range(256)) for chosen in _comparable(seasonality, hour))
-
-
-def _comparable(seasonality: Seasonality, hour: int) -> Iterator[set[int]]:
-    if seasonality == "day_of_week":
-        yield set(range(hour - hour % 24, hour - hour % 24 + 24))
-        return
-    if seasonality == "hour_of_week":
-        yield {(hour + step) % _WEEK for step in (-1, 0, 1)}
-    yield set(range(hour % 24, _WEEK, 24))

@@ -8,7 +8,8 @@ from msgspec import Meta, Struct
 
 from balog.watch.durations import DurationText, FactorText, ShareText
 
-Seasonality = Literal["none", "hour_of_day", "day_of_week", "hour_of_week"]
+Season = Literal["none", "hour_of_day", "day_of_week", "hour_of_week"]
+Seasonality = Literal["auto", "none", "hour_of_day", "day_of_week", "hour_of_week", "day_of_month"]
 
 _MinRuns = Annotated[int, Meta(ge=1, le=1000, description="Runs before it is judged; learning until then.")]
 
@@ -37,8 +38,8 @@ class VolumeBand(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     tolerance: Annotated[ShareText, Meta(description="Least half of the band, as a share of the expected value.")] = (
         "10%"
     )
-    seasonality: Annotated[Seasonality, Meta(description="Which runs of the history are comparable.")] = "none"
-    training: Annotated[DurationText, Meta(description="Age of the oldest run in the history.")] = "28d"
+    seasonality: Annotated[Seasonality, Meta(description="Which runs of the history are comparable.")] = "auto"
+    training: Annotated[DurationText, Meta(description="Age of the oldest run in the history.")] = "91d"
     min_runs: _MinRuns = 5
     adapt: Annotated[DurationText, Meta(description="Time after which a lasting new level is the normal one.")] = "7d"
     drop: Annotated[bool, Meta(description="Fire below the band.")] = True

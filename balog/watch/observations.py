@@ -182,10 +182,10 @@ def _of_payload(payload: Any, common: dict[str, Any]) -> Iterator[Observation]:
     elif isinstance(payload, StatePayload):
         yield StateObserved(value=payload.value, **common)
     elif isinstance(payload, AlertSilencePayload):
-        if (until := _seconds(payload.until)) is not None:
+        if (until := seconds_of(payload.until)) is not None:
             yield SilenceObserved(match=payload.match, until=until, **common)
     elif isinstance(payload, AlertAcknowledgementPayload):
-        until = _seconds(payload.until) if payload.until is not None else float("inf")
+        until = seconds_of(payload.until) if payload.until is not None else float("inf")
         if until is not None:
             yield AcknowledgementObserved(match=payload.match, until=until, **common)
 
@@ -213,7 +213,8 @@ def _error_parts(event: Event) -> dict[str, str | None]:
     return parts
 
 
-def _seconds(text: str) -> float | None:
+def seconds_of(text: str) -> float | None:
+    """Return a time in seconds since the epoch; None for another text, or one without a zone."""
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from balog.errors import BalogError, ConfigError
-from balog.watch.bands import SEASON_SPAN
 from balog.watch.durations import parse_duration, parse_share
 from balog.watch.monitors import MonitorConfig
+from balog.watch.seasons import SEASON_SPAN
 
 _LINK_FIELDS = ("pipeline", "stream", "run_id")
 _FIELD = re.compile(r"\{(\w+)\}")

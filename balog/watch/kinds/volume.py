@@ -8,11 +8,12 @@ from datetime import tzinfo
 from msgspec import UNSET
 
 from balog.payload import ExpectedBand
-from balog.watch.bands import Band, BandHistory, BandOptions, expect, learn
+from balog.watch.bands import Band, BandHistory, BandOptions, expect, learn, season_of
 from balog.watch.durations import format_duration, parse_duration, parse_share
 from balog.watch.kind_config import VolumeBand
 from balog.watch.kinds.base import SeriesSample, Verdict, WithoutClock, limit
-from balog.watch.observations import RunObserved
+from balog.watch.observations import RunObserved, seconds_of
+from balog.watch.seasons import name_of
 
 
 class VolumeEvaluator(WithoutClock):
@@ -39,35 +40,41 @@ class VolumeEvaluator(WithoutClock):
         report = observation.report
         if report.outcome != "succeeded":
             return
+        start = seconds_of(report.started) if isinstance(report.started, str) else None
+        if start is None:
+            start = observation.time - report.duration
         for measure in self._measures:
             labels = (("measure", measure),) if len(self._measures) > 1 else ()
             counts = [(one.stream, getattr(one, measure)) for one in report.streams]
             for stream, count in counts or [("", getattr(report, measure))]:
                 if count is not UNSET:
-                    yield SeriesSample(observation.pipeline, stream, float(count), observation.run, labels)
+                    yield SeriesSample(observation.pipeline, stream, (float(count), start), observation.run, labels)
 
-    def judge(self, state: BandHistory, value: float, now: float) -> Verdict:
-        """Judge a count and learn from it unless it is an anomaly."""
-        band = expect(state, now, self._band)
-        problem = self._problem(state, value, band)
-        renewed = learn(state, now, value, self._band, is_anomaly=bool(problem))
-        if band is None:
-            count = len(state.values)
-            return Verdict("learning", f"Learning from {count} run{'s' * (count != 1)}.", value)
+    def judge(self, state: BandHistory, value: tuple[float, float | None], now: float) -> Verdict:
+        """Judge a count and the start of its run, and learn from it unless it is an anomaly."""
+        count, start = value
+        when = now if start is None else min(start, now)
+        band = expect(state, when, self._band)
+        problem = self._problem(count, band)
+        moved = learn(state, when, count, band, self._band, is_anomaly=bool(problem))
+        if band is None or not band.is_known:
+            runs = len(state.values)
+            return Verdict("learning", f"Learning from {runs} run{'s' * (runs != 1)}.", count)
         expected = ExpectedBand(low=round(band.low, 3), high=round(band.high, 3))
-        if renewed:
+        if moved:
             lasted = format_duration(self._band.adapt)
-            return Verdict("ok", f"The new level has lasted for {lasted} and is the normal one now.", value, expected)
+            return Verdict("ok", f"The new level has lasted for {lasted} and is the normal one now.", count, expected)
         if problem:
-            low, high = f"{band.low:,.0f}", f"{band.high:,.0f}"
-            return Verdict("bad", f"{value:,.0f} is {problem}; {low} to {high} were expected.", value, expected)
-        return Verdict("ok", "The value is within its band.", value, expected)
+            slot = name_of(season_of(state, self._band), band.slot, is_of_month=bool(band.effect))
+            limits = f"{band.low:,.0f} to {band.high:,.0f} were expected{slot and f' for {slot}'}"
+            return Verdict("bad", f"{count:,.0f} is {problem}; {limits}.", count, expected)
+        return Verdict("ok", "The value is within its band.", count, expected)
 
-    def _problem(self, state: BandHistory, value: float, band: Band | None) -> str:
-        if band is None:
+    def _problem(self, value: float, band: Band | None) -> str:
+        if band is None or not band.is_known:
             return ""
-        if value == 0 and self._options.zero and band.center and 0.0 not in state.values:
-            return "the first zero of the history"
+        if value == 0 and self._options.zero and band.is_never_zero:
+            return "a zero, of which the history has none"
         side = limit(value, band.low, band.high)
         if side == "over":
             return "above the band" if self._options.spike else ""
