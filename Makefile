@@ -42,7 +42,7 @@ test: .venv/installed-test java .demo/spark-classes.jsa ## run the tests (ARGS="
 soak: .venv/installed-test java $(patsubst %,.demo/%/installed,$(MORE_TAPS)) ## compare balog with its oracles on random input, 50 times longer than in `make test` (SOAK=200 for more)
 	@BALOG_SOAK=$(or $(SOAK),50) $(BIN)/python -m pytest -o timeout=0 -o faulthandler_timeout=0 $(SOAKED) $(ARGS)
 
-SPELLED = .ci balog benchmarks consumers demo docs examples schemas *.md
+SPELLED = .ci balog benchmarks consumers demo docs examples plugins schemas *.md
 lint: .venv/installed-lint ## ruff, mypy --strict, imports; words, spelling, sentences, links and sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CHECKED = (
     "balog",
     "docs",
+    "plugins",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "README.md",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 Reader = Callable[[str], bytes]
 """Returns the bytes of a file by its path; raises OSError."""
 
-_TOOLKIT = "balog.tap"
+_TOOLKIT = ("balog.tap.", "balog_xml.")
 _MAX_BYTES = 16 << 20  # the limit of XML; other formats allow less
 
 
@@ -19,7 +19,7 @@ def relative_to_caller(path: str | os.PathLike[str]) -> tuple[Reader, str]:
     """Return a reader of files and the absolute path for a path relative to the file that called the toolkit."""
     given = os.fspath(path)
     frame = sys._getframe(1)
-    while frame.f_back and f"{frame.f_globals.get('__name__')}.".startswith(f"{_TOOLKIT}."):
+    while frame.f_back and f"{frame.f_globals.get('__name__')}.".startswith(_TOOLKIT):
         frame = frame.f_back
     file = frame.f_globals.get("__file__")
     if os.path.isabs(given) or not isinstance(file, str):

@@ -12,7 +12,7 @@ RUN = (
     "sync-child-records", "read-a-change-log", "read-two-streams-at-once", "run-streams-without-a-tap",
     "keep-a-bookmark-for-each-account", "correct-quarantined-records", "log-in-processes", "log-in-lambda",
     "log-in-jupyter", "testing", "test-handlers", "test-with-the-event-service",
-    "read-xml", "stdlib", "log-with-sentry",
+    "stdlib", "log-with-sentry",
 )  # fmt: skip
 
 

@@ -1,21 +1,15 @@
 """Junk for schemas: whatever a file holds, it gives a schema or one SchemaError, of one line."""
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from balog.tap.errors import SchemaError
-from balog.tap.schema import check, from_xml, schema_of, xsd
-
-DATA = Path(__file__).parents[1] / "data" / "tap"
-_ORDERS = (DATA / "orders.xsd").read_text()
-_TOKENS = sorted(set(re.findall(r'"[^"<>]*"|</?xs:\w+|/?>|\w+=', _ORDERS)))
+from balog.tap.schema import check, schema_of
 
 _KEYWORDS = st.sampled_from(
     [
@@ -79,32 +73,11 @@ def test_json_that_is_no_schema(document: dict[str, Any]) -> None:
         check(found)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_an_xml_schema_with_one_piece_out_of_place(tmp_path_factory: Any, data: Any) -> None:
-    folder = tmp_path_factory.getbasetemp()
-    for name in ("payments.xsd", "common.xsd"):
-        (folder / name).write_bytes((DATA / name).read_bytes())
-    text = _ORDERS
-    for _ in range(data.draw(st.integers(1, 2))):
-        old, new = data.draw(st.sampled_from(_TOKENS)), data.draw(st.sampled_from([*_TOKENS, "", "&x;", '"-1"', "<"]))
-        places = [found.start() for found in re.finditer(re.escape(old), text)]
-        if places:
-            at = data.draw(st.sampled_from(places))
-            text = text[:at] + new + text[at + len(old) :]
-    path = folder / "junk.xsd"
-    path.write_text(text)
-    found = _given_or_refused(lambda: xsd(path, element="orders")(None, "x"))
-    if found is not None:
-        check(found)
-        assert isinstance(from_xml((DATA / "orders.xml").read_bytes(), found), dict)
-
-
 def test_a_tap_with_a_file_for_a_schema_imports_no_more_than_that_needs() -> None:
     code = (
         "import sys; from balog.tap.schema import json_file, resolve, flatten; flatten(resolve({}));"
         "print(*(name for name in sys.modules if name in {'urllib.request', 'http.client', 'pyexpat', 'sqlglot', "
-        "'jsonschema_rs', 'balog.registry'} or name.startswith('balog.tap.schema.xml')))"
+        "'jsonschema_rs', 'balog.registry'}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == []

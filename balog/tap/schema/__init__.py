@@ -1,4 +1,4 @@
-"""Sources of schemas: files, functions, types, XSD and WSDL, and records; resolving of references; flattening.
+"""Sources of schemas: files, functions, types, and records; resolving of references; flattening.
 
 Each part works without the rest of a tap: ``resolve`` and ``flatten`` take a dict; ``check`` rejects invalid ones.
 """
@@ -23,7 +23,6 @@ from balog.tap.schema.validity import check
 
 if TYPE_CHECKING:
     from balog.tap.schema.inference import from_records, infer
-    from balog.tap.schema.xml import from_xml, wsdl, xsd
 
 __all__ = [
     "SchemaSource",
@@ -31,7 +30,6 @@ __all__ = [
     "flatten",
     "from_records",
     "from_type",
-    "from_xml",
     "generated",
     "infer",
     "json_file",
@@ -39,16 +37,11 @@ __all__ = [
     "registry_type",
     "resolve",
     "schema_of",
-    "wsdl",
-    "xsd",
 ]
 
 _HOMES = {
     "from_records": "balog.tap.schema.inference",
-    "from_xml": "balog.tap.schema.xml.values",
     "infer": "balog.tap.schema.inference",
-    "wsdl": "balog.tap.schema.xml.sources",
-    "xsd": "balog.tap.schema.xml.sources",
 }
 """Names that few taps use, imported on first access."""
 

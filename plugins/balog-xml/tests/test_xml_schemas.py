@@ -1,6 +1,9 @@
 """XML Schema and WSDL as JSON Schema: what is valid XML becomes a valid record. The oracle is the xmlschema package."""
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,16 +16,18 @@ from xml.sax.saxutils import escape
 import jsonschema
 import pytest
 import xmlschema
-from hypothesis import given, settings
+from balog_xml import from_xml, parser, wsdl, xsd
+from balog_xml.parser import parse
+from balog_xml.simple import BUILT_IN, restricted
+from balog_xml.values import scalar
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from balog.tap.errors import SchemaError
-from balog.tap.schema import check, from_xml, wsdl, xsd
-from balog.tap.schema.xml.parser import parse
-from balog.tap.schema.xml.simple import BUILT_IN, restricted
-from balog.tap.schema.xml.values import scalar
+from balog.tap.schema import check
 
-DATA = Path(__file__).parents[1] / "data" / "tap"
+FOLDER = Path(__file__).parents[1]
+DATA = FOLDER / "tests" / "data"
 PUBLISHED = Path(xmlschema.__file__).parent / "schemas"
 _OPEN = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">'
 
@@ -464,3 +469,56 @@ def test_bounds_beyond_all_numbers_are_left_out(tmp_path: Path, base: str, facet
     body = f'<xs:simpleType name="n"><xs:restriction base="xs:{base}">{facet}</xs:restriction></xs:simpleType>'
     path = _written(tmp_path, f'{body}<xs:complexType name="t"><xs:attribute name="n" type="n"/></xs:complexType>')
     assert xsd(path, type="t")(None, "t")["properties"]["n"].keys() == {"type"}
+
+
+ORDERS = (DATA / "orders.xsd").read_text()
+TOKENS = sorted(set(re.findall(r'"[^"<>]*"|</?xs:\w+|/?>|\w+=', ORDERS)))
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_an_xml_schema_with_one_piece_out_of_place(tmp_path_factory: Any, data: Any) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    for name in ("payments.xsd", "common.xsd"):
+        (folder / name).write_bytes((DATA / name).read_bytes())
+    text = ORDERS
+    for _ in range(data.draw(st.integers(1, 2))):
+        old, new = data.draw(st.sampled_from(TOKENS)), data.draw(st.sampled_from([*TOKENS, "", "&x;", '"-1"', "<"]))
+        places = [found.start() for found in re.finditer(re.escape(old), text)]
+        if places:
+            at = data.draw(st.sampled_from(places))
+            text = text[:at] + new + text[at + len(old) :]
+    path = folder / "changed.xsd"
+    path.write_text(text)
+    try:
+        found = xsd(path, element="orders")(None, "x")
+    except SchemaError as error:
+        reason = str(error)
+    else:
+        reason = "none"
+        check(found)
+        assert isinstance(from_xml((DATA / "orders.xml").read_bytes(), found), dict)
+    assert len(reason.splitlines()) == 1
+
+
+README = (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_blocks_of_the_readme_run(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    for _, name, text in blocks:
+        if name:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+    path = os.pathsep.join(map(str, (FOLDER, FOLDER.parents[1])))
+    done = subprocess.run(
+        [sys.executable, "orders.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout in [text for language, _, text in blocks if language == "text"]
+
+
+def test_the_numbers_of_the_readme_are_the_code_s() -> None:
+    words = " ".join(README.split())
+    assert f"texts of {parser.MAX_ENTITY} characters" in words
+    assert f"{parser.MAX_XML_BYTES >> 20} MiB, {parser.MAX_DEPTH} levels" in words

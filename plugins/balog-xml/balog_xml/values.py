@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from balog.tap.json_schema.keywords import types_of
-from balog.tap.schema.xml.parser import local, parse
+from balog_xml.parser import local, parse
 
 ATTRIBUTE = "attr__"
 TEXT = "_value_1"

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 from balog.tap.errors import SchemaError
 from balog.tap.relative_files import Reader
 from balog.tap.schema.documents import fetch, is_remote, location_of
-from balog.tap.schema.xml.parser import MAX_XML_BYTES, XmlNode, local, parse
+from balog_xml.parser import MAX_XML_BYTES, XmlNode, local, parse
 
 XSD = "http://www.w3.org/2001/XMLSchema"
 SOAP = "http://schemas.xmlsoap.org/soap/encoding/"

@@ -10,9 +10,9 @@ from balog.tap.errors import SchemaError
 from balog.tap.relative_files import relative_to_caller
 from balog.tap.schema.documents import is_remote
 from balog.tap.schema.sources import SchemaSource
-from balog.tap.schema.xml.converter import XsdConverter
-from balog.tap.schema.xml.definitions import XSD, Declaration, Definitions
-from balog.tap.schema.xml.parser import XmlNode, local
+from balog_xml.converter import XsdConverter
+from balog_xml.definitions import XSD, Declaration, Definitions
+from balog_xml.parser import XmlNode, local
 
 _WSDL = "http://schemas.xmlsoap.org/wsdl/"
 

@@ -12,8 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from balog.tap.schema.flattening import nullable
-from balog.tap.schema.xml.parser import XmlNode, local
-from balog.tap.schema.xml.values import LIST, scalar
+from balog_xml.parser import XmlNode, local
+from balog_xml.values import LIST, scalar
 
 _TEXT = {"type": "string"}
 _TEXTS = (

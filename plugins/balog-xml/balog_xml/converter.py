@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from balog.tap.errors import SchemaError
 from balog.tap.schema.flattening import nullable
 from balog.tap.schema.validity import MAX_NODES
-from balog.tap.schema.xml.definitions import (
+from balog_xml.definitions import (
     MAX_CHAIN,
     SOAP,
     XSD,
@@ -26,9 +26,9 @@ from balog.tap.schema.xml.definitions import (
     Particles,
     after,
 )
-from balog.tap.schema.xml.parser import XmlNode, local
-from balog.tap.schema.xml.simple import BUILT_IN, joined, plain, restricted
-from balog.tap.schema.xml.values import ATTRIBUTE, LIST, TEXT, scalar
+from balog_xml.parser import XmlNode, local
+from balog_xml.simple import BUILT_IN, joined, plain, restricted
+from balog_xml.values import ATTRIBUTE, LIST, TEXT, scalar
 
 _MAX_WORDS = 500
 

@@ -1,6 +1,6 @@
 """Conversion of XML Schema and WSDL to JSON Schema, and of XML elements to records, without other packages."""
 
-from balog.tap.schema.xml.sources import wsdl, xsd
-from balog.tap.schema.xml.values import from_xml
+from balog_xml.sources import wsdl, xsd
+from balog_xml.values import from_xml
 
 __all__ = ["from_xml", "wsdl", "xsd"]
