@@ -98,6 +98,10 @@ class HttpClient:
             body = gzip.compress(body, 5)
         return self.request("POST", path, body, sent, timeout)
 
+    def get(self, path: str) -> HttpResponse:
+        """Return the answer to a GET request; see ``post``."""
+        return self.request("GET", path, None, self._headers)
+
     def request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float | None = None
     ) -> HttpResponse:

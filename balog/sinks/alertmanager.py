@@ -1,6 +1,8 @@
 """Alerts to Prometheus Alertmanager, by its API v2 (``api/v2/openapi.yaml`` of prometheus/alertmanager).
 
 Alertmanager keeps alerts in memory only. An alert that is not sent again before its ``endsAt`` is resolved there.
+Labels identify an alert, and only labels can route it. So the severity is a label, and another one ends the alert that
+has the old one.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Annotated, Any, ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 from msgspec import Meta
 
 from balog.event import Event
-from balog.http import CaFile, HttpClient, Timeout, Url
+from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.payload import AlertPayload
 from balog.sinks.alert_sink import AlertSinkOptions, LatestChanges, is_end, moment
 from balog.sinks.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, one_line, read_alert
@@ -28,7 +30,15 @@ _PATH = "/api/v2/alerts"
 _MAX_VALUE = 500
 _MAX_FIRING = 10_000
 _PER_REQUEST = 500
+_ALERTING = ("firing", "silenced", "acknowledged")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
+
+
+class _Active(msgspec.Struct):
+    labels: dict[str, str]
+
+
+_decode = msgspec.json.Decoder(list[_Active]).decode
 
 
 class AlertmanagerSinkConfig(
@@ -113,12 +123,15 @@ class AlertmanagerSink(HttpSink):
         if not changes:
             return
         with self._requests:
-            self._post([self._document(alert) for alert in changes])
+            firing, documents = dict(self._firing), []
+            for alert in changes:
+                documents += self._documents(alert, firing.pop(alert.key, None))
+                if not is_end(alert) and len(firing) < _MAX_FIRING:
+                    firing[alert.key] = documents[-1]
+            self._post(documents)
+            self._firing = firing
             for alert in changes:
                 self._latest.record(alert)
-                self._firing.pop(alert.key, None)
-                if not is_end(alert) and len(self._firing) < _MAX_FIRING:
-                    self._firing[alert.key] = self._document(alert)
         if self._firing and not self._resender.is_alive() and not self._is_closed.is_set():
             self._resender.start()
 
@@ -129,11 +142,39 @@ class AlertmanagerSink(HttpSink):
             self._resender.join()
         super().close()
 
-    def _document(self, alert: AlertPayload) -> dict[str, Any]:
-        document = api_alert(alert, self._templates, self._options.labels, self._options.hold)
-        if is_end(alert) and alert.key in self._firing:  # labels are an alert's identity
-            document["labels"] = self._firing[alert.key]["labels"]
-        return document
+    def _documents(self, alert: AlertPayload, last: dict[str, Any] | None) -> list[dict[str, Any]]:
+        """Return what to send about a change: its alert last, after the ends of those that have other labels.
+
+        Args:
+            last: what this process has sent before, if the alert fires.
+        """
+        arguments = self._templates, self._options.labels, self._options.hold
+        document = api_alert(alert, *arguments)
+        before = [last["labels"]] if last is not None else self._active(alert, document["labels"]["key"])
+        if is_end(alert):
+            return [{**document, "labels": labels} for labels in before] or [document]
+        reason = f"It goes on under other labels, with the severity {alert.severity}."
+        now = _text(datetime.now(timezone.utc))
+        end = api_alert(msgspec.structs.replace(alert, state="resolved", since=now, reason=reason), *arguments)
+        return [*({**end, "labels": labels} for labels in before if labels != document["labels"]), document]
+
+    def _active(self, alert: AlertPayload, key: str) -> list[dict[str, str]]:
+        """Return the labels under which Alertmanager has a series that another process has sent.
+
+        Raises:
+            SinkError: there is no answer.
+        """
+        if alert.previous not in _ALERTING:
+            return []
+        matcher = quote("key=" + msgspec.json.encode(key).decode())
+        try:
+            return [one.labels for one in _decode(self._client.get(f"{_PATH}?filter={matcher}").body)]
+        except HttpStatusError as error:
+            if error.answer.status >= 500:
+                raise
+        except msgspec.MsgspecError:
+            pass
+        return []  # a gateway that only lets alerts in
 
     def _post(self, documents: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(documents), _PER_REQUEST):

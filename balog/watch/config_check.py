@@ -35,7 +35,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
 
 _NEEDS_ONE = {
     "duration": ("p95_over", "over", "under"),
-    "failures": ("new_fingerprint", "rate_over", "retries_over"),
+    "failures": ("in_a_row", "new_fingerprint", "rate_over", "retries_over"),
     "quarantine": ("share_over", "over"),
     "state": ("unchanged_runs", "unchanged_for"),
     "threshold": ("over", "under"),

@@ -14,6 +14,7 @@ Seasonality = Literal["auto", "none", "hour_of_day", "day_of_week", "hour_of_wee
 _MinRuns = Annotated[int, Meta(ge=1, le=1000, description="Runs before it is judged; learning until then.")]
 
 _Count = Annotated[int, Meta(ge=0)]
+_Row = Annotated[int, Meta(ge=1, le=1000)]
 _Runs = Annotated[int, Meta(ge=2, le=10000)]
 _Name = Annotated[str, Meta(min_length=1, max_length=300)]
 
@@ -61,8 +62,11 @@ class DurationLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tr
 
 
 class FailureLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Fires at an error with a new fingerprint, or at too many failed runs or retries."""
+    """Fires at failed runs in a row, an error with a new fingerprint, or too many failed runs or retries."""
 
+    in_a_row: Annotated[
+        _Row | None, Meta(description="Failed runs in a row at which it fires; the next success resolves it.")
+    ] = None
     new_fingerprint: Annotated[bool, Meta(description="Fire at an error that is not in the history.")] = False
     learn: Annotated[DurationText, Meta(description="Time in which all errors of a pipeline are known ones.")] = "1d"
     forget: Annotated[DurationText, Meta(description="Time after which an error that is not seen is new again.")] = (

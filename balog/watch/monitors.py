@@ -105,6 +105,7 @@ class MonitorsFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True
         },
         {
             "monitors": [
+                {"name": "sync-fails", "failures": {"in_a_row": 1}},
                 {"name": "slow", "duration": {"p95_over": "2x", "over": "2h", "under": "10s"}},
                 {
                     "name": "errors",

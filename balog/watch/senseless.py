@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from math import ceil
 
+from balog.counts import counted
 from balog.errors import BalogError, ConfigError
-from balog.watch.durations import parse_duration, parse_share
+from balog.watch.durations import format_duration, parse_duration, parse_share
 from balog.watch.monitors import MonitorConfig
 from balog.watch.seasons import SEASON_SPAN
 
@@ -70,6 +73,38 @@ def _never_fires(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
             yield ConfigError("under is larger than over, so every value fires", path=f"{place}.{name}")
     if limits["duration"][0] == 0.0:
         yield ConfigError("no run is shorter", path=f"{place}.duration.under")
+
+
+def find_narrow_windows(monitors: Sequence[MonitorConfig]) -> Iterator[str]:
+    """Yield a note on each window that cannot hold ``min_runs`` at the rhythm that a ``freshness`` monitor expects.
+
+    Args:
+        monitors: monitors without problems.
+    """
+    rhythms = [(one, parse_duration(one.freshness.every)) for one in monitors if one.freshness is not None]
+    for monitor in monitors:
+        failures, duration, volume = monitor.failures, monitor.duration, monitor.volume
+        if failures is not None and failures.rate_over is not None:
+            option, text, least, advice = "within", failures.within, failures.min_runs, " or use in_a_row"
+        elif duration is not None and duration.p95_over is not None:
+            option, text, least, advice = "against", duration.against, duration.min_runs, ""
+        elif volume is not None:
+            option, text, least, advice = "training", volume.training, volume.min_runs, ""
+        else:
+            continue
+        for other, every in rhythms:
+            count = ceil(parse_duration(text) / every)
+            if count < least and _share_pipelines(monitor, other):
+                apart = f"where runs are {format_duration(every)} apart, as in {other.name}"
+                holds = f"{option} of {text} holds {counted(count, 'run')}, and min_runs is {least}"
+                yield f"{monitor.name} judges nothing {apart}: {holds}; widen {option}, lower min_runs{advice}"
+                break
+
+
+def _share_pipelines(one: MonitorConfig, other: MonitorConfig) -> bool:
+    """Return whether a glob of a monitor matches one of another."""
+    mine, others = ([each.pipeline] if isinstance(each.pipeline, str) else each.pipeline for each in (one, other))
+    return any(fnmatchcase(a, b) or fnmatchcase(b, a) for a in mine for b in others)
 
 
 def _seconds(text: str | None) -> float | None:

@@ -121,8 +121,8 @@ def _drafts(events: Iterable[Event]) -> Iterator[_Draft]:
         if len(pipelines[name].times) >= MIN_RUNS:
             yield from _of_pipeline(name, pipelines[name])
     if seen[RunObserved]:
-        rates = [{"failures": {"rate_over": share}} for share in ("5%", "10%", "20%", "35%", "50%")]
-        yield _Draft({"name": "runs-fail"}, rates)
+        rows = [{"failures": {"in_a_row": count}} for count in (1, 2, 3, 5, 10)]
+        yield _Draft({"name": "sync-fails"}, rows)
         yield _Draft({"name": "new-errors", "severity": "warning"}, [{"failures": {"new_fingerprint": True}}])
     if any(one.is_rejecting for one in pipelines.values()):
         shares = [{"quarantine": {"share_over": share}} for share in ("0.1%", "1%", "5%", "10%", "25%")]

@@ -28,7 +28,7 @@ def test_the_blocks_of_the_pages_run(spark: Any, tmp_path: Path) -> None:
     printed = "".join([*run_page("monitors.md", tmp_path), *run_page("backtests.md", tmp_path)])
 
     result = json.loads(next(line for line in printed.splitlines() if line.startswith('{"since"')))
-    assert {one["name"] for one in result["monitors"] if one["firings"]} >= {"new-failures", "schema-moved"}
+    assert {one["name"] for one in result["monitors"] if one["firings"]} >= {"new-errors", "schema-moved"}
     assert (tmp_path / "backtest.html").read_text(encoding="utf-8").endswith("</html>")
     suggested = (tmp_path / "monitors.yaml").read_text(encoding="utf-8")
     assert re.search(r"# \d+ alerts?, \d\.\d\d a week.*\n  - name: \"tap-crm-arrives\"", suggested)

@@ -34,6 +34,12 @@ def notified(hook: HttpStandIn) -> list[tuple[str, str]]:
     return [(alert["labels"]["key"], alert["status"]) for one in sent for alert in one["alerts"]]
 
 
+def severities(hook: HttpStandIn) -> list[tuple[str, str]]:
+    """The notifications that people got, in order: the severity and the status."""
+    sent = [json.loads(request.body) for request in list(hook.requests)]
+    return [(alert["labels"]["severity"], alert["status"]) for one in sent for alert in one["alerts"]]
+
+
 def wait_for(found: Callable[[], Any]) -> Any:
     until = time.monotonic() + 60
     while not (value := found()) and time.monotonic() < until:
@@ -62,6 +68,35 @@ def test_alerts_fire_once_and_resolve(tmp_path: Path, hook: HttpStandIn) -> None
         wait_for(lambda: (KEYS[0], "resolved") in notified(hook))
         assert list(server.active()) == [KEYS[1]]
         assert sorted(notified(hook)) == [(KEYS[0], "firing"), (KEYS[0], "resolved"), (KEYS[1], "firing")]
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_severity_that_rises_makes_no_second_alert(tmp_path: Path, hook: HttpStandIn, is_restarted: bool) -> None:
+    """The alert with the old severity ends in the notification that has the new one, and its end ends all."""
+    key = 'columns{pipeline="tap-ä",stream="a\\b"}'
+    with running_alertmanager(tmp_path / "am", hook.url) as server:
+        config = AlertmanagerSinkConfig(url=server.url)
+        sink = config.build()
+
+        def write(severity: str, sequence: int, state: str = "firing", **changes: Any) -> None:
+            nonlocal sink
+            if is_restarted:
+                sink.close()
+                sink = config.build()
+            changes = {"previous": "firing", "since": NOW, "started": NOW, **changes}
+            sink.write([alert_delivery(1, state, key=key, severity=severity, sequence=sequence, **changes)])
+
+        write("info", 1, previous="ok")
+        wait_for(lambda: (key, "firing") in notified(hook))
+        write("error", 2)
+        assert server.active()[key]["labels"]["severity"] == "error"
+        wait_for(lambda: len(notified(hook)) >= 3)
+        assert sorted(severities(hook)[1:]) == [("error", "firing"), ("info", "resolved")]
+        write("error", 3, "resolved", since=datetime.now(timezone.utc).isoformat())
+        assert not server.active()
+        wait_for(lambda: severities(hook)[-1] == ("error", "resolved"))
+        assert len(severities(hook)) == 4
+        sink.close()
 
 
 def test_an_alertmanager_that_restarts_has_the_alert_again(tmp_path: Path, hook: HttpStandIn) -> None:

@@ -2,12 +2,16 @@
 
 import json
 import time
+from collections.abc import Callable
+from typing import Any
 
+import msgspec
 import pytest
 
 from balog.errors import SinkError
 from balog.secrets import Secret
-from balog.sinks import AlertmanagerSinkConfig
+from balog.sinks import AlertmanagerSinkConfig, Delivery
+from balog.sinks.alertmanager import AlertmanagerSink
 from tests.stand_ins.alertmanager import AlertmanagerStandIn
 from tests.stand_ins.alerts import alert_delivery, alert_event, alert_life
 from tests.stand_ins.http_server import Answer, HttpStandIn
@@ -63,6 +67,53 @@ def test_a_resolved_alert_ends_under_the_labels_that_it_began_with(service, sink
     alert = service.alerts["m1|tap-shop|orders"]
     assert alert["labels"]["severity"] == "error"
     assert alert["endsAt"] == "2026-11-24T08:00:00.000000+00:00"
+
+
+def rise(severity: str, sequence: int, **changes: Any) -> Delivery:
+    return alert_delivery(severity=severity, sequence=sequence, **{"previous": "firing", **changes})
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_an_alert_whose_severity_rises_fires_once(service, sink, is_restarted):
+    """Labels identify an alert, so the one with the old severity ends, also for a process that did not send it."""
+    write = again(sink) if is_restarted else sink.write
+    write([rise("info", 1, previous="ok")])
+    write([rise("warning", 2), rise("critical", 3)])
+    assert list(service.firing["m1|tap-shop|orders"]) == ["critical"]
+    write([rise("critical", 4)])
+    assert list(service.firing["m1|tap-shop|orders"]) == ["critical"]
+    write([rise("critical", 5, state="resolved", since="2026-11-24T08:00:00Z")])
+    assert not service.firing["m1|tap-shop|orders"]
+
+
+def test_a_severity_that_rises_within_a_batch_fires_once(service, sink):
+    sink.write([rise("info", 1, previous="ok"), rise("critical", 2)])
+    assert list(service.firing["m1|tap-shop|orders"]) == ["critical"]
+
+
+def test_an_end_reaches_the_labels_of_a_process_with_another_config(service, sink):
+    other = msgspec.structs.replace(sink._options, labels={}).build()
+    other.write([rise("info", 1, previous="ok")])
+    other.close()
+    sink.write([rise("error", 2, state="resolved", since="2026-11-24T08:00:00Z")])
+    assert not service.firing["m1|tap-shop|orders"]
+
+
+def test_a_gateway_that_only_lets_alerts_in_gets_them(service, sink):
+    service.is_readable = False
+    again(sink)([rise("error", 2)])
+    assert list(service.firing["m1|tap-shop|orders"]) == ["error"]
+
+
+def again(sink: AlertmanagerSink) -> Callable[[list[Delivery]], None]:
+    """Return a function that writes a batch as a process that begins with it."""
+
+    def write(batch: list[Delivery]) -> None:
+        restarted = sink._options.build()
+        restarted.write(batch)
+        restarted.close()
+
+    return write
 
 
 def test_an_alert_that_fires_is_sent_again_until_it_resolves(service, sink, server):

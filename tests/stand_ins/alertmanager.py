@@ -1,9 +1,13 @@
-"""Alertmanager's API v2 as its OpenAPI document has it: checks each request, keeps the alerts by their labels."""
+"""Alertmanager's API v2 as its OpenAPI document has it: checks each request, keeps the alerts by their labels.
+
+It answers which alerts fire, by the label ``key``; it is one of a gateway's if ``is_readable`` is False.
+"""
 
 import json
 import re
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
+from urllib.parse import unquote
 
 from tests.stand_ins.http_server import Answer, Request
 
@@ -18,6 +22,7 @@ class AlertmanagerStandIn:
 
     Attributes:
         alerts: the last request about each set of labels, by the label ``key``.
+        firing: the severities that fire, by the label ``key``.
         posts: the keys of all alerts that came, in order.
         refused: keys of alerts that are invalid.
     """
@@ -25,12 +30,19 @@ class AlertmanagerStandIn:
     def __init__(self, token: str) -> None:
         self.token = token
         self.alerts: dict[str, dict[str, Any]] = {}
+        self.firing: dict[str, dict[str, dict[str, str]]] = {}
+        self.is_readable = True
         self.posts: list[str] = []
         self.refused: set[str] = set()
 
     def __call__(self, request: Request) -> Answer:
         if request.headers["Authorization"] != self.token:
             return Answer(401, b"Unauthorized")
+        if request.method == "GET" and request.path.startswith("/api/v2/alerts?filter=") and self.is_readable:
+            name, _, value = unquote(request.path.partition("?filter=")[2]).partition("=")
+            assert name == "key"
+            found = self.firing.get(json.loads(value), {})
+            return Answer(200, json.dumps([{"labels": labels, "receivers": []} for labels in found.values()]).encode())
         if (request.method, request.path) != ("POST", "/api/v2/alerts"):
             return Answer(404)
         documents = json.loads(request.body)
@@ -40,6 +52,10 @@ class AlertmanagerStandIn:
         for document in documents:
             self.posts.append(document["labels"]["key"])
             self.alerts[document["labels"]["key"]] = document
+            same = self.firing.setdefault(document["labels"]["key"], {})
+            same[document["labels"]["severity"]] = document["labels"]
+            if datetime.fromisoformat(document["endsAt"]) <= datetime.now(timezone.utc):
+                del same[document["labels"]["severity"]]
         return Answer()
 
 

@@ -19,6 +19,7 @@ MONITORS = [
     monitor(name="thin", volume={"min_runs": 3}, **{"for": "30m"}),
     monitor(name="slow", duration={"over": "5m"}, resolve_after="90m", no_data="6h"),
     monitor(name="fail", failures={"rate_over": "40%", "min_runs": 2, "within": "4h", "new_fingerprint": True}),
+    monitor(name="broken", failures={"in_a_row": 2}),
     monitor(name="sum", metric="retries", threshold={"over": 10, "within": "2h"}),
 ]
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from balog.event import Event
+from balog.watch.evaluation import Evaluation
 from tests.watch.events import at, evaluate, event, monitor, run, states
 
 
@@ -130,11 +131,70 @@ def test_a_second_new_error_is_reported_while_the_first_fires() -> None:
     assert [(one.state, one.previous, one.sequence) for one in alerts] == [("firing", "ok", 1), ("firing", "firing", 2)]
 
 
+def failed(hours: float, **more: Any) -> Event:
+    return run(hours, outcome="failed", **more)
+
+
+@pytest.mark.parametrize(
+    ("least", "expected"),
+    [
+        (1, [("firing", 0.0, 1.0), ("resolved", 1.0, 0.0), ("firing", 2.0, 1.0), ("resolved", 5.0, 0.0)]),
+        (2, [("firing", 3.0, 2.0), ("resolved", 5.0, 0.0)]),
+        (3, [("firing", 4.0, 3.0), ("resolved", 5.0, 0.0)]),
+        (4, []),
+    ],
+)
+def test_failed_runs_in_a_row_fire_at_the_nth_and_resolve_with_the_next_success(
+    least: int, expected: list[tuple[str, float, float]]
+) -> None:
+    broken = monitor(failures={"in_a_row": least})
+    runs = [failed(0), run(1), failed(2), failed(3), failed(4), run(5), run(6)]
+    alerts = evaluate([broken], [*runs, run(5.5, "tap-crm")], until=100)
+    hours = [(one[1], one[2]) for one in states(alerts)]
+    assert [(*found, alert.value) for found, alert in zip(hours, alerts)] == expected
+
+
+def test_the_reason_of_failed_runs_in_a_row_says_how_the_last_one_failed() -> None:
+    broken = [monitor(failures={"in_a_row": count}) for count in (1, 2)]
+    signal = failed(1, exit_code=137, signal="SIGKILL")
+    reasons = [
+        [one.reason for one in evaluate([each], [failed(0, problem="no disk."), signal, run(2)])] for each in broken
+    ]
+    assert reasons == [
+        ["The run failed: no disk.", "A run succeeded."],
+        ["2 runs failed in a row, the last one with exit code 137 (SIGKILL).", "A run succeeded."],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([failed(0), failed(0), run(1)], []),  # the same run, twice
+        ([failed(0), failed(2), run(1), run(3)], [("firing", 2.0), ("resolved", 2.0)]),  # there was a success between
+        ([failed(0), failed(2), failed(1), run(3)], [("firing", 2.0), ("resolved", 3.0)]),
+        ([run(1), failed(0), failed(0.5), failed(2), run(3)], []),  # the first two were over when they came
+        ([failed(1), failed(1, run_id="other")], [("firing", 1.0)]),
+    ],
+)
+def test_runs_in_a_row_are_those_of_their_own_times(events: list[Event], expected: list[tuple[str, float]]) -> None:
+    assert [(one[1], one[2]) for one in states(evaluate([monitor(failures={"in_a_row": 2})], events))] == expected
+
+
+def test_a_share_is_learning_until_its_window_has_held_enough_runs() -> None:
+    """A daily pipeline never has five runs a day, so its share is never judged and it is not called well."""
+    often = monitor(failures={"rate_over": "5%"})
+    evaluation = Evaluation([often])
+    for day in range(30):
+        evaluation.take(run(day * 24, outcome="failed" if day == 9 else "succeeded"))
+    assert [series.life.state for series in evaluation.series.values()] == ["learning"]
+
+
 def test_the_share_of_failed_runs() -> None:
     often = monitor(failures={"rate_over": "30%", "within": "10h", "min_runs": 4})
     outcomes = ["succeeded"] * 4 + ["failed", "failed"] + ["succeeded"] * 2
     alerts = evaluate([often], [run(hour, outcome=one) for hour, one in enumerate(outcomes)], until=20)
     assert [(one.state, one.value) for one in alerts] == [
+        ("ok", 0),
         ("firing", pytest.approx(2 / 6)),
         ("resolved", pytest.approx(2 / 7)),
     ]

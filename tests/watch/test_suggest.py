@@ -32,6 +32,7 @@ def test_suggestions_follow_the_history() -> None:
     assert late.firings == 0
     assert found["tap-shop-rows"].fields["volume"]["seasonality"] in ("hour_of_day", "hour_of_week")
     assert found["tap-shop-slow"].fields["duration"]["p95_over"] == "1.5x"
+    assert found["sync-fails"].fields["failures"] == {"in_a_row": 1}
     assert "records-are-rejected" not in found
     assert "schema-moved" not in found
 

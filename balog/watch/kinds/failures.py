@@ -1,12 +1,13 @@
-"""Failures: errors that were not seen before, the share of failed runs, and retries."""
+"""Failures: failed runs in a row, errors that were not seen before, the share of failed runs, and retries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
-from balog.payload import ExpectedBand
+from balog.counts import counted
+from balog.payload import ExpectedBand, RunPayload
 from balog.watch.durations import format_duration, format_share, parse_duration, parse_share
 from balog.watch.kind_config import FailureLimits
 from balog.watch.kinds.base import SeriesSample, Verdict
@@ -17,6 +18,9 @@ MAX_FINGERPRINTS = 1000
 
 MAX_RUNS = 2000
 
+_MAX_PROBLEM = 500
+
+_ROW = (("check", "in_a_row"),)
 _RATE = (("check", "rate"),)
 _ERRORS = (("check", "new_error"),)
 _RETRIES = (("check", "retries"),)
@@ -32,6 +36,9 @@ class FailureState(Struct):
         last_new: when the last new error or a repeat of one came, while it is reported.
         new: the errors that are reported.
         retries: time and number of retries, oldest first.
+        is_judged: whether the window has ever held enough runs for a share.
+        failed: time and id of each run that failed since the last success.
+        succeeded: the time of the last success.
     """
 
     runs: list[tuple[float, bool]] = field(default_factory=list)
@@ -40,6 +47,9 @@ class FailureState(Struct):
     last_new: float | None = None
     new: list[str] = field(default_factory=list)
     retries: list[tuple[float, float]] = field(default_factory=list)
+    is_judged: bool = False
+    failed: list[tuple[float, str]] = field(default_factory=list)
+    succeeded: float = 0.0
 
 
 class FailureEvaluator:
@@ -56,28 +66,33 @@ class FailureEvaluator:
         self._within = parse_duration(options.within)
         self._rate = None if options.rate_over is None else parse_share(options.rate_over)
         self._retries = options.retries_over
+        errors: tuple[type[Observation], ...] = (ErrorObserved,) if options.new_fingerprint else ()
         metrics: tuple[type[Observation], ...] = () if self._retries is None else (MetricObserved,)
-        self.wants: tuple[type[Observation], ...] = (RunObserved, ErrorObserved, *metrics)
+        self.wants: tuple[type[Observation], ...] = (RunObserved, *errors, *metrics)
 
     def samples(self, observation: RunObserved | ErrorObserved | MetricObserved) -> Iterator[SeriesSample]:
-        """Yield errors, numbers of retries, and outcomes of runs: True for a failure."""
+        """Yield errors, numbers of retries, runs for a row, and outcomes of runs: True for a failure."""
         pipeline, run = observation.pipeline, observation.run
         if isinstance(observation, MetricObserved):
             if observation.type == "counter" and ("retry" in observation.name or "retries" in observation.name):
                 yield SeriesSample(pipeline, "", float(observation.value), run, _RETRIES)
             return
         if isinstance(observation, ErrorObserved):
-            if self._options.new_fingerprint:
-                value = (observation.fingerprint, observation.message)
-                yield SeriesSample(pipeline, "", value, run, _ERRORS)
+            yield SeriesSample(pipeline, "", (observation.fingerprint, observation.message), run, _ERRORS)
             return
+        if self._options.in_a_row is not None:
+            yield SeriesSample(pipeline, "", observation, run, _ROW)
         if self._rate is not None:
             yield SeriesSample(pipeline, "", observation.report.outcome == "failed", run, _RATE)
         if self._options.new_fingerprint:
             yield SeriesSample(pipeline, "", None, run, _ERRORS)  # the pipeline is known from its first run on
 
-    def judge(self, state: FailureState, value: bool | float | tuple[str, str] | None, now: float) -> Verdict | None:
-        """Judge an outcome, a number of retries, an error or the mere existence of a pipeline."""
+    def judge(
+        self, state: FailureState, value: RunObserved | bool | float | tuple[str, str] | None, now: float
+    ) -> Verdict | None:
+        """Judge a run, an outcome, a number of retries, an error or the mere existence of a pipeline."""
+        if isinstance(value, RunObserved):
+            return self._judge_row(state, value, now)
         if state.begun is None:
             state.begun = now
         if isinstance(value, bool):
@@ -109,6 +124,24 @@ class FailureEvaluator:
         if state.retries:
             return self._judge_retries(state, now)
         return self._rate_verdict(state, now)
+
+    def _judge_row(self, state: FailureState, run: RunObserved, now: float) -> Verdict:
+        """Judge the runs since the last success, in the order of their times: one may come late, or twice."""
+        when = min(run.time, now)
+        if run.report.outcome == "succeeded":
+            state.succeeded = when if state.succeeded > now else max(state.succeeded, when)  # the clock was set back
+            state.failed = [one for one in state.failed if state.succeeded < one[0] <= now]
+        elif when > state.succeeded and (when, run.run) not in state.failed:
+            state.failed = [*state.failed, (when, run.run)][-MAX_RUNS:]
+        count, least = len(state.failed), self._options.in_a_row or 1
+        expected = ExpectedBand(high=least - 1)
+        if count < least:
+            words = f"{counted(count, 'run')} failed since the last success." if count else "A run succeeded."
+            return Verdict("ok", words, float(count), expected)
+        words = "The run failed" if count == 1 else f"{count:,} runs failed in a row"
+        if when == max(state.failed)[0]:
+            words += f"{', the last one' if count > 1 else ''}{_cause(run.report)}"
+        return Verdict("bad", f"{words}.", float(count), expected)
 
     def _judge_error(self, state: FailureState, fingerprint: str, message: str, now: float) -> Verdict | None:
         last = state.known.pop(fingerprint, None)
@@ -147,10 +180,20 @@ class FailureEvaluator:
         state.runs = [one for one in state.runs if one[0] + self._within > now]
         count, failed = len(state.runs), sum(is_failed for _, is_failed in state.runs)
         if count < self._options.min_runs:
+            if not state.is_judged:
+                return Verdict("learning", f"Learning from {counted(count, 'run')}.")
             return Verdict("ok", "No run has failed.", 0.0) if not failed else None
+        state.is_judged = True
         share = failed / count
         words = f"{failed} of {count} runs failed within {format_duration(self._within)}"
         expected = ExpectedBand(high=self._rate)
         if share > self._rate:
             return Verdict("bad", f"{words}, more than {format_share(self._rate)}.", share, expected)
         return Verdict("ok", f"{words}.", share, expected)
+
+
+def _cause(report: RunPayload) -> str:
+    """Return why a run failed, for the end of a sentence."""
+    if report.problem is not UNSET and report.problem:
+        return f": {report.problem[:_MAX_PROBLEM].rstrip('.')}"
+    return f" with exit code {report.exit_code}" + (f" ({report.signal})" if report.signal is not UNSET else "")
