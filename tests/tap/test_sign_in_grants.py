@@ -253,14 +253,6 @@ def test_jwt_bearer(server: OAuthServer) -> None:
         other()
 
 
-def test_jwt_bearer_takes_the_server_s_time(server: OAuthServer) -> None:
-    grant = JwtBearer(f"{server.url}/token", ID, pem(KEY))
-    grant._clock._clock = lambda: time.time() - 3 * 3600  # the signed token has expired before it comes
-    assert grant()
-    assert grant()
-    assert len(server.requests) == 3
-
-
 @pytest.mark.parametrize(
     ("key", "passphrase", "reason"),
     [

@@ -33,7 +33,7 @@ class TestForms:
         document = {"bookmarks": {"contacts": {"at": "2026-11-20"}}, "currently_syncing": "deals", "mine": {"a": [1]}}
         log = Log()
         assert read(document, log) == document
-        assert log.warnings == ["The state has unknown keys; they are kept"]
+        assert log.warnings == [("The state has unknown keys; they are kept", {"keys": ["mine"]})]
 
     def test_an_empty_one_is_a_first_run(self) -> None:
         log = Log()

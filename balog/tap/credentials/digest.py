@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from balog.tap.errors import SourceError
 from balog.tap.http.connections import Request
 
-_ALGORITHMS = {"MD5": "md5", "SHA-256": "sha256", "SHA-512-256": "sha512_256"}
+_ALGORITHMS = {"MD5": "md5", "SHA-256": "sha256"}
 _MAX_HEADER = 16 * 1024
 _NAME = r"[!#$%&'*+.^_`|~\w-]+"
 _PART = re.compile(
@@ -30,12 +30,11 @@ class _Challenge:
     has_qop: bool
     opaque: str | None
     is_stale: bool
-    hides_user: bool
     charset: str
 
 
 class Digest:
-    """HTTP Digest (RFC 7616), for ``Client(auth=…)``: MD5, SHA-256, SHA-512-256, and ``-sess`` of them; qop ``auth``.
+    """HTTP Digest (RFC 7616), for ``Client(auth=…)``: MD5, SHA-256, and ``-sess`` of them; qop ``auth``.
 
     The first request brings the server's challenge; it is used for all further requests until the server sends another.
 
@@ -94,8 +93,12 @@ class Digest:
         asked = digest(request.method, uri)
         number = f"{count:08x}"
         used = [number, own_nonce, "auth"] if challenge.has_qop else []
+        is_plain = all(" " <= char <= "~" for char in self._user)
+        user = (
+            {"username": f'"{_escaped(self._user)}"'} if is_plain else {"username*": f"UTF-8''{quote(self._user, '')}"}
+        )
         fields = {
-            **self._user_fields(challenge, digest),
+            **user,
             "realm": f'"{_escaped(challenge.realm)}"',
             "nonce": f'"{_escaped(challenge.nonce)}"',
             "uri": f'"{uri}"',
@@ -107,15 +110,6 @@ class Digest:
         if challenge.has_qop:
             fields |= {"qop": "auth", "nc": number, "cnonce": f'"{own_nonce}"'}
         return "Digest " + ", ".join(f"{key}={value}" for key, value in fields.items())
-
-    def _user_fields(self, challenge: _Challenge, digest: object) -> dict[str, str]:
-        if challenge.hides_user:
-            name = challenge.algorithm.upper().removesuffix("-SESS")
-            hidden = _digest(name, f"{self._user}:{challenge.realm}", challenge.charset)
-            return {"username": f'"{hidden}"', "userhash": "true"}
-        if all(" " <= char <= "~" for char in self._user):
-            return {"username": f'"{_escaped(self._user)}"'}
-        return {"username*": f"UTF-8''{quote(self._user, safe='')}"}
 
 
 def _digest(name: str, text: str, charset: str) -> str:
@@ -139,7 +133,7 @@ def _best(text: str) -> _Challenge:
         algorithm = fields.get("algorithm", "MD5")
         name = algorithm.upper().removesuffix("-SESS")
         qops = [qop.strip().lower() for qop in fields.get("qop", "").split(",")] if "qop" in fields else []
-        if name not in _ALGORITHMS or _ALGORITHMS[name] not in hashlib.algorithms_available:
+        if name not in _ALGORITHMS:
             continue
         if "nonce" not in fields or (qops and "auth" not in qops):
             continue
@@ -150,7 +144,6 @@ def _best(text: str) -> _Challenge:
             has_qop=bool(qops),
             opaque=fields.get("opaque"),
             is_stale=fields.get("stale", "").lower() == "true",
-            hides_user=fields.get("userhash", "").lower() == "true",
             charset="utf-8" if fields.get("charset", "").upper() == "UTF-8" else "latin-1",
         )
     if not found:

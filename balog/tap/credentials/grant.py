@@ -33,13 +33,11 @@ class GrantError(SourceError):
 
     Attributes:
         code: its error code, such as ``invalid_grant``; "" if there is none.
-        date: the header ``Date`` of its response.
     """
 
-    def __init__(self, code: str, advice: str, date: str | None = None) -> None:
+    def __init__(self, code: str, advice: str) -> None:
         super().__init__(f"the token endpoint answered {code or 'no reason'}: {advice}")
         self.code = code
-        self.date = date
 
 
 class TokenGrant:
@@ -110,7 +108,7 @@ class TokenGrant:
         if not isinstance(found, dict):
             raise SourceError("the token endpoint did not answer with a JSON object")
         if answer.status in _REFUSALS or ("error" in found and "access_token" not in found):
-            raise GrantError(_code(found.get("error")), self.advice, answer.headers.get("date"))
+            raise GrantError(_code(found.get("error")), self.advice)
         return found
 
     def _token(self, fields: Mapping[str, str]) -> TokenAnswer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,16 +13,13 @@ import msgspec
 
 from balog.errors import ConfigError, MissingExtraError
 from balog.tap.credentials.credential import Granted
-from balog.tap.credentials.grant import GrantError, TokenGrant
-from balog.tap.credentials.server_clock import ServerClock
+from balog.tap.credentials.grant import TokenGrant
 
 _MAX_FILE = 1 << 20
 
 
 class JwtBearer(TokenGrant):
     """Fetches access tokens with a signed JSON Web Token (RFC 7523, 2.1; RS256). Needs the extra ``jwt``.
-
-    If the server's clock differs and the server rejects the token, the time is taken from the server once.
 
     Args:
         url: the token endpoint.
@@ -67,7 +65,6 @@ class JwtBearer(TokenGrant):
         self._claims = {"iss": issuer, "sub": subject or issuer, "aud": audience or url, **(claims or {})}
         if scope:
             self._claims["scope"] = scope
-        self._clock = ServerClock()
 
     @classmethod
     def from_service_account(cls, path: str | os.PathLike[str], *, scope: str, subject: str = "") -> JwtBearer:
@@ -94,19 +91,11 @@ class JwtBearer(TokenGrant):
 
     def __call__(self) -> Granted | str:
         """See ``TokenGrant``."""
-        try:
-            return self._fetch()
-        except GrantError as error:
-            if not self._clock.learn(error.date):
-                raise
-        return self._fetch()
-
-    def _fetch(self) -> Granted | str:
         fields = {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": self._assertion()}
         return self._token(fields).access
 
     def _assertion(self) -> str:
-        now = int(self._clock.now())
+        now = int(time.time())
         claims = {**self._claims, "iat": now, "exp": now + int(self._lifetime), "jti": str(uuid4())}
         signed = f"{_encoded(msgspec.json.encode(self._header))}.{_encoded(msgspec.json.encode(claims))}"
         return f"{signed}.{_encoded(self._sign(signed.encode()))}"

@@ -208,11 +208,9 @@ class Stream:
             "before_retry": (self.retry_on, "retry_on="),
             "bookmark_of": (self.method == "INCREMENTAL", "replication_method='INCREMENTAL'"),
             "buffer_seconds": (self.parent, "parent="),
-            "created_key": (has_key or self.bookmark_of, "replication_key="),
-            "each_key": (self.for_each and has_key, "for_each= and replication_key="),
-            "each_name": (self.for_each and has_key, "for_each= and replication_key="),
+            **dict.fromkeys(("created_key", "lookback"), (has_key or self.bookmark_of, "replication_key=")),
+            **dict.fromkeys(("each_key", "each_name"), (self.for_each and has_key, "for_each= and replication_key=")),
             "is_sorted": (has_key or self.bookmark_of or self.for_each, "replication_key="),
-            "lookback": (has_key or self.bookmark_of, "replication_key="),
         }
         for name, (has_effect, other) in needed.items():
             declared = self.bookmark_of if name == "bookmark_of" else self._declared.get(name)
