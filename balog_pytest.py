@@ -9,10 +9,11 @@ import pytest
 
 if TYPE_CHECKING:
     from balog.delivery.micro import Micro
+    from balog.singer.assertions import TapAssertions
     from balog.testing import Events, MemoryTopics
     from balog.verify import VerifyReport
 
-__all__ = ["events", "micro", "pytest_addoption", "tap_report", "topics"]
+__all__ = ["events", "micro", "pytest_addoption", "tap_assertions", "tap_report", "topics"]
 
 
 pytest.register_assert_rewrite("balog.testing.contracts")
@@ -58,6 +59,22 @@ def micro(request: pytest.FixtureRequest) -> Iterator[Micro]:
         registry = root / registry
     with Micro(registry or None, root / document if document else None) as running:
         yield running
+
+
+@pytest.fixture
+def tap_assertions(monkeypatch: pytest.MonkeyPatch) -> Iterator[TapAssertions]:
+    """Check the messages of all syncs that the test runs with ``tap.run``; a broken assertion fails it at its end.
+
+    ``tap_assertions.problems`` has the broken ones; a test that expects some clears it.
+    """
+    from balog.singer.assertions import TapAssertions
+    from balog.tap.command.program import Program
+
+    assertions = TapAssertions()
+    monkeypatch.setattr(Program, "assertions", assertions)
+    yield assertions
+    if assertions.problems:
+        pytest.fail("\n".join(f"{stream}: {reason}" for stream, reason in assertions.problems), pytrace=False)
 
 
 @pytest.fixture(scope="class")

@@ -229,6 +229,25 @@ def test_the_plugin_costs_no_import_unless_the_fixture_is_used(pytester: pytest.
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
+def test_a_sync_that_breaks_an_assertion_fails_its_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import pytest
+        from balog.tap import Tap
+        tap = Tap("tap-cool")
+
+        @tap.stream("rows", replication_key="at", bookmark_strategy=tap.every_n(5), schema={})
+        def rows():
+            yield from ({"at": at} for at in ("b", "a"))
+
+        def test_sync(tap_assertions):
+            with pytest.raises(SystemExit):
+                tap.run([])
+    """)
+    ran = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    ran.assert_outcomes(passed=1, errors=1)
+    ran.stdout.fnmatch_lines(["*rows: at: 'a' comes after 'b'"])
+
+
 @pytest.mark.parametrize(
     ("page", "passed"),
     [("testing", 2), ("test-handlers", 2), ("test-with-the-event-service", 1), ("testing-functions", 1)],

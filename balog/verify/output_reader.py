@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from balog.singer import parse_log
 from balog.singer.messages import to_event
+from balog.singer.replication_values import bookmark_of
 from balog.verify.leaks import Leaks
 from balog.verify.logs import Logs
 from balog.verify.synced_stream import SyncedStream
-from balog.verify.values import bookmark_of
 
 MAX_LINE = 16 * 1024 * 1024
 """Maximum bytes of a line; a longer line ends the run."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from balog.singer.replication_values import is_after, middle_of
 from balog.verify.catalogs import (
     DiscoveryOutput,
     Document,
@@ -28,7 +29,6 @@ from balog.verify.output_reader import KnownStreams, StateLine
 from balog.verify.runner import Runner, made_once
 from balog.verify.runs import CommandRun, Skip, SyncRun
 from balog.verify.tap_command import TapCommand, parse_command, read_json
-from balog.verify.values import is_after, middle_of
 
 _FIRST = "sync"
 RESUMED = "resume from the STATE"

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from balog.singer.assertions import TapAssertions
 from balog.tap import Tap
 
 SCHEMA = {
@@ -439,6 +440,62 @@ class TestToolkitSettings:
         assert run({"start_date": "2026-01-01"}).code == 0
         (line,) = (tmp_path / "aside.jsonl").read_text().splitlines()
         assert json.loads(json.loads(line)["raw"])["record"] == {"id": "none", "at": "2026-01-01"}
+
+
+def _rows(*values: str, fails_at: str = "", **settings: Any) -> Tap:
+    """A tap of rows; its source fails once, after a value."""
+    tap = Tap("tap-cool")
+    failures = [fails_at] if fails_at else []
+
+    @tap.stream("rows", key_properties=["id"], replication_key="at", **settings)
+    def rows() -> Any:
+        for number, value in enumerate(values):
+            yield {"id": number, "at": value, "new": 1}
+            if value in failures:
+                failures.clear()
+                raise ConnectionError("gone away")
+
+    tap.schema("rows", {**SCHEMA, "properties": {**SCHEMA["properties"], "new": {"type": "integer"}}})
+    return tap
+
+
+class TestAssertions:
+    def test_a_right_sync_is_as_one_without(self, capfd: Any) -> None:
+        ran = Ran(capfd, _rows("a", "b", "b", bookmark_strategy=Tap.every_n(1)), "--assert")
+        assert ran.code == 0
+        assert [message["record"]["at"] for message in ran.of("RECORD")] == ["a", "b", "b"]
+
+    def test_a_wrong_order_fails_the_stream(self, capfd: Any) -> None:
+        tap = _rows("a", "c", "b", bookmark_strategy=Tap.every_n(1))
+        assert Ran(capfd, tap).code == 0
+        ran = Ran(capfd, tap, "--assert")
+        assert ran.code == 1
+        assert [line for line in ran.lines if line.startswith("CRITICAL")] == [
+            "CRITICAL rows: at: 'b' comes after 'c'",
+            "CRITICAL rows: a record of 'b' comes after a STATE with the bookmark 'c'",
+            "CRITICAL rows: the bookmark goes back from 'c' to None",
+        ]
+        assert len(ran.of("RECORD")) == 3
+
+    def test_no_order_is_asserted_where_none_is_declared(self, capfd: Any) -> None:
+        assert Ran(capfd, _rows("c", "a", is_sorted=False), "--assert").code == 0
+
+    def test_paths_that_the_schema_lacks_fail_the_stream(self, capfd: Any) -> None:
+        tap = _rows("a")
+        tap.schema("rows", SCHEMA)
+        ran = Ran(capfd, tap, "--assert")
+        assert ran.code == 1
+        assert "CRITICAL rows: the path $.new is removed from records, because the schema does not have it" in ran.lines
+
+    def test_a_stream_that_is_read_again_may_repeat_records(self, capfd: Any) -> None:
+        settings = {"bookmark_strategy": Tap.every_n(1), "retry_on": ConnectionError, "retries": 1}
+        ran = Ran(capfd, _rows("a", "b", "c", fails_at="b", **settings), "--assert")
+        assert (ran.code, [message["record"]["at"] for message in ran.of("RECORD")]) == (0, ["a", "b", "a", "b", "c"])
+
+    def test_the_fixture_asserts_syncs_of_a_test(self, capfd: Any, tap_assertions: TapAssertions) -> None:
+        assert Ran(capfd, _rows("c", "a", bookmark_strategy=Tap.every_n(1))).code == 1
+        assert tap_assertions.problems[0] == ("rows", "at: 'a' comes after 'c'")
+        tap_assertions.problems.clear()
 
 
 class TestSecrets:

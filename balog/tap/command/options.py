@@ -49,6 +49,11 @@ def options(tap: TapDefinition) -> click.Command:
                 is_flag=True,
                 help="Read the first record of each selected stream, report on stderr, and write nothing.",
             ),
+            click.Option(
+                ["--assert", "asserts"],
+                is_flag=True,
+                help="Check order, bookmarks and removed paths while syncing; exit with 1 if one is wrong.",
+            ),
             click.Option(["--about", "about"], is_flag=True, help="Describe the tap: settings, streams."),
             click.Option(
                 ["--format", "format"], type=click.Choice(["text", "json"]), default="text", help="Format of --about."

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ from balog.tap.records import Output
 from balog.tap.records.output import why_unwritten
 
 if TYPE_CHECKING:
+    from balog.singer.assertions import TapAssertions
     from balog.tap.definition import TapDefinition
     from balog.tap.streams import Providers, Stream
 
@@ -98,7 +100,12 @@ class Program:
         tap: the tap.
         resources: closed when the program ends, after its last output.
         given: the values of ``options`` by name: files, and the flags of what to do instead of a sync.
+
+    Attributes:
+        assertions: check the messages of syncs, as with ``--assert``; None for no checks.
     """
+
+    assertions: TapAssertions | None = None
 
     def __init__(self, tap: TapDefinition, resources: ExitStack, given: Mapping[str, Any]) -> None:
         self.tap = tap
@@ -175,6 +182,12 @@ class Program:
         from balog.tap.syncing import Stop, Sync
 
         output = Output(self._out_file)
+        start: Callable[..., Sync] = Sync
+        if self._given["asserts"] or self.assertions is not None:
+            from balog.singer.assertions import TapAssertions
+            from balog.tap.command.asserting import AssertedSync
+
+            start = partial(AssertedSync, assertions=self.assertions or TapAssertions())
         with messages_only(), output.in_order():
             config = self._read_config()
             catalog = self._read_catalog(config)
@@ -189,7 +202,7 @@ class Program:
                 try:
                     client = self._client[0] if self._client else None  # made for the schemas
                     options: dict[str, Any] = {"observer": reporter, "stop": stop, "client": client, **self._toolkit}
-                    sync = Sync(self.tap, config, catalog, state, output, **options)
+                    sync = start(self.tap, config, catalog, state, output, **options)
                     code = sync.run()
                 except BalogError as error:
                     reporter.finish(1, str(error))

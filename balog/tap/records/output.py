@@ -99,6 +99,7 @@ class Output:
 
     Attributes:
         batch: the config of BATCH files, which replace RECORD messages. Set it before the call of ``records``.
+        watch: called with encoded messages before they are written; None for nothing.
     """
 
     def __init__(self, state_file: str | os.PathLike[str] | None = None) -> None:
@@ -110,6 +111,7 @@ class Output:
         self.batch: TapBatchConfig | None = None
         self._batches: list[BatchFiles] = []
         self._schemas: dict[str, dict[str, Any]] = {}
+        self.watch: Callable[[bytes], None] | None = None
 
     @contextmanager
     def in_order(self) -> Iterator[None]:
@@ -211,6 +213,8 @@ class Output:
         Raises:
             OutputError: see ``flush``.
         """
+        if self.watch is not None:
+            self.watch(lines)
         # One call, so that no thread and no signal handler sees half a line.
         self._buffer.extend(lines)
         if len(self._buffer) >= self._room:

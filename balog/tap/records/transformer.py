@@ -51,6 +51,7 @@ class Transformer:
         schema: the schema of the results: that of the entry without deselected properties.
         left_out: number of records that ``after`` left out.
         quarantined: number of quarantined records.
+        removed: the first paths that were left out because the schema does not have them.
 
     Raises:
         TapError: a reference of the schema has no target in it.
@@ -73,7 +74,7 @@ class Transformer:
         self._after = after
         self._log = log if log is not None else balog.get_logger("balog.tap.records")
         self._quarantine = quarantine
-        self._noted: set[str] = set()
+        self.removed: list[str] = []
         selection = PropertySelection(entry)
         compiler = Compiler(entry.schema, selection.is_selected, epoch, self._note)
         node = compiler.compile(_with_keys(entry), coerces=policy == "coerce")
@@ -124,10 +125,10 @@ class Transformer:
 
     def _note(self, where: str, name: str) -> None:
         place = f"{where}{step(name)}"
-        if place in self._noted or len(self._noted) >= _MAX_NOTED:
+        if place in self.removed or len(self.removed) >= _MAX_NOTED:
             return
-        self._noted.add(place)
-        more = "; further ones are not reported" if len(self._noted) == _MAX_NOTED else ""
+        self.removed.append(place)
+        more = "; further ones are not reported" if len(self.removed) == _MAX_NOTED else ""
         self._log.warning(
             f"{self.entry.stream}: {place} is left out: the schema does not have it, nor additionalProperties{more}"
         )

@@ -37,6 +37,11 @@ class SyncStats:
         self.updated: int | None = None
 
     @property
+    def removed(self) -> list[str]:
+        """The first paths of the source's records that the schema does not have."""
+        return self._transform.removed if self._transform else []
+
+    @property
     def quarantined(self) -> int:
         """The number of records in the quarantine."""
         return self._transform.quarantined if self._transform else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from balog.singer.replication_values import bookmark_of, is_after
 from balog.verify.catalogs import id_of, replication_key_of
 from balog.verify.output_reader import StateLine
 from balog.verify.rules.registration import RuleSource, Violation, check
@@ -12,7 +13,6 @@ from balog.verify.rules.subjects import require_start, require_success
 from balog.verify.runs import Skip, SyncRun
 from balog.verify.synced_stream import SyncedStream
 from balog.verify.trials import Trials
-from balog.verify.values import bookmark_of, is_after
 
 
 class Gap(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from balog.singer.replication_values import is_after, is_naive, mentions, seconds_between
 from balog.verify.catalogs import id_of
 from balog.verify.output_reader import OutputReader
 from balog.verify.rules.registration import RuleSource, Violation, check, check_each
@@ -11,7 +12,6 @@ from balog.verify.rules.subjects import first_output, incremental, require_end, 
 from balog.verify.runs import Skip
 from balog.verify.synced_stream import SyncedStream
 from balog.verify.trials import Trials
-from balog.verify.values import is_after, is_naive, mentions, seconds_between
 
 
 def advance_of(stream: SyncedStream) -> float | None:
