@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from balog.error_redaction import redact_error
 from balog.sinks.base import Delivery, SinkError
 
 MAX_WRITES = 100
@@ -57,7 +58,7 @@ def attempt(
         else:
             taken += len(part)
             continue
-        rejected = {part[n]: why for n, why in error.rejected.items()}
+        rejected = {part[n]: redact_error(why) for n, why in error.rejected.items()}
         chosen = range(len(part)) if error.remaining is None else sorted(set(error.remaining))
         rest = [part[n] for n in chosen if part[n] not in rejected]
         dead.update(rejected)
@@ -81,7 +82,8 @@ def as_sink_error(error: Exception) -> SinkError:
 
 
 def _checked(error: SinkError, size: int) -> SinkError:
-    """Return the error. If it names an event that the batch does not have, drop all indexes: then all events remain."""
+    """Return the error, redacted. If it names an event that the batch does not have, drop all indexes."""
+    error.args = (redact_error(str(error)),)
     named = (*error.rejected, *(error.remaining or ()))
     wrong = next((n for n in named if not (isinstance(n, int) and 0 <= n < size)), None)
     if wrong is None:
@@ -93,4 +95,4 @@ def _checked(error: SinkError, size: int) -> SinkError:
 def reason_of(error: Exception) -> str:
     """Return an error as one line. For errors other than ``SinkError`` the line begins with the type."""
     text = str(error) if isinstance(error, SinkError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split())
+    return redact_error(" ".join(text.split()))
