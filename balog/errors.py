@@ -173,8 +173,11 @@ class MissingExtraError(BalogError):
 
 
 def complain(problem: str) -> None:
-    """Write one line to stderr instead of raising into the application."""
+    """Write one line to stderr, without secrets, instead of raising into the application."""
     try:
+        from balog.error_redaction import redact_error
+
+        problem = redact_error(problem)
         sys.stderr.write(f"balog: {problem}\n")
         sys.stderr.flush()
     except Exception:  # stderr is closed

@@ -20,6 +20,7 @@ from balog.broker.pipe_output import PipeStats
 from balog.broker.quarantine import Quarantine
 from balog.broker.status import StageStatus
 from balog.counts import counted
+from balog.error_redaction import redact_error
 from balog.errors import BalogError
 from balog.outbound import Dispatcher
 from balog.signals import StopSignals, signals_for_main_thread
@@ -41,7 +42,7 @@ SIGHUP reads the config again"""
 def say(message: str) -> None:
     """Write one line to stderr, and ignore a closed one."""
     try:
-        sys.stderr.write(f"balog broker: {message}\n")
+        sys.stderr.write(f"balog broker: {redact_error(message)}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         pass

@@ -25,6 +25,7 @@ from balog.broker.sidecar_report import SidecarStats, complete_report
 from balog.broker.status import StageStatus
 from balog.broker.stopwatch import Stopwatch
 from balog.broker.tap_stream import TapStream
+from balog.error_redaction import redact_error
 from balog.errors import EventError
 from balog.event import Event, Level, decode, encode, format_timestamp, new_id
 from balog.outbound import Dispatcher
@@ -368,7 +369,7 @@ def _printable(text: str) -> str:
 
 def _say(message: str) -> None:
     try:
-        sys.stderr.write(f"balog run: {message}\n")
+        sys.stderr.write(f"balog run: {redact_error(message)}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         pass  # stderr is closed

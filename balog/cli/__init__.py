@@ -20,6 +20,7 @@ from balog.cli.interruption import Interruption
 from balog.cli.options import CommandGroup, usable_plugins
 from balog.cli.output import print_errors
 from balog.distribution import DISTRIBUTION
+from balog.error_redaction import redact_error
 from balog.errors import BalogError
 
 __all__ = ["broker", "main"]
@@ -129,7 +130,7 @@ def _fail(command: str, error: BaseException) -> None:
         sys.exit(print_errors(command, error))
     if isinstance(error, OSError) and error.errno != errno.EPIPE:  # click ends silently then
         where = f"{error.filename}: " if error.filename else "writing failed: "
-        click.echo(f"{command}: {where}{error.strerror or error}", err=True)
+        click.echo(f"{command}: {where}{redact_error(str(error.strerror or error))}", err=True)
         _discard_stdout()
         sys.exit(1)
 

@@ -18,6 +18,7 @@ import msgspec
 
 from balog.config import locate
 from balog.counts import counted
+from balog.error_redaction import redact_error
 from balog.errors import BalogError, ConfigError, ConfigProblems
 from balog.signals import StopSignals
 
@@ -28,7 +29,7 @@ def reporter(command: str) -> Callable[[str], None]:
     """Return a function that prints a line on stderr, prefixed by a command's name."""
 
     def report(message: str) -> None:
-        click.echo(f"{command}: {message}", err=True)
+        click.echo(f"{command}: {redact_error(message)}", err=True)
 
     return report
 
@@ -36,8 +37,14 @@ def reporter(command: str) -> Callable[[str], None]:
 def print_errors(command: str, error: BalogError) -> int:
     """Print an error, or all problems of a config, one line each, and return the exit code."""
     for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
-        click.echo(f"{command}: {problem}", err=True)
+        click.echo(f"{command}: {_redacted(problem)}", err=True)
     return error.exit_code
+
+
+def _redacted(error: BalogError) -> str:
+    """Return an error's text without secrets. The path in a config stays: ``$.password: …`` is none."""
+    reason = error.reason if isinstance(error, ConfigError) else str(error)
+    return str(error).replace(reason, redact_error(reason))
 
 
 def exit_if_invalid(path: Path, problems: Sequence[ConfigError], code: int, rest: str = "") -> None:
@@ -48,7 +55,7 @@ def exit_if_invalid(path: Path, problems: Sequence[ConfigError], code: int, rest
         rest: the end of the last line.
     """
     for problem in locate(problems):
-        click.echo(str(problem), err=True)
+        click.echo(_redacted(problem), err=True)
     if problems:
         click.echo(f"{path}: {counted(len(problems), 'problem')}{rest}", err=True)
         sys.exit(code)

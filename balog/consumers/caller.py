@@ -20,6 +20,7 @@ from balog.consumers.routing import causes
 from balog.consumers.run_context import RunContext
 from balog.consumers.scheduling import GRACE
 from balog.consumers.task_results import Disposition, TaskResult, find_halt, results_of
+from balog.error_redaction import redact_error
 from balog.errors import TopicError
 from balog.recording.context import bound
 from balog.topics.lease_clock import uptime
@@ -199,10 +200,10 @@ def _end_child(error: BaseException | None) -> NoReturn:
     if isinstance(error, SystemExit):
         code = error.code
     elif error is not None:
-        traceback.print_exception(type(error), error, error.__traceback__)
+        sys.stderr.write(redact_error("".join(traceback.format_exception(error))))
         code = 1
     if isinstance(code, str):
-        sys.stderr.write(f"{code}\n")
+        sys.stderr.write(f"{redact_error(code)}\n")
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()

@@ -1,4 +1,4 @@
-"""Errors as text of bounded length, for logs and dead letters.
+"""Errors as text of bounded length and without secrets, for logs and dead letters.
 
 Thousands of events fail in the same place, so the text of a traceback is cached.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import traceback
 from types import CodeType, TracebackType
+
+from balog.error_redaction import redact_error
 
 _MAX_LENGTH = 300
 TRACEBACK_LIMIT = 16_384
@@ -31,13 +33,14 @@ def error_line(error: BaseException) -> str:
         text = str(error)[: 2 * _MAX_LENGTH]
     except BaseException:  # its own __str__ raises
         text = ""
-    return " ".join(f"{name}: {text}".split())[:_MAX_LENGTH] if text else name
+    return redact_error(" ".join(f"{name}: {text}".split()))[:_MAX_LENGTH] if text else name
 
 
 def format_traceback(error: BaseException) -> str:
     """Return the traceback that Python would print, without the engine's frames above the handler's."""
     try:
-        return _format(error, _skip_own(error.__traceback__))[-TRACEBACK_LIMIT:]
+        text = _format(error, _skip_own(error.__traceback__))
+        return redact_error(text[-2 * TRACEBACK_LIMIT :])[-TRACEBACK_LIMIT:]
     except BaseException:  # an error whose __str__ raises, or whose source can't be read
         return type(error).__name__
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from balog.error_redaction import redact_error
 from balog.sinks.base import Delivery, SinkError
 
 MAX_WRITES = 100
@@ -57,7 +58,7 @@ def attempt(
         else:
             taken += len(part)
             continue
-        rejected = {part[n]: why for n, why in error.rejected.items()}
+        rejected = {part[n]: redact_error(why) for n, why in error.rejected.items()}
         chosen = range(len(part)) if error.remaining is None else sorted(set(error.remaining))
         rest = [part[n] for n in chosen if part[n] not in rejected]
         dead.update(rejected)
@@ -81,11 +82,12 @@ def as_sink_error(error: Exception) -> SinkError:
 
 
 def _checked(error: SinkError, size: int) -> SinkError:
-    """Return the error with its indexes in lists.
+    """Return the error, redacted, with its indexes in lists.
 
     An answer that names an event which the batch does not have proves no delivery: all indexes are dropped, and all
     events remain.
     """
+    error.args = (redact_error(str(error)),)
     try:
         rejected, remaining = dict(error.rejected), None if error.remaining is None else list(error.remaining)
         unnamed = max(0, int(error.unnamed))
@@ -104,4 +106,4 @@ def _checked(error: SinkError, size: int) -> SinkError:
 def reason_of(error: Exception) -> str:
     """Return an error as one line. For errors other than ``SinkError`` the line begins with the type."""
     text = str(error) if isinstance(error, SinkError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split())
+    return redact_error(" ".join(text.split()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from balog.error_redaction import redact_error
 from balog.errors import SinkError
 from balog.outbound.attempt import AttemptOutcome, reason_of
 
@@ -27,7 +28,7 @@ class ThrottledNotices:
 
     def send(self, line: str) -> None:
         """Send a line in any case."""
-        self._notify(f"{self._name}: {line}")
+        self._notify(f"{self._name}: {redact_error(line)}")
 
     def send_once(self, line: str, about: str = "") -> None:
         """Send a line unless this line, or another one with the same ``about``, was sent before."""

@@ -109,7 +109,7 @@ def loose_span(text: str, begin: int, at: int, stop: int, *, is_quoted: bool) ->
             return None
         span = value_span(text, at, "", stop, is_assigned=False)
         value = text[span.begin : span.end]
-        in_brackets = text.rfind("[--", 0, begin) > text.rfind("]", 0, begin)
+        in_brackets = before.rfind("[--") > before.rfind("]")
         is_usage = in_brackets and value.endswith("]") and not value.startswith("[")  # [--password PASSWORD]
         return span._replace(end=span.end - 1) if is_usage else span
     if is_quoted and _BEFORE_PAIR.search(before):
@@ -119,7 +119,7 @@ def loose_span(text: str, begin: int, at: int, stop: int, *, is_quoted: bool) ->
     if is_quoted and _BEFORE_NAMED.search(before):
         key = _VALUE_KEY.match(text, at)
         return member_span(text, key.end(), '"', stop) if key else None
-    if text[:at].endswith((" ", "\t")) and (found := _INPUT_VALUE.match(text, at)) and "\n" in text[begin:at]:
+    if text[at - 1 : at] in (" ", "\t") and (found := _INPUT_VALUE.match(text, at)) and "\n" in text[begin:at]:
         return value_span(text, found.end(), "", stop, is_assigned=False)
     return None
 

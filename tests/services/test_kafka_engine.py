@@ -49,6 +49,29 @@ def test_every_good_event_is_handled_once_and_every_poisonous_one_is_dead(
         assert home.topic(name).group_state("billing").pending == 0
 
 
+def test_the_headers_of_a_dead_letter_have_no_secrets_of_the_handlers_error(
+    kafka: KafkaServer, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    name, text = f"t{uuid4().hex[:12]}", "postgres://svc:hunter2pw@db/x refused, Authorization: Bearer abcDEF123456ghi"
+    with open_topics(kafka.url(partitions=1)) as home:
+        home.topic(name).publish([Message("LG1", encode(Event.new("shop.orders", {})))])
+
+    def fail(_: Any, event: Event) -> None:
+        raise ConnectionError(text)
+
+    hub = ConsumerHub()
+    hub.add(Consumer(fail, name, name="orders"))
+    KafkaEngine(hub, kafka.servers, "billing", max_attempts=1).run(until_empty=True)
+    with open_topics(kafka.url()) as home:
+        [letter] = home.topic(name).dead_letters("billing")
+    found = f"{letter.reason}\n{letter.traceback}"
+    assert "hunter2pw" not in found
+    assert "abcDEF123456ghi" not in found
+    assert "refused" in letter.reason
+    assert "refused" in letter.traceback
+
+
 @pytest.mark.parametrize("how", ["by balog topics offsets", "by another tool"])
 def test_a_replay_runs_handlers_again_for_what_the_ledger_knows(
     kafka: KafkaServer, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, how: str

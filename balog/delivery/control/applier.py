@@ -16,6 +16,7 @@ from balog.delivery.control.store import DocumentVersion, ServiceStatus, State, 
 from balog.delivery.control.validation import read_document
 from balog.delivery.control.version_cache import VersionCache
 from balog.delivery.document import ControlDocument
+from balog.error_redaction import redact_error
 from balog.errors import BalogError, ConfigError
 from balog.event import Event
 from balog.payload import ConfigRollbackPayload
@@ -329,5 +330,5 @@ class Applier:
 
 
 def _line(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = redact_error(" ".join(str(error).split())) or type(error).__name__
     return (text if isinstance(error, BalogError) else f"{type(error).__name__}: {text}")[:_MAX_REASON]

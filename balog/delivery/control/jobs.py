@@ -9,6 +9,7 @@ from typing import Any
 from balog.delivery.control.monitor import OutcomeCount
 from balog.delivery.document import ControlDocument, LoadedTable
 from balog.delivery.jobs import Job, JobStatus, Kind
+from balog.error_redaction import redact_error
 from balog.errors import BalogError
 from balog.signals import join
 
@@ -114,7 +115,7 @@ class JobSet:
         try:
             job.stop(self._drain)
         except Exception as error:  # a job that fails to stop must not affect the others
-            self._say(f"{job.kind} {job.name} did not stop: {type(error).__name__}: {error}")
+            self._say(f"{job.kind} {job.name} did not stop: {type(error).__name__}: {redact_error(str(error))}")
 
 
 def counts_of(statuses: Iterable[JobStatus]) -> dict[str, OutcomeCount]:

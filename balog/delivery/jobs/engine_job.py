@@ -16,6 +16,7 @@ from balog.consumers.forwarder import JOIN_SECONDS, SinkConsumer
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.lag import Lag
 from balog.delivery.jobs import JobStatus, Kind
+from balog.error_redaction import redact_error
 from balog.errors import BalogError
 from balog.signals import signals_for_main_thread
 from balog.topics import open_topics
@@ -145,7 +146,7 @@ class EngineJob(ABC):
             try:
                 self._run()
             except Exception as error:
-                self._error = " ".join(str(error).split()) or type(error).__name__
+                self._error = redact_error(" ".join(str(error).split())) or type(error).__name__
                 if not isinstance(error, BalogError):
                     self._error = f"{type(error).__name__}: {self._error}"
                 has_failed = True

@@ -15,6 +15,7 @@ import click
 import msgspec
 
 import balog
+from balog.error_redaction import redact_error
 from balog.errors import BalogError, ConfigError
 from balog.local_path import local_path
 from balog.recording.configuration import concealed, introduced, peek
@@ -72,13 +73,13 @@ def _run(tap: TapDefinition, arguments: list[str], resources: ExitStack) -> int:
         complain(str(error))
         return 2
     except BalogError as error:
-        complain(str(error))
+        complain(redact_error(str(error)))
         return 1
     except OSError as error:
         if error.errno in (errno.EPIPE, errno.ESHUTDOWN):
             complain("the reader of stdout has gone")
         else:
-            complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            complain(f"{error.filename}: {error.strerror}" if error.filename else redact_error(str(error)))
         _discard_stdout()
         return 1
     except KeyboardInterrupt:
