@@ -36,7 +36,7 @@ def reporter(command: str) -> Callable[[str], None]:
 def print_errors(command: str, error: BalogError) -> int:
     """Print an error, or all problems of a config, one line each, and return the exit code."""
     for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
-        click.echo(f"{command}: {problem}", err=True)
+        click.echo(f"{command}: {str(problem).removeprefix(f'{command} ')}", err=True)  # its name once
     return error.exit_code
 
 
