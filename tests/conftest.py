@@ -1,7 +1,8 @@
 """What the tests of several rooms share.
 
-Tests marked ``service`` need more than pip brings. ``BALOG_SERVICES=required`` (as CI sets it) makes a skip of one a
-failure; ``BALOG_SERVICES=off`` leaves them out; otherwise they run where what they need is there.
+Tests marked ``service`` need more than pip brings. ``BALOG_SERVICES=off`` leaves them out; otherwise they run where
+what they need is there. ``BALOG_SERVICES=required`` (as CI sets it) makes each skip of a test or a module a failure,
+except those of a condition: ``skipif``, and the reasons in ``CONDITIONS``. The end of a run lists all skips.
 """
 
 import os
@@ -93,12 +94,42 @@ def run_of_its_own() -> Generator[None, None, None]:
     os.environ.pop("BALOG_RUN_ID", None)
 
 
+CONDITIONS = (
+    "nothing can be mounted here",
+    "this structlog writes fatal as error",
+    "the children of a process can be seen on Linux alone",
+    "pyright could not get its own program",
+    "it imports another",
+)
+"""The first words of skips that no installation on this machine would change."""
+
+
+def _must_run(item: pytest.Item | pytest.Collector, skip: BaseException) -> bool:
+    conditions = [mark.kwargs.get("reason") for mark in item.iter_markers("skipif")]
+    return SERVICES == "required" and str(skip) not in conditions and not str(skip).startswith(CONDITIONS)
+
+
+def _fail(report: Any, skip: BaseException) -> None:
+    report.outcome = "failed"
+    report.longrepr = f"{report.nodeid}: required by BALOG_SERVICES, but {skip}"
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if SERVICES == "required" and report.skipped and "service" in item.keywords and not hasattr(report, "wasxfail"):
-        report.outcome = "failed"
-        report.longrepr = f"{item.nodeid}: required by BALOG_SERVICES, but {call.excinfo.value}"
+    if report.skipped and not hasattr(report, "wasxfail") and _must_run(item, call.excinfo.value):
+        _fail(report, call.excinfo.value)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    call = getattr(report, "call", None)
+    if report.skipped and call is not None and _must_run(collector, call.excinfo.value):
+        _fail(report, call.excinfo.value)
     return report
 
 

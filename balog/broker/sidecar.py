@@ -90,7 +90,12 @@ def run_sidecar(
             dispatcher = Dispatcher(
                 config.sinks, _say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool, should_stop=signals.came
             )
-            run = _Run(config, _printable(name or os.path.basename(command[0]))[:_MAX_NAME], dispatcher, quarantine)
+            run = _Run(
+                config,
+                _printable(name or os.path.basename(command[0]) or command[0])[:_MAX_NAME],
+                dispatcher,
+                quarantine,
+            )
             stack.enter_context(StageStatus("run", run.status, label=run.application))
         signals.force = run.force
         try:

@@ -6,8 +6,10 @@ SIGTERM. Commands that drain when they are asked to stop list their own.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import importlib
+import io
 import os
 import sys
 from typing import Any
@@ -108,6 +110,10 @@ class _Commands(CommandGroup):
             with formatter.section("Plug-ins"):
                 formatter.write_dl(added)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        _replace_what_stdout_cannot_show()
+        return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
         hold_standard()
         if sys.stdout is None:  # closed by the caller: writing to the descriptor that hold_standard opened fails
@@ -122,6 +128,20 @@ class _Commands(CommandGroup):
                     interruption.end(name)
                 _fail(name, error)
                 raise
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """Write characters as JSON escapes them: readable in a text, and the same value in JSON."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)), error.end
+
+
+def _replace_what_stdout_cannot_show() -> None:
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        codecs.register_error("balog.escaped", _escaped)
+        sys.stdout.reconfigure(errors="balog.escaped")
 
 
 def _fail(command: str, error: BaseException) -> None:

@@ -21,7 +21,7 @@ from balog.cli import options
 from balog.cli.brokers import SINGLE_SINKS, config_of
 from balog.cli.output import exit_if_invalid
 from balog.counts import counted
-from balog.errors import ConfigError
+from balog.errors import ConfigError, ConfigProblems
 from balog.redaction import Redactor, SecretFinding, from_config
 from balog.sinks.base import SINKS
 from balog.suggestions import nearest
@@ -78,7 +78,7 @@ def command(
         _check(path, kind, connect=connect, guarantees=guarantees)
     except ConfigError as error:
         if error.source.startswith(f"{path}:"):  # its syntax, with line and column
-            exit_if_invalid(path, [error], 2)
+            exit_if_invalid(path, error.problems if isinstance(error, ConfigProblems) else [error], 2)
         raise
 
 

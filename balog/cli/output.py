@@ -37,7 +37,8 @@ def reporter(command: str) -> Callable[[str], None]:
 def print_errors(command: str, error: BalogError) -> int:
     """Print an error, or all problems of a config, one line each, and return the exit code."""
     for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
-        click.echo(f"{command}: {_redacted(problem)}", err=True)
+        text = _redacted(problem).removeprefix(f"{command} ")  # its name once
+        click.echo(f"{command}: {text}", err=True)
     return error.exit_code
 
 

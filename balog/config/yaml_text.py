@@ -13,9 +13,11 @@ from typing import Any
 from balog.config.contents import decode_text, place
 from balog.config.document import MAX_DEPTH, MAX_TWICE, TOO_DEEP, TWICE, Document, Places, key_path
 from balog.config.variables import Substitute
-from balog.errors import ConfigError, MissingExtraError
+from balog.errors import ConfigError, ConfigProblems, MissingExtraError
 
 _MAX_VALUES = 200_000
+_MAX_ERRORS = 20
+_KEY = re.compile(r"[A-Za-z_$][\w$.-]{0,100}:(?:\s|$)")
 _TAG = "tag:yaml.org,2002:"
 _CORE: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"~|null|Null|NULL|"), lambda text: None),
@@ -49,6 +51,8 @@ def parse_yaml(
 
     Raises:
         ConfigError: it is not YAML (with line and column), or uses a part of YAML that configs do not have.
+        ConfigProblems: the same, several times. After an error of syntax, the search goes on at the next line that
+            begins with a key.
         MissingExtraError: PyYAML is not installed.
     """
     try:
@@ -59,16 +63,30 @@ def parse_yaml(
     text = decode_text(data, source)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder(source, float_hook or float, substitute)
-    try:
-        for event in yaml.parse(text, Loader=loader):
-            builder.add(type(event).__name__, event)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = place(source, mark.line + 1, mark.column + 1) if mark else source
-        raise ConfigError(f"not YAML: {error.problem or error.context}", where) from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"not YAML: {' '.join(str(error).split())}", source) from None
+    add: Callable[[str, Any], None] = builder.add
+    begin, lines = 0, text.splitlines(keepends=True)
+    while True:
+        try:
+            for event in yaml.parse("".join(lines[begin:]) if begin else text, Loader=loader):
+                add(type(event).__name__, event)
+            break
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            line = begin + mark.line if mark else len(lines)
+            where = place(source, line + 1, mark.column + 1) if mark else source
+            builder.errors.append(ConfigError(f"not YAML: {error.problem or error.context}", where))
+            add = _ignore  # the syntax of the rest has no known place in the document
+            begin = next((at for at in range(line + 1, len(lines)) if _KEY.match(lines[at])), 0)
+        except yaml.YAMLError as error:
+            builder.errors.append(ConfigError(f"not YAML: {' '.join(str(error).split())}", source))
+            break
+        if not begin or len(builder.errors) >= _MAX_ERRORS:
+            break
     return builder.document()
+
+
+def _ignore(kind: str, event: Any) -> None:
+    pass
 
 
 class _Part:
@@ -99,9 +117,22 @@ class _Builder:
         self._problems: list[tuple[str, str]] = []
         self._values = self._documents = 0
         self._data: Any = None
+        self.errors: list[ConfigError] = []
 
     def document(self) -> Document:
+        """Return the document.
+
+        Raises:
+            ConfigError: there is an error.
+            ConfigProblems: there are several.
+        """
         places: Places = self._places
+        if self.errors:
+            twice = [
+                ConfigError(reason, place(self._source, *places[path]) if path in places else self._source, path)
+                for reason, path in self._problems
+            ]
+            raise self.errors[0] if len(self.errors) + len(twice) == 1 else ConfigProblems([*self.errors, *twice])
         return Document(self._data, self._problems, lambda: places)
 
     def add(self, kind: str, event: Any) -> None:
@@ -118,8 +149,8 @@ class _Builder:
             self._scalar(event, mark)
         elif kind == "AliasEvent":
             if event.anchor not in self._anchors:
-                raise self._error(f"the alias *{event.anchor:.80} names no earlier anchor", mark)
-            value, size = self._anchors[event.anchor]
+                self._note(f"the alias *{event.anchor:.80} names no earlier anchor", mark)
+            value, size = self._anchors.get(event.anchor, ("", 1))
             self._count(size, mark)
             self._put(value, mark)
 
@@ -176,7 +207,7 @@ class _Builder:
             return text
         value = self._resolve(text, mark)
         if tag is not None and not isinstance(value, (int, float) if tag == "float" else _TAGS[tag]):
-            raise self._error(f"the text is not of the type !!{tag}", mark)
+            self._note(f"the text is not of the type !!{tag}", mark)
         return value
 
     def _resolve(self, text: str, mark: Any) -> Any:
@@ -186,10 +217,10 @@ class _Builder:
         if _FLOAT.fullmatch(text):
             value = self._number(text)
             if isinstance(value, float) and value - value != 0:
-                raise self._error("the number is too large", mark)
+                self._note("the number is too large", mark)
             return value
         if _NOT_FINITE.fullmatch(text):
-            raise self._error(f"{text} is not a number of JSON; want a finite number, or quotes for a text", mark)
+            self._note(f"{text} is not a number of JSON; want a finite number, or quotes for a text", mark)
         return text
 
     def _put(self, value: Any, mark: Any) -> None:
@@ -232,13 +263,19 @@ class _Builder:
             return "str" if tag == "!" and "str" in allowed else None
         name = tag.removeprefix(_TAG)
         if name not in allowed:
-            raise self._error(f"the tag {tag:.80} is not allowed here", mark)
+            self._note(f"the tag {tag:.80} is not allowed here", mark)
+            return None
         return name
 
     def _count(self, values: int, mark: Any) -> None:
         self._values += values
         if self._values > _MAX_VALUES:
             raise self._error(f"more than {_MAX_VALUES} values, with those of aliases", mark)
+
+    def _note(self, reason: str, mark: Any) -> None:
+        """Add an error that later ones can be found after."""
+        if len(self.errors) < _MAX_ERRORS:
+            self.errors.append(self._error(reason, mark))
 
     def _error(self, reason: str, mark: Any) -> ConfigError:
         return ConfigError(reason, place(self._source, mark.line + 1, mark.column + 1))

@@ -183,7 +183,7 @@ def test_the_messages_of_others_go_there_and_back(path: Path) -> None:
     try:
         file = run_protoc(source).file[-1]
     except InvalidSchemaError as error:
-        pytest.skip(str(error))  # it imports another one of them
+        pytest.skip(f"it imports another file: {error}")
     for proto in file.message_type:
         name = f"{file.package}.{proto.name}"
         try:
