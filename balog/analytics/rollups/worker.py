@@ -122,7 +122,8 @@ UNION ALL BY NAME SELECT 'run' AS kind, hour, {_cut("run_id", "application")}, s
    UNION ALL BY NAME SELECT hour, run_id, application, run FROM reports) WHERE run_id IS NOT NULL GROUP BY ALL
 UNION ALL BY NAME SELECT 'metric' AS kind, hour, channel,
   {_cut("application", "metric", "type", "stream", "endpoint", "status", "stage", "run_id")},
-  sum("count")::BIGINT AS "count", sum("sum") AS "sum", min(low) AS low, max(high) AS high, flatten(list(numbers)) AS sketch FROM m GROUP BY ALL
+  sum("count")::BIGINT AS "count", sum("sum") AS "sum",
+  min(low) AS low, max(high) AS high, flatten(list(numbers)) AS sketch FROM m GROUP BY ALL
 UNION ALL BY NAME SELECT 'error' AS kind, hour, channel, {_cut("application")}, "level", moment AS "first",
   struct_pack(id := left(id, {LONGEST_KEY}), run_id := left(run_id, {LONGEST_KEY}), cls_type := cls_type,
     {_ERROR}) AS error
