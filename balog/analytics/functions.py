@@ -96,7 +96,7 @@ def metrics(data: EventData, by: Sequence[str] = ()) -> DataFrame:
     Raises:
         ConfigError: a key is unknown.
     """
-    possible = [name for name in names(METRICS) if name not in (*_MERGED, "metric", "type")]
+    possible = [name for name in names(METRICS) if name not in (*_MERGED, "metric", "type", "run_id")]
     if unknown := sorted(set(by) - set(possible)):
         raise ConfigError(f"metrics have no key {', '.join(unknown)}; there are {', '.join(possible)}", "metrics(by)")
     return _ask(data, summaries.metrics([*by, "metric", "type"]))
@@ -145,8 +145,8 @@ def streams(data: EventData) -> DataFrame:
     Columns:
 
     - ``application`` and ``stream``
-    - ``records``: the sum of the counter ``record_count`` (by its tag ``stream`` or ``endpoint``), otherwise from the
-      runs' reports
+    - ``records``: the sum of the counter ``record_count`` (by its tag ``stream`` or ``endpoint``), and the reports of
+      runs in which no application counts the stream
     - ``bytes`` and ``runs``: from the reports
     - ``seconds``: the sum of the timer ``sync_duration``, otherwise ``batch_processing_time``, and its ``p50``,
       ``p95``, ``p99``
@@ -173,8 +173,8 @@ def http(data: EventData) -> DataFrame:
 def throughput(data: EventData) -> DataFrame:
     """Aggregate by hour (in UTC): ``hour``, ``events``, ``errors``, ``records``, ``bytes``.
 
-    ``records`` is the counter ``record_count`` for applications that have it; for others it is in the runs' reports, in
-    the hour of the report. ``bytes`` is the counter ``pipe_bytes`` of the stage with the most bytes, because all stages
+    ``records`` is the counter ``record_count`` of the runs that have it; of other runs it is in their reports, in the
+    hour of the report. ``bytes`` is the counter ``pipe_bytes`` of the stage with the most bytes, because all stages
     of a pipeline count the same ones, and the bytes in the reports of runs that no application with such a counter took
     part in.
     """

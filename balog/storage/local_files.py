@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+_TOGETHER = 32  # folders to sync at a time
 
 
 def sync(file: int | IO[bytes]) -> None:
@@ -36,6 +39,17 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_folders(folders: Iterable[str | os.PathLike[str]]) -> None:
+    """Write the names in folders through to the disk, many at a time: a disk takes them together.
+
+    Raises:
+        OSError: the disk did not take them.
+    """
+    with ThreadPoolExecutor(_TOGETHER) as threads:
+        for _ in threads.map(sync_folder, folders):
+            pass
 
 
 def make_folder(path: Path, mode: int = 0o777) -> None:

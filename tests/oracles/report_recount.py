@@ -191,11 +191,22 @@ def run_stats(events: list[CountedEvent]) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def stream_stats(events: list[CountedEvent]) -> dict[str, tuple[Any, ...]]:
-    """Return of each stream: applications, records, bytes, its longest timer with sum, p50 and p95, and the rate."""
+def counters(events: list[CountedEvent]) -> list[CountedMetric]:
+    """Return the counters of records."""
+    return [one for one in metrics(events) if one.name == "record_count" and one.type == "counter"]
+
+
+def stream_stats(events: list[CountedEvent], heard: list[CountedEvent]) -> dict[str, tuple[Any, ...]]:
+    """Return of each stream: applications, records, bytes, its longest timer with sum, p50 and p95, and the rate.
+
+    The records of a run are those of its counters of the stream, of any application, in all that was ``heard``; of
+    other runs, those of their reports.
+    """
+    counting = {(one.event.run, one.tags["stream"] or one.tags["endpoint"]) for one in counters(heard)}
     measured = metrics(events)
     counted: dict[Any, dict[Any, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     said: dict[Any, dict[Any, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    runs: dict[Any, dict[Any, list[tuple[str | None, dict[str, Any]]]]] = defaultdict(lambda: defaultdict(list))
     for one in measured:
         name = one.tags["stream"] or one.tags["endpoint"]
         if one.name == "record_count" and one.type == "counter" and name is not None:
@@ -203,14 +214,15 @@ def stream_stats(events: list[CountedEvent]) -> dict[str, tuple[Any, ...]]:
     for report in reports(events).values():
         for part in report.payload.get("streams", []):
             said[part["stream"][:KEY]][report.app].append(part)
+            runs[part["stream"][:KEY]][report.app].append((report.run, part))
     tagged = groups((one for one in measured if one.tags["stream"] is not None), lambda one: one.tags["stream"])
     found = {}
     for name in {*tagged, *counted, *said}:
 
         def records_of(app: str | None, name: str = name) -> float | Fraction | None:
-            if app in counted[name]:
-                return counted[name][app]
-            return total(part.get("records") for part in said[name][app]) if app in said[name] else None
+            parts = [part for run, part in runs[name][app] if (run, name) not in counting]
+            numbers = [counted[name].get(app), *(part.get("records") for part in parts)]
+            return total(numbers)
 
         apps = {*counted[name], *said[name]}
         timers = groups((one for one in tagged.get(name, []) if one.type == "timer"), lambda one: one.name)
@@ -233,14 +245,14 @@ def stream_stats(events: list[CountedEvent]) -> dict[str, tuple[Any, ...]]:
 
 
 def records_by(events: list[CountedEvent], key: Callable[[datetime], Any]) -> dict[Any, float]:
-    """Return records by a key of times: an application's counters, or its reports if it has none."""
-    counts = [one for one in metrics(events) if one.name == "record_count" and one.type == "counter"]
-    counting = {one.event.app for one in counts}
+    """Return records by a key of times: a run's counters, or its reports if it has none."""
+    counts = counters(events)
+    counting = {one.event.run for one in counts}
     found: dict[Any, float] = defaultdict(float)
     for one in counts:
         found[key(one.event.at)] += one.value
     for report in reports(events).values():
-        if report.app not in counting and report.payload.get("records") is not None:
+        if report.run not in counting and report.payload.get("records") is not None:
             found[key(report.at)] += report.payload["records"]
     return found
 

@@ -52,7 +52,7 @@ def check(report: Report, folder: Path) -> None:
         assert report.duplicates == lines.copies
     check_channels(report, own)
     check_metrics(report, own)
-    check_streams(report, own)
+    check_streams(report, own, heard)
     check_runs(report, heard)
     # the files were read whole for whole hours, so failures may have begun before all times of the report
     whole_hours = report.period.since.minute == report.period.until.minute == 0
@@ -96,8 +96,8 @@ def check_metrics(report: Report, own: list[Any]) -> None:
     }
 
 
-def check_streams(report: Report, own: list[Any]) -> None:
-    expected = recount.stream_stats(own)
+def check_streams(report: Report, own: list[Any], heard: list[Any]) -> None:
+    expected = recount.stream_stats(own, heard)
     assert {row.stream for row in report.streams} == set(expected)
     for row in report.streams:
         apps, records, size, timers, spent, shares, rate = expected[row.stream]

@@ -126,7 +126,7 @@ def held(rng: random.Random, kind: Any) -> Any:
 
 
 def releases(rng: random.Random, cls_type: str) -> list[list[str]]:
-    """Give the payloads of each release of a program, whose objects gain fields; one field is absent first, one null."""
+    """Give the payloads of each release of a program, whose objects gain fields; one is absent first, one null."""
     kind = {name: shape(rng) for name in ("customer", "items")}
     late = {name: shape(rng) for name in ("absent_first", "null_first")}
     made = []

@@ -78,7 +78,7 @@ def test_loads_reports_and_queries_share_one_server(server: SparkConnectServer, 
 
     report = json.loads(balog("report", tables, "--json", "--no-html", "--engine", "spark", "--remote", server.url))
     assert (report["events"], report["source"]) == (len(expected.events), "rollups")
-    records = {name: stats[1] for name, stats in recount.stream_stats(expected.events).items()}
+    records = {name: stats[1] for name, stats in recount.stream_stats(expected.events, expected.events).items()}
     assert {row["stream"]: row["records"] for row in report["streams"]} == records
     sql = "SELECT level, count(*) AS n FROM events GROUP BY level"
     answer = balog("query", sql, "--tables", tables, "--format", "jsonl", "--remote", server.url)

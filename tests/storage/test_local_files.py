@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from balog.storage.local_files import create_file, create_locked, is_at, lock, make_folder, replace_file, replacing
+from balog.storage.local_files import (
+    create_file,
+    create_locked,
+    is_at,
+    lock,
+    make_folder,
+    replace_file,
+    replacing,
+    sync_folders,
+)
 
 
 @pytest.fixture
@@ -89,3 +98,13 @@ class TestLocks:
         (tmp_path / "a").touch()
         with pytest.raises(FileExistsError):
             create_locked(tmp_path / "a")
+
+
+def test_many_folders_are_synced_each_and_a_missing_one_is_an_error(tmp_path: Path, synced: list[Path]) -> None:
+    folders = [tmp_path / str(number) for number in range(100)]
+    for folder in folders:
+        folder.mkdir()
+    sync_folders(folders)
+    assert sorted(synced) == sorted(folders)
+    with pytest.raises(FileNotFoundError):
+        sync_folders([tmp_path, tmp_path / "nowhere"])

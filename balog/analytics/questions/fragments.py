@@ -56,6 +56,24 @@ QUARANTINE = """
 COUNTED_STREAM = "COALESCE(stream, endpoint)"
 """The stream of a ``record_count``: singer-python's counters have it in the tag ``endpoint``."""
 
+IS_COUNTER = "metric = 'record_count' AND type = 'counter'"
+
+
+def counting(columns: str = "run_id", where: str = "true") -> str:
+    """Return the query for the runs with counters of records.
+
+    The records of these runs are the sum of the counters, whichever application has them. Of other runs, they are
+    those of the reports.
+
+    Args:
+        columns: the run's id and, for the runs that count a stream, the stream.
+        where: a condition on the rows of ``{metrics}``.
+    """
+    return f"SELECT DISTINCT {columns} FROM {{metrics}} WHERE run_id IS NOT NULL AND {IS_COUNTER} AND {where}"
+
+
+COUNTING_STREAM = f"run_id, {COUNTED_STREAM} AS name"
+
 
 def total(number: str) -> str:
     """Return the exact sum of whole numbers as ``decimal(38,0)``, in any order of the rows."""

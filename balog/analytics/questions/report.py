@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from balog.analytics.questions.fragments import (
     COUNTED_STREAM,
+    COUNTING_STREAM,
     EXAMPLE_KEY,
+    IS_COUNTER,
     IS_ERROR,
     MERGED_RUNS,
     RUN_OUTCOME,
     RUN_SECONDS,
+    counting,
     merged_sketch,
     percentiles,
     quantile,
@@ -88,17 +91,16 @@ def _by_step(rows: str) -> str:
 THROUGHPUT = f"SELECT at, side, {_COUNTS} FROM ({_by_step(_EVENTS)}) GROUP BY at, side ORDER BY side, at"
 
 _NUMBERS = f"""
-  SELECT hour, application, 'counted' AS kind, sum AS number FROM {{metrics}}
-  WHERE {READ} AND metric = 'record_count' AND type = 'counter'
+  SELECT hour, sum AS number FROM {{metrics}} WHERE {READ} AND {IS_COUNTER}
   UNION ALL
-  SELECT hour, application, 'reported', CAST(run.records AS DOUBLE) FROM ({reports(READ)})
-  WHERE run.records IS NOT NULL"""
+  SELECT hour, CAST(run.records AS DOUBLE) FROM ({reports(READ)}) AS reported
+  LEFT JOIN ({counting(where=READ)}) AS counting ON reported.run_id = counting.run_id
+  WHERE run.records IS NOT NULL AND counting.run_id IS NULL"""
 
 RECORDS = f"""
-SELECT at, side, application, kind,
-  {_spans("SUM(CASE WHEN %(inside)s THEN number END) AS records%(suffix)s")}
-FROM ({_by_step(_NUMBERS)}) GROUP BY at, side, application, kind ORDER BY at, side, application, kind"""
-"""Records by step and application, from counters (``counted``) and from runs' reports (``reported``)."""
+SELECT at, side, {_spans("SUM(CASE WHEN %(inside)s THEN number END) AS records%(suffix)s")}
+FROM ({_by_step(_NUMBERS)}) GROUP BY at, side ORDER BY at, side"""
+"""Records by step: of each run from its counters, or else from its reports."""
 
 
 def _each_span(*names: str) -> str:
@@ -192,16 +194,15 @@ ORDER BY grouping DESC, runs DESC NULLS LAST, names, outcome LIMIT :most"""
 STREAMS = f"""
 WITH parts AS (
   SELECT {COUNTED_STREAM} AS stream, application, sum AS counted, NULL AS records, NULL AS bytes FROM {{metrics}}
-  WHERE {INSIDE} AND metric = 'record_count' AND type = 'counter'
+  WHERE {INSIDE} AND {IS_COUNTER}
   UNION ALL
-  SELECT one.stream, application, NULL, one.records, one.bytes
-  FROM (SELECT application, EXPLODE(run.streams) AS one FROM ({reports(INSIDE)}))),
-sums AS (
-  SELECT stream, application, SUM(counted) AS counted, {total("records")} AS records, {total("bytes")} AS bytes
-  FROM parts WHERE stream IS NOT NULL GROUP BY stream, application),
--- an application's counters of a stream are used instead of the reports of its runs
+  SELECT one.stream, application, NULL, CASE WHEN counting.run_id IS NULL THEN one.records END, one.bytes
+  FROM (SELECT run_id, application, EXPLODE(run.streams) AS one FROM ({reports(INSIDE)})) AS reported
+  LEFT JOIN ({counting(COUNTING_STREAM, READ)}) AS counting
+    ON reported.run_id = counting.run_id AND reported.one.stream = counting.name),
 chosen AS (
-  SELECT stream, application, counted, CASE WHEN counted IS NULL THEN records END AS reported, bytes FROM sums),
+  SELECT stream, application, SUM(counted) AS counted, {total("records")} AS reported, {total("bytes")} AS bytes
+  FROM parts WHERE stream IS NOT NULL GROUP BY stream, application),
 timed AS (
   SELECT DISTINCT stream, application, metric FROM {{metrics}}
   WHERE {INSIDE} AND type = 'timer' AND stream IS NOT NULL),
@@ -216,7 +217,7 @@ FROM rows GROUP BY stream, timer
 ORDER BY timer IS NOT NULL, counted DESC NULLS LAST, reported DESC NULLS LAST, stream, timer LIMIT :most"""
 """The records and bytes of streams in the period: of all applications, and of those with each of its timers.
 
-``counted`` is the sum of the applications with counters, ``reported`` that of the others.
+``counted`` is the sum of the counters, ``reported`` that of the runs without counters of the stream.
 """
 
 

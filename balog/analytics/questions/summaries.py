@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from balog.analytics.questions.fragments import (
+    COUNTED_STREAM,
+    COUNTING_STREAM,
     EXAMPLE_KEY,
+    IS_COUNTER,
     IS_ERROR,
     MERGED_RUNS,
     REPORTS,
     RUN_OUTCOME,
     RUN_SECONDS,
+    counting,
     long_total,
     merged_sketch,
     percentiles,
@@ -58,10 +62,11 @@ ORDER BY is_new DESC, events DESC, fingerprint, error_type, message"""
 
 STREAMS = f"""
 WITH reports AS ({REPORTS}),
-streams AS (SELECT application, EXPLODE(run.streams) AS one FROM reports),
+streams AS (SELECT run_id, application, EXPLODE(run.streams) AS one FROM reports),
+counting AS ({counting(COUNTING_STREAM)}),
 parts AS (
-  SELECT application, COALESCE(stream, endpoint) AS stream, NULL AS reported, NULL AS bytes, NULL AS runs,
-    CASE WHEN metric = 'record_count' AND type = 'counter' THEN sum END AS counted,
+  SELECT application, {COUNTED_STREAM} AS stream, NULL AS reported, NULL AS bytes, NULL AS runs,
+    CASE WHEN {IS_COUNTER} THEN sum END AS counted,
     CASE WHEN metric = 'http_request_duration' THEN count END AS requests,
     CASE WHEN metric = 'http_request_duration' THEN sum END AS request_seconds,
     CASE WHEN metric = 'sync_duration' THEN sum END AS sync,
@@ -71,17 +76,20 @@ parts AS (
   FROM {{metrics}}
   WHERE metric IN ('record_count', 'http_request_duration', 'sync_duration', 'batch_processing_time')
   UNION ALL
-  SELECT application, one.stream, one.records, one.bytes, 1L, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM streams),
+  SELECT application, one.stream, CASE WHEN counting.run_id IS NULL THEN one.records END, one.bytes, 1L, NULL, NULL,
+    NULL, NULL, NULL, NULL, NULL
+  FROM streams LEFT JOIN counting ON streams.run_id = counting.run_id AND streams.one.stream = counting.name),
 sums AS (
-  SELECT application, stream, {long_total("reported")} AS reported, {long_total("bytes")} AS bytes, SUM(runs) AS runs,
+  SELECT application, stream, {total("reported")} AS reported, {long_total("bytes")} AS bytes, SUM(runs) AS runs,
     SUM(counted) AS counted, SUM(requests) AS requests, SUM(request_seconds) AS request_seconds,
     SUM(sync) AS sync, SUM(batch) AS batch,
     {merged_sketch("sync_sketch")} AS sync_sketch, {merged_sketch("batch_sketch")} AS batch_sketch
   FROM parts WHERE stream IS NOT NULL GROUP BY application, stream),
 rows AS (
-  SELECT *, CASE WHEN counted IS NULL THEN reported ELSE {whole("counted")} END AS records,
+  SELECT *, CASE WHEN counted IS NULL THEN TRY_CAST(reported AS BIGINT)
+    ELSE TRY_CAST(CAST({whole("counted")} AS DECIMAL(28, 0)) + COALESCE(reported, 0) AS BIGINT) END AS records,
     COALESCE(sync, batch) AS seconds, COALESCE(sync_sketch, batch_sketch) AS sketch
-  FROM sums WHERE COALESCE(counted, reported, sync, batch) IS NOT NULL)  -- other endpoints are not streams
+  FROM sums WHERE COALESCE(counted, reported, runs, sync, batch) IS NOT NULL)  -- other endpoints are not streams
 SELECT application, stream, records, bytes, runs, seconds, {percentiles()}, requests, request_seconds,
   CASE WHEN seconds > 0 THEN records / seconds END AS rate
 FROM rows ORDER BY seconds DESC NULLS LAST, request_seconds DESC NULLS LAST, application, stream"""
@@ -106,19 +114,13 @@ def _all_of(measured: str, number: str) -> str:
 
 
 _VOLUME = f"""
-parts AS (
-  SELECT hour, application, sum AS counted, NULL AS records
-  FROM {{metrics}} WHERE metric = 'record_count' AND type = 'counter'
-  UNION ALL
-  SELECT hour, application, NULL, run.records FROM reports),
-hours AS (
-  SELECT application, hour, SUM(counted) AS counted, {total("records")} AS records FROM parts
-  GROUP BY application, hour),
--- the counters of an application that has them are used instead of its reports
+counting AS ({counting()}),
 chosen AS (
-  SELECT hour, CASE WHEN counts = 1 THEN {whole("counted")} ELSE records END AS records,
-    CASE WHEN counts = 1 THEN counted END AS counted
-  FROM (SELECT *, MAX(CASE WHEN counted IS NOT NULL THEN 1 END) OVER (PARTITION BY application) AS counts FROM hours)),
+  SELECT hour, {whole("counted")} AS records, counted
+  FROM (SELECT hour, SUM(sum) AS counted FROM {{metrics}} WHERE {IS_COUNTER} GROUP BY application, hour)
+  UNION ALL
+  SELECT hour, run.records, NULL
+  FROM reports LEFT JOIN counting ON reports.run_id = counting.run_id WHERE counting.run_id IS NULL),
 passed AS (
   SELECT hour, stage, application, SUM(sum) AS passed FROM {{metrics}} WHERE metric = 'pipe_bytes'
   GROUP BY hour, stage, application),

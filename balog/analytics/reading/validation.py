@@ -228,9 +228,10 @@ def normalize_line(line: bytes) -> bytes:
         reason, _, where = str(error).partition(" - at `")
         raise EventError(reason[:1].lower() + reason[1:], where.rstrip("`") or "$") from None
     except msgspec.DecodeError as error:
-        raise EventError(
-            "not JSON: " + re.sub(r" \(byte \d+\)", "", str(error)).removeprefix("JSON is malformed: ")
-        ) from None
+        reason = re.sub(r" \(byte \d+\)", "", str(error)).removeprefix("JSON is malformed: ")
+        if reason == "trailing characters" and b"\r" in line.strip():
+            reason = r"several lines that end in a bare carriage return (\r); end each line with \n or \r\n"
+        raise EventError(f"not JSON: {reason}") from None
     except RecursionError:
         raise EventError("not JSON that can be read: nested too deeply") from None
     header = event.header

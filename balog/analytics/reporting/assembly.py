@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -122,28 +121,20 @@ def _runs(rows: Iterable[Row], failures: Sequence[model.Failure]) -> list[model.
 
 
 def _throughput(rows: Rows) -> tuple[list[model.Throughput], list[model.Outside], dict[str, float | None]]:
-    """Return the steps that axes show, the events outside of them, and the records of the two times compared.
-
-    If an application has counters of records, they are used instead of its runs' reports, which come only at a run's
-    end.
-    """
-    counting = {row["application"] for row in rows["records"] if row["kind"] == "counted"}
-    kept = [row for row in rows["records"] if (row["kind"] == "counted") == (row["application"] in counting)]
-    records: dict[tuple[str | None, datetime | None], float] = defaultdict(float)
-    for row in kept:
-        records[row["side"], row["at"]] += row["records"] or 0
+    """Return the steps that axes show, the events outside of them, and the records of the two times compared."""
+    records = {(row["side"], row["at"]): row["records"] or 0.0 for row in rows["records"]}
     steps, outside = [], []
     for row in rows["throughput"]:
         if row["events"]:
             counts = {"events": row["events"], "errors": row["errors"]}
-            number = whole(records[row["side"], row["at"]])
+            number = whole(records.get((row["side"], row["at"]), 0.0))
             if row["side"] is None:
                 steps.append(model.Throughput(at=row["at"], records=number, **counts))
             else:
                 ends = {"first": row["first"], "last": row["last"]}
                 outside.append(model.Outside(side=row["side"], records=number, **counts, **ends))
     outside.sort(key=lambda one: one.first)
-    spans = {name: finite(sum(row[f"records_{name}"] or 0.0 for row in kept)) for name in ("now", "before")}
+    spans = {name: finite(sum(row[f"records_{name}"] or 0.0 for row in rows["records"])) for name in ("now", "before")}
     return steps, outside, spans
 
 
@@ -172,7 +163,7 @@ def _streams(rows: Rows) -> list[model.StreamSummary]:
 
 
 def _records(row: Row | None) -> int | float | None:
-    """Return the records of a stream: of the applications with counters, and of the others, from their reports."""
+    """Return the records of a stream: of the runs with counters, and of the others, from their reports."""
     counted, reported = (row["counted"], row["reported"]) if row else (None, None)
     return whole(reported) if counted is None else whole(Decimal(counted) + (reported or 0))
 

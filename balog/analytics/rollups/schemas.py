@@ -37,14 +37,15 @@ EVENTS = struct(
 
 METRICS = struct(
     "hour timestamp, channel string, application string, metric string, type string, stream string, endpoint string, "
-    "status string, stage string, count bigint, sum double, low double, high double, sketch binary"
+    "status string, stage string, run_id string, count bigint, sum double, low double, high double, sketch binary"
 )
 """``rollup_metrics``: count, sum, minimum and maximum of the finite values of a metric with these tags.
 
 ``type`` is ``counter`` (deltas), ``timer`` (seconds), ``gauge`` (levels), ``value`` for a value of a ``metrics``
 payload, or the payload's own. ``stream``, ``endpoint`` and ``stage`` are tags; ``status`` is the tag
 ``http_status_code``, otherwise ``status``. ``sketch`` is a KLL sketch of the values (see ``sketches``), null
-for counters.
+for counters. ``run_id`` is only that of the counter ``record_count``: a run's records are counted once, see
+``questions.fragments.counting``.
 """
 
 ERRORS = struct(

@@ -104,6 +104,7 @@ _FRAME = _digested(f"""*, {_TYPE} FROM (SELECT id, channel, "level", moment, app
 _ROLLED = f"""WITH details AS (SELECT * EXCLUDE (t), t.* FROM
   (SELECT hour, channel, "level", cls_type, application, run_id, unnest(details) AS t FROM given)),
 m AS (SELECT hour, channel, application, metric, coalesce("type", 'value') AS "type", stream, endpoint, status, stage,
+  CASE WHEN metric = 'record_count' AND "type" = 'counter' THEN run_id END AS run_id,
   "count", "sum", low, high, numbers FROM given WHERE cls_type = 'metric' AND metric IS NOT NULL AND "count" > 0
 UNION ALL BY NAME SELECT hour, channel, application, metric, 'value' AS "type", 1 AS "count", number AS "sum",
   number AS low, number AS high, [number] AS numbers FROM (SELECT hour, channel, application,
@@ -120,8 +121,9 @@ UNION ALL BY NAME SELECT 'run' AS kind, hour, {_cut("run_id", "application")}, s
   (SELECT hour, run_id, application, "level", events, "first", "last", NULL AS run FROM given
    UNION ALL BY NAME SELECT hour, run_id, application, run FROM reports) WHERE run_id IS NOT NULL GROUP BY ALL
 UNION ALL BY NAME SELECT 'metric' AS kind, hour, channel,
-  {_cut("application", "metric", "type", "stream", "endpoint", "status", "stage")}, sum("count")::BIGINT AS "count",
-  sum("sum") AS "sum", min(low) AS low, max(high) AS high, flatten(list(numbers)) AS sketch FROM m GROUP BY ALL
+  {_cut("application", "metric", "type", "stream", "endpoint", "status", "stage", "run_id")},
+  sum("count")::BIGINT AS "count", sum("sum") AS "sum",
+  min(low) AS low, max(high) AS high, flatten(list(numbers)) AS sketch FROM m GROUP BY ALL
 UNION ALL BY NAME SELECT 'error' AS kind, hour, channel, {_cut("application")}, "level", moment AS "first",
   struct_pack(id := left(id, {LONGEST_KEY}), run_id := left(run_id, {LONGEST_KEY}), cls_type := cls_type,
     {_ERROR}) AS error

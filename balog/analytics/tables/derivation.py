@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ _ROWS = 100_000  # rows at a time
 _WAITING = 192 * 1024 * 1024  # buffered bytes of all tables before they are flushed
 _TASK_ROWS = 300_000
 _MOST_FILES = 4  # of one day in a task, on average; a machine of two cores makes no more
+_CLOSED = 16  # tables to write and sync at a time
 _COMPARED = 1_000  # rows to convert to Python at a time
 _CONTEXT_KEYS = ("run_id", "application")
 _QUARANTINE = arrow_type(QUARANTINE)
@@ -60,7 +62,8 @@ class Derivation:
         Raises:
             RowError: an event can't be converted to a row, or a row differs from its payload.
         """
-        tables = {kind.cls_type: _Typed(self.stage, kind) for kind in self.kinds}
+        kinds = {kind.cls_type: kind for kind in self.kinds}
+        tables: dict[str, _Typed] = {}
         rolled = DayFiles(self.stage, ROLLED, self.stage.loaded.date())
         merged = DayFiles(self.stage, "events")
         for read in _read(paths):
@@ -73,14 +76,18 @@ class Derivation:
                 rolled.add(pa.Table.from_batches([rows]))
             types = batch.column("cls_type")
             for name in pc.unique(types).to_pylist():
-                if name in tables:
+                if name in kinds:
+                    if name not in tables:  # a task has events of few of many types
+                        tables[name] = _Typed(self.stage, kinds[name])
                     some = batch.filter(pc.equal(types, name))
                     tables[name].add(some, before)
                     before += some.num_rows
             if sum(table.days.waiting for table in tables.values()) > _WAITING:
                 for table in tables.values():
                     table.days.flush()
-        made = [(table.kind.table, file, None) for table in tables.values() for file in table.days.close()]
+        with ThreadPoolExecutor(_CLOSED) as threads:  # a disk syncs many files together
+            closed = threads.map(lambda table: table.days.close(), tables.values())
+            made = [(table.kind.table, file, None) for table, files in zip(tables.values(), closed) for file in files]
         made += [(ROLLED, file, None) for file in rolled.close()]
         made += [("events", file, None) for file in merged.close()]
         yield encode_files(made)

@@ -34,7 +34,7 @@ from balog.analytics.tables.log import (
     read_columns,
 )
 from balog.analytics.tables.store import LoadHistory, StagedFile, TableBatch, TableError, TablePart, read_files
-from balog.storage.local_files import lock, sync_folder
+from balog.storage.local_files import lock, sync_folders
 
 
 class ParquetStore:
@@ -211,9 +211,7 @@ class ParquetStore:
         # The batch's folder exists until all of its files are moved: it marks a commit that is not finished.
         (self._staging / commit.batch).mkdir(parents=True, exist_ok=True)
         try:
-            for folder, _, _ in os.walk(self._staging / commit.batch):
-                sync_folder(Path(folder))
-            sync_folder(self._staging)
+            sync_folders([self._staging, *(folder for folder, _, _ in os.walk(self._staging / commit.batch))])
         except OSError as error:
             raise TableError(f"cannot be written: {error.strerror}", str(error.filename or self._staging)) from None
         self._log.append(commit)
@@ -246,8 +244,7 @@ class ParquetStore:
                         target.parent.mkdir(parents=True, exist_ok=True)
                         folders |= {self._root, self._root / name, target.parent}  # each may be new
                     _move(staging / name / file.path, target)
-            for folder in folders:
-                sync_folder(folder)
+            sync_folders(folders)
             for name, change in commit.tables.items():
                 for path in change.removed:
                     old = self._root / name / path

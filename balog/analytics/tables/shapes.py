@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ from balog.analytics.tables.log import read_columns
 from balog.analytics.tables.placement import Inexact, is_empty, number_of
 from balog.analytics.tables.store import table_name
 from balog.analytics.tables.typed_columns import Columns
+from balog.registry import open_registry
 
 _SCALARS = {
     "double": t.DoubleType(),
@@ -168,8 +170,8 @@ def from_registry(cls_type: str, version: str | None = None, place: str | None =
 
     See ``reading.registry_types.payload_type`` for arguments and errors.
     """
-    kind = payload_type(cls_type, version, place)
     found = find_schema(cls_type, version, place)
+    kind = None if found is None else payload_type(cls_type, version, place)
     if kind is None or found is None:
         return None
     sure = _sure(kind, found[1], found[1])
@@ -275,7 +277,15 @@ class Shapes:
         ]
 
 
+@lru_cache(maxsize=1)
+def _types_of_balog() -> frozenset[str]:
+    with open_registry() as registry:
+        return frozenset(registry.types())
+
+
 def first_schema(cls_type: str) -> t.StructType | None:
-    """Return the first columns of a payload type's table, or None if the registry does not know the type."""
+    """Return the first columns of a payload type's table, or None if balog has no schema of the type."""
+    if cls_type not in _types_of_balog():  # asking the registry about each of many types takes long
+        return None
     registered = from_registry(cls_type)
     return None if registered is None else merge(None, registered).schema

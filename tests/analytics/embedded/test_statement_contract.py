@@ -32,7 +32,9 @@ def statements(name: str) -> list[str]:
 
 
 EXPRESSIONS = statements("expressions.sql")
-QUERIES = [sql for name in ("queries", "incidents", "values", "raw_queries", "evolved") for sql in statements(f"{name}.sql")]
+QUERIES = [
+    sql for name in ("queries", "incidents", "values", "raw_queries", "evolved") for sql in statements(f"{name}.sql")
+]
 LEFT_TO_SPARK = statements("left_to_spark.sql")
 HOSTILE = statements("hostile.sql")
 
@@ -88,7 +90,13 @@ def documents() -> Iterator[dict[str, Any]]:
 
 EVOLVED: list[list[dict[str, Any]]] = [
     [{"buyer": {"name": "x"}, "null_first": None, "items": [{"k": 1}, None], "lists": [1, 2]}, {}],
-    [{"buyer": {"name": "y", "address": {"city": "c"}}, "absent_first": {"a": {"b": 1}}, "null_first": {"n": {"m": 1}}}],
+    [
+        {
+            "buyer": {"name": "y", "address": {"city": "c"}},
+            "absent_first": {"a": {"b": 1}},
+            "null_first": {"n": {"m": 1}},
+        }
+    ],
     [{"buyer": {"address": {"geo": {"lat": 0.5}}}, "items": [{"k": 2, "at": {"x": [{"z": 1}]}}], "lists": {"one": 1}}],
     [{"buyer": None, "absent_first": {"a": {"b": 2, "c": [{"d": {"e": "f"}}]}}, "lists": [3], "items": []}, {}],
 ]

@@ -1,5 +1,6 @@
 """What workers look up in contexts."""
 
+import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from balog.analytics.reading.spark_types import TEXT_EVENT, struct
+from balog.analytics.source import EventSource
 from balog.analytics.tables import stage
-from balog.analytics.tables.derivation import _map_values
+from balog.analytics.tables.derivation import Derivation, PayloadTable, _map_values
+from balog.analytics.tables.evolution import merge
 from balog.analytics.tables.stage import BatchStage, DayFiles
+from balog.analytics.tables.typed_columns import Columns
 
 pairs = st.tuples(st.sampled_from("abc"), st.none() | st.sampled_from("xyz"))
 maps = st.lists(st.none() | st.lists(pairs, max_size=4))
@@ -25,6 +30,31 @@ def test_a_key_is_map_values_in_every_map_also_of_a_slice(data: list[Any], skip:
     for some in (whole, whole.slice(min(skip, len(whole)), most)):
         expected = [next((value for key, value in row or [] if key == "a"), None) for row in some.to_pylist()]
         assert _map_values(some, "a").to_pylist() == expected
+
+
+def test_a_worker_makes_columns_only_for_types_that_it_has_events_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any
+) -> None:
+    made = []
+
+    class Counted(Columns):
+        def __init__(self, schema: Any, cls_type: str) -> None:
+            made.append(cls_type)
+            super().__init__(schema, cls_type)
+
+    monkeypatch.setattr("balog.analytics.tables.derivation.Columns", Counted)
+    payloads = [{"cls_type": name, "n": 1} for name in ("a", "b", "a")]
+    lines = [json.dumps({**make(payload), "payload": payload}) for payload in payloads]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    batch = BatchStage(str(tmp_path / "staged"), "b", datetime.now(timezone.utc))
+    reader = EventSource({"paths": json.dumps([str(tmp_path / "a.jsonl")])}).reader(TEXT_EVENT)
+    rows = [row for task in reader.partitions() for part in batch.run(reader.read(task)) for row in part.to_pylist()]
+    schema = merge(None, struct("n bigint")).schema.json()
+    kinds = [PayloadTable(name, name, schema) for name in "abcdefgh"]
+    paths = [row["path"] for row in rows if row["table"] == "events"]
+    written = [row["table"] for part in Derivation(batch, kinds).run(paths) for row in part.to_pylist()]
+    assert sorted(made) == ["a", "b"]
+    assert {"a", "b"} < set(written) <= {"a", "b", "-rollup"}
 
 
 def test_a_worker_writes_one_file_for_each_day_of_few_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from balog.analytics.tables import evolution  # noqa: E402
 from balog.analytics.tables.evolution import RECOVERED, field_of, merge, payload_fields  # noqa: E402
-from balog.analytics.tables.shapes import PayloadShape, ShapeObserver, from_registry  # noqa: E402
+from balog.analytics.tables.shapes import PayloadShape, ShapeObserver, first_schema, from_registry  # noqa: E402
 from balog.analytics.tables.typed_columns import Columns  # noqa: E402
 
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -272,3 +272,9 @@ def test_a_timestamp_column_takes_what_it_can_hold(text: str, fits: bool) -> Non
         from datetime import datetime
 
         assert table.rows[0]["started"] == datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def test_a_type_that_balog_has_no_schema_of_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    first_schema("metric")
+    monkeypatch.setattr("balog.analytics.tables.shapes.find_schema", lambda *_: pytest.fail("it was looked up"))
+    assert [first_schema(f"type_{number}") for number in range(3)] == [None, None, None]
