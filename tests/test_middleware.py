@@ -4,20 +4,27 @@ import asyncio
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 import structlog
-from fastapi import BackgroundTasks, FastAPI, HTTPException, WebSocket
+from fastapi import BackgroundTasks, Depends, FastAPI, HTTPException, WebSocket
 from fastapi.responses import StreamingResponse
 from flask import Flask, Response
 
-from balog import get_logger, middleware
+from balog import bound, get_logger, middleware
 from balog.middleware import AsgiMiddleware, WsgiMiddleware
 from balog.testing import Events
 
 log = get_logger("app")
+
+
+async def bind() -> Any:
+    with bound(tenant="a"):
+        yield
 
 
 def asgi_app() -> FastAPI:
@@ -55,6 +62,17 @@ def asgi_app() -> FastAPI:
     @app.get("/fails")
     async def fails() -> None:
         raise ZeroDivisionError("no")
+
+    @app.get("/bound", dependencies=[Depends(bind)])
+    async def bound_endpoint() -> None:
+        log.info("endpoint", payload={})
+        loop = asyncio.get_running_loop()
+        await asyncio.to_thread(log.info, "to_thread", payload={})
+        await loop.run_in_executor(None, partial(copy_context().run, log.info, "executor with a copy", payload={}))
+
+    @app.get("/plain_bound", dependencies=[Depends(bind)])
+    def plain_bound_endpoint() -> None:
+        log.info("plain endpoint", payload={})
 
     @app.websocket("/ws")
     async def socket(websocket: WebSocket) -> None:
@@ -149,6 +167,20 @@ class TestAsgi:
 
         asyncio.run(ask_and_log())
         assert "request_id" not in events[-1].header.context
+
+    @pytest.mark.parametrize(
+        ("path", "logged"),
+        [("/bound", ["endpoint", "to_thread", "executor with a copy"]), ("/plain_bound", ["plain endpoint"])],
+    )
+    def test_what_an_async_dependency_binds_is_in_the_endpoint_and_in_threads_with_a_copy(
+        self, events: Events, path: str, logged: list[str]
+    ) -> None:
+        answer = asyncio.run(ask(asgi_app(), path))
+        assert [event.header.channel for event in events] == [*(f"app.{name}" for name in logged), "http.request"]
+        for event in events[:-1]:
+            assert event.header.context["tenant"] == "a"
+            assert event.header.context["request_id"] == answer.headers["x-request-id"]
+        assert "tenant" not in events[-1].header.context
 
     def test_a_streaming_response_is_logged_after_its_chunks(self, events: Events) -> None:
         answer = asyncio.run(ask(asgi_app(), "/stream"))

@@ -14,6 +14,7 @@ from balog.consumers.attempts import read
 from balog.consumers.consumer import ReceivedEvent
 from balog.consumers.delivery import HandlerCall, HandlerTask
 from balog.consumers.hooks import Work
+from balog.consumers.leases import extend
 from balog.consumers.ledger import LedgerEntry, memory_of
 from balog.consumers.outcomes import Retry
 from balog.consumers.routing import causes
@@ -66,6 +67,11 @@ class HandlerCaller:
         """Drop messages that are no longer this process's, and events that another process has handled meanwhile."""
         asked = []
         now = uptime()
+        waited = [task.delivery for task in call.tasks if task.delivery.leased_until <= now]
+        late = [delivery for delivery in waited if delivery.is_revivable(self._group)]
+        if late:  # this process was too busy to extend them
+            with suppress(TopicError):
+                extend(late[0].subscription, self._group, late, self._context.settings.lease)
         for task in call.tasks:
             delivery = task.delivery
             if not delivery.is_held(self._group):

@@ -197,6 +197,16 @@ class MessageDelivery:
         topic = self.subscription.topic
         return not self.is_concluded and self.leased_until > uptime() and topic.holds(group, self.message)
 
+    def is_revivable(self, group: str) -> bool:
+        """Return whether an extension revives its lease after its end, and fails if another process got the message.
+
+        A queue may accept the receipt of an earlier delivery.
+        """
+        topic = self.subscription.topic
+        return (
+            topic.keeps_groups and not self.is_concluded and self.leased_until > 0 and topic.holds(group, self.message)
+        )
+
     def leave(self) -> None:
         """Record that its unfinished tasks are left to a later delivery."""
         self.is_left = True

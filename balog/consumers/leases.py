@@ -11,7 +11,7 @@ from balog.consumers.scheduling import Schedule
 from balog.errors import TopicError
 from balog.topics.lease_clock import uptime
 
-__all__ = ["LeaseKeeper"]
+__all__ = ["LeaseKeeper", "extend"]
 
 log = logging.getLogger("balog.consumers")
 
@@ -48,20 +48,28 @@ class LeaseKeeper:
         with subscription.lease_lock:
             # A message that arrived a moment ago can wait for the next turn: most of them are handled by then.
             due = self._schedule.leased_until(subscription, uptime() + self._lease * 5 / 6)
-            self._schedule.drop([one for one in due if not one.is_held(self._group)])
-            self._extend(subscription, [one for one in due if not one.is_left])
+            self._schedule.drop([one for one in due if not (one.is_revivable(self._group) or one.is_held(self._group))])
+            left = [one for one in due if not one.is_left]
+            extend(subscription, self._group, left, self._lease)
+            self._schedule.drop([one for one in left if not one.leased_until])
 
-    def _extend(self, subscription: Subscription, held: Sequence[MessageDelivery]) -> None:
-        if not held:
-            return
-        until = uptime() + self._lease
-        extended = subscription.topic.extend(self._group, [delivery.message for delivery in held], self._lease)
-        if extended == len(held):
-            for delivery in held:
-                delivery.leased_until = until
-        elif len(held) > 1:  # find those that another process has got
-            middle = len(held) // 2
-            self._extend(subscription, held[:middle])
-            self._extend(subscription, held[middle:])
-        else:
-            held[0].leased_until = 0.0
+
+def extend(subscription: Subscription, group: str, deliveries: Sequence[MessageDelivery], lease: float) -> None:
+    """Extend leases; those of messages that another process has got end at once.
+
+    Raises:
+        TopicError: the topic can't be reached.
+    """
+    if not deliveries:
+        return
+    until = uptime() + lease
+    extended = subscription.topic.extend(group, [delivery.message for delivery in deliveries], lease)
+    if extended == len(deliveries):
+        for delivery in deliveries:
+            delivery.leased_until = until
+    elif len(deliveries) > 1:
+        middle = len(deliveries) // 2
+        extend(subscription, group, deliveries[:middle], lease)
+        extend(subscription, group, deliveries[middle:], lease)
+    else:
+        deliveries[0].leased_until = 0.0

@@ -25,9 +25,10 @@ class bound:
     As a decorator it binds while the function runs: a plain function, an ``async def``, a generator or an async
     generator. A generator's keys are bound while its own code runs, and not in its caller between two items.
 
-    The keys follow into asyncio tasks that the block starts, and into a thread that is started with
-    ``contextvars.copy_context().run``; other threads and tasks do not see them. Inner blocks hide outer ones. Keys
-    that a logger binds itself hide both.
+    The keys follow into asyncio tasks that the block starts, into ``asyncio.to_thread``, and into a thread that is
+    started with ``contextvars.copy_context().run``; other threads and tasks do not see them, such as those of
+    ``run_in_executor`` and the endpoint behind a plain ``def`` dependency of FastAPI. Inner blocks hide outer ones.
+    Keys that a logger binds itself hide both.
     """
 
     __slots__ = ("_tokens", "_values")

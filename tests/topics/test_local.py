@@ -488,3 +488,13 @@ def test_what_a_group_has_acked_can_be_deleted_and_nothing_else(tmp_path: Path) 
         assert topic.trim("drain") == 0
         topic.release("drain", [received[3], received[5]])
         assert [one.id for one in topic.receive("drain")] == ["m3", "m5", "m6", "m7", "m8", "m9"]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10])
+def test_retries_that_are_due_take_a_tenth_of_small_receives_too(topic: LocalTopic, limit: int) -> None:
+    """Given more retries than new messages, both go on, however few messages a receive takes."""
+    topic.publish(messages(*(f"failed{n}" for n in range(600))))
+    topic.release("g", topic.receive("g", 600), 1e-6)
+    topic.publish(messages(*(f"new{n}" for n in range(600))))
+    received = [message.id for _ in range(300 // limit) for message in topic.receive("g", limit)]
+    assert 0 < sum(id.startswith("failed") for id in received) < 100
