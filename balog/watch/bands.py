@@ -93,6 +93,7 @@ _HOLIDAY = log(2.5)
 _MOST_COUNTING = 30.0
 _MOST_SPREAD = 3.0
 _MIN_OWN = 4
+_ALIKE, _RECURRING = log(2.5), 3
 _WEIGHT = 8
 """How many residuals of its own a slot needs to count as much as all others."""
 
@@ -284,6 +285,23 @@ def _is_never_zero(history: BandHistory, places: list[int], center: float) -> bo
     spread = max(history.spread, 0.01) ** 2
     is_rare = log1p(spread * center) / spread > _RARE * max(history.counting, 0.5)
     return is_rare and all(history.values[place] for place in places)
+
+
+def recurs(history: BandHistory, value: float, band: Band, options: BandOptions) -> bool:
+    """Return whether values like this one came on three days before at its hour: that is no news."""
+    season = season_of(history, options)
+    if season == "none":
+        return False
+    days, size = set(), log1p(value)
+    for time, other, hour in zip(history.times, history.values, history.hours):
+        if hour == OUT and abs(log1p(other) - size) < _ALIKE:
+            slot = slot_of(time, history.phase, options.zone)
+            is_same = slot.hour // 24 == band.slot.hour // 24 if season == "day_of_week" else (
+                slot.hour % 24 == band.slot.hour % 24
+            )  # fmt: skip
+            if is_same and slot.day != band.slot.day:
+                days.add(slot.day)
+    return len(days) >= _RECURRING
 
 
 def season_of(history: BandHistory, options: BandOptions) -> Season:

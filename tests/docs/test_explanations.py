@@ -17,13 +17,13 @@ BANDS = docs_page("bands.md").read_text(encoding="utf-8")
 def test_the_numbers_of_a_band_are_the_code_s() -> None:
     words = " ".join(BANDS.split())
     assert f"fewer than {bands.MIN_BUCKET} comparable runs" in words
-    assert f"At most {bands.MAX_VALUES} comparable runs" in words
-    assert f"the last {bands.LAST_RESIDUALS} residuals" in words
+    assert f"the last {bands.MAX_COMPARABLE} comparable runs" in words
+    assert f"beyond {bands.MAX_VALUES:,} runs" in words
+    assert f"all of the last {bands.MAX_RESIDUALS}" in words
     assert f"At most {bands.MAX_PER_HOUR} runs of each hour" in words
-    assert f"divided by {bands._MAD_OF_NORMAL}" in words
-    assert f"times {bands._MEAN_TO_DEVIATION}" in words
-    assert round(sqrt(pi / 2), 6) == bands._MEAN_TO_DEVIATION
-    assert f"when one of {bands.RENEWED} of its residuals is new" in words
+    assert f"divided by {bands._MEDIAN_SQUARE}" in words
+    assert f"percentile divided by {bands._HIGH_SQUARE}" in words
+    assert f"forgotten after `training` ({VolumeBand().training[:-1]} days)" in words
     assert f"So {VolumeBand().sensitivity:g} is the default of `sensitivity`" in words
     assert f"`sensitivity` is multiplied by {bands.RETURN} until" in words
 

@@ -8,7 +8,7 @@ from datetime import tzinfo
 from msgspec import UNSET
 
 from balog.payload import ExpectedBand
-from balog.watch.bands import Band, BandHistory, BandOptions, expect, learn, season_of
+from balog.watch.bands import Band, BandHistory, BandOptions, expect, learn, recurs, season_of
 from balog.watch.durations import format_duration, parse_duration, parse_share
 from balog.watch.kind_config import VolumeBand
 from balog.watch.kinds.base import SeriesSample, Verdict, WithoutClock, limit
@@ -56,6 +56,8 @@ class VolumeEvaluator(WithoutClock):
         when = max(min(start, now), EARLIEST)
         band = expect(state, when, self._band)
         problem = self._problem(count, band)
+        if problem and band is not None and recurs(state, count, band, self._band):
+            problem = ""
         moved = learn(state, when, count, band, self._band, is_anomaly=bool(problem))
         if band is None or not band.is_known:
             runs = len(state.values)
