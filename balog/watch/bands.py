@@ -288,7 +288,7 @@ def _is_never_zero(history: BandHistory, places: list[int], center: float) -> bo
 
 
 def recurs(history: BandHistory, value: float, band: Band, options: BandOptions) -> bool:
-    """Return whether values like this one came on three days before at its hour: that is no news."""
+    """Return whether values like this one came on three days before at its hour: then it is normal."""
     season = season_of(history, options)
     if season == "none":
         return False

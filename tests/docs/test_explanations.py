@@ -2,7 +2,6 @@
 
 import re
 from datetime import timezone
-from math import pi, sqrt
 
 import pytest
 
@@ -37,6 +36,7 @@ def test_the_example_of_a_band_is_what_the_code_computes() -> None:
         history.times.append(hour * 3600)
         history.values.append(1000.0)
         history.hours.append(hour)
+        history.residuals.append(float("nan"))
     options = bands.BandOptions(4, 0.1, "none", 28 * 86400.0, 5, 7 * 86400.0, timezone.utc)
     band = bands.expect(history, 21 * 3600.0, options)
     assert band is not None
