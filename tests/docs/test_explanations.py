@@ -33,12 +33,12 @@ def test_the_example_of_a_band_is_what_the_code_computes() -> None:
     exec(compile(block, "bands.md", "exec"), found)
     history = bands.BandHistory(spread=0.04, known=20)
     for hour in range(21):
-        history.times.append(hour * 3600)
+        history.times.append((4000 + hour) * 3600)
         history.values.append(1000.0)
         history.hours.append(hour)
         history.residuals.append(float("nan"))
     options = bands.BandOptions(4, 0.1, "none", 28 * 86400.0, 5, 7 * 86400.0, timezone.utc)
-    band = bands.expect(history, 21 * 3600.0, options)
+    band = bands.expect(history, 4021 * 3600.0, options)
     assert band is not None
     assert (band.low, band.high) == pytest.approx((found["low"], found["high"]))
 
