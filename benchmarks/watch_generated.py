@@ -5,8 +5,9 @@ A generator writes a JSON object a line, ordered by ``started``: ``pipeline``, `
 run's). It is a file of lines, or a Python file with ``runs(seed)`` or ``--seed``.
 
 Matching: marked runs in a row are one anomaly of their stream, or of their pipeline if they name no stream. A firing of
-a series is one alert. It is right if it fires at the end of a marked run; each other one is a false alarm. An anomaly is
-found if an alert of its stream, or of any stream of its pipeline, fires at the end of one of its runs. The generators mark nothing in the first ``QUIET`` days, in which the monitor learns; alerts of that time are counted apart.
+a series is one alert. It is right if it fires at the end of a marked run; each other one is a false alarm. An anomaly
+is found if an alert of its stream, or of any stream of its pipeline, fires at the end of one of its runs. Nothing is
+marked in the first ``QUIET`` days, in which the monitor learns: alerts of that time are counted apart.
 """
 
 from __future__ import annotations

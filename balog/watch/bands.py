@@ -18,9 +18,11 @@ alert again and again.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, tzinfo
+from itertools import pairwise
 from math import exp, hypot, isnan, log, log1p, nan, sqrt
+from operator import itemgetter
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -48,6 +50,9 @@ MAX_VALUES = 1008
 MAX_COMPARABLE = 16
 """Values that a center is made of: the last ones of its slot."""
 
+MAX_RESIDUALS = 512
+"""The last residuals, of which the spread is made."""
+
 MAX_PER_HOUR = 4
 """Values of one hour that are learned; further ones of a frequent series would say the same."""
 
@@ -64,7 +69,7 @@ _MAX_DAYS = 31 * (MONTHS + 1)
 _SETTLED = 14 * 86400.0
 """Seconds of history before a week can be compared with another."""
 
-_PACE = 1 / 12
+_FOLLOWED = 1 / 12
 """The share of a residual that moves the drift."""
 
 _MEDIAN_SQUARE, _HIGH_SQUARE = 0.4549, 2.7055
@@ -73,10 +78,11 @@ _MEDIAN_SQUARE, _HIGH_SQUARE = 0.4549, 2.7055
 _NOTABLE = 3.0
 """Spreads of days beyond which a day of the month is of its own."""
 
+_LEAST = log(1.12)
 _NEAR = 2
 """Days before and after, in which a peak of a month may come again: a bank works on no Sunday."""
 
-_RARE = 11.5
+_RARE = 9.5
 """A zero whose chance is less than one in 100,000, as a logarithm, is an anomaly."""
 
 _MOST, _CONVINCED = 0.7, 2.0
@@ -84,7 +90,14 @@ _MOST, _CONVINCED = 0.7, 2.0
 
 _HOURS = ("hour_of_day", "hour_of_week")
 _HOLIDAY = log(2.5)
-_SMALL = 20.0
+_MOST_COUNTING = 30.0
+_MOST_SPREAD = 3.0
+_MIN_OWN = 4
+_ALIKE, _RECURRING = log(2.5), 3
+_WEIGHT = 8
+"""How many residuals of its own a slot needs to count as much as all others."""
+
+_SMALL, _LARGE = 20.0, 100.0
 _GAPS = 24
 _IRREGULAR = 0.15
 
@@ -127,7 +140,7 @@ class BandHistory(Struct):
         times: when the runs started.
         residuals: distances from the centers that were expected; NaN without comparable values.
         hours: the hour of the week of each value, ``OUT`` for one that is not compared.
-        season: what was chosen last; "" for nothing yet.
+        season: what was chosen last; None for nothing yet.
         phase: seconds after the hour at which the runs are scheduled; negative for none.
         days: the median residual of each day from ``first_day`` on, an ordinal, without what the day of the month adds.
         today: residuals of the day after them.
@@ -141,6 +154,7 @@ class BandHistory(Struct):
         learned: number of values that were ever learned; ``renewal`` and ``choice`` are those with which the spread and
             the season are computed anew.
         spread: that of the residuals; ``day_spread`` is that of the days.
+        counting: how much of a Poisson process the values vary like: 0 for a table that is read whole.
         drift: how far the last values were from their centers.
         known: number of residuals.
     """
@@ -149,7 +163,7 @@ class BandHistory(Struct):
     values: Numbers = field(default_factory=lambda: array("f"))
     residuals: Numbers = field(default_factory=lambda: array("f"))
     hours: bytearray = field(default_factory=bytearray)
-    season: str = ""
+    season: Season | None = None
     phase: float = -1.0
     days: Numbers = field(default_factory=lambda: array("f"))
     first_day: int = 0
@@ -167,6 +181,7 @@ class BandHistory(Struct):
     renewal: int = 0
     choice: int = 0
     spread: float = 0.0
+    counting: float = 1.0
     day_spread: float = 0.0
     drift: float = 0.0
     known: int = 0
@@ -183,35 +198,26 @@ def expect(history: BandHistory, when: float, options: BandOptions) -> Band | No
     center = trimmed_mean([values[place] for place in places])
     usual = log1p(center) + history.drift
     effect, peak, is_certain, has_months = _of_month(history, slot.day, options)
-    center = max(exp(usual + effect) - 1, 0.0)
+    center = _value(usual + effect)
     sensitivity = options.sensitivity
     if history.outliers and not history.calm:
         sensitivity *= RETURN
-    half = max(sensitivity * min(history.spread, 3.0) * (1 + 5 / max(history.known, 1)), log1p(options.tolerance))
-    low, high = _limits(center, half, sensitivity)
-    least = center
+    spread = min(_spread_of(history, places, center), _MOST_SPREAD)
+    half = max(sensitivity * spread * (1 + 5 / max(history.known, 1)), log1p(options.tolerance))
+    varies = sensitivity * sqrt(history.counting)
+    centers = [center]
     if effect > 0 and not is_certain:
-        least = max(exp(usual) - 1, 0.0)
-        low = _limits(least, half, sensitivity)[0]
+        centers.append(_value(usual))
     if peak > effect:
-        high = max(high, _limits(max(exp(usual + peak) - 1, 0.0), half, sensitivity)[1])
-    plain = low, high
+        centers.append(_value(usual + peak))
+    plain = _limits(centers, half, varies)
+    ratio = _gap(history, when)
+    centers += _others(history, slot, season, options, is_shifted=ratio != 1.0)
     if is_special(slot.day):
-        low, high = _limits(center, half + _HOLIDAY, sensitivity)
-        sunday = _center(history, 144 + slot.hour % 24, season)
-        if sunday is not None:
-            sunday = max(exp(log1p(sunday) + history.drift) - 1, 0.0)
-            least, low = min(least, sunday), min(low, _limits(sunday, half, sensitivity)[0])
-    if season in _HOURS and clocks_changed(slot.day, options.zone):
-        for step in (-1, 1):
-            other = _center(history, (slot.hour + step) % WEEK, season)
-            if other is not None:
-                other = max(exp(log1p(other) + history.drift + effect) - 1, 0.0)
-                beside = _limits(other, half, sensitivity)
-                least, low, high = min(least, other), min(low, beside[0]), max(high, beside[1])
-    is_settled = options.seasonality != "auto" or when - history.begun >= _SETTLED
-    if not is_settled:
-        low, high = min(low, min(values)), max(high, max(values))
+        half += min(_HOLIDAY, 10 * history.spread)
+    low, high = _limits(centers, half, varies)
+    if options.seasonality == "auto" and when - history.begun < _SETTLED:  # no week is like another yet
+        low, high = min([low, *values]), max([high, *values])
     is_known = (
         len(values) >= options.min_runs
         and history.known >= options.min_runs - 1
@@ -219,9 +225,25 @@ def expect(history: BandHistory, when: float, options: BandOptions) -> Band | No
         and when - history.begun >= SEASON_SPAN[season]
         and has_months
     )
-    ratio = _gap(history, when)
-    return Band(center, low * min(ratio, 1.0), high * max(ratio, 1.0), is_known, slot, effect, plain,
-                _is_never_zero(history, places, least))
+    is_never_zero = _is_never_zero(history, places, min(centers))
+    return Band(center, low * min(ratio, 1.0), high * max(ratio, 1.0), is_known, slot, effect, plain, is_never_zero)
+
+
+def _others(
+    history: BandHistory, slot: Slot, season: Season, options: BandOptions, *, is_shifted: bool
+) -> Iterator[float]:
+    """Yield the centers of other slots that a run may be like: Sunday's on a holiday, those of the hours beside it."""
+    hours = [144 + slot.hour % 24] if is_special(slot.day) else []
+    if season in _HOURS and (is_shifted or clocks_changed(slot.day, options.zone)):
+        hours += [(slot.hour + step) % WEEK for step in (-1, 1)]
+    for hour in hours:
+        other = _center(history, hour, season)
+        if other is not None:
+            yield _value(log1p(other) + history.drift)
+
+
+def _value(logarithm: float) -> float:
+    return max(exp(logarithm) - 1, 0.0)
 
 
 def _center(history: BandHistory, hour: int, season: Season) -> float | None:
@@ -229,27 +251,68 @@ def _center(history: BandHistory, hour: int, season: Season) -> float | None:
     return trimmed_mean([history.values[place] for place in places]) if places else None
 
 
-def _limits(center: float, half: float, sensitivity: float) -> tuple[float, float]:
-    factor, varies = exp(half), sensitivity * sqrt(max(center, 1.0))
-    low, high = (center + 1) / factor - 1, (center + 1) * factor - 1
-    return max(center - hypot(center - low, varies), 0.0), center + hypot(high - center, varies) + (sensitivity**2 - 1) / 6
+def _limits(centers: list[float], half: float, varies: float) -> tuple[float, float]:
+    """Return the limits around all centers.
+
+    Args:
+        half: half of the band, as a logarithm.
+        varies: how many roots of a center its count may vary.
+    """
+    lows, highs, factor = [], [], exp(half)
+    for center in centers:
+        low, high, chance = (center + 1) / factor - 1, (center + 1) * factor - 1, varies * sqrt(max(center, 1.0))
+        lows.append(center - hypot(center - low, chance))
+        highs.append(center + hypot(high - center, chance) + varies**2 / 6)
+    return max(min(lows), 0.0), max(highs)
+
+
+def _spread_of(history: BandHistory, places: list[int], center: float) -> float:
+    """Return the spread of a slot: that of all residuals, moved by those of the slot, which may be a noisier one."""
+    squares = [one * one for place in places if (one := history.residuals[place]) == one]  # NaN differs from itself
+    shared, count = history.spread**2, len(squares)
+    if count < _MIN_OWN:
+        return history.spread
+    own = sum(squares) / count - history.counting / max(center, 0.5)
+    if center > _LARGE:
+        least, most = shared / 4, shared * 4 + 0.01
+    else:
+        least, most = shared, own
+    return sqrt(max((_WEIGHT * shared + count * min(own, most)) / (_WEIGHT + count), least))
 
 
 def _is_never_zero(history: BandHistory, places: list[int], center: float) -> bool:
     """Return whether a zero is neither among the comparable values nor explained by a negative binomial process."""
     spread = max(history.spread, 0.01) ** 2
-    return log1p(spread * center) / spread > _RARE and not any(history.values[place] == 0 for place in places)
+    is_rare = log1p(spread * center) / spread > _RARE * max(history.counting, 0.5)
+    return is_rare and all(history.values[place] for place in places)
+
+
+def recurs(history: BandHistory, value: float, band: Band, options: BandOptions) -> bool:
+    """Return whether values like this one came on three days before at its hour: then it is normal."""
+    season = season_of(history, options)
+    if season == "none":
+        return False
+    days, size = set(), log1p(value)
+    for time, other, hour in zip(history.times, history.values, history.hours):
+        if hour == OUT and abs(log1p(other) - size) < _ALIKE:
+            slot = slot_of(time, history.phase, options.zone)
+            is_same = slot.hour // 24 == band.slot.hour // 24 if season == "day_of_week" else (
+                slot.hour % 24 == band.slot.hour % 24
+            )  # fmt: skip
+            if is_same and slot.day != band.slot.day:
+                days.add(slot.day)
+    return len(days) >= _RECURRING
 
 
 def season_of(history: BandHistory, options: BandOptions) -> Season:
     """Return which runs are comparable within a week."""
     if options.seasonality == "auto":
-        return history.season or "none"  # type: ignore[return-value]
+        return history.season or "none"
     return "none" if options.seasonality == "day_of_month" else options.seasonality
 
 
 def _gap(history: BandHistory, when: float) -> float:
-    """Return the time since the last run as a multiple of the usual one: a run after a skipped one may read for both."""
+    """Return the time since the last run in usual ones: a run after a skipped one may read for both."""
     if not history.every or not history.last:
         return 1.0
     gap = when - history.last
@@ -257,7 +320,7 @@ def _gap(history: BandHistory, when: float) -> float:
     if abs(ratio - 1) < _IRREGULAR:
         return 1.0
     times = history.times[-_GAPS:]
-    alike = sum(abs(later - earlier - gap) < _IRREGULAR * gap for earlier, later in zip(times, times[1:]))
+    alike = sum(abs(later - earlier - gap) < _IRREGULAR * gap for earlier, later in pairwise(times))
     return 1.0 if alike >= 3 else ratio
 
 
@@ -267,14 +330,14 @@ def _of_month(history: BandHistory, day: date, options: BandOptions) -> tuple[fl
         return 0.0, 0.0, True, True
     is_own, ordinal = options.seasonality == "day_of_month", day.toordinal()
     if history.month[0] != ordinal:
-        history.month = (ordinal, *_look_back(history, day, log1p(options.tolerance), is_own=is_own))
+        history.month = (ordinal, *_look_back(history, day, is_own=is_own))
     _, found, peak, count, is_certain = history.month
     return found, peak, is_certain, not is_own or count >= MIN_BUCKET
 
 
-def _look_back(history: BandHistory, day: date, tolerance: float, *, is_own: bool) -> tuple[float, float, int, bool]:
+def _look_back(history: BandHistory, day: date, *, is_own: bool) -> tuple[float, float, int, bool]:
     is_certain = False
-    found, peak, count, least = 0.0, 0.0, 0, max(_NOTABLE * history.day_spread, tolerance)
+    found, peak, count, least = 0.0, 0.0, 0, max(_NOTABLE * history.day_spread, _LEAST)
     for days in same_days(day, MONTHS):
         past = [one for other in days if not isnan(one := _of_day(history, other))]
         count = max(count, len(past))
@@ -320,8 +383,12 @@ def learn(
         history.normal += 1
         if history.calm >= options.min_runs:
             _forget_outliers(history)
-    is_irregular = band is not None and not is_anomaly and band.is_known and not band.plain[0] <= value <= band.plain[1]
-    _append(history, when, value, band, options, is_out=is_anomaly or is_irregular)
+    is_out = is_anomaly or (
+        band is not None
+        and band.is_known
+        and (is_special(band.slot.day) or not band.plain[0] <= value <= band.plain[1])
+    )
+    _append(history, when, value, band, options, is_out=is_out)
     history.last = when
     lasted = when - history.outlier_since
     if is_anomaly and lasted >= options.adapt and history.outliers >= max(options.min_runs, history.normal):
@@ -342,9 +409,9 @@ def _append(
         effect = band.effect
         residual = log((value + 1) / (band.center + 1))
         _note_day(history, slot.day, residual + effect)
-        if not is_out and not is_special(slot.day):
+        if not is_out:
             limit = max(2 * history.spread, 0.02)
-            history.drift += _PACE * min(max(residual, -limit), limit)
+            history.drift += _FOLLOWED * min(max(residual, -limit), limit)
     times.append(int(when))
     history.values.append(max((value + 1) / exp(effect) - 1, 0.0) if effect else value)
     history.residuals.append(residual)
@@ -412,31 +479,45 @@ def _choose(history: BandHistory, options: BandOptions) -> None:
     history.residuals[:] = array("f", distances)
     history.drift = 0.0
     _renew(history)
+    spread = min(history.spread, _MOST_SPREAD)
     for place, one in enumerate(distances):
-        center = (history.values[place] + 1) / exp(one) - 1
-        low, high = _limits(center, options.sensitivity * history.spread, options.sensitivity)
+        center = max((history.values[place] + 1) / exp(one) - 1, 0.0)
+        low, high = _limits([center], options.sensitivity * spread, options.sensitivity * sqrt(history.counting))
         if not isnan(one) and not low <= history.values[place] <= high:
             history.hours[place] = OUT
 
 
 def _renew(history: BandHistory) -> None:
     """Compute the spread from the residuals, and the usual time between two runs."""
+    last = (part[-MAX_RESIDUALS:] for part in (history.residuals, history.values, history.hours))
     rows = [
         _noise(value, (value + 1) / exp(one) - 1)
-        for one, value, hour in zip(history.residuals, history.values, history.hours)
+        for one, value, hour in zip(*last)
         if one == one and hour != OUT and (one or value)  # NaN differs from itself; 0 for 0 says nothing of others
     ]
     history.known = len(rows)
     if rows:
-        place = len(rows) // 2, len(rows) * 9 // 10
-        squares = (sorted(square / quantile - share for square, share in rows)[at]
-                   for quantile, at in zip((_MEDIAN_SQUARE, _HIGH_SQUARE), place))  # fmt: skip
-        history.spread = sqrt(max(*squares, 0.0))
+        rows.sort(key=itemgetter(1))
+        large, small = rows[: len(rows) // 2 + 1], rows[len(rows) // 2 :]
+        shared = max(_quantiles([(square, share, 1.0) for square, share in large]), 0.0)
+        counting = _quantiles([(square, shared / share, 1 / share) for square, share in small])
+        history.counting = min(max(counting, 0.02), _MOST_COUNTING)
+        history.spread = sqrt(
+            max(_quantiles([(square, history.counting * share, 1.0) for square, share in large]), 0.0)
+        )
     days = [abs(one) for one in history.days if one == one]
     history.day_spread = sqrt(median([one * one for one in days]) / _MEDIAN_SQUARE) if days else 0.0
-    gaps = [later - earlier for earlier, later in zip(history.times[-_GAPS:], history.times[-_GAPS + 1 :])]
+    gaps = [later - earlier for earlier, later in pairwise(history.times[-_GAPS:])]
     history.every = median(gaps) if len(gaps) >= 3 else 0.0
     history.renewal = history.learned + max(history.known // RENEWED, 1)
+
+
+def _quantiles(rows: list[tuple[float, float, float]]) -> float:
+    """Return the larger one of two estimates of a variance, from squares, what is taken from each, and its factor."""
+    found = []
+    for quantile, place in ((_MEDIAN_SQUARE, len(rows) // 2), (_HIGH_SQUARE, len(rows) * 9 // 10)):
+        found.append(sorted(square / quantile * factor - less for square, less, factor in rows)[place])
+    return max(found)
 
 
 def _noise(value: float, center: float) -> tuple[float, float]:

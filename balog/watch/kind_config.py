@@ -37,7 +37,7 @@ class VolumeBand(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         4.0
     )
     tolerance: Annotated[ShareText, Meta(description="Least half of the band, as a share of the expected value.")] = (
-        "10%"
+        "35%"
     )
     seasonality: Annotated[Seasonality, Meta(description="Which runs of the history are comparable.")] = "auto"
     training: Annotated[DurationText, Meta(description="Age of the oldest run in the history.")] = "91d"

@@ -149,12 +149,10 @@ def choose_season(values: Sequence[float], hours: Sequence[int], span: float) ->
     tried = {
         season: _distances(logs, [_bucket(season, hour) for hour in hours])
         for season in SEASONS
-        if span >= 2 * SEASON_SPAN[season] * 0.97
+        if season == "none" or span >= 2 * SEASON_SPAN[season] * 0.97
     }
     enough = _COVERED * len(logs)
-    tried = {name: one for name, one in tried.items() if sum(map(_is_number, one)) >= enough} or {
-        "none": tried["none"]
-    }
+    tried = {name: one for name, one in tried.items() if sum(map(_is_number, one)) >= enough} or {"none": tried["none"]}
     rows = [row for row in zip(*tried.values()) if all(map(_is_number, row))]
     means = [sum(min(abs(one), _FAR) for one in column) / max(len(rows), 1) for column in zip(*rows)] or [0.0]
     best, least = 0, means[0]

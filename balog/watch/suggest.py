@@ -33,7 +33,6 @@ TYPES = ("run", "stream_schema", "state")
 _DAY = 86400.0
 _STEPS = (60, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 4 * 3600, 6 * 3600, 8 * 3600, 12 * 3600, 86400, 2 * 86400,
           3 * 86400, 7 * 86400, 14 * 86400, 30 * 86400)  # fmt: skip
-_SEASONS = (("none", 0.0), ("hour_of_day", 7 * _DAY), ("day_of_week", 21 * _DAY), ("hour_of_week", 21 * _DAY))
 
 
 class Suggestion(NamedTuple):
@@ -155,12 +154,7 @@ def _of_pipeline(name: str, pipeline: _Pipeline) -> Iterator[_Draft]:
     late = [{"freshness": {"every": _text(every), "grace": _text(grace), **calendar}} for grace in graces]
     yield _Draft({"name": f"{name}-arrives", **common}, late)
     if pipeline.has_counts:
-        seasons = [season for season, least in _SEASONS if lasted >= least]
-        bands = [
-            {"volume": {"sensitivity": sensitivity, "seasonality": season}}
-            for sensitivity in (3.5, 4.5, 6.0, 9.0)
-            for season in seasons
-        ]
+        bands = [{"volume": {"sensitivity": sensitivity}} for sensitivity in (3.5, 4.5, 6.0, 9.0)]
         yield _Draft({"name": f"{name}-rows", **common}, bands)
     against = "7d" if every <= _DAY / 4 else "28d"
     slow = [{"duration": {"p95_over": factor, "against": against}} for factor in ("1.5x", "2x", "3x", "5x", "10x")]

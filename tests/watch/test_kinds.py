@@ -66,10 +66,19 @@ def test_volume_learns_and_fires_at_a_drop_a_spike_and_zero() -> None:
     assert [state for _, state, _ in volumes([*usual, 30], drop=False)] == ["ok"]
 
 
-def test_a_zero_fires_even_if_the_band_reaches_it() -> None:
-    noisy = [1, 4, 2, 9, 3, 1, 5, 2, 0]
-    assert ("tap-shop,orders", "firing", 8.0) in volumes(noisy)
-    assert ("tap-shop,orders", "firing", 8.0) not in volumes(noisy, zero=False)
+def test_a_zero_fires_where_chance_does_not_explain_it() -> None:
+    noisy = [40, 44, 41, 48, 43, 40, 46, 42, 0]
+    assert ("tap-shop,orders", "firing", 8.0) in volumes(noisy, sensitivity=20)
+    assert ("tap-shop,orders", "firing", 8.0) not in volumes(noisy, sensitivity=20, zero=False)
+    assert ("tap-shop,orders", "firing", 8.0) not in volumes([1, 4, 2, 9, 3, 1, 5, 2, 0])
+
+
+def test_the_reason_names_the_season() -> None:
+    rows = [run(hour, streams={"orders": 5000 if 8 <= hour % 24 < 18 else 400}) for hour in range(24 * 21)]
+    alerts = evaluate([monitor(volume={})], [*rows, run(24 * 21, streams={"orders": 0})])
+    assert [one.state for one in alerts][-1] == "firing"
+    slot = f"{(at(24 * 21)).hour:02}:00"
+    assert alerts[-1].reason.endswith(f" were expected for {slot}.")
 
 
 def test_volume_measures_bytes_too() -> None:

@@ -30,7 +30,7 @@ def test_suggestions_follow_the_history() -> None:
     late = found["tap-shop-arrives"]
     assert late.fields["freshness"] == {"every": "1h", "grace": "15m", "calendar": "Mon-Fri"}
     assert late.firings == 0
-    assert found["tap-shop-rows"].fields["volume"]["seasonality"] in ("hour_of_day", "hour_of_week")
+    assert found["tap-shop-rows"].fields["volume"] == {"sensitivity": 3.5}
     assert found["tap-shop-slow"].fields["duration"]["p95_over"] == "1.5x"
     assert found["sync-fails"].fields["failures"] == {"in_a_row": 1}
     assert "records-are-rejected" not in found

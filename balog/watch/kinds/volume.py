@@ -8,11 +8,11 @@ from datetime import tzinfo
 from msgspec import UNSET
 
 from balog.payload import ExpectedBand
-from balog.watch.bands import Band, BandHistory, BandOptions, expect, learn, season_of
+from balog.watch.bands import Band, BandHistory, BandOptions, expect, learn, recurs, season_of
 from balog.watch.durations import format_duration, parse_duration, parse_share
 from balog.watch.kind_config import VolumeBand
 from balog.watch.kinds.base import SeriesSample, Verdict, WithoutClock, limit
-from balog.watch.observations import RunObserved, seconds_of
+from balog.watch.observations import EARLIEST, RunObserved, seconds_of
 from balog.watch.seasons import name_of
 
 
@@ -50,12 +50,14 @@ class VolumeEvaluator(WithoutClock):
                 if count is not UNSET:
                     yield SeriesSample(observation.pipeline, stream, (float(count), start), observation.run, labels)
 
-    def judge(self, state: BandHistory, value: tuple[float, float | None], now: float) -> Verdict:
+    def judge(self, state: BandHistory, value: tuple[float, float], now: float) -> Verdict:
         """Judge a count and the start of its run, and learn from it unless it is an anomaly."""
         count, start = value
-        when = now if start is None else min(start, now)
+        when = max(min(start, now), EARLIEST)
         band = expect(state, when, self._band)
         problem = self._problem(count, band)
+        if problem and band is not None and recurs(state, count, band, self._band):
+            problem = ""
         moved = learn(state, when, count, band, self._band, is_anomaly=bool(problem))
         if band is None or not band.is_known:
             runs = len(state.values)
