@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("sources", metavar="[SOURCE]...", nargs=-1)
-@click.option(
-    "--tables", "location", metavar="PLACE", help="The tables' location: a folder, or hive:…, iceberg:…, delta:…."
-)
+@click.option("--tables", "location", metavar="PLACE", help="The tables' location: a folder, or hive:…, delta:….")
 @click.option(
     "--document", metavar="FILE", help="Load a table of an event service's document: its sources, its location."
 )

@@ -40,7 +40,7 @@ LARGEST = 5_000_000_000
     "--tables",
     "location",
     metavar="PLACE",
-    help="The tables' location: a folder, or hive:…, iceberg:…, delta:….",
+    help="The tables' location: a folder, or hive:…, delta:….",
 )
 @options.repeated(
     "--source",

@@ -64,11 +64,11 @@ class _Tables(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag
 
 
 class LoadedTable(_Tables, tag="load", frozen=True, kw_only=True):
-    """Tables that ``balog load`` writes from topics, with Spark: Hive layout, Iceberg, Delta."""
+    """Tables that ``balog load`` writes from topics, with Spark: Hive layout, Delta."""
 
     to: Annotated[
         str,
-        Meta(min_length=1, description="The argument of `balog load --tables`: a folder, hive:…, iceberg:…, delta:…."),
+        Meta(min_length=1, description="The argument of `balog load --tables`: a folder, hive:…, delta:…."),
     ]
 
 
@@ -189,7 +189,7 @@ class ControlDocument(Struct, forbid_unknown_fields=True, kw_only=True, frozen=T
                     "password": {"env": "CLICKHOUSE_PASSWORD"},
                     "where": "level >= 'INFO'",
                 },
-                {"type": "load", "name": "lake", "sources": ["orders"], "to": "iceberg:lake.orders"},
+                {"type": "load", "name": "lake", "sources": ["orders"], "to": "delta:/lake/orders"},
             ]
         },
         {

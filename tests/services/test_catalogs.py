@@ -1,7 +1,7 @@
-"""Tables in a Hive metastore (Derby), in Iceberg and in Delta Lake, each with its real classes.
+"""Tables in a Hive metastore (Derby) and in Delta Lake, each with its real classes.
 
-Each runs in a process of its own, since a session's catalogs are decided at its start. Neither Iceberg nor Delta is
-made for the Spark that the tests have, so each has the newest one that it is made for, in its own environment.
+Each runs in a process of its own, since a session's catalogs are decided at its start. Delta is not made for the Spark
+that the tests have, so it has the newest one that it is made for, in its own environment.
 """
 
 import json
@@ -19,9 +19,8 @@ from tests.services.servers.process import CACHE, fetch, java
 pytestmark = pytest.mark.service
 
 ROOT = Path(__file__).parents[2]
-SPARKS = {"iceberg": "4.1", "delta": "4.2"}
+SPARKS = {"delta": "4.2"}
 JARS = {
-    "iceberg": ("org.apache.iceberg", f"iceberg-spark-runtime-{SPARKS['iceberg']}_2.13", "1.12.0"),
     "delta": ("io.delta", f"delta-spark_{SPARKS['delta']}_2.13", "4.4.0"),
 }
 OUTSIDE = "org.apache.hadoop,org.scala-lang,org.apache.parquet,org.apache.logging.log4j,org.slf4j"
@@ -92,7 +91,7 @@ def run(python: str | Path, folder: Path, place: str, loaded: str, settings: dic
     return found
 
 
-@pytest.fixture(scope="module", params=["hive", "iceberg", "delta"])
+@pytest.fixture(scope="module", params=["hive", "delta"])
 def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder, kind = tmp_path_factory.mktemp(request.param), request.param
     if kind == "hive":
@@ -101,23 +100,14 @@ def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             "folder": folder,
             **run(sys.executable, folder, f"hive:balog?location={folder}/tables", "hive:loads", {}),
         }
-    settings = {"spark.jars": jars(kind)}
-    if kind == "delta":
-        settings |= {
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            "spark.databricks.delta.snapshotPartitions": "1",  # few rows would be thousands of tasks
-            "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
-        }
+    settings = {
+        "spark.jars": jars(kind),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "1",  # few rows would be thousands of tasks
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
+    }
     places = f"delta:{folder}/tables", f"delta:{folder}/loads"
-    if kind == "iceberg":
-        places = f"iceberg:lake.db?location={folder}/log", f"iceberg:lake.loads?location={folder}/loads-log"
-        catalog = "spark.sql.catalog.lake"
-        settings |= {
-            catalog: "org.apache.iceberg.spark.SparkCatalog",
-            f"{catalog}.type": "hadoop",
-            f"{catalog}.warehouse": str(folder / "warehouse"),
-        }
     return {
         "kind": kind,
         "folder": folder,
@@ -201,15 +191,10 @@ def test_the_report_and_questions_have_the_loaded_events(said: dict[str, Any]) -
 
 
 def test_what_comes_is_followed_where_the_catalog_has_a_package_for_such_a_spark(said: dict[str, Any]) -> None:
-    if said["kind"] == "iceberg":
-        [line] = said["followed"]
-        assert line.startswith("--follow: needs Spark 4.2 or newer, and this is 4.1")
-        assert "Iceberg 1.12 has packages up to Spark 4.1" in line
-    else:
-        followed = said["followed"]
-        assert followed["events"] == followed["recounted"] == [40, 90]
-        assert followed["commits"] == [2, 3]
-        assert followed["types"] == followed["plain"]
+    followed = said["followed"]
+    assert followed["events"] == followed["recounted"] == [40, 90]
+    assert followed["commits"] == [2, 3]
+    assert followed["types"] == followed["plain"]
 
 
 def test_a_compaction_makes_rollup_rows_of_one_key_one(said: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Events as plain tables: ``events``, one table for each payload type, ``quarantine``, and the rollups.
 
 ``balog load`` writes them, ``open_tables`` reads them. A location is a folder of Parquet files, or a catalog named
-``hive:…``, ``iceberg:…`` or ``delta:…``.
+``hive:…`` or ``delta:…``.
 """
 
 from balog.analytics.tables.location import Tables, check_location, is_tables, open_store, open_tables

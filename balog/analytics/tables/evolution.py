@@ -3,7 +3,7 @@
 A table has the facility's columns (``FACILITY``), ``payload_recovered``, and a column for each field of the payload:
 
 - A new field becomes a new column, also inside structs and arrays of structs.
-- A column is widened in place if old files need not be rewritten, as the Parquet readers of Spark, Iceberg, Delta and
+- A column is widened in place if old files need not be rewritten, as the Parquet readers of Spark, Delta, Iceberg and
   DuckDB support it.
 - Values of another type that the column can't hold are a conflict. They go to the column ``<name>_recovered``, which
   has their type.

@@ -1,6 +1,6 @@
 """Opens and reads tables at a location: a folder of Parquet files, or a catalog.
 
-Catalogs are ``hive:DB?location=DIR``, ``iceberg:CATALOG.DB?location=DIR`` and ``delta:DIR``. Their ``location`` is a
+Catalogs are ``hive:DB?location=DIR`` and ``delta:DIR``. Their ``location`` is a
 folder on a disk that the driver and all executors see. It holds the log of loads, the staged batches, and for Hive the
 tables themselves.
 """
@@ -37,8 +37,8 @@ class CatalogLocation(NamedTuple):
     """A parsed location in a catalog.
 
     Attributes:
-        kind: ``hive``, ``iceberg`` or ``delta``.
-        name: the database, with its catalog for Iceberg; the tables' folder or URL for Delta.
+        kind: ``hive`` or ``delta``.
+        name: the database; the tables' folder or URL for Delta.
         folder: the folder of the log; "" for the default.
     """
 
@@ -57,12 +57,9 @@ def parse_location(location: str) -> CatalogLocation:
     name, _, query = rest.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
     folder = options.pop("location", "")
-    forms = {"hive": (1, "hive:DATABASE?location=FOLDER"), "iceberg": (2, "iceberg:CATALOG.DATABASE?location=FOLDER")}
-    if kind in forms:
-        parts, form = forms[kind]
-        names = name.split(".")
-        if len(names) < parts or (kind == "hive" and len(names) > 1) or not all(map(_NAME.fullmatch, names)) or options:
-            raise ConfigError(f"is not of the form {form}", location)
+    if kind == "hive":
+        if not _NAME.fullmatch(name) or options:
+            raise ConfigError("is not of the form hive:DATABASE?location=FOLDER", location)
     elif not name or options:
         raise ConfigError("is not of the form delta:FOLDER", location)
     if "://" in folder:
@@ -82,7 +79,7 @@ def state_folder(location: CatalogLocation) -> Path:
 def session_settings(location: str) -> dict[str, str]:
     """Return the Spark settings that a session for a location needs.
 
-    Iceberg and Delta have settings of their own, which belong with their packages: into ``spark-defaults.conf``.
+    Delta has settings of its own, which belong with its package: into ``spark-defaults.conf``.
     """
     return {"spark.sql.catalogImplementation": "hive"} if location.startswith("hive:") else {}
 
@@ -98,7 +95,7 @@ def text(value: str) -> str:
 
 
 def alter(spark: SparkSession, table: str, step: ColumnChange) -> None:
-    """Add or widen a column of an Iceberg or Delta table."""
+    """Add or widen a column of a Delta table."""
     path = quoted(*step.path)
     if step.kind == "add":
         spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({path} {_ddl(step.type)})")
@@ -124,7 +121,7 @@ def _ddl(kind: DataType) -> str:
     return kind.simpleString()
 
 
-CATALOGS = ("hive:", "iceberg:", "delta:")
+CATALOGS = ("hive:", "delta:")
 """Prefixes of locations in a catalog; ``balog.analytics.tables.<catalog>.open_store(spark, location)`` opens one."""
 
 
@@ -137,7 +134,7 @@ def check_location(location: str) -> None:
     if not location.strip():
         raise ConfigError("the tables' place is empty; give a folder, or . for this one", "--tables")
     if re.match(r"[A-Za-z][\w+.-]+:", location) and not location.startswith((*CATALOGS, "file:")):
-        want = "hive:…, iceberg:… or delta:… (their files may be on a store)"
+        want = "hive:… or delta:… (their files may be on a store)"
         raise ConfigError(
             f"is not a folder; give one (./NAME where it has a colon), or {want}", location.partition("?")[0]
         )

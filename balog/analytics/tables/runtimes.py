@@ -1,29 +1,16 @@
-"""Checks before Spark starts whether it can follow sources, and whether the packages of Iceberg and Delta fit it."""
+"""Checks before Spark starts whether it can follow sources, and whether Delta's package fits it."""
 
 from __future__ import annotations
 
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 import pyspark
 
 from balog.analytics.reading.stream_planner import STREAMS, can_stream
 from balog.errors import ConfigError
 
-
-class _Package(NamedTuple):
-    """A catalog's package: its name, which ends with the Spark that it is for, and how to follow sources with it."""
-
-    name: str
-    to_follow: str
-
-
-_PACKAGES = {
-    "iceberg": _Package("iceberg-spark-runtime-", "Iceberg 1.12 has packages up to Spark 4.1"),
-    "delta": _Package("delta-spark_", f"install pyspark=={STREAMS}.* and delta-spark_{STREAMS}_2.13"),
-}
 _SETTINGS = re.compile(r"\s*spark\.jars(?:\.packages)?[\s=:](.*)")
 
 
@@ -37,21 +24,20 @@ def check_catalog(location: str, *, follow: bool) -> None:
     Raises:
         ConfigError: this Spark can't follow sources, or the package of the location's catalog is for another Spark.
     """
-    package = _PACKAGES.get(location.partition(":")[0])
+    is_delta = location.startswith("delta:")
     if follow and not can_stream():
-        what = package.to_follow if package else f"install pyspark=={STREAMS}.*"
+        what = f"install pyspark=={STREAMS}.*" + (f" and delta-spark_{STREAMS}_2.13" if is_delta else "")
         reason = f"needs Spark {STREAMS} or newer, and this is {pyspark.__version__}; {what}"
         raise ConfigError(f"{reason}; or load at intervals, without --follow", "--follow")
-    if package is None:
+    if not is_delta:
         return
     this = ".".join(pyspark.__version__.split(".")[:2])
-    found = sorted(set(re.findall(rf"{package.name}(\d+\.\d+)_", _jars())))
+    found = sorted(set(re.findall(r"delta-spark_(\d+\.\d+)_", _jars())))
     if found and this not in found:
         do = f"name its package for Spark {this} in spark-defaults.conf, or install pyspark=={found[-1]}.*"
-        if follow and package.name.startswith("iceberg"):
-            do = f"{package.to_follow}, and --follow needs {STREAMS}: load at intervals with pyspark=={found[-1]}.*"
-        name = f"{package.name}{found[-1]}"
-        raise ConfigError(f"{name} is for Spark {found[-1]}, and this is {pyspark.__version__}; {do}", location)
+        raise ConfigError(
+            f"delta-spark_{found[-1]} is for Spark {found[-1]}, and this is {pyspark.__version__}; {do}", location
+        )
 
 
 def _jars() -> str:

@@ -14,7 +14,6 @@ from balog.analytics.reading import stream_planner
 from balog.analytics.tables.runtimes import check_catalog
 from balog.errors import ConfigError
 
-ICEBERG = "spark.jars /opt/iceberg-spark-runtime-4.1_2.13-1.12.0.jar\n"
 DELTA = "spark.jars.packages=org.a:b:1,io.delta:delta-spark_4.2_2.13:4.4.0\n"
 
 
@@ -34,13 +33,12 @@ def is_spark(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
 @pytest.mark.parametrize(
     ("location", "version", "settings", "follow"),
     [
-        ("tables", "4.3.0", ICEBERG + DELTA, True),
+        ("tables", "4.3.0", DELTA, True),
         ("tables", "4.1.1", "", False),
-        ("hive:db", "4.3.0", ICEBERG, True),
-        ("iceberg:lake.db", "4.1.1", ICEBERG, False),
-        ("iceberg:lake.db", "4.3.0", "", True),  # the cluster may have a package for it
-        ("iceberg:lake.db", "4.3.0", "# " + ICEBERG + DELTA, False),
-        ("iceberg:lake.db", "4.3.0.dev1", ICEBERG.replace("4.1_", "4.3_"), True),
+        ("hive:db", "4.3.0", DELTA, True),
+        ("delta:/lake", "4.3.0", "", True),  # the cluster may have a package for it
+        ("delta:/lake", "4.3.0", "# " + DELTA, False),
+        ("delta:/lake", "4.3.0.dev1", DELTA.replace("4.2_", "4.3_"), True),
         ("delta:/lake", "4.2.1", DELTA, True),
         ("delta:/lake", "4.1.1", "spark.jars delta-spark_2.13-4.0.0.jar", False),  # it does not name its Spark
     ],
@@ -56,21 +54,6 @@ def test_what_may_work_is_tried(
 @pytest.mark.parametrize(
     ("location", "version", "settings", "follow", "line"),
     [
-        (
-            "iceberg:lake.db", "4.1.1", ICEBERG, True,
-            "--follow: needs Spark 4.2 or newer, and this is 4.1.1; Iceberg 1.12 has packages up to Spark 4.1; "
-            "or load at intervals, without --follow",
-        ),
-        (
-            "iceberg:lake.db", "4.3.0", ICEBERG, True,
-            "iceberg:lake.db: iceberg-spark-runtime-4.1 is for Spark 4.1, and this is 4.3.0; Iceberg 1.12 has "
-            "packages up to Spark 4.1, and --follow needs 4.2: load at intervals with pyspark==4.1.*",
-        ),
-        (
-            "iceberg:lake.db", "4.3.0", ICEBERG, False,
-            "iceberg:lake.db: iceberg-spark-runtime-4.1 is for Spark 4.1, and this is 4.3.0; name its package for "
-            "Spark 4.3 in spark-defaults.conf, or install pyspark==4.1.*",
-        ),
         (
             "delta:/lake", "4.1.1", "", True,
             "--follow: needs Spark 4.2 or newer, and this is 4.1.1; install pyspark==4.2.* and "
@@ -110,7 +93,7 @@ def test_a_jar_in_sparks_home_is_seen(conf: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_command_says_it_before_spark_starts(conf: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("balog.analytics.session", lambda *_, **__: pytest.fail("Spark was started"))
     is_spark(monkeypatch, "4.1.1")
-    words = ["load", str(tmp_path), "--tables", "iceberg:lake.db", "--follow"]
+    words = ["load", str(tmp_path), "--tables", "delta:/lake", "--follow"]
     done = CliRunner().invoke(main, words)
     assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
     assert "--follow: needs Spark 4.2 or newer" in done.stderr
