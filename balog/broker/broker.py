@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
 
 import msgspec
 
@@ -18,7 +17,6 @@ from balog.broker.metrics import StatsReporter
 from balog.broker.pipe import Pipe
 from balog.broker.pipe_output import PipeStats
 from balog.broker.quarantine import Quarantine
-from balog.broker.status import StageStatus
 from balog.counts import counted
 from balog.error_redaction import redact_error
 from balog.errors import BalogError
@@ -128,22 +126,20 @@ class _Broker:
             wake=self._stop.wake,
             before_passing=self._dispatcher.sync,
         )
-        with ExitStack() as reporting:
+        metering = ExitStack()
+        if self._config.metrics is not None:
             with signals_for_main_thread():
-                reporting.enter_context(StageStatus("broker", self._stats))
-                metering = ExitStack()
-                if self._config.metrics is not None:
-                    metering.enter_context(
-                        StatsReporter(self._config.metrics, self._samples, self._dispatcher.put, self._config.pipeline)
-                    )
-            with metering:
-                code = self._guard(self._pipe.run)
-            if self._config.state is not None and self._config.state.hold:
-                self._deliver()  # a held STATE passes when the events before it are durable
-            code = code or self._guard(self._pipe.finish)
-            let_go(target)
-            self._chaining.close(went_on=code == 0)
-            self._deliver()
+                metering.enter_context(
+                    StatsReporter(self._config.metrics, self._samples, self._dispatcher.put, self._config.pipeline)
+                )
+        with metering:
+            code = self._guard(self._pipe.run)
+        if self._config.state is not None and self._config.state.hold:
+            self._deliver()  # a held STATE passes when the events before it are durable
+        code = code or self._guard(self._pipe.finish)
+        let_go(target)
+        self._chaining.close(went_on=code == 0)
+        self._deliver()
         _summary(self._pipe.counts, is_verbose, self._say)
         return 128 + self._stop.number if self._stop.number is not None else code
 
@@ -192,10 +188,6 @@ class _Broker:
         until = time.monotonic() + seconds
         while not self._stop.came() and (left := until - time.monotonic()) > 0:
             time.sleep(min(left, 0.1))
-
-    def _stats(self) -> dict[str, Any]:
-        sinks = {name: msgspec.to_builtins(stats) for name, stats in self._dispatcher.stats().items()}
-        return {**msgspec.to_builtins(self._pipe.stats()), "sinks": sinks}
 
     def _samples(self) -> Iterator[StatSample]:
         yield from self._pipe.stats().samples()

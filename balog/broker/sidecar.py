@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import IO, Any
 
-import msgspec
 from msgspec import Raw
 
 from balog.broker.child import Child, ForwardedSignals
@@ -22,7 +21,6 @@ from balog.broker.metrics import StatsReporter
 from balog.broker.quarantine import Quarantine
 from balog.broker.schema_reader import SchemaReader
 from balog.broker.sidecar_report import SidecarStats, complete_report
-from balog.broker.status import StageStatus
 from balog.broker.stopwatch import Stopwatch
 from balog.broker.tap_stream import TapStream
 from balog.error_redaction import redact_error
@@ -96,7 +94,6 @@ def run_sidecar(
                 dispatcher,
                 quarantine,
             )
-            stack.enter_context(StageStatus("run", run.status, label=run.application))
         signals.force = run.force
         try:
             with ExitStack() as metering:
@@ -218,10 +215,6 @@ class _Run:
         """Yield the counters of the run and of its sinks; called by another thread."""
         yield from self.stats().samples()
         yield from self._dispatcher.samples()
-
-    def status(self) -> dict[str, Any]:
-        """Return the stats for ``balog top``; called by another thread."""
-        return {**msgspec.to_builtins(self.stats()), "sinks": self._dispatcher.stats()}
 
     def _copy(self, child: Child, signals: ForwardedSignals) -> None:
         """Copy until both outputs are closed, or the child has ended and its log is quiet."""

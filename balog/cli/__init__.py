@@ -61,7 +61,6 @@ GROUPS = {
     },
     "Tap": {"tap": "Make new taps; verify that a tap follows Singer's practices."},
     "Operate": {
-        "top": "Show live what each broker and sidecar does, and which side of it is slow.",
         "topics": "Inspect topics, publish to them, dump them, and retry dead letters.",
     },
 }

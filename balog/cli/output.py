@@ -126,7 +126,7 @@ def print_rich_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> bool
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
-    except ImportError:  # without the extra top
+    except ImportError:  # without the extra embedded
         return False
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in head:

@@ -43,5 +43,5 @@ def test_a_shell_completes_commands_and_their_subcommands() -> None:
         done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, timeout=60)
         return [line.removeprefix("plain,") for line in done.stdout.splitlines()]
 
-    assert completed("balog top") == ["top", "topics"]
+    assert completed("balog top") == ["topics"]
     assert completed("balog topics pe") == ["peek"]
