@@ -29,7 +29,7 @@ from balog.recording.configuration import configure
 from balog.recording.json_values import is_deeper_than
 
 FACILITY = Draft202012Validator(
-    json.loads((Path(__file__).parents[1] / "schemas" / "facility" / "1.0.0.json").read_bytes())
+    json.loads((Path(__file__).parents[1] / "schemas" / "facility" / "0.1.0.json").read_bytes())
 )
 
 
