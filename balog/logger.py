@@ -142,9 +142,9 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
             frame = None if recorder.callsites is None else recorder.callsites.find()
             rendered = recorder.render(level, name, payload, context, encoded_context, None, frame)
             recorder.write(level, rendered, name)
-        except PayloadError:
+        except (PayloadError, KeyboardInterrupt, SystemExit):
             raise
-        except Exception:
+        except BaseException:  # such as the panic of an extension in Rust
             recorder.failed()
             if recorder.strict:
                 raise

@@ -69,9 +69,9 @@ class EventHandler(logging.Handler):
         try:
             if recorder.threshold <= LEVELS[level_of(record.levelno)]:
                 self._write(record, recorder)
-        except PayloadError:
+        except (PayloadError, KeyboardInterrupt, SystemExit):
             raise
-        except Exception:
+        except BaseException:
             if logging.raiseExceptions:
                 raise
             recorder.failed()

@@ -26,9 +26,9 @@ def guarded(otherwise: Callable[..., Any] | None = None) -> Callable[[Function],
         def call(*args: Any, **options: Any) -> Any:
             try:
                 return function(*args, **options)
-            except PayloadError:
+            except (PayloadError, KeyboardInterrupt, SystemExit):
                 raise
-            except Exception:
+            except BaseException:  # such as the panic of an extension in Rust
                 recorder = configuration.current()
                 recorder.failed()
                 if recorder.strict:

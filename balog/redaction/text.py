@@ -99,10 +99,6 @@ class SecretText:
     def _redact_once(self, text: str, rules: list[str] | None) -> str:
         """Replace the secrets that begin a word. One that adjoined another begins a word from then on."""
         new = text
-        if self._cards:
-            new = self._without(new, _card_numbers(new), "cards: a card number", rules)
-        for pattern, source in self._always:
-            new = self._without(new, _spans(pattern, new), f"patterns: {_short(source)}", rules)
         lower = _lower(new)
         is_token = self._has_token(new)
         if is_token or self._hint.search(lower):
@@ -110,6 +106,11 @@ class SecretText:
                 if is_token if source is TOKEN_PATTERN else hint.search(lower):
                     new = self._without(new, _spans(pattern, new), source, rules)
             new = self._without(new, self._named_values(new, rules), "", None)
+        # Last: an address or a number that is a part of a secret would leave the rest of it.
+        if self._cards:
+            new = self._without(new, _card_numbers(new), "cards: a card number", rules)
+        for pattern, source in self._always:
+            new = self._without(new, _spans(pattern, new), f"patterns: {_short(source)}", rules)
         return text if new == text else new
 
     @property

@@ -129,8 +129,11 @@ TOKENS: tuple[Token, ...] = (
 )
 """The known tokens. Tokens without a mark (plain hexadecimal text) are found by the names of their keys."""
 
-# The start of a word; a written-out escape (\n) counts as white space.
-START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+# The start of a word; escapes (\n, \x27, \u0022, %22) and colours of a terminal count as white space.
+START = (
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2})"
+    r"|(?<=\x1b\[[0-9]m)|(?<=\x1b\[[0-9]{2}m))"
+)
 
 
 _FIRST = re.compile(r"(?:\\.|[^\\(\[.])(?![?*+{])")

@@ -217,3 +217,21 @@ def test_a_guarded_entry_raises_if_strict(tmp_path: Any) -> None:
     balog.configure(f"file:{tmp_path / 'log'}", strict=True)
     with pytest.raises(ZeroDivisionError):
         balog.get_logger("x").info("a", payload=hostile_objects()[0])
+
+
+class Panic(BaseException):
+    """As extensions in Rust raise it."""
+
+
+def panic(self: object) -> str:
+    raise Panic
+
+
+def test_a_panic_of_an_argument_stays_inside_and_a_request_to_end_does_not() -> None:
+    value = type("Frame", (), {"__repr__": panic, "__str__": panic})()
+    log = balog.get_logger("x")
+    log.info("read %s", value)
+    log.info("read", frame=value)
+    log.info(value)
+    with pytest.raises(KeyboardInterrupt):
+        log.info(type("Stop", (), {"__str__": lambda self: (_ for _ in ()).throw(KeyboardInterrupt)})())

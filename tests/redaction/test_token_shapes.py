@@ -96,3 +96,22 @@ def test_the_page_names_every_token() -> None:
 )
 def test_ordinary_text_with_the_beginning_of_a_mark_stays(text: str) -> None:
     assert Redactor().redact_text(text) == text
+
+
+@pytest.mark.parametrize("before", ["%22", "\x1b[31m", "\x1b[0m", r"\u0022", r"\x27", r"\n", "Bearer%20"])
+def test_a_token_after_an_escape_or_a_colour_is_found(before: str) -> None:
+    token = "ghp_" + "aB3d" * 9
+    assert token not in Redactor().redact_text(f"GET /?q={before}{token} 500")
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "postgres://app:S3cr3t!pw@db.corp.com/x",
+        "https://3f9a77aa1bTOKEN:x@github.com/o",
+        "ghp_4111111111111111" + "aB3d" * 6,
+    ],
+)
+def test_addresses_and_card_numbers_inside_a_secret_leave_nothing_of_it(secret: str) -> None:
+    found = Redactor(emails=True, cards=True).redact_text(f"connect {secret} now")
+    assert not any(part in found for part in ("S3cr3t", "3f9a77aa", "aB3d"))
