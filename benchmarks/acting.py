@@ -184,7 +184,10 @@ def end_to_end(files: Files, number: int, rounds: int) -> None:
 ALL_ASKED = "all with a where and nothing else"
 MIXES: dict[str, Callable[[int], dict[str, Any]]] = {
     "by cls_type": lambda n: {"cls_type": f"type_{n}"},
-    "by cls_type and version": lambda n: {"cls_type": f"type_{n // 4}", "version": (">=0.1", "<0.1", ">=1", "<1")[n % 4]},
+    "by cls_type and version": lambda n: {
+        "cls_type": f"type_{n // 4}",
+        "version": (">=0.1", "<0.1", ">=1", "<1")[n % 4],
+    },
     "by channel": lambda n: {"channel": f"tap_{n}.*"},
     "by level": lambda n: {"level": ("INFO", "WARNING", "ERROR", "CRITICAL")[n % 4]},
     "one of ten with a where": lambda n: {
