@@ -118,10 +118,12 @@ def places_of(hours: bytearray, hour: int, season: Season, most: int) -> list[in
     """Return the places of the last comparable values of an hour of the week."""
     mask, mark = (hours, hour) if season == "hour_of_week" else (hours.translate(_table(season, hour)), 1)
     places: list[int] = []
-    place = mask.rfind(mark)
-    while place >= 0 and len(places) < most:
-        places.append(place)
+    place = len(mask)
+    for _ in range(most):
         place = mask.rfind(mark, 0, place)
+        if place < 0:
+            break
+        places.append(place)
     return places
 
 
