@@ -75,7 +75,7 @@ def with_engine(files: Files, some: list[Message], **options: Any) -> Way:
     def way() -> Took:
         with LocalTopics(files.fresh()) as home:
             hub = ConsumerHub()
-            hub.add(Consumer(nothing, TOPIC, "metric", ">=1", name="bench", batch=batch))
+            hub.add(Consumer(nothing, TOPIC, "metric", ">=0.1", name="bench", batch=batch))
             watch = Stopwatch()
             publish(home.topic(TOPIC), some)
             counts = Engine(hub, home, **options).run(until_empty=True)
@@ -184,7 +184,10 @@ def end_to_end(files: Files, number: int, rounds: int) -> None:
 ALL_ASKED = "all with a where and nothing else"
 MIXES: dict[str, Callable[[int], dict[str, Any]]] = {
     "by cls_type": lambda n: {"cls_type": f"type_{n}"},
-    "by cls_type and version": lambda n: {"cls_type": f"type_{n // 4}", "version": (">=1", "<1", ">=2", "<2")[n % 4]},
+    "by cls_type and version": lambda n: {
+        "cls_type": f"type_{n // 4}",
+        "version": (">=0.1", "<0.1", ">=1", "<1")[n % 4],
+    },
     "by channel": lambda n: {"channel": f"tap_{n}.*"},
     "by level": lambda n: {"level": ("INFO", "WARNING", "ERROR", "CRITICAL")[n % 4]},
     "one of ten with a where": lambda n: {

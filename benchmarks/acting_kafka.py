@@ -39,7 +39,7 @@ def nothing(settings: object, event: object) -> None:
 def with_engine(servers: str, topic: str, number: int, ledger: str, batch: int | None = None) -> Way:
     def way() -> Took:
         hub = ConsumerHub()
-        hub.add(Consumer(nothing, topic, "metric", ">=1", name="bench", batch=batch))
+        hub.add(Consumer(nothing, topic, "metric", ">=0.1", name="bench", batch=batch))
         hook = UntilAcked(number)
         with tempfile.TemporaryDirectory() as folder:
             opened = open_ledger(ledger.format(folder=folder))

@@ -80,7 +80,7 @@ def with_engine(queues: Queues, number: int, pollers: int, ledger: str) -> Way:
     def way() -> Took:
         name = queues.filled()
         hub = ConsumerHub()
-        hub.add(Consumer(nothing, name, "metric", ">=1", name="bench"))
+        hub.add(Consumer(nothing, name, "metric", ">=0.1", name="bench"))
         hook = UntilAcked(number)
         with tempfile.TemporaryDirectory() as folder:
             opened = open_ledger(ledger.format(folder=folder))

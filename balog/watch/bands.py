@@ -83,7 +83,7 @@ _NEAR = 2
 """Days before and after, in which a peak of a month may come again: a bank works on no Sunday."""
 
 _RARE = 9.5
-"""A zero whose chance is less than one in 100,000, as a logarithm, is an anomaly."""
+"""A zero whose chance is less than one in 13,000, as a logarithm, is an anomaly."""
 
 _MOST, _CONVINCED = 0.7, 2.0
 """The most that a value says about the hour that it belongs to, and what is enough, as logarithms."""
@@ -468,9 +468,11 @@ def _choose(history: BandHistory, options: BandOptions) -> None:
     if phase != history.phase:
         history.phase = phase
         _set_hours(history, options)
-    hours = [slot_of(time, phase, options.zone).hour for time in times]
     if options.seasonality != "auto":
         return
+    hours = [
+        slot_of(time, phase, options.zone).hour if hour == OUT else hour for time, hour in zip(times, history.hours)
+    ]
     season, distances = choose_season(history.values, hours, times[-1] - times[0])
     if season == history.season:
         return
@@ -491,7 +493,7 @@ def _renew(history: BandHistory) -> None:
     """Compute the spread from the residuals, and the usual time between two runs."""
     last = (part[-MAX_RESIDUALS:] for part in (history.residuals, history.values, history.hours))
     rows = [
-        _noise(value, (value + 1) / exp(one) - 1)
+        _noise(value, one)
         for one, value, hour in zip(*last)
         if one == one and hour != OUT and (one or value)  # NaN differs from itself; 0 for 0 says nothing of others
     ]
@@ -499,12 +501,10 @@ def _renew(history: BandHistory) -> None:
     if rows:
         rows.sort(key=itemgetter(1))
         large, small = rows[: len(rows) // 2 + 1], rows[len(rows) // 2 :]
-        shared = max(_quantiles([(square, share, 1.0) for square, share in large]), 0.0)
-        counting = _quantiles([(square, shared / share, 1 / share) for square, share in small])
-        history.counting = min(max(counting, 0.02), _MOST_COUNTING)
-        history.spread = sqrt(
-            max(_quantiles([(square, history.counting * share, 1.0) for square, share in large]), 0.0)
-        )
+        shared = max(_variance(large), 0.0)
+        counting = _variance([(square / share, shared / share) for square, share in small])
+        history.counting = counting = min(max(counting, 0.02), _MOST_COUNTING)
+        history.spread = sqrt(max(_variance([(square, counting * share) for square, share in large]), 0.0))
     days = [abs(one) for one in history.days if one == one]
     history.day_spread = sqrt(median([one * one for one in days]) / _MEDIAN_SQUARE) if days else 0.0
     gaps = [later - earlier for earlier, later in pairwise(history.times[-_GAPS:])]
@@ -512,20 +512,22 @@ def _renew(history: BandHistory) -> None:
     history.renewal = history.learned + max(history.known // RENEWED, 1)
 
 
-def _quantiles(rows: list[tuple[float, float, float]]) -> float:
-    """Return the larger one of two estimates of a variance, from squares, what is taken from each, and its factor."""
-    found = []
-    for quantile, place in ((_MEDIAN_SQUARE, len(rows) // 2), (_HIGH_SQUARE, len(rows) * 9 // 10)):
-        found.append(sorted(square / quantile * factor - less for square, less, factor in rows)[place])
-    return max(found)
+def _variance(rows: list[tuple[float, float]]) -> float:
+    """Return the larger one of two estimates of a variance, from squares and what is taken from each."""
+    return max(
+        sorted([square / quantile - less for square, less in rows])[len(rows) * tenths // 10]
+        for quantile, tenths in ((_MEDIAN_SQUARE, 5), (_HIGH_SQUARE, 9))
+    )
 
 
-def _noise(value: float, center: float) -> tuple[float, float]:
+def _noise(value: float, residual: float) -> tuple[float, float]:
     """Return the square of a relative deviation, and the part of it that counting explains."""
-    center = max(center, 0.5)
-    if max(center, value) < _SMALL:  # logarithms of small counts are far from normal, their roots are not
+    center = (value + 1) / exp(residual) - 1
+    if center < 0.5:
+        center, residual = 0.5, log((value + 1) / 1.5)
+    if center < _SMALL and value < _SMALL:  # logarithms of small counts are far from normal, their roots are not
         return 4 * (sqrt(value + 0.375) - sqrt(center + 0.375)) ** 2 / center, 1 / center
-    return log((value + 1) / (center + 1)) ** 2, 1 / center
+    return residual * residual, 1 / center
 
 
 def _note_day(history: BandHistory, day: date, residual: float) -> None:

@@ -118,10 +118,12 @@ def places_of(hours: bytearray, hour: int, season: Season, most: int) -> list[in
     """Return the places of the last comparable values of an hour of the week."""
     mask, mark = (hours, hour) if season == "hour_of_week" else (hours.translate(_table(season, hour)), 1)
     places: list[int] = []
-    place = mask.rfind(mark)
-    while place >= 0 and len(places) < most:
-        places.append(place)
+    place = len(mask)
+    for _ in range(most):
         place = mask.rfind(mark, 0, place)
+        if place < 0:
+            break
+        places.append(place)
     return places
 
 
@@ -153,8 +155,8 @@ def choose_season(values: Sequence[float], hours: Sequence[int], span: float) ->
     }
     enough = _COVERED * len(logs)
     tried = {name: one for name, one in tried.items() if sum(map(_is_number, one)) >= enough} or {"none": tried["none"]}
-    rows = [row for row in zip(*tried.values()) if all(map(_is_number, row))]
-    means = [sum(min(abs(one), _FAR) for one in column) / max(len(rows), 1) for column in zip(*rows)] or [0.0]
+    rows = [row for row in zip(*tried.values()) if _is_number(sum(row))]
+    means = [sum([min(abs(one), _FAR) for one in column]) / max(len(rows), 1) for column in zip(*rows)] or [0.0]
     best, least = 0, means[0]
     for number, mean in enumerate(means):
         if mean < least * _BETTER:
@@ -177,16 +179,15 @@ def _distances(logs: Sequence[float], buckets: Sequence[int]) -> list[float]:
         count = len(places)
         if count < MIN_BUCKET:
             continue
-        places.sort(key=logs.__getitem__)
-        ordered = [logs[place] for place in places]
-        middle, is_odd = (count - 1) // 2, count % 2 == 0  # of the others
-        for rank, place in enumerate(places):
-            upper = ordered[middle + (rank <= middle)]
-            if is_odd:
-                found[place] = logs[place] - upper
-            else:
-                lower = ordered[middle - 1 + (rank <= middle - 1)]
-                found[place] = logs[place] - (upper + lower) / 2
+        ordered = sorted([(logs[place], place) for place in places])
+        middle = (count - 1) // 2
+        (here, _), (above, _) = ordered[middle], ordered[middle + 1]
+        medians = [above, above, here]  # of the others: for those before the middle, at it, and after it
+        if count % 2:
+            below = ordered[middle - 1][0]
+            medians = [(here + above) / 2, (below + above) / 2, (below + here) / 2]
+        for rank, (one, place) in enumerate(ordered):
+            found[place] = one - medians[0 if rank < middle else 1 if rank == middle else 2]
     return found
 
 

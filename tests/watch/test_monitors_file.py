@@ -153,7 +153,7 @@ def test_senseless_monitors_are_refused(tmp_path: Path, text: str, reason: str) 
         ("{every: 1d}", "failures: {in_a_row: 1, new_fingerprint: true}", ""),
         ("{every: 1w}", "duration: {p95_over: 2x}", "against of 7d holds 1 run"),
         ("{every: 1w}", "duration: {over: 1h}", ""),
-        ("{every: 30d}", "volume: {}", "training of 28d holds 1 run"),
+        ("{every: 30d}", "volume: {}", "training of 91d holds 4 runs"),
     ],
 )
 def test_a_window_that_is_too_narrow_for_the_rhythm_of_a_pipeline_is_noted(
