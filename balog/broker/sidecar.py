@@ -184,7 +184,7 @@ class _Run:
             self._lost += self._stream.lost_logs
         code = self._exit_code
         if self._problem is not None:
-            _say(f"{self.application}: {self._problem}{self._excerpt}")
+            _say(f"{self.application}: {redact_error(f'{self._problem}{self._excerpt}')}")
         if self._lost:
             _say(f"{self._lost} log records were lost: a line of the stream went on and on, or they can't be written")
         return code or int(self._stream is not None and self._stream.has_lost_output)
@@ -367,7 +367,7 @@ def _printable(text: str) -> str:
 
 def _say(message: str) -> None:
     try:
-        sys.stderr.write(f"balog run: {redact_error(message)}\n")
+        sys.stderr.write(f"balog run: {message}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         pass  # stderr is closed
