@@ -342,6 +342,20 @@ class TestContext:
         assert ran.ids("day") == [id for id, when in enumerate(instants) if when.date() >= start.date()]
         assert ran.ids("id") == [*range(len(rows))]
 
+    @pytest.mark.parametrize("stored", ["2026-11-20T00:00:00.000000Z", "2026-11-20", "2026-11-20T05:00:00+02:00"])
+    def test_a_time_in_the_state_for_a_date_key_loses_no_row_of_its_day(self, stored: str) -> None:
+        """Other toolkits write such states."""
+        rows = [{"day": f"2026-11-{day}"} for day in (19, 20, 21)]
+        tap = Tap("tap-cool")
+        schema = {"properties": {"day": {"type": "string", "format": "date"}}}
+        tap.stream("days", replication_key="day", schema=schema)(
+            lambda context: [row for row in rows if row["day"] >= context.bookmark]
+        )
+
+        ran = sync(tap, {"bookmarks": {"days": {"day": stored}}})
+
+        assert [record["day"] for record in ran.records()] == ["2026-11-20", "2026-11-21"]
+
     def test_the_lookback_is_for_asking_alone(self) -> None:
         tap = Tap("tap-cool")
         seen: list[Any] = []

@@ -31,7 +31,7 @@ class Order:
 
     def __init__(self, kind: Kind, *, is_date: bool = False) -> None:
         self.kind: Kind = kind
-        self._is_date = is_date
+        self.is_date = is_date
 
     def rank(self, value: Any) -> Any:
         """Return a value that can be compared with other ranks of this order.
@@ -108,7 +108,7 @@ class Order:
         if start_date is None or self.kind != "time":
             return None if self.kind == "number" else start_date
         text = times.earlier(start_date, 0)
-        if self._is_date:
+        if self.is_date:
             return text[:10]
         return f"{text.removesuffix('Z')}Z" if "T" in text else f"{text}T00:00:00Z"
 
