@@ -34,8 +34,11 @@ CHECKED = (
 
 CLASS_LINES = 350
 FUNCTION_LINES = 60
-ROOM_LINES = {"balog/tap": 12_600}
-"""Lines of code that a room has at most. A limit only ever goes down."""
+ROOM_LINES = {"balog": 86_190, "balog/tap": 11_850, "plugins": 1_280, "tests": 89_760}
+"""Lines of code that a room has at most. A limit only ever goes down, except that a package may move to ``plugins``."""
+
+DOCS_WORDS = 114_050
+"""Words of ``docs/`` at most; likewise."""
 
 # word of an identifier or a file name -> what to write instead
 IDENTIFIERS = {
@@ -236,12 +239,15 @@ def repeated_classes(rooms: list[str] | tuple[str, ...]) -> Iterator[str]:
 
 
 def large_rooms() -> Iterator[str]:
-    """Yield the rooms that have more lines of code than their limit."""
+    """Yield the rooms that have more lines of code, or words, than their limit."""
     for room, limit in ROOM_LINES.items():
         paths = (ROOT / room).rglob("*.py")
         size = sum(code_lines(ast.parse(path.read_text(encoding="utf-8"))) for path in paths)
         if size > limit:
             yield f"{room} has {size:,} lines of code, more than {limit:,}"
+    words = sum(len(path.read_text(encoding="utf-8").split()) for path in (ROOT / "docs").rglob("*.md"))
+    if words > DOCS_WORDS:
+        yield f"docs has {words:,} words, more than {DOCS_WORDS:,}"
 
 
 def print_sizes() -> None:

@@ -58,7 +58,7 @@ def test_events_keep_all_that_they_said(load: Load, place: Path, dump: Any, rows
     columns = 'id, channel, "timestamp", "level", "schema", composition, context, cls_type, payload_json, date'
     [row] = rows(place, "events", columns)
     moment = datetime(2026, 11, 20, 7, 46, 12, 7, timezone.utc)
-    assert row[:6] == (said["header"]["id"], "tap_x.log", moment, "INFO", "1.0.0", False)
+    assert row[:6] == (said["header"]["id"], "tap_x.log", moment, "INFO", "0.1.0", False)
     assert (row[6], row[7]) == (said["header"]["context"], "metric")
     assert (json.loads(row[8]), row[9]) == (said["payload"], date(2026, 11, 20))
 
