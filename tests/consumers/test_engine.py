@@ -64,11 +64,13 @@ class TestSuccess:
             home, Consumer(logs, "orders", "log", name="logs"), Consumer(both, "orders", ("log", "metric"), name="both")
         )
         assert (logs.seen, both.seen) == ([log], [log, metric])
-        assert counts == EngineStats(received=3, succeeded=2, unwanted=1)
+        assert counts == EngineStats(received=3, succeeded=2, unwanted=1, unwanted_types={"other": 1})
 
     def test_unwanted_events_are_acked(self, home: LocalTopics, orders: Topic, publish: Publish) -> None:
         publish({"cls_type": "other"})
-        assert run(home, Consumer(Recorder(), "orders", "log")) == EngineStats(received=1, unwanted=1)
+        assert run(home, Consumer(Recorder(), "orders", "log")) == EngineStats(
+            received=1, unwanted=1, unwanted_types={"other": 1}
+        )
         assert orders.group_state("balog").pending == 0
 
     def test_groups_are_independent(self, home: LocalTopics, publish: Publish) -> None:

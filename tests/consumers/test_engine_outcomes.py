@@ -639,8 +639,9 @@ class TestOrder:
             raise ValueError
 
         with bench.running(Consumer(handle, "orders", ordered_by="payload.k", backoff=3600), batch=10) as engine:
-            wait_for(lambda: engine.state.in_flight == 30 and seen)
-            assert bench.orders.group_state("balog").lag == 70
+            wait_for(lambda: engine.state.in_flight >= 30 and seen)
+            assert engine.state.in_flight < 40  # the receive that reaches the bound is the last
+            assert bench.orders.group_state("balog").lag == 100 - engine.state.in_flight
         assert seen == [0]
 
     def test_a_batch_that_can_never_fill_goes_when_no_more_may_be_held(
@@ -669,7 +670,7 @@ class TestUnwanted:
         consumer = Consumer(lambda settings, event: None, "orders", "wanted", name="h")
         counts = bench.run(consumer, default_event_handler=default)
         assert seen == ["other"] * 3
-        assert counts == EngineStats(received=4, succeeded=1, failed=2, unwanted=1)
+        assert counts == EngineStats(received=4, succeeded=1, failed=2, unwanted=1, unwanted_types={"other": 1})
 
     def test_an_own_match_event_that_raises_is_a_failed_attempt(self, bench: Any) -> None:
         class Odd(Consumer):
