@@ -272,10 +272,9 @@ class TestPutOff:
         aging.publish(messages(*(f"m{n}" for n in range(60))))
         aging.release("g", aging.receive("g", 30), 1.0)
         clock.now += 1
-        aging.receive("g", 1, lease=5.0)
-        aging.receive("g", 1, lease=5.0)
+        taken = ids([*aging.receive("g", 1, lease=5.0), *aging.receive("g", 1, lease=5.0)])
         clock.now += 5
-        assert ids(aging.receive("g", 3)) == ["m0", "m1", "m2"]
+        assert set(taken) < set(ids(aging.receive("g", 3)))
 
 
 class TestDurability:
