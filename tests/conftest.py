@@ -100,6 +100,9 @@ CONDITIONS = (
     "the children of a process can be seen on Linux alone",
     "pyright could not get its own program",
     "it imports another",
+    # TapPractices: rules that the options leave out, and rules that do not apply to a tap.
+    "deselected by the options",
+    "not judged: ",
 )
 """The first words of skips that no installation on this machine would change."""
 

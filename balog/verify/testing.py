@@ -71,7 +71,7 @@ class TapPractices:
         if not found:
             pytest.skip("deselected by the options")
         if found[0].outcome == "skipped":
-            pytest.skip(found[0].detail)
+            pytest.skip(f"not judged: {found[0].detail}")
         if found[0].outcome == "passed":
             return
         details = "; ".join(f"{each.stream}: {each.detail}" if each.stream else each.detail for each in found)
