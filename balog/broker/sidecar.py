@@ -184,7 +184,7 @@ class _Run:
             self._lost += self._stream.lost_logs
         code = self._exit_code
         if self._problem is not None:
-            _say(f"{self.application}: {redact_error(f'{self._problem}{self._excerpt}')}")
+            _say(f"{self._problem}{self._excerpt}", self.application)
         if self._lost:
             _say(f"{self._lost} log records were lost: a line of the stream went on and on, or they can't be written")
         return code or int(self._stream is not None and self._stream.has_lost_output)
@@ -365,9 +365,11 @@ def _printable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _say(message: str) -> None:
+def _say(message: str, application: str = "") -> None:
+    """Write one line without secrets to stderr. The application's name is no secret, even if it ends like a key's."""
+    start = f"balog run: {application}: " if application else "balog run: "
     try:
-        sys.stderr.write(f"balog run: {message}\n")
+        sys.stderr.write(f"{start}{redact_error(message)}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         pass  # stderr is closed

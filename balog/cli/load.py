@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from balog.analytics.progress import ProgressDisplay
     from balog.analytics.tables.loader import LoadOptions, LoadSummary
     from balog.analytics.tables.parquet import ParquetStore
-    from balog.analytics.tables.verification import VerifySample
 
 
 @click.command()
@@ -43,19 +41,11 @@ if TYPE_CHECKING:
 @click.option("--compact", is_flag=True, help="Afterwards, rewrite the small files of each day as few large ones.")
 @click.option("--keep", metavar="LENGTH", help="Afterwards, remove whole days that are older: 90d, 12w.")
 @click.option("--dry-run", is_flag=True, help="With --keep: list the days, and remove none.")
-@click.option(
-    "--verify",
-    metavar="ROWS",
-    default="10000,1000",
-    show_default=True,
-    help="Typed rows to compare with their payloads before each commit: FIRST,EVERY compares the first rows of a "
-    "batch, then one in EVERY of each table; or all, or none.",
-)
 @spark_options
 def command(
     sources: tuple[str, ...], location: str | None, document: str | None, table: str | None, url: str | None,
     follow: bool, plan: bool, since: str | None, until: str | None, form: str | None, compact: bool, keep: str | None,
-    dry_run: bool, verify: str, spark_place: SparkPlace,
+    dry_run: bool, spark_place: SparkPlace,
 ) -> None:  # fmt: skip
     """Load the events of each SOURCE into the tables of PLACE, each event once.
 
@@ -88,7 +78,7 @@ def command(
     _check_tables(location, sources)
     if spark_place.remote is None:  # a server has a Spark of its own
         check_catalog(location, follow=follow)
-    job = _read_job(sources, since, until, form, verify, follow, compact, keep, dry_run)
+    job = _read_job(sources, since, until, form, follow, compact, keep, dry_run)
     with progress(spark_place.waiting, None if follow else reporter("balog load"), is_slow=True) as display:
         job = replace(job, options=replace(job.options, progress=display.folder))
         settings = session_settings(location)
@@ -134,8 +124,8 @@ def _check_tables(location: str, sources: tuple[str, ...]) -> None:
 
 
 def _read_job(
-    sources: tuple[str, ...], since: str | None, until: str | None, form: str | None, verify: str, follow: bool,
-    compact: bool, keep: str | None, dry_run: bool,
+    sources: tuple[str, ...], since: str | None, until: str | None, form: str | None, follow: bool, compact: bool,
+    keep: str | None, dry_run: bool,
 ) -> _Job:  # fmt: skip
     """Read the options, and list the files: a path that can't be read fails before Spark starts."""
     from balog.analytics.reading.inputs import absolute, read_inputs
@@ -148,7 +138,6 @@ def _read_job(
         moment(since, now, "--since") if since else None,
         moment(until, now, "--until") if until else None,
         {"form": form} if form else {},
-        sample=_sample(verify),
     )
     paths = [absolute(source) for source in sources]
     if paths:
@@ -204,18 +193,6 @@ def _from_document(
         wrong = "give --table NAME" if name is None else f"no table {name!r:.110} that is loaded"
         raise ConfigError(f"{wrong}; there are {', '.join(tables) or 'none'}", path, "$.tables")
     return tuple(existing_topics("balog load", tables[name].sources, url)), tables[name].to
-
-
-def _sample(text: str) -> VerifySample:
-    """Return the sample that an option's text asks for."""
-    from balog.analytics.tables.verification import VerifySample
-
-    if text in ("all", "none"):
-        return VerifySample(0, int(text == "all"))
-    found = re.fullmatch(r"([0-9]{1,12}),([0-9]{1,12})", text)
-    if found is None:
-        raise ConfigError(f"{text!r:.60}: want FIRST,EVERY, such as 10000,1000, or all, or none", "--verify")
-    return VerifySample(int(found[1]), int(found[2]))
 
 
 def _plan(spark: SparkSession, store: ParquetStore, job: _Job, display: ProgressDisplay) -> None:

@@ -367,7 +367,6 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
 
     from balog.analytics.tables import open_store
     from balog.analytics.tables.loader import LoadOptions, load
-    from balog.analytics.tables.verification import VerifySample
 
     rng = random.Random(seed)
     given: dict[str, tuple[str, str]] = {}
@@ -384,7 +383,7 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
     store = open_store(spark, str(tmp_path / "tables"))
     with store.writing():
         paths = [str(path) for path in sorted(tmp_path.glob("*.jsonl"))]
-        load(spark, store, paths, LoadOptions(sample=VerifySample(0, 1), batch_bytes=1))
+        load(spark, store, paths, LoadOptions(batch_bytes=1))
     typed: dict[str, str] = {}
     for name in store.names():
         if name in ("events", "quarantine") or name.startswith("rollup_"):
@@ -411,7 +410,6 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
 def test_a_load_of_lines_with_a_key_twice_finishes_and_quarantines_them_alone(spark: Any, tmp_path: Path) -> None:
     from balog.analytics.tables import open_store
     from balog.analytics.tables.loader import LoadOptions, load
-    from balog.analytics.tables.verification import VerifySample
     from balog.event import decode
 
     rng = random.Random(11)
@@ -426,7 +424,7 @@ def test_a_load_of_lines_with_a_key_twice_finishes_and_quarantines_them_alone(sp
     assert 0 < len(expected) < 3000
     store = open_store(spark, str(tmp_path / "tables"))
     with store.writing():
-        load(spark, store, [str(tmp_path / "a.jsonl")], LoadOptions(sample=VerifySample(0, 1)))
+        load(spark, store, [str(tmp_path / "a.jsonl")], LoadOptions())
     read = {name: spark.read.parquet(str(tmp_path / "tables" / name)) for name in ("events", "sale", "quarantine")}
     for name in ("events", "sale"):
         assert {row["id"] for row in read[name].select("id").collect()} == expected

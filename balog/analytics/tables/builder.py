@@ -25,7 +25,19 @@ from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.shapes import PayloadShape, first_schema
 from balog.analytics.tables.stage import BatchStage, DayFiles
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TableError, TablePart, is_own, read_files, table_name
-from balog.analytics.tables.worker_rows import FUTURE, OLD, SHAPE, TIMELESS, UNSEEN, Row, encode_files, run_in_workers
+from balog.analytics.tables.worker_rows import (
+    FUTURE,
+    OLD,
+    OUTSIDE,
+    READ,
+    SHAPE,
+    TIMELESS,
+    UNSEEN,
+    UNTYPED,
+    Row,
+    encode_files,
+    run_in_workers,
+)
 
 MOST_TYPES = 300
 """Payload types with a table of their own, those with the most events. Other events are only in ``events``."""
@@ -69,12 +81,16 @@ def build(
         stage: where to stage.
         staged: the results of ``BatchStage.run`` in the workers.
         notify: called with the current step.
+
+    Raises:
+        TableError: the rows of a table are not the lines that were read, without duplicates.
+        RowError: see ``Derivation.run``.
     """
     files, seen = gather(staged)
     built = BuiltBatch()
-    others = sum(file.rows for file in files[UNSEEN])
-    built.too_old = sum(file.rows for file in files[OLD])
-    built.ahead = sum(file.rows for file in files[FUTURE])
+    others = rows_of(files[UNSEEN])
+    built.too_old = rows_of(files[OLD])
+    built.ahead = rows_of(files[FUTURE])
     notify("Looking for duplicates")
     bad = new_quarantine(spark, store, stage, files["quarantine"])
     events, built.duplicates = new_events(spark, store, stage, files["events"], is_timeless=bool(files[TIMELESS]))
@@ -85,19 +101,37 @@ def build(
     tasks = share_files(events.files)
     derive = Derivation(stage, kinds)
     made: dict[str, list[StagedFile]] = defaultdict(list)
-    planned = [(task.paths, task.before, task.merge) for task in tasks]  # less to send to workers
+    planned = [(task.paths, task.merge) for task in tasks]  # less to send to workers
 
     def run(number: int) -> Iterator[pa.RecordBatch]:
-        paths, before, merge = planned[number]
-        return derive.run(paths, before, merge=merge)
+        paths, merge = planned[number]
+        return derive.run(paths, merge=merge)
 
     for table, file, _ in run_tasks(spark, len(tasks), run):
         made[table].append(file)
+    typed = {kind.table: TablePart(read_columns(kind.schema), made[kind.table]) for kind in kinds}
+    staged_rows = rows_of([*files["events"], *files["quarantine"]])
+    _check("lines", rows_of(files[READ]), staged_rows + rows_of(files[OLD]) + rows_of(files[OUTSIDE]))
+    _check("events", rows_of(files["events"]), events.rows + built.duplicates)
+    _check("rows of payload types", events.rows, rows_of(made[UNTYPED]) + sum(part.rows for part in typed.values()))
     built.parts = {"events": _merged(events, tasks, made["events"]), "quarantine": bad}
-    for kind in kinds:
-        built.parts[kind.table] = TablePart(read_columns(kind.schema), made[kind.table])
-    built.parts |= _roll(spark, stage, made[ROLLED], bad)
+    built.parts |= typed | _roll(spark, stage, made[ROLLED], bad)
     return built
+
+
+def rows_of(files: Iterable[StagedFile]) -> int:
+    """Return the number of rows of files."""
+    return sum(file.rows for file in files)
+
+
+def _check(what: str, came: int, stayed: int) -> None:
+    """Check that each row that came in is somewhere.
+
+    Raises:
+        TableError: a row is lost, or there twice.
+    """
+    if came != stayed:
+        raise TableError(f"{came:,} {what} came in, and {stayed:,} are accounted for; nothing was committed", "events")
 
 
 class SeenType(NamedTuple):
@@ -161,7 +195,7 @@ def grow(store: ParquetStore, seen: Mapping[str, SeenType], others: int = 0) -> 
             lines.append(f"{name}: new table of {len(change.schema)} columns{renamed}")
         if known is not None:
             lines += [f"{name}: {line}" for line in change.lines]
-        kinds.append(PayloadTable(cls_type, name, change.schema.json()))
+        kinds.append(PayloadTable(cls_type, name, change.schema.json(), change.schema != before))
     if left or others:
         named = ", ".join(f"{name!r:.60} ({rows:,} events)" for name, rows in list(left.items())[:_MOST_NAMED])
         more = "" if len(left) <= _MOST_NAMED and not others else ", …"
@@ -174,14 +208,9 @@ def grow(store: ParquetStore, seen: Mapping[str, SeenType], others: int = 0) -> 
 
 
 def _merged(events: TablePart, tasks: Sequence[DerivationTask], written: Sequence[StagedFile]) -> TablePart:
-    """Return the events in the files that tasks have merged, and in the other ones as they were.
-
-    Raises:
-        TableError: the merged files don't have all rows.
-    """
+    """Return the events in the files that tasks have merged, and in the other ones as they were."""
     part = TablePart(events.schema, [*(file for task in tasks if not task.merge for file in task.files), *written])
-    if part.rows != events.rows:
-        raise TableError(f"merging files read {part.rows:,} of {events.rows:,} events; nothing was committed", "events")
+    _check("events", events.rows, part.rows)
     return part
 
 
@@ -191,7 +220,7 @@ def _roll(spark: SparkSession, stage: BatchStage, rolled: Sequence[StagedFile], 
     frames: dict[str, DataFrame] = {}
     if rolled:
         rows = read_files(spark, ROLLUP, [file.path for file in rolled])
-        if sum(file.rows for file in rolled) < _FEW:
+        if rows_of(rolled) < _FEW:
             rows = rows.coalesce(1)  # readers merge them without a shuffle
         frames = merge_rollups(split(rows))._asdict()
         del frames["quarantine"]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import date
 from typing import NamedTuple
 
 import numpy
@@ -20,8 +21,8 @@ from balog.analytics.tables.log import read_columns
 from balog.analytics.tables.stage import BatchStage, DayFiles
 from balog.analytics.tables.store import RowError, StagedFile
 from balog.analytics.tables.typed_columns import Columns
-from balog.analytics.tables.verification import difference
-from balog.analytics.tables.worker_rows import encode_files
+from balog.analytics.tables.verification import difference, rows_to_compare
+from balog.analytics.tables.worker_rows import UNTYPED, encode_files
 
 ROLLED = "-rollup"
 """The folder below a batch's folder for rollup rows, from which the tables of rollups are built."""
@@ -37,11 +38,12 @@ _QUARANTINE = arrow_type(QUARANTINE)
 
 
 class PayloadTable(NamedTuple):
-    """A payload type, its table, and the table's columns as Spark's JSON."""
+    """A payload type, its table, the table's columns as Spark's JSON, and whether the batch changes them."""
 
     cls_type: str
     table: str
     schema: str
+    is_new: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,18 +53,19 @@ class Derivation:
     stage: BatchStage
     kinds: Sequence[PayloadTable]
 
-    def run(self, paths: Iterable[str], before: int = 0, *, merge: bool = False) -> Iterator[pa.RecordBatch]:
+    def run(self, paths: Iterable[str], *, merge: bool = False) -> Iterator[pa.RecordBatch]:
         """Read staged files of events and yield rows of ``staging.FILES``, including those of ``ROLLED``.
 
         Args:
             paths: the files.
-            before: the number of events of the batch in the files of earlier tasks.
             merge: also write the events again, as one file of each day.
 
         Raises:
             RowError: an event can't be converted to a row, or a row differs from its payload.
         """
         kinds = {kind.cls_type: kind for kind in self.kinds}
+        has_table = pa.array(kinds, pa.string())
+        untyped = 0
         tables: dict[str, _Typed] = {}
         rolled = DayFiles(self.stage, ROLLED, self.stage.loaded.date())
         merged = DayFiles(self.stage, "events")
@@ -75,13 +78,12 @@ class Derivation:
             for rows in roll_batches(iter([_to_roll(batch)])):
                 rolled.add(pa.Table.from_batches([rows]))
             types = batch.column("cls_type")
+            untyped += pc.sum(pc.invert(pc.is_in(types, has_table))).as_py()
             for name in pc.unique(types).to_pylist():
                 if name in kinds:
                     if name not in tables:  # a task has events of few of many types
                         tables[name] = _Typed(self.stage, kinds[name])
-                    some = batch.filter(pc.equal(types, name))
-                    tables[name].add(some, before)
-                    before += some.num_rows
+                    tables[name].add(batch.filter(pc.equal(types, name)))
             if sum(table.days.waiting for table in tables.values()) > _WAITING:
                 for table in tables.values():
                     table.days.flush()
@@ -90,6 +92,7 @@ class Derivation:
             made = [(table.kind.table, file, None) for table, files in zip(tables.values(), closed) for file in files]
         made += [(ROLLED, file, None) for file in rolled.close()]
         made += [("events", file, None) for file in merged.close()]
+        made.append((UNTYPED, StagedFile("", date.min, untyped, 0), None))
         yield encode_files(made)
 
 
@@ -111,14 +114,13 @@ class _Typed:
     def __init__(self, stage: BatchStage, kind: PayloadTable) -> None:
         self.kind = kind
         self.days = DayFiles(stage, kind.table)
-        self._sample = stage.sample
         self._schema = read_columns(kind.schema)
         self._arrow = arrow_schema(self._schema)
         self._columns = Columns(self._schema, kind.cls_type)
         self._seen = 0
 
-    def add(self, events: pa.RecordBatch, before: int) -> None:
-        """Add events of the type; ``before`` is the number of the batch's rows before them.
+    def add(self, events: pa.RecordBatch) -> None:
+        """Add events of the type.
 
         Raises:
             RowError: see ``Derivation.run``.
@@ -129,7 +131,7 @@ class _Typed:
             raise
         except Exception as error:  # whatever the error is, the user needs to know the event
             raise self._row_error(events, error) from error
-        self._check(events, made, before)
+        self._check(events, made)
         self._seen += events.num_rows
         self.days.add(made)
 
@@ -139,8 +141,8 @@ class _Typed:
         arrays = [events.column(name) if name in FACILITY.names else payload[name] for name in self._schema.names]
         return pa.Table.from_arrays(arrays, self._schema.names).cast(self._arrow)
 
-    def _check(self, events: pa.RecordBatch, made: pa.Table, before: int) -> None:
-        numbers = self._sample.rows(before, self._seen, events.num_rows)
+    def _check(self, events: pa.RecordBatch, made: pa.Table) -> None:
+        numbers = rows_to_compare(self._seen, events.num_rows, is_new=self.kind.is_new)
         for start in range(0, len(numbers), _COMPARED):
             some = pa.array(numbers[start : start + _COMPARED])
             rows = made.take(some).to_pylist()
@@ -192,10 +194,9 @@ def _to_roll(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class DerivationTask(NamedTuple):
-    """Staged files of events for one task, and the number of events in the files of earlier tasks."""
+    """Staged files of events for one task."""
 
     files: list[StagedFile]
-    before: int
 
     @property
     def paths(self) -> list[str]:
@@ -211,12 +212,11 @@ class DerivationTask(NamedTuple):
 def share_files(files: Sequence[StagedFile]) -> list[DerivationTask]:
     """Assign files to tasks; files of the same day are together, so that few tasks write to the same day."""
     tasks: list[DerivationTask] = []
-    rows = before = 0
+    rows = 0
     for file in sorted(files, key=lambda file: (file.day, file.path)):
         if not tasks or rows + file.rows > _TASK_ROWS:
-            tasks.append(DerivationTask([], before))
+            tasks.append(DerivationTask([]))
             rows = 0
         tasks[-1].files.append(file)
         rows += file.rows
-        before += file.rows
     return tasks

@@ -17,12 +17,11 @@ from balog.analytics.reading.spark_types import TEXT_EVENT
 from balog.analytics.reading.tasks import SourceFile
 from balog.analytics.sessions import parallelism
 from balog.analytics.source import EventReader, EventSource
-from balog.analytics.tables.builder import BuiltBatch, build, gather, grow, run_tasks
+from balog.analytics.tables.builder import BuiltBatch, build, gather, grow, rows_of, run_tasks
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.sources import BATCH_BYTES, Listing, SourceBatch, list_sources, position_of
 from balog.analytics.tables.stage import BatchStage
 from balog.analytics.tables.store import RowError, TableBatch
-from balog.analytics.tables.verification import VerifySample
 from balog.analytics.tables.worker_rows import UNSEEN
 
 _CORE_BYTES = (
@@ -41,7 +40,6 @@ class LoadOptions:
             where the cluster has more than 16 cores: 128 MiB for each.
         progress: a folder in which workers count events, see ``balog.analytics.progress``; "" for none.
         found: the files of the sources, if they are listed already.
-        sample: which typed rows are compared with their payloads before a commit.
     """
 
     since: datetime | None = None
@@ -50,7 +48,6 @@ class LoadOptions:
     batch_bytes: int | None = None
     progress: str = ""
     found: tuple[SourceFile, ...] | None = None
-    sample: VerifySample = field(default_factory=VerifySample)
 
     def most_bytes(self, cores: int) -> int:
         """Return the approximate size of a commit on so many cores."""
@@ -166,7 +163,7 @@ def stage_of(store: ParquetStore, folder: str, batch: str, options: LoadOptions)
     floor: date | None = store.loaded().floor
     schemas = {name: schema.json() for name in store.names() if (schema := store.schema(name)) is not None}
     now = datetime.now(timezone.utc)
-    return BatchStage(folder, batch, now, floor, options.since, options.until, schemas, options.sample)
+    return BatchStage(folder, batch, now, floor, options.since, options.until, schemas)
 
 
 class LoadPreview(NamedTuple):
@@ -206,6 +203,6 @@ def preview(
     stage = stage_of(store, "", "preview", options)
     found = run_tasks(spark, len(tasks), lambda number: stage.preview(tasks[number][0].read(tasks[number][1])))
     counts, seen = gather(found)
-    _, lines = grow(store, seen, sum(file.rows for file in counts[UNSEEN]))
-    events, bad = (sum(file.rows for file in counts[name]) for name in ("events", "quarantine"))
+    _, lines = grow(store, seen, rows_of(counts[UNSEEN]))
+    events, bad = rows_of(counts["events"]), rows_of(counts["quarantine"])
     return LoadPreview(listing.files, listing.bytes, listing.known, len(listing.shares), events, bad, lines)

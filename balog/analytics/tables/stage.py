@@ -20,8 +20,18 @@ from balog.analytics.reading.forms.converter import TIMELESS_ID
 from balog.analytics.reading.spark_types import QUARANTINE, TEXT_EVENT
 from balog.analytics.tables.shapes import Shapes
 from balog.analytics.tables.store import StagedFile
-from balog.analytics.tables.verification import VerifySample
-from balog.analytics.tables.worker_rows import FUTURE, OLD, SHAPE, TIMELESS, UNSEEN, Row, encode_files
+from balog.analytics.tables.worker_rows import (
+    COUNTS,
+    FUTURE,
+    OLD,
+    OUTSIDE,
+    READ,
+    SHAPE,
+    TIMELESS,
+    UNSEEN,
+    Row,
+    encode_files,
+)
 from balog.storage.local_files import sync
 
 EVENTS = t.StructType(TEXT_EVENT.fields[:-1])
@@ -49,7 +59,6 @@ class BatchStage:
         floor: events of earlier days are counted and skipped.
         since, until: events before or from then on are skipped.
         schemas: the tables' columns, by name, as Spark's JSON.
-        sample: which typed rows are compared with their payloads.
     """
 
     folder: str
@@ -59,14 +68,13 @@ class BatchStage:
     since: datetime | None = None
     until: datetime | None = None
     schemas: Mapping[str, str] = field(default_factory=dict)
-    sample: VerifySample = field(default_factory=VerifySample)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stage rows of ``schemas.TEXT_EVENT`` as the tables ``events`` and ``quarantine``; yield rows of ``FILES``."""
         events = DayFiles(self, "events")
         bad = DayFiles(self, "quarantine", self.loaded.date())
         shapes = Shapes(self.schemas)
-        counts = {OLD: 0, FUTURE: 0, TIMELESS: 0}
+        counts = dict.fromkeys(COUNTS, 0)
         for good, wrong in self._split(batches, shapes, counts):
             events.add(good)
             if len(wrong):
@@ -78,7 +86,7 @@ class BatchStage:
     def preview(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows of ``FILES`` with the number of events and invalid lines, and with shapes; nothing is written."""
         shapes = Shapes(self.schemas)
-        counts = {OLD: 0, FUTURE: 0, TIMELESS: 0, "events": 0, "quarantine": 0}
+        counts = dict.fromkeys([*COUNTS, "events", "quarantine"], 0)
         for good, wrong in self._split(batches, shapes, counts):
             counts["events"] += good.num_rows
             counts["quarantine"] += len(wrong)
@@ -89,6 +97,7 @@ class BatchStage:
     ) -> Iterator[tuple[pa.Table, pa.StructArray]]:
         """Yield the wanted events of each batch, whose shapes are observed, and its invalid lines."""
         for batch in batches:
+            counts[READ] += batch.num_rows
             good, wrong = pa.Table.from_batches([batch]).drop_columns(["quarantine"]), batch.column("quarantine")
             if wrong.null_count < len(wrong):
                 good = good.filter(wrong.is_null())
@@ -98,10 +107,12 @@ class BatchStage:
             yield good, wrong.drop_null()
 
     def _wanted(self, events: pa.Table, counts: dict[str, int]) -> pa.Table:
+        before = events.num_rows
         if self.since is not None:
             events = events.filter(pc.invert(_is_before(events, self.since)))
         if self.until is not None:
             events = events.filter(_is_before(events, self.until))
+        counts[OUTSIDE] += before - events.num_rows
         if self.floor is not None:
             before = events.num_rows
             limit = datetime(self.floor.year, self.floor.month, self.floor.day, tzinfo=timezone.utc)

@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timezone
 from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyspark.sql import types as t
 
 _RECOVERED = "payload_recovered"
 _FACILITY = ("id", "timestamp", "channel", "level", "run_id", "application", _RECOVERED)
+NEW = 200
+EVERY = 10_000
 _DOUBLE_DIGITS = 17
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)")
 _UNREADABLE = object()
@@ -24,28 +26,16 @@ _LARGEST = 10**308  # certainly a double
 _LONGEST_INT = 4000  # digits; Python does not convert longer ones to an int
 
 
-class VerifySample(NamedTuple):
-    """Which typed rows a load compares with their payloads.
+def rows_to_compare(seen: int, count: int, *, is_new: bool) -> list[int]:
+    """Return the indices of the rows to compare: the first ``NEW`` of changed columns, and one in ``EVERY``.
 
-    Attributes:
-        first: the number of rows at the beginning of each batch.
-        every: after those, the interval of rows in each table; 0 for none.
+    Args:
+        seen: rows of the same table that this worker had before these.
+        count: the number of these rows.
+        is_new: the batch changes the table's columns.
     """
-
-    first: int = 10_000
-    every: int = 1_000
-
-    def rows(self, before: int, seen: int, count: int) -> list[int]:
-        """Return the indices of the rows to compare.
-
-        Args:
-            before: rows of the batch before these.
-            seen: rows of the same table that this worker had before these.
-            count: the number of these rows.
-        """
-        first = min(max(self.first - before, 0), count)
-        rest = range(first + -(seen + first) % self.every, count, self.every) if self.every else ()
-        return [*range(first), *rest]
+    first = min(max(NEW - seen, 0), count) if is_new else 0
+    return [*range(first), *range(first + -(seen + first) % EVERY, count, EVERY)]
 
 
 def difference(schema: t.StructType, cls_type: str, row: Mapping[str, Any], payload: str) -> str | None:

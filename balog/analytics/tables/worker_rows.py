@@ -33,6 +33,17 @@ FUTURE = "-future"
 TIMELESS = "-timeless"
 """Row of ``FILES``: the number of events whose lines have no time."""
 
+READ = "-read"
+"""Row of ``FILES``: the number of lines that were read, invalid ones included."""
+
+OUTSIDE = "-outside"
+"""Row of ``FILES``: the number of events outside of the wanted time range."""
+
+UNTYPED = "-untyped"
+"""Row of ``FILES``: the number of events whose type has no table."""
+
+COUNTS = (READ, OUTSIDE, OLD, FUTURE, TIMELESS)
+
 SHAPE = "-shape"
 """Row of ``FILES``: the number of payloads of the type ``path``, and their ``shapes.PayloadShape`` in ``shape``."""
 

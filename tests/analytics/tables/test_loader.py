@@ -348,10 +348,8 @@ def test_a_value_in_another_column_stops_the_commit_and_is_named_with_its_place(
 ) -> None:
     from balog.analytics.tables.store import RowError
     from balog.analytics.tables.typed_columns import Columns
-    from balog.analytics.tables.verification import VerifySample
 
-    load(dump("a.jsonl", *range(6)))
-    path = dump("b.jsonl", *range(6, 60))
+    path = dump("a.jsonl", *range(60))
     arrays = Columns.arrays
 
     def swapped(self: Columns, texts: list[bytes]) -> Any:
@@ -370,9 +368,7 @@ def test_a_value_in_another_column_stops_the_commit_and_is_named_with_its_place(
     line = path.read_bytes()[error.position[1] :].partition(b"\n")[0]
     assert json.loads(line)["header"]["id"] == error.event
     assert str(error).startswith(f"{path}, offset {error.position[1]}: table order, field number, event LG")
-    assert len(rows(place, "events")) == 6
-    assert len(rows(place, "order")) == 2
-    assert load(path, sample=VerifySample(0, 0)).rows["order"] == 18  # nobody compares
+    assert not (place / "events").exists()
 
 
 @pytest.mark.usefixtures("workers_here")
@@ -395,15 +391,33 @@ def test_an_event_that_fails_a_worker_is_named_with_its_place(
     assert not (place / "events").exists()
 
 
-def test_a_sample_has_the_first_rows_of_a_batch_and_then_some_of_each_table() -> None:
-    from balog.analytics.tables.verification import VerifySample
+def test_rows_are_compared_after_columns_changed_and_then_one_in_ten_thousand() -> None:
+    from balog.analytics.tables.verification import rows_to_compare
 
-    assert VerifySample(10, 4).rows(0, 0, 20) == [*range(10), 12, 16]
-    assert VerifySample(10, 4).rows(8, 3, 8) == [0, 1, 5]
-    assert VerifySample(10, 0).rows(8, 3, 8) == [0, 1]
-    assert VerifySample(0, 1).rows(10**9, 77, 3) == [0, 1, 2]
-    assert VerifySample(0, 0).rows(0, 0, 3) == []
-    assert VerifySample().rows(10**9, 0, 2001) == [0, 1000, 2000]
+    assert rows_to_compare(0, 300, is_new=True) == list(range(200))
+    assert rows_to_compare(190, 20_000, is_new=True) == [*range(10), 9_810, 19_810]
+    assert rows_to_compare(0, 20_001, is_new=False) == [0, 10_000, 20_000]
+    assert rows_to_compare(1, 9_999, is_new=False) == []
+
+
+@pytest.mark.usefixtures("workers_here")
+@pytest.mark.parametrize(("place_of_loss", "what"), [("stage", "lines"), ("derivation", "rows of payload types")])
+def test_a_row_that_is_lost_on_the_way_stops_the_commit(
+    load: Load, place: Path, dump: Any, monkeypatch: pytest.MonkeyPatch, place_of_loss: str, what: str
+) -> None:
+    from balog.analytics.tables import TableError
+    from balog.analytics.tables.stage import DayFiles
+
+    add = DayFiles.add
+
+    def lossy(self: DayFiles, table: Any) -> None:
+        is_here = self._table == ("events" if place_of_loss == "stage" else "order")
+        add(self, table.slice(1) if is_here else table)
+
+    monkeypatch.setattr(DayFiles, "add", lossy)
+    with pytest.raises(TableError, match=f"{what} came in, and "):
+        load(dump("a.jsonl", *range(60)))
+    assert not (place / "events").exists()
 
 
 def test_the_place_of_an_event_is_found_in_every_form(tmp_path: Path) -> None:
