@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -19,7 +18,7 @@ SECONDS = 300.0
 
 
 def open_queries(location: str) -> Callable[[str], Sequence[Mapping[str, Any]]]:
-    """Return a function that runs one SELECT on the tables at a folder, and returns its rows.
+    """Return a function that runs one SELECT, in DuckDB's SQL, on the tables at a folder, and returns its rows.
 
     Raises:
         ConfigError: there are no tables.
@@ -29,8 +28,6 @@ def open_queries(location: str) -> Callable[[str], Sequence[Mapping[str, Any]]]:
         raise MissingExtraError("a monitor with sql", "embedded")
     from balog.analytics.embedded.statement import ask
     from balog.analytics.embedded.stored_tables import StoredTables
-    from balog.analytics.querying.policy import check
-    from balog.analytics.querying.rows import need_unique
     from balog.analytics.tables import check_location, is_tables
 
     check_location(location)
@@ -38,13 +35,10 @@ def open_queries(location: str) -> Callable[[str], Sequence[Mapping[str, Any]]]:
         raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", location)
 
     def run(sql: str) -> list[dict[str, Any]]:
-        tables = StoredTables(location)
-        question = ask(tables, check(sql, tables.names()).query)
-        need_unique(question.names)
-        with question.rows(MAX_ROWS, SECONDS) as rows:
-            found = [msgspec.json.decode(row) for row in islice(rows, MAX_ROWS + 1)]
+        with ask(StoredTables(location), sql, SECONDS) as answer:
+            found = [msgspec.json.decode(row) for row in answer.rows(MAX_ROWS)]
         if len(found) > MAX_ROWS:
             raise BalogError(f"it returns more than {MAX_ROWS:,} rows; group them")
-        return [dict(zip(question.names, row.values())) for row in found]
+        return [dict(zip(answer.names, row.values())) for row in found]
 
     return run

@@ -62,10 +62,10 @@ def stored_rows(
         from balog.analytics.embedded.statement import ask
         from balog.analytics.embedded.stored_tables import StoredTables
 
-        question = ask(StoredTables(location), query)
-        if engine == "duckdb" or question.size <= LARGEST:
-            with question.rows() as rows:
-                yield iter(rows)
+        tables = StoredTables(location)
+        if engine == "duckdb" or tables.size("events") <= LARGEST:
+            with ask(tables, query.replace("unix_micros(", "epoch_us(")) as answer:
+                yield answer.rows()
             return
         click.echo(f"balog watch: Spark reads tables of more than {LARGEST / 10**9:g} GB", err=True)
     with _spark_rows(location, query, place) as rows:

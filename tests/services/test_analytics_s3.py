@@ -221,7 +221,7 @@ def test_a_report_and_a_query_of_objects_need_no_spark(server, bucket: Path) -> 
     assert [row["reason"] for row in report["quarantine"]] == []
     assert (report["events"], report["files"]) == (41_000, 2)
     done = balog(
-        server, "query", f"SELECT count(DISTINCT id) AS n FROM balog.`{url}`", "--source", url, "--format", "csv"
+        server, "query", f'SELECT count(DISTINCT id) AS n FROM balog."{url}"', "--source", url, "--format", "csv"
     )
     assert (done.returncode, done.stdout.split()) == (0, ["n", "41000"]), done.stderr
 

@@ -1,4 +1,1 @@
-"""Runs statements in Spark's dialect over the tables of ``balog load`` with DuckDB, in this process.
-
-What DuckDB would answer differently from Spark raises ``SparkNeeded``.
-"""
+"""Runs statements in DuckDB's SQL over the tables of ``balog load`` and raw events, in this process."""

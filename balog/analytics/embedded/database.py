@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from balog.analytics.closed_duckdb import SPILL, open_closed, quoted, text
 from balog.analytics.embedded.stored_tables import ReadableTables
-from balog.analytics.embedded.values import FAILURE, REFUSAL, SparkNeeded, duckdb_type
+from balog.analytics.querying.sources import RAW
 from balog.errors import BalogError, ConfigError
 
 if TYPE_CHECKING:
@@ -23,7 +23,13 @@ MEMORY = "1GB"
 SECONDS = 600.0
 """The longest time of a query."""
 
-_UNGROUPED = re.compile(r'column "(.+?)" must appear in the GROUP BY clause')
+_TYPES = {"boolean": "BOOLEAN", "byte": "TINYINT", "short": "SMALLINT", "integer": "INTEGER", "long": "BIGINT",
+          "double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "date": "DATE", "timestamp": "TIMESTAMPTZ",
+          "void": "INTEGER"}  # fmt: skip
+_WRONG = ("BinderException", "CatalogException", "InvalidInputException", "NotImplementedException", "ParserException")
+"""Errors of a statement, not of a row."""
+
+_DECIMAL = re.compile(r"decimal\(\d+,\s*-?\d+\)")
 
 
 @contextmanager
@@ -48,6 +54,7 @@ def open_database(
         timer.daemon = True
         try:
             with _explained(seconds):
+                connection.execute(f"CREATE SCHEMA {quoted(RAW[:-1])}")
                 for name in names:
                     _create_view(connection, tables, name)
                 timer.start()
@@ -64,6 +71,9 @@ def _create_view(connection: duckdb.DuckDBPyConnection, tables: ReadableTables, 
     internal error.
     """
     columns, files = tables.columns(name), tables.files(name)
+    is_raw = name.startswith(RAW)
+    view = f"{quoted(RAW[:-1])}.{quoted(name[len(RAW) :])}" if is_raw else quoted(name)
+    absent = "error('raw events are read by the names of their columns; name them')" if is_raw else "NULL"
     parts = ["(SELECT 1) WHERE false"]
     if files:
         parts = [
@@ -74,11 +84,11 @@ def _create_view(connection: duckdb.DuckDBPyConnection, tables: ReadableTables, 
     for rows in parts:
         have = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()}
         shown = ", ".join(
-            f"CAST({quoted(column) if column in have else 'NULL'} AS {duckdb_type(kind)}) AS {quoted(column)}"
+            f"CAST({quoted(column) if column in have else absent} AS {_type_name(kind)}) AS {quoted(column)}"
             for column, kind in columns.items()
         )
         selects.append(f"SELECT {shown} FROM {rows}")
-    connection.execute(f"CREATE VIEW {quoted(name)} AS {' UNION ALL '.join(selects)}")
+    connection.execute(f"CREATE VIEW {view} AS {' UNION ALL '.join(selects)}")
 
 
 def _by_schema(connection: duckdb.DuckDBPyConnection, files: list[str]) -> list[list[str]]:
@@ -112,20 +122,36 @@ def _explained(seconds: float) -> Iterator[None]:
             f"SQL: the query needs more memory than {MEMORY} and more disk than {SPILL}; run it with --engine spark"
         ) from None
     except (duckdb.InternalException, duckdb.FatalException):
-        raise SparkNeeded("the embedded engine failed with an internal error") from None
+        raise BalogError("SQL: DuckDB failed with an internal error; run it with --engine spark") from None
     except duckdb.Error as error:
         raise _explanation(error) from None
 
 
-def _explanation(error: Any) -> BalogError:
-    line = str(error).split("\n")[0]
-    for mark in (REFUSAL, FAILURE):
-        if mark in line:
-            reason = line.partition(mark)[2].strip()
-            return SparkNeeded(reason) if mark == REFUSAL else BalogError(f"SQL: {reason}")
-    reason = line.partition(": ")[2] or line
-    if ungrouped := _UNGROUPED.match(reason):
-        return ConfigError(f"the column {ungrouped[1]!r} is neither in GROUP BY nor in an aggregate function", "SQL")
-    if type(error).__name__ in ("BinderException", "ParserException", "CatalogException", "NotImplementedException"):
-        return SparkNeeded(f"the embedded engine can't run it ({reason:.150})")
-    return BalogError(f"SQL: {reason:.300}; if Spark has to look at it: --engine spark")
+def _explanation(error: duckdb.Error) -> BalogError:
+    """Return an error of DuckDB as one line, with the line of the statement."""
+    reason, _, place = str(error).partition("\n\nLINE ")
+    line = f", line {place.partition(':')[0]}" if place else ""
+    message = f"{' '.join(reason.split()):.500}{line}"
+    if type(error).__name__ in _WRONG:
+        return ConfigError(message, "SQL (DuckDB's)")
+    return BalogError(f"SQL: {message}")
+
+
+def _type_name(kind: Any) -> str:
+    """Return a type of Spark's JSON of a schema in DuckDB's SQL.
+
+    Raises:
+        ConfigError: DuckDB has no equal type.
+    """
+    if isinstance(kind, dict):
+        if kind["type"] == "array":
+            return f"{_type_name(kind['elementType'])}[]"
+        if kind["type"] == "map":
+            return f"MAP({_type_name(kind['keyType'])}, {_type_name(kind['valueType'])})"
+        fields = (f"{quoted(field['name'])} {_type_name(field['type'])}" for field in kind["fields"])
+        return f"STRUCT({', '.join(fields)})"
+    if kind in _TYPES:
+        return _TYPES[kind]
+    if _DECIMAL.fullmatch(kind):
+        return str(kind)
+    raise ConfigError(f"a column is of the type {kind}; run it with --engine spark", "SQL")

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from balog.analytics.embedded.stored_tables import StoredTables
-from balog.analytics.embedded.values import Kind, SparkNeeded
+from balog.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from balog.analytics.reading.inputs import Inputs
     from balog.analytics.reading.tasks import Slice
+
+_NAME = re.compile(r"""'[^']*'|--[^\n]*|\bbalog\s*\.\s*(?:"((?:[^"]|"")+)"|(\w+))""", re.IGNORECASE)
+_COUNT = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
+
+
+def raw_paths(sql: str) -> list[str]:
+    """Return the paths of raw events in a statement in DuckDB's SQL: ``balog."PATH"`` or ``balog.name``."""
+    found = (quoted.replace('""', '"') or plain for quoted, plain in _NAME.findall(sql))
+    return list(dict.fromkeys(filter(None, found)))
 
 
 class QueryTables:
@@ -27,13 +37,11 @@ class QueryTables:
     Args:
         stored: the tables of ``balog load``, or None.
         raw: options of the data source, by the name of the raw events in the statement.
-        words: the names in the statement; see ``columns_of_statement``.
+        sql: the statement; only the columns of raw events that it names are read.
     """
 
-    def __init__(
-        self, stored: StoredTables | None, raw: Mapping[str, Mapping[str, str]], words: Collection[str] | None = None
-    ) -> None:
-        self._stored, self._raw, self._words = stored, raw, words
+    def __init__(self, stored: StoredTables | None, raw: Mapping[str, Mapping[str, str]], sql: str) -> None:
+        self._stored, self._raw, self._sql = stored, raw, sql
         self._written: dict[str, tempfile.TemporaryDirectory[str]] = {}
 
     def __enter__(self) -> QueryTables:
@@ -47,62 +55,50 @@ class QueryTables:
         """Return the names of the stored tables, sorted, and those of raw events."""
         return [*(self._stored.names() if self._stored is not None else []), *self._raw]
 
-    def columns(self, name: str) -> dict[str, Kind]:
-        """Return the types of a table's columns.
-
-        Raises:
-            SparkNeeded: the statement names the payload of raw events as a variant.
-        """
+    def columns(self, name: str) -> dict[str, Any]:
+        """Return the types of a table's columns, as in Spark's JSON of a schema."""
         if self._stored is not None and name not in self._raw:
             return self._stored.columns(name)
-        from balog.analytics.reading.schemas import TEXT_EVENT, json_type, names
+        from balog.analytics.reading.schemas import TEXT_EVENT, json_type
 
-        if "payload" in names(self._schema):
-            raise SparkNeeded("the payload of raw events is a VARIANT (payload_json is its text)")
         return {field.name: json_type(field.type) for field in TEXT_EVENT}
 
-    def size(self, names: list[str]) -> int:
-        """Return the size of some tables' files, in bytes; a compressed byte of raw events counts as eight."""
-        from balog.analytics.rollups.raw_files import size_of
-
-        raw = sum(size_of(self._inputs(name).files()) for name in names if name in self._raw)
-        return raw + (self._stored.size([name for name in names if name not in self._raw]) if self._stored else 0)
-
-    def read(self, names: list[str], progress: str = "") -> None:
-        """Read the raw events of some tables into Parquet files, once.
+    def read(self, progress: str = "") -> None:
+        """Read the raw events into Parquet files, once.
 
         Args:
-            names: the tables.
             progress: see ``EventMeter``.
 
         Raises:
+            ConfigError: the source is a topic.
             BalogError: a store does not answer.
             OSError: the disk is full.
         """
-        for name in names:
-            if name in self._raw and name not in self._written:
+        for name in self._raw:
+            if name not in self._written:
                 self._written[name] = folder = tempfile.TemporaryDirectory(prefix="balog-query-")
-                _write_events(self._inputs(name), self._schema, Path(folder.name), progress)
+                _write_events(self._inputs(name), self._schema(), Path(folder.name), progress)
 
     def files(self, name: str) -> list[str]:
         """Return a table's Parquet files; see ``read``."""
         if self._stored is not None and name not in self._raw:
             return self._stored.files(name)
-        self.read([name])
+        self.read()
         return sorted(map(str, Path(self._written[name].name).glob("*.parquet")))
 
-    @property
     def _schema(self) -> pa.StructType:
-        from balog.analytics.reading.schemas import columns_of_statement
+        from balog.analytics.reading.schemas import TEXT_EVENT, columns_of_statement
 
-        return columns_of_statement(self._words)
+        words = set(re.findall(r"\w+", self._sql.lower()))
+        is_of_all = "*" in _COUNT.sub("", self._sql) or not words & {"select", "describe"}
+        return TEXT_EVENT if is_of_all or words & {"columns", "natural"} else columns_of_statement(words - {"payload"})
 
     def _inputs(self, name: str) -> Inputs:
         from balog.analytics.reading.inputs import read_inputs
 
         inputs = read_inputs(self._raw[name])
         if inputs.topics:
-            raise SparkNeeded("the source is a topic")
+            raise ConfigError("topics are read by Spark; give --engine spark, and Spark's SQL", "SQL")
         return inputs
 
 

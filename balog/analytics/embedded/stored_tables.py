@@ -1,12 +1,11 @@
-"""The tables of ``balog load`` in a folder, read without Spark: their columns, files and sizes."""
+"""The tables of ``balog load`` in a folder, read without Spark: their columns and files."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from balog.analytics.embedded.values import Kind
 from balog.analytics.tables.log import FOLDER, CommitLog, folder_of
 from balog.analytics.tables.store import TableError
 
@@ -18,12 +17,8 @@ class ReadableTables(Protocol):
         """Return the names of all tables."""
         ...
 
-    def columns(self, name: str) -> dict[str, Kind]:
-        """Return the types of a table's columns."""
-        ...
-
-    def size(self, names: list[str]) -> int:
-        """Return the size of some tables' files, in bytes."""
+    def columns(self, name: str) -> dict[str, Any]:
+        """Return the types of a table's columns, as in Spark's JSON of a schema."""
         ...
 
     def files(self, name: str) -> list[str]:
@@ -47,13 +42,13 @@ class StoredTables:
         """Return the names of all tables, sorted."""
         return list(self._fields)
 
-    def columns(self, name: str) -> dict[str, Kind]:
+    def columns(self, name: str) -> dict[str, Any]:
         """Return the types of a table's columns, with ``date`` last."""
         return {**{field["name"]: field["type"] for field in self._fields[name]}, "date": "date"}
 
-    def size(self, names: list[str]) -> int:
-        """Return the size of some tables' files, in bytes."""
-        return sum(file.size for name in names for file in self._state.tables[name].files.values())
+    def size(self, name: str) -> int:
+        """Return the size of a table's files, in bytes."""
+        return sum(file.size for file in self._state.tables[name].files.values())
 
     def files(self, name: str) -> list[str]:
         """Return a table's files.

@@ -1,8 +1,8 @@
-"""The policy on statements: one statement that reads the tables and does nothing else.
+"""The policy on statements for Spark: one statement that reads the tables and does nothing else.
 
-The checked text is what the engine gets, with the same positions. Comments are blanked first, because the two
+The checked text is what Spark gets, with the same positions. Comments are blanked first, because the two
 parsers may disagree on where one ends. A statement may only name the existing tables, and raw events of the given
-sources as ``balog.`PATH```, which the engine sees as one name (``RAW``). Other paths (``csv.`/etc/passwd```), scripts
+sources as ``balog.`PATH```, which Spark sees as one name (``RAW``). Other paths (``csv.`/etc/passwd```), scripts
 (``SELECT TRANSFORM … USING``) and functions that call Java or open a name from a text are rejected.
 """
 
@@ -17,13 +17,9 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from balog.analytics.embedded.positions import offset_position, position, unclosed
-from balog.analytics.querying.sources import RAW, find_source
+from balog.analytics.querying.sources import RAW, check_length, find_source
 from balog.errors import ConfigError
 from balog.suggestions import suggest
-
-MAX_SQL = 1 << 20
-"""The longest statement, in characters."""
 
 _FORBIDDEN_FUNCTIONS = {
     *("java_method", "reflect", "try_reflect"),  # any static method of any class on the class path
@@ -42,30 +38,19 @@ _LOOKS = re.compile(
     rf"|DESC(?:RIBE)?\s+(?:TABLE\s+)?(?:EXTENDED\s+)?{_NAME})[\s;]*",
     re.IGNORECASE,
 )
-_MISSING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
-_GLOB = re.compile(r"\bglob\s*\(", re.IGNORECASE)
-_EXPECTED = re.compile(r"^Expect(?:ing|ed) ([^ ]+)(?=$| after)")
-_CONSTRUCTS = {"EQ": "=", "NEQ": "<>", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<=", "Add": "+", "Sub": "-",
-               "Mul": "*", "Div": "/", "Order": "ORDER BY", "Ordered": "ORDER BY", "Group": "GROUP BY"}  # fmt: skip
-_BEGINNINGS = ("SELECT", "WITH", "VALUES", "TABLE", "FROM", "SHOW", "DESCRIBE", "EXPLAIN")
 _PATTERN = re.compile(r"[\w*| ]*")
-_BEFORE_QUERY = {TokenType.L_PAREN, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.ALL,
-                 TokenType.DISTINCT}  # fmt: skip
-"""Tokens before a query, where TABLE is a query."""
 
 
 class CheckedStatement(NamedTuple):
     """A statement that may run.
 
     Attributes:
-        text: for Spark: without comments and the semicolon at its end, with raw events as `` `balog.PATH` ``.
-        query: the same with ``FROM  name`` for ``TABLE name``, for the embedded engine.
+        text: without comments and the semicolon at its end, with raw events as `` `balog.PATH` ``.
         paths: the paths of raw events in it.
         words: the names in it, in lower case; None if it may use all columns.
     """
 
     text: str
-    query: str
     paths: tuple[str, ...] = ()
     words: frozenset[str] | None = None
 
@@ -74,7 +59,7 @@ def check(sql: str, tables: Sequence[str] | None = None, sources: Sequence[str] 
     """Check a statement.
 
     Args:
-        sql: a SELECT (also WITH, VALUES, TABLE, FROM … SELECT), or SHOW TABLES, SHOW COLUMNS, DESCRIBE or EXPLAIN.
+        sql: a SELECT (also WITH, VALUES, FROM … SELECT), or SHOW TABLES, SHOW COLUMNS, DESCRIBE or EXPLAIN.
         tables: the names of the tables; None if they are not known yet.
         sources: the files, folders, globs, URLs and topics whose raw events it may read.
 
@@ -82,8 +67,7 @@ def check(sql: str, tables: Sequence[str] | None = None, sources: Sequence[str] 
         ConfigError: it is another statement, or reads, writes or calls something that is not allowed; one line with the
             position.
     """
-    if len(sql) > MAX_SQL:
-        raise _rejected(f"a statement of {len(sql):,} characters; at most {MAX_SQL:,} are read")
+    check_length(sql)
     looks = _LOOKS.fullmatch(sql)
     if looks:
         return _check_looks(sql, looks, tables, sources or ())
@@ -93,15 +77,14 @@ def check(sql: str, tables: Sequence[str] | None = None, sources: Sequence[str] 
     body = _without_comments(_blank(before) + sql[len(before) :])
     if not body.strip():
         raise _rejected("no statement; give a SELECT")
-    query = _queries_for_tables(body)
-    tree = _parse(query)
+    tree = _parse(body)
     raw = sorted(_check_query(tree, tables, sources or ()), reverse=True)
     for start, end, path in raw:
-        body, query = (_with_one_name(text, start, end, path) for text in (body, query))
+        body = _with_one_name(body, start, end, path)
     paths = tuple(dict.fromkeys(path for *_, path in raw))
     if len({path.lower() for path in paths}) < len(paths):
         raise _rejected("two sources have names that differ in case only, which Spark does not; rename one")
-    return CheckedStatement(before + body[len(before) :], before + query[len(before) :], paths, _words_of(tree))
+    return CheckedStatement(before + body[len(before) :], paths, _words_of(tree))
 
 
 def _check_looks(
@@ -118,7 +101,7 @@ def _check_looks(
             text = _with_one_name(text, *looks.span(2 + 2 * number), paths[-1])
         elif name is not None:
             _check_name(name.strip("`"), tables, "")
-    return CheckedStatement(text, text, tuple(paths))
+    return CheckedStatement(text, tuple(paths))
 
 
 def _with_one_name(text: str, start: int, end: int, path: str) -> str:
@@ -135,19 +118,7 @@ def _tokens(sql: str) -> list[Any]:
     try:
         return list(Spark().tokenize(sql))
     except SqlglotError:
-        where = unclosed(sql)
-        what = "a text, a name or a comment does not end" if where else "a text or a number is not valid"
-        raise _rejected(f"{what}{where}") from None
-
-
-def _queries_for_tables(sql: str) -> str:
-    """Return ``TABLE name`` as ``FROM  name``, which the parser reads as a query, at the same positions."""
-    previous = None
-    for token in _tokens(sql):
-        if token.token_type is TokenType.TABLE and (previous is None or previous.token_type in _BEFORE_QUERY):
-            sql = f"{sql[: token.start]}FROM {sql[token.end + 1 :]}"
-        previous = token
-    return sql
+        raise _rejected("a text, a name, a number or a comment is not valid or does not end") from None
 
 
 def _without_comments(sql: str) -> str:
@@ -176,7 +147,7 @@ def _parse(sql: str) -> Any:
     try:
         statements = [tree for tree in sqlglot.parse(sql, read="spark") if tree is not None]
     except SqlglotError as error:
-        raise _rejected(_wrong_beginning(sql) or _explained(error, sql)) from None
+        raise _rejected(_explained(error)) from None
     except RecursionError:
         raise _rejected("nested too deep; write it with WITH") from None
     except (LookupError, AttributeError, TypeError, ValueError) as error:  # bugs of the parser
@@ -186,7 +157,7 @@ def _parse(sql: str) -> Any:
     if len(statements) != 1:
         raise _rejected(f"{len(statements)} statements; give one")
     if isinstance(statements[0], exp.Column):
-        raise _rejected(_wrong_beginning(sql) or "an expression is not a query")
+        raise _rejected("an expression is not a query; begin with SELECT")
     return statements[0]
 
 
@@ -265,9 +236,12 @@ def _check_name(name: str, tables: Sequence[str] | None, where: str) -> None:
 
 
 def _where(node: Any) -> str:
+    """Return the position of a node, ``, line 2, column 8``; sqlglot counts to the end of a token."""
     for part in node.walk():
         if "line" in part.meta:
-            return position(part.meta)
+            meta = part.meta
+            column = meta["col"] - meta["end"] + meta["start"]
+            return f", line {meta['line']}, column {column}" if column > 0 else ""
     return ""
 
 
@@ -285,44 +259,12 @@ def _name_of(function: Any) -> str:
     return str(name).lower()
 
 
-def _plain(text: str) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()[0]
-
-
-def _explained(error: SqlglotError, sql: str) -> str:
-    """Return an error of the parser in plain words, with the position of the token where it stopped."""
+def _explained(error: SqlglotError) -> str:
+    """Return where the parser stopped, in one line."""
     if not isinstance(error, ParseError) or not error.errors:
-        return _plain(str(error))
-    found = error.errors[0]
-    near = str(found.get("highlight") or "")
-    description = re.sub(r"<Token .*text: (.*?), line: .*>", r"\1", _plain(str(found["description"]))).rstrip(".")
-    if missing := _MISSING.fullmatch(description):
-        description = _missing(missing[1], near)
-    elif description.startswith("Invalid expression"):
-        description = f"{near!r:.60} is not expected"
-    description = description.replace("got SENTINEL", "the statement ends").replace("table name but", "table, but")
-    description = _EXPECTED.sub(r"\1 is expected", description).replace("Expected", "expected")
-    lines = sql.split("\n")
-    end = sum(len(line) + 1 for line in lines[: found["line"] - 1]) + found["col"]
-    starts = [one.start() for one in _GLOB.finditer(sql, 0, end)] if description.startswith("glob ") else []
-    return f"{description}{offset_position(sql, starts[-1] if starts else max(end - len(near), 0))}"
-
-
-def _wrong_beginning(sql: str) -> str:
-    """Return the error for a statement whose first word begins none, such as SELEC; "" if it begins one."""
-    first = _tokens(sql)[0]
-    if first.token_type is not TokenType.VAR:
-        return ""
-    hint = suggest(first.text.upper(), _BEGINNINGS, limit=0)
-    return f"{first.text!r:.60} begins no statement{offset_position(sql, first.start)}{hint}"
-
-
-def _missing(construct: str, near: str) -> str:
-    """Return the error for a construct of which a part is missing, such as WHERE without a condition."""
-    if construct == "Glob":
-        return "glob is not a function of Spark"
-    word = _CONSTRUCTS.get(construct, construct.upper())
-    return f"{word} is not complete" + ("" if near.upper() in (word, word.split()[0]) else f" at {near!r:.60}")
+        return "it cannot be understood"
+    stop = error.errors[0]
+    return f"it cannot be understood at {str(stop.get('highlight'))!r:.60}, line {stop['line']}, column {stop['col']}"
 
 
 def _rejected(reason: str) -> ConfigError:

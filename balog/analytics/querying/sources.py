@@ -1,4 +1,6 @@
-"""Raw events in statements: ``balog.`PATH```, where the path is a given source or lies in one.
+"""Raw events in statements: ``balog."PATH"``, in Spark's SQL ``balog.`PATH```.
+
+The path is a given source or lies in one.
 
 A statement may come from somebody else than the command line, so it chooses among the sources of the command line and
 the files in them, and can't name other files.
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 RAW = "balog."
 """The beginning of the names of raw events; the path follows."""
 
+MAX_SQL = 1 << 20
+"""The longest statement, in characters."""
+
 _ESCAPE = re.compile(r"(?:^|/)\.\.(?:/|$)|[,\x00-\x1f\x7f]")
 """A parent folder, the separator of paths, or a control character."""
 
@@ -43,6 +48,16 @@ class RawSource(NamedTuple):
     def options(self) -> dict[str, str]:
         """The options of the data source that reads them."""
         return {"path": self.topic} if self.topic else {"files": json.dumps(self.files)}
+
+
+def check_length(sql: str) -> None:
+    """Check the length of a statement.
+
+    Raises:
+        ConfigError: it is longer than ``MAX_SQL``.
+    """
+    if len(sql) > MAX_SQL:
+        raise ConfigError(f"a statement of {len(sql):,} characters; at most {MAX_SQL:,} are read", "SQL")
 
 
 def find_source(path: str, sources: Sequence[str], where: str = "") -> str:

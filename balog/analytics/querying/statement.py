@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
@@ -12,11 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from balog.analytics import register
-from balog.analytics.embedded.columns import UnknownColumn
 from balog.analytics.querying.policy import check
-from balog.analytics.querying.sources import RAW, RawSource, open_source
+from balog.analytics.querying.sources import RawSource, open_source
 from balog.analytics.reading.schemas import columns_of_statement
-from balog.analytics.reading.spark_types import TEXT_EVENT, spark_struct
+from balog.analytics.reading.spark_types import spark_struct
 from balog.analytics.sessions import cause
 from balog.analytics.tables import Tables
 from balog.analytics.tables.location import quoted
@@ -67,7 +66,7 @@ def ask(spark: SparkSession, tables: Tables | None, sql: str, sources: Sequence[
         frame = spark.sql(text)
         frame.schema  # noqa: B018  under Spark Connect, this is when it is looked at
     except PySparkException as error:
-        raise _explained(error, text, frames) from None
+        raise ConfigError(explain_failure(error, text), "SQL") from None
     if _MANY.match(text):  # views of others in the session are hidden
         frame = frame.where(f.col(frame.columns[1]).isin(names))
     return frame
@@ -76,21 +75,6 @@ def ask(spark: SparkSession, tables: Tables | None, sql: str, sources: Sequence[
 def _read_source(spark: SparkSession, source: RawSource, words: Collection[str] | None) -> DataFrame:
     register(spark)
     return spark.read.format("balog").schema(spark_struct(columns_of_statement(words))).options(**source.options).load()
-
-
-def _explained(error: PySparkException, sql: str, frames: Mapping[str, DataFrame]) -> ConfigError:
-    """Return Spark's error about a statement; for an unknown name, with the nearest one in all tables."""
-    condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
-    if condition.startswith("UNRESOLVED_COLUMN"):
-        name = parameters["objectName"]
-    elif condition == "FIELD_NOT_FOUND":
-        name = next((context.fragment() for context in error.getQueryContext() or []), parameters["fieldName"])
-    else:
-        return ConfigError(explain_failure(error, sql), "SQL")
-    near = [part.strip().replace("`", "").rpartition(".")[2] for part in parameters.get("proposal", "").split(",")]
-    schemas = [TEXT_EVENT if name.startswith(RAW) else frame.schema for name, frame in frames.items()]
-    columns = [{field["name"]: field["type"] for field in schema.jsonValue()["fields"]} for schema in schemas]
-    return UnknownColumn(name.replace("`", ""), _position(error, sql), [dict.fromkeys(filter(None, near)), *columns])
 
 
 def explain_failure(error: PySparkException, sql: str) -> str:

@@ -98,10 +98,10 @@ def test_a_parquet_file_is_one_file_with_the_rows_in_order(spark: Any, tables: A
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("SELECT id,\n  nme FROM events", r"no column 'nme', line 2, column 3; did you mean 'name'\?"),
+        ("SELECT id,\n  nme FROM events", r"nme.*`name`.*, line 2, column 3"),
         ("SELECT nofunction(1)", "nofunction.*line 1, column 8"),
         ("SELECT id FROM events GROUP BY name", "id"),
-        ("SELECT sum(name, 1) FROM events", "arguments.*line 1, column 19"),
+        ("SELECT sum(name, 1) FROM events", "line 1, column 19"),
     ],
 )
 def test_what_spark_does_not_understand_is_one_line_with_the_place(

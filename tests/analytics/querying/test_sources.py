@@ -152,7 +152,6 @@ def test_other_spellings(sql: str, text: str | None) -> None:
         ("SELECT count(*) FROM balog.x WHERE Level = 'ERROR'", {"level", "x", "balog"}),
         ("SELECT * FROM balog.x", None),
         ("SELECT a.* FROM balog.x a", None),
-        ("TABLE balog.x", None),
         ("FROM balog.x |> WHERE level = 'x'", None),
         ("SELECT id FROM balog.x a NATURAL JOIN log", None),
         ("DESCRIBE balog.`x`", None),
@@ -161,14 +160,3 @@ def test_other_spellings(sql: str, text: str | None) -> None:
 def test_the_columns_that_a_statement_may_use(sql: str, words: set[str] | None) -> None:
     found = check(sql, ["log"], ["x"]).words
     assert found == words if words is None else found is not None and found >= words
-
-
-def test_table_is_a_query_of_all_columns() -> None:
-    sql = "TABLE log ORDER BY id LIMIT 2"
-    checked = check(sql, ["log"])
-    assert (checked.text, checked.query) == (sql, "FROM  log ORDER BY id LIMIT 2")
-    assert check("SELECT 1 AS table FROM log UNION ALL (TABLE log)", ["log"]).query.endswith("(FROM  log)")
-    with pytest.raises(ConfigError, match="no table 'secrets', line 1, column 7"):
-        check("TABLE secrets", ["log"])
-    with pytest.raises(ConfigError, match="place before it"):
-        check("TABLE csv.`/etc/passwd`", ["log"])

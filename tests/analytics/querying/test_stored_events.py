@@ -47,8 +47,8 @@ def of_duckdb(place: Path, query: str) -> list[Event]:
     from balog.analytics.embedded.statement import ask
     from balog.analytics.embedded.stored_tables import StoredTables
 
-    with ask(StoredTables(str(place)), query).rows() as rows:
-        return [event_of(row) for row in rows]
+    with ask(StoredTables(str(place)), query.replace("unix_micros(", "epoch_us(")) as answer:
+        return [event_of(row) for row in answer.rows()]
 
 
 def of_spark(spark: Any, place: Path, query: str) -> list[Event]:

@@ -1,4 +1,4 @@
--- Statements that reach for files, URLs, programs, settings or Java, one a line; both engines refuse each.
+-- Statements that reach for files, URLs, programs, settings or Java, one a line; no engine runs them.
 SELECT * FROM csv.`/etc/passwd`
 SELECT * FROM text.`/etc/passwd`
 SELECT * FROM binaryFile.`/etc/passwd`
