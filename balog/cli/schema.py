@@ -226,12 +226,10 @@ def _with_least_version(registry: Registry, schema: Schema, mode: Mode) -> Schem
 
 def _judge(registry: Registry, schema: Schema, mode: Mode) -> CompatibilityReport:
     registry.check(schema)
-    return msgspec.structs.replace(registry.check_compatibility(schema, mode), defects=registry.defects(schema))
+    return registry.check_compatibility(schema, mode)
 
 
 def _explain(verdict: CompatibilityReport) -> None:
-    for defect in verdict.defects:
-        _report(f"defect: {defect}")
     for found in verdict.findings:
         word = "undecided" if found.undecided else "breaks" if found.breaks else "fine"
         _report(f"{found.layer} {word}: {found.path}: {found.reason}" + (f" ({found.ddl})" if found.ddl else ""))

@@ -30,12 +30,9 @@ _MAX_REPORTED = 1000
 @click.option("--schema", "draft", type=click.File("rb"), help="Validate with this file, which need not be registered.")
 @click.option("--message", default="", metavar="NAME", help="Message of the payloads, for a .proto file with several.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each error.")
-@click.option(
-    "--reference", is_flag=True, help="Also validate with jsonschema, and report where the validators disagree."
-)
 def validate(
     registry_place: options.RegistryPlace, files: Sequence[IO[bytes]], type: str | None, version: str | None,
-    draft: IO[bytes] | None, message: str, as_json: bool, reference: bool,
+    draft: IO[bytes] | None, message: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Validate the events or payloads in FILES (- is stdin).
 
@@ -63,7 +60,7 @@ def validate(
             registry.get(type, version)  # reports a wrong name once instead of for each line
         elif version is not None and type is None:
             raise ConfigError("--version needs --type")
-        check = PayloadCheck(registry, type, version, validator, reference)
+        check = PayloadCheck(registry, type, version, validator)
         for file in files:
             name = options.name_of(file)
             try:

@@ -14,7 +14,6 @@ MAX_UNFOLDED = 100_000
 
 _SAME_VALUE = ("not", "if", "then", "else")
 _SAME_VALUE_EACH = ("allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies")
-_CHOICES = frozenset({"anyOf", "oneOf", "allOf", "if", "patternProperties", "dependentSchemas"})
 _ELSEWHERE = ("$dynamicRef", "$recursiveRef")
 
 
@@ -23,14 +22,14 @@ class Complexity(NamedTuple):
 
     Attributes:
         size: number of paths from the root to a subschema, references resolved; a recursive reference counts once.
-        is_branching: the schema is recursive and checks a value against several subschemas, so the number of paths can
-            double with each level of a payload.
+        branches: the ways that lead from a recursive subschema back to itself, for the same member of a value. From 2
+            on, the work multiplies with each level of a payload. 0 without recursion.
         place_ns: worst cost of a value over all paths, in nanoseconds.
         byte_ns: worst cost of a byte of text over all patterns and formats, in nanoseconds.
     """
 
     size: int
-    is_branching: bool
+    branches: int
     place_ns: float
     byte_ns: float
 
@@ -52,16 +51,15 @@ def measure_complexity(document: dict[str, Any], where: str = "") -> Complexity:
             "a $ref leads back to where it is before it goes into a member or an item of the value", where
         )
     check_patterns(document, where)
-    walk = _Walk(document)
     try:
-        size, place_ns, byte_ns = walk.count(document)
+        size, branches, place_ns, byte_ns = _Walk(document).count(document)
     except RecursionError:
         raise InvalidSchemaError("its references lead through too many others", where) from None
     if size > MAX_UNFOLDED:
         raise InvalidSchemaError(
             f"unfolds to more than {MAX_UNFOLDED} checks; let fewer alternatives refer to alternatives", where
         )
-    return Complexity(size, walk.is_recursive and walk.has_choices, place_ns, byte_ns)
+    return Complexity(size, branches, place_ns, byte_ns)
 
 
 def _refers_to_itself(document: Any) -> bool:
@@ -125,8 +123,8 @@ def _children(node: Any) -> Iterator[Any]:
         yield from node
 
 
-Cost = tuple[int, float, float]
-"""Number of paths, nanoseconds for each value, nanoseconds for each byte of text."""
+Cost = tuple[int, int, float, float]
+"""Number of paths, ways back to an enclosing subschema, nanoseconds for each value and for each byte of text."""
 
 
 class _Walk:
@@ -134,15 +132,13 @@ class _Walk:
         self._document = document
         self._known: dict[int, Cost] = {}
         self._open: set[int] = set()
-        self.is_recursive = self.has_choices = False
 
     def count(self, node: Any) -> Cost:
         """Count the paths to the objects below a node, and add up their cost."""
         if not isinstance(node, (dict, list)):
-            return 0, 0, 0
+            return 0, 0, 0, 0
         if id(node) in self._open:
-            self.is_recursive = True
-            return 0, 0, 0
+            return 0, 1, 0, 0
         if id(node) in self._known:
             return self._known[id(node)]
         self._open.add(id(node))
@@ -155,23 +151,24 @@ class _Walk:
                 self._members(child) if name == "properties" and isinstance(child, dict) else self.count(child)
                 for name, child in node.items() if name not in ("$defs", "definitions")
             ]  # fmt: skip
-            self.has_choices = self.has_choices or not _CHOICES.isdisjoint(node)
         self._open.remove(id(node))
-        count = sum(part[0] for part in parts), sum(part[1] for part in parts), sum(part[2] for part in parts)
-        self._known[id(node)] = count
-        return count
+        sums = [sum(numbers) for numbers in zip(*parts)] or [0, 0, 0, 0]
+        self._known[id(node)] = cost = int(sums[0]), int(sums[1]), sums[2], sums[3]
+        return cost
 
     def _members(self, properties: dict[str, Any]) -> Cost:
         """Count the paths into all properties. A value belongs to one of them, so the costs do not add up."""
-        parts = [self.count(child) for child in properties.values()] or [(0, 0, 0)]
-        return sum(part[0] for part in parts) + 1, max(part[1] for part in parts), max(part[2] for part in parts)
+        parts = [self.count(child) for child in properties.values()] or [(0, 0, 0, 0)]
+        size, *most = sum(part[0] for part in parts), *(max(part[place] for part in parts) for place in (1, 2, 3))
+        return size + 1, int(most[0]), most[1], most[2]
 
     def _follow(self, node: dict[str, Any]) -> Cost:
         reference = node.get("$ref")
         target = resolve(self._document, reference)
+        size, ways, place, text = self.count(target)
         if any(name in node for name in _ELSEWHERE) or (isinstance(reference, str) and target is None):
-            self.is_recursive = True  # resolved by an anchor or at run time: it may lead anywhere
-        return self.count(target)
+            ways += 1  # resolved by an anchor or at run time: it may lead anywhere
+        return size, ways, place, text
 
 
 _NODE_NS = 150.0
@@ -192,7 +189,7 @@ def _own_cost(node: dict[str, Any]) -> Cost:
     for pattern in own_patterns(node):
         place += _NODE_NS
         text += byte_ns(pattern)
-    return 1, place, text
+    return 1, 0, place, text
 
 
 def _size(value: Any) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from balog.errors import MissingExtraError
 from balog.registry.schema import InvalidSchemaError
 from balog.registry.subschemas import subschemas
 
@@ -34,11 +35,13 @@ def compile_schema(document: Any, *, formats: bool = True, pattern_bytes: int = 
         pattern_bytes: the size that a compiled pattern may have.
 
     Raises:
-        ImportError: jsonschema-rs is not installed.
+        MissingExtraError: jsonschema-rs is not installed.
         ValueError: not a JSON Schema, or a pattern is too large.
     """
-    import jsonschema_rs
-
+    try:
+        import jsonschema_rs
+    except ImportError:
+        raise MissingExtraError("JSON Schema", "schema") from None
     options = jsonschema_rs.RegexOptions(size_limit=pattern_bytes)
     return jsonschema_rs.validator_for(
         document, validate_formats=formats, offline=True, pattern_options=options, mask="…"
@@ -90,10 +93,6 @@ def _patterns(document: Any) -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=4096)
 def _size(pattern: str) -> int:
     """Return an upper bound of a compiled pattern's size in bytes; 0 if it is not a valid pattern."""
-    try:
-        import jsonschema_rs  # noqa: F401
-    except ImportError:  # compiled by Python
-        return len(pattern)
     for size in _SIZES:
         if _compiles(pattern, size):
             return size
@@ -102,10 +101,8 @@ def _size(pattern: str) -> int:
 
 
 def _compiles(pattern: str, size: int) -> bool:
-    import jsonschema_rs
-
     try:
         compile_schema({"pattern": pattern}, pattern_bytes=size)
-    except (ValueError, jsonschema_rs.ValidationError):
+    except ValueError:
         return False
     return True

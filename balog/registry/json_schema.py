@@ -8,30 +8,24 @@ syntax of Rust's regex crate and run in linear time, so look-around and back ref
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from itertools import accumulate, islice
-from math import inf
-from typing import TYPE_CHECKING, Any
+from math import inf, log
+from typing import Any
 
 import msgspec
 
-from balog.errors import MissingExtraError, complain, split_refusal
-from balog.registry import worker_pool
-from balog.registry.complexity import measure_complexity
+from balog.errors import split_refusal
+from balog.registry.complexity import Complexity, measure_complexity
 from balog.registry.json_compiler import compile_schema
 from balog.registry.reasons import describe_error, json_path, shorten
-from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, Schema, SchemaViolation
+from balog.registry.schema import MAX_SCHEMA_BYTES, MAX_SECONDS, TOO_LONG, InvalidSchemaError, SchemaViolation
 from balog.registry.subschemas import copy_schema
-from balog.registry.worker_pool import MAX_SECONDS, check_in_worker
-
-if TYPE_CHECKING:
-    from balog.registry.reference import ReferenceValidator
 
 MAX_VIOLATIONS = 100
 _MAX_VALUES = 5_000
 _MAX_PATHS = 1_000_000
-_SLOWER = 100.0  # jsonschema
-_MAX_BRANCHED = 12  # levels of a payload, by a schema that branches within itself
+_MAX_BRANCHED = 1e7  # paths into a payload
+_DEEPEST = 255  # of jsonschema-rs
 _NO_MARKS = bytes(set(range(256)) - set(b'{}[]"'))
 _STEPS = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
 
@@ -49,29 +43,24 @@ class JsonValidator:
 
     Raises:
         InvalidSchemaError: not a JSON Schema, a reference to another document, or a limit exceeded.
-        MissingExtraError: neither jsonschema-rs nor jsonschema is installed.
+        MissingExtraError: jsonschema-rs is not installed.
     """
 
     def __init__(self, schema: bytes | Mapping[str, Any], where: str = "") -> None:
         self.document = decode_schema(schema, where) if isinstance(schema, bytes) else dict(schema)
-        self._source = schema if isinstance(schema, bytes) else msgspec.json.encode(self.document)
         self._complexity = measure_complexity(self.document, where)
         self._searcher: Any = None
-        self._reference = _reference_fallback(self.document, where)
-        self._validator: Any = None if self._reference is not None else _validator(self.document, where)
-        check_compatibility: Any = self._reference or self._validator
-        self.is_valid: Callable[[Any], bool] = check_compatibility.is_valid
+        self._deepest = _deepest(self._complexity)
+        self._validator: Any = _validator(self.document, where)
+        self.is_valid: Callable[[Any], bool] = self._validator.is_valid
         self._decode = msgspec.json.Decoder().decode
 
     def worst_seconds(self, payload: bytes) -> float:
         """See ``PayloadValidator``."""
         complexity = self._complexity
-        if self._reference is not None and (complexity.byte_ns or complexity.is_branching):
-            return inf  # Python's patterns may take exponential time
-        if complexity.is_branching and is_deeper(payload, _MAX_BRANCHED):
+        if self._deepest < _DEEPEST and is_deeper(payload, self._deepest):
             return inf
-        slower = 1.0 if self._reference is None else _SLOWER
-        return (_count_values(payload) * complexity.place_ns + len(payload) * complexity.byte_ns) * 1e-9 * slower
+        return (_count_values(payload) * complexity.place_ns + len(payload) * complexity.byte_ns) * 1e-9
 
     def check(self, payload: bytes) -> list[SchemaViolation]:
         """See ``PayloadValidator``; returns at most 100 violations.
@@ -79,12 +68,8 @@ class JsonValidator:
         For large payloads (thousands of values) and recursive schemas with several branches, validation stops at the
         first violation: a small payload could reach its violations in billions of ways.
         """
-        if worker_pool.is_worker or self.worst_seconds(payload) <= MAX_SECONDS:
-            return self.check_in_process(payload)
-        return check_in_worker(Schema("", "", "json", self._source), payload)
-
-    def check_in_process(self, payload: bytes) -> list[SchemaViolation]:
-        """Check in this process, without a time limit."""
+        if self.worst_seconds(payload) > MAX_SECONDS:
+            return [SchemaViolation("$", TOO_LONG)]
         try:
             document = self._decode(payload)
         except (msgspec.DecodeError, UnicodeError) as error:
@@ -92,12 +77,10 @@ class JsonValidator:
         except RecursionError:
             return [SchemaViolation("$", "nested too deep")]
         try:
-            if self._reference is not None:
-                return self._reference.violations(document, MAX_VIOLATIONS)
             if self.is_valid(document):
                 return []
             values = _count_values(payload)
-            if self._complexity.is_branching or values > _MAX_VALUES or values * self._complexity.size > _MAX_PATHS:
+            if self._complexity.branches > 1 or values > _MAX_VALUES or values * self._complexity.size > _MAX_PATHS:
                 return [self._first_violation(document)]
             found = islice(_violations(iter(self._validator.iter_errors(document))), MAX_VIOLATIONS)
             return list(dict.fromkeys(found))
@@ -117,33 +100,11 @@ class JsonValidator:
         return SchemaViolation("$", "is not valid")
 
 
-def _reference_fallback(document: Any, where: str) -> ReferenceValidator | None:
-    """Return jsonschema's validator if jsonschema-rs is not installed, else None.
-
-    Raises:
-        MissingExtraError: neither is installed.
-    """
-    try:
-        import jsonschema_rs  # noqa: F401
-    except ImportError:
-        pass
-    else:
-        return None
-    from balog.registry.reference import ReferenceValidator
-
-    try:
-        found = ReferenceValidator(document, where)
-    except ImportError:
-        raise MissingExtraError("validating by JSON Schema", "schema") from None
-    _warn_once()
-    return found
-
-
-@lru_cache(maxsize=1)
-def _warn_once() -> None:
-    complain(
-        "jsonschema-rs is not installed, so jsonschema validates: some hundred times slower, and with fewer formats"
-    )
+def _deepest(complexity: Complexity) -> int:
+    """Return how many levels of a payload can be checked in bounded time."""
+    if complexity.branches < 2:
+        return _DEEPEST
+    return max(1, int(log(_MAX_BRANCHED / complexity.size, complexity.branches)))
 
 
 def _validator(document: Any, where: str) -> Any:

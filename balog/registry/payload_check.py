@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from balog.registry.json_schema import JsonValidator
 from balog.registry.listing import UnknownTypeError, UnknownVersionError
 from balog.registry.registry import Registry
 from balog.registry.schema import PayloadValidator, SchemaViolation
-
-if TYPE_CHECKING:
-    from balog.registry.validator_pair import ValidatorPair
 
 
 class _Head(msgspec.Struct):
@@ -31,7 +27,6 @@ class PayloadCheck:
         type: the type of payloads that declare none. Payloads that declare another type are rejected.
         version: the version for all payloads, whatever they declare.
         validator: the validator for all payloads, whatever they declare.
-        reference: validate with jsonschema, too. A disagreement with jsonschema-rs is a violation.
     """
 
     def __init__(
@@ -40,10 +35,7 @@ class PayloadCheck:
         type: str | None = None,
         version: str | None = None,
         validator: PayloadValidator | None = None,
-        reference: bool = False,
     ) -> None:
-        self._reference = reference
-        self._pairs: dict[JsonValidator, ValidatorPair] = {}
         self._registry, self._type, self._version, self._validator = registry, type, version, validator
 
     def check(self, payload: bytes) -> list[SchemaViolation]:
@@ -53,7 +45,7 @@ class PayloadCheck:
             InvalidSchemaError, MissingExtraError, StorageError: see ``Registry.validator``.
         """
         if self._validator is not None:
-            return self._violations(self._validator, payload)
+            return self._validator.check(payload)
         head = _head.decode(payload)
         name = self._type if head.cls_type is None else head.cls_type
         version = self._version if self._version is not None or head.version is None else head.version
@@ -69,24 +61,4 @@ class PayloadCheck:
             return [SchemaViolation("$.cls_type", str(error))]
         except UnknownVersionError as error:
             return [SchemaViolation("$.version", str(error))]
-        return self._violations(validator, payload)
-
-    def _violations(self, validator: PayloadValidator, payload: bytes) -> list[SchemaViolation]:
-        found = validator.check(payload)
-        if (
-            self._reference
-            and isinstance(validator, JsonValidator)
-            and (reason := self._disagreement(validator, payload))
-        ):
-            found.append(SchemaViolation("$", reason))
-        return found
-
-    def _disagreement(self, validator: JsonValidator, payload: bytes) -> str:
-        from balog.registry.validator_pair import ValidatorPair
-
-        if validator not in self._pairs:
-            self._pairs[validator] = ValidatorPair(validator.document)
-        try:
-            return self._pairs[validator].disagreement(msgspec.json.decode(payload))
-        except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError):
-            return ""  # `check` has reported it
+        return validator.check(payload)

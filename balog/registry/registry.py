@@ -14,7 +14,6 @@ from balog.registry.listing import UnknownTypeError, UnknownVersionError, Versio
 from balog.registry.names import check_message, check_type, check_version, major, order
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, PayloadValidator, Schema
 from balog.registry.store import FolderStore, Listing, SchemaStore
-from balog.registry.worker_pool import COMPARE_SECONDS, WorkExceededError, workers
 from balog.storage import StorageError, is_url
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class Registry:
     Attributes:
         place: the store's location, for people.
         is_shared: other requests wait for this process while it registers a version. Then versions are compared in a
-            child process, for at most 30 s of processor time.
+            child process, for at most 10 s of processor time.
     """
 
     def __init__(self, store: SchemaStore | None = None, max_age: float = 5.0) -> None:
@@ -181,26 +180,7 @@ class Registry:
         """
         self.check(schema)
         with self._registering:  # two at once may each follow what there is, and not each other
-            verdict = self._register(schema, mode)
-        return msgspec.structs.replace(verdict, defects=self.defects(schema))
-
-    def defects(self, schema: Schema) -> list[str]:
-        """Return a line for each payload suggested by the schema on which the two validators disagree.
-
-        The list is empty for protobuf, and if one of the validators is not installed.
-        """
-        if schema.form != "json":
-            return []
-        schema = self.bundle(schema)
-        try:
-            if self.is_shared:
-                return list(workers().run("disagreements", [schema.source]))
-            from balog.registry.json_schema import decode_schema
-            from balog.registry.validator_pair import disagreements
-
-            return disagreements(decode_schema(schema.source))
-        except (BalogError, ImportError):
-            return []
+            return self._register(schema, mode)
 
     def _register(self, schema: Schema, mode: Mode) -> CompatibilityReport:
         self.refresh()
@@ -231,12 +211,11 @@ class Registry:
         before = [self.get(schema.type, v) for v in there if order(v) < order(schema.version)]
         if not before:
             return CompatibilityReport(compatible=True, bump="none")
-        from balog.registry.comparing import compare_history, least_version
+        from balog.registry.comparing import compare_history, compare_in_child, least_version
 
         schema = self.bundle(schema)
-        verdict = (
-            self._compare_in_worker(before, schema, mode) if self.is_shared else compare_history(before, schema, mode)
-        )
+        compare = compare_in_child if self.is_shared else compare_history
+        verdict = compare(before, schema, mode)
         least = least_version(before, verdict)
         if order(schema.version) < order(least):
             why = next((f"{found.path}: {found.reason}" for found in verdict.findings if found.breaks), "")
@@ -247,19 +226,6 @@ class Registry:
                 verdict,
             )
         return verdict
-
-    def _compare_in_worker(self, before: list[Schema], schema: Schema, mode: Mode) -> CompatibilityReport:
-        from balog.registry.comparing import CompatibilityReport
-
-        try:
-            found = workers().run("compare", [before, schema, mode], COMPARE_SECONDS)
-        except WorkExceededError:
-            raise IncompatibleError(
-                f"{schema.type} {schema.version} cannot be compared with {before[-1].version} within "
-                f"{COMPARE_SECONDS:g} s; use a new major version, or a simpler schema",
-                CompatibilityReport(compatible=False, bump="major"),
-            ) from None
-        return msgspec.convert(found, CompatibilityReport)
 
     def check(self, schema: Schema) -> PayloadValidator:
         """Check a schema by itself, without comparing it with other versions. Raises the errors of ``register``."""

@@ -6,7 +6,14 @@ import pytest
 from schema_pairs import json_schema
 
 from balog.registry import InvalidSchemaError, Schema
-from balog.registry.comparing import CompatibilityReport, Mode, compare, compare_history, least_version
+from balog.registry.comparing import (
+    CompatibilityReport,
+    Mode,
+    compare,
+    compare_history,
+    compare_in_child,
+    least_version,
+)
 
 TEXT, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 
@@ -176,3 +183,20 @@ def test_two_forms_do_not_follow_each_other() -> None:
     found = [one for one in compare(json_schema(objects(a=TEXT)), proto).findings if one.breaks]
 
     assert ("wire", "the form json became protobuf") in [(one.layer, one.reason) for one in found]
+
+
+def test_in_a_child_the_report_is_the_same() -> None:
+    history, new = [json_schema(objects(a=TEXT))], json_schema(objects(a={"type": "integer"}), "1.1.0")
+
+    assert compare_in_child(history, new, "full") == compare_history(history, new, "full")
+
+
+def test_a_comparison_without_end_is_undecided() -> None:
+    """The canonical form of a schema can be larger than any memory."""
+    parts = [{"oneOf": [objects(**{f"p{n}": TEXT}), objects(**{f"q{n}": TEXT})]} for n in range(30)]
+    new = json_schema({"allOf": parts, "required": ["z"]}, "1.1.0")
+
+    verdict = compare_in_child([json_schema({"allOf": parts})], new, "backward", seconds=1)
+
+    assert not verdict.compatible
+    assert [(found.path, found.undecided) for found in verdict.findings] == [("$", True)]

@@ -24,11 +24,11 @@ from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, Query, scan
 from balog.analytics.reading.schemas import QUARANTINE, struct
 from balog.analytics.reading.tasks import Slice
+from balog.analytics.rollups.pipe_frames import read_frame, write_frame
 from balog.analytics.rollups.schemas import IDS
 from balog.analytics.rollups.selection import Selection
 from balog.analytics.rollups.worker import RollupQuery, hashes_of, roll_batches
 from balog.errors import BalogError
-from balog.registry.worker_pool import read_frame, write_frame
 
 _COLUMNS = struct(
     "id string, channel string, timestamp timestamp, level string, payload_json string",

@@ -18,12 +18,10 @@ from balog.event import Event, check_keys, decode, decode_checked, encode
 from balog.registry import PayloadValidator, Registry, Schema, SchemaViolation, UnknownTypeError, UnknownVersionError
 from balog.registry.json_schema import is_deeper
 from balog.registry.schema import InvalidSchemaError
-from balog.registry.worker_pool import TOO_LONG, WorkBusyError, end_workers
 from balog.sinks.service import Problem
 
 _MAX_TYPE = 200
 _MAX_PROBLEMS = 20
-_MAX_SLOW = 3  # events of a request whose validation takes too long; what comes after them is not read
 _SAMPLE_BYTES = 64 << 10
 _SAMPLE_SECONDS = 0.2
 """Payloads are validated outside of the event loop if 64 KiB of them could take longer."""
@@ -44,9 +42,7 @@ class RejectedItem(NamedTuple):
     is_known: bool = False
 
 
-_NOT_READ = RejectedItem(
-    503, (Problem("$", "not validated: other events of the request take too long; send it again"),)
-)
+_NOT_READ = RejectedItem(503, (Problem("$", "not validated: the service stops; send it again"),))
 
 
 class ProtobufParameters(NamedTuple):
@@ -87,9 +83,8 @@ class ItemReader:
         self._is_stopping = False
 
     def stop(self) -> None:
-        """Stop long validations. Items that are not read yet get status 503."""
+        """Reject the items that are not read yet with status 503."""
         self._is_stopping = True
-        end_workers()
 
     def forget(self) -> None:
         """Clear the cache, because the registry may have changed."""
@@ -115,9 +110,8 @@ class ItemReader:
             SchemaNotCached: a schema is not cached or validation may take long, and ``may_wait`` is False.
         """
         found: list[AcceptedEvent | RejectedItem] = []
-        slow = 0
         for index, item in enumerate(items):
-            if slow >= _MAX_SLOW or self._is_stopping:
+            if self._is_stopping:
                 found.append(_NOT_READ)
                 continue
             fresh_id = _derived_id(f"{caller.name}\0{key}\0{index}", item) if key else ""
@@ -133,8 +127,6 @@ class ItemReader:
                 )
             except _Rejected as reject:
                 found.append(reject.rejected)
-            last = found[-1]
-            slow += isinstance(last, RejectedItem) and any(one.reason == TOO_LONG for one in last.problems)
         return found
 
     def _read(self, item: bytes, caller: Principal, fresh_id: str, may_wait: bool) -> AcceptedEvent | RejectedItem:
@@ -186,7 +178,7 @@ class ItemReader:
         try:
             kind = compile_proto(schema.source, schema.message, f"{schema.type}/{schema.version}")
             inner, violations = kind.read(item)
-        except (MissingExtraError, InvalidSchemaError, WorkBusyError) as error:
+        except (MissingExtraError, InvalidSchemaError) as error:
             raise _Rejected(RejectedItem(503, (Problem("$", str(error)),), type=protobuf.type)) from None
         if len(inner) > self._limits.event_bytes:  # a byte on the wire may be many in JSON
             problem = Problem("$", f"{len(inner)} bytes as JSON; the limit is {self._limits.event_bytes}")
@@ -245,8 +237,6 @@ class ItemReader:
             return reject(422, Problem(f"{path}.cls_type", _unknown(error, caller)))
         except UnknownVersionError as error:
             return reject(422, Problem(f"{path}.version", str(error)))
-        except WorkBusyError as error:
-            return reject(503, Problem(path, str(error)))
         except BalogError as error:
             return reject(503, Problem(path, f"the registry is not available: {error}"))
         if violations:
@@ -263,7 +253,6 @@ class ItemReader:
 
         Raises:
             SchemaNotCached: a request of such payloads could take long, and ``may_wait`` is False.
-            WorkBusyError: too many long validations are running.
         """
         if not may_wait and validator.worst_seconds(payload) * (_SAMPLE_BYTES / max(len(payload), 1)) > _SAMPLE_SECONDS:
             raise SchemaNotCached

@@ -1,5 +1,6 @@
 """Compares two versions of a type: compatibility of the JSON, of protobuf's wire format, and of tables."""
 
+from balog.registry.comparing.child import compare_in_child
 from balog.registry.comparing.comparison import compare, compare_history, least_version
 from balog.registry.comparing.verdict import Bump, CompatibilityFinding, CompatibilityReport, Layer, Mode
 
@@ -11,5 +12,6 @@ __all__ = [
     "Mode",
     "compare",
     "compare_history",
+    "compare_in_child",
     "least_version",
 ]

@@ -40,12 +40,8 @@ class CompatibilityFinding(Struct, frozen=True, kw_only=True):
 
 
 class CompatibilityReport(Struct, frozen=True, kw_only=True):
-    """The result of a comparison: compatible or not, the required version increment, and the findings.
-
-    ``defects`` holds a line for each payload on which the two validators of JSON Schema disagree.
-    """
+    """The result of a comparison: compatible or not, the required version increment, and the findings."""
 
     compatible: bool
     bump: Bump
     findings: list[CompatibilityFinding] = []
-    defects: list[str] = []

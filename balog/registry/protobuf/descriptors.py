@@ -85,6 +85,23 @@ def reachable_messages(message: Any) -> Iterator[Any]:
                 waiting.append(inner)
 
 
+def nested_messages(message: Any) -> Iterator[Any]:
+    """Yield a message and the messages in it."""
+    waiting = [message]
+    while waiting:
+        here = waiting.pop()
+        yield here
+        for field, value in here.ListFields():
+            if field.message_type is None:
+                continue
+            if not field.is_repeated:
+                waiting.append(value)
+            elif not is_map(field):
+                waiting += value
+            elif field.message_type.fields_by_name["value"].message_type is not None:
+                waiting += value.values()
+
+
 def check_storable(message: Any) -> None:
     """Reject a message that cannot be stored as JSON of one known form.
 

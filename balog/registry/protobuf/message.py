@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from functools import lru_cache
-from math import inf
 from typing import Any
 
 import msgspec
@@ -14,7 +13,6 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from balog.errors import EventError, split_refusal
-from balog.registry import worker_pool
 from balog.registry.protobuf import descriptors
 from balog.registry.protobuf.compiler import run_protoc
 from balog.registry.protobuf.json_reader import Steps, make_reader
@@ -22,8 +20,7 @@ from balog.registry.protobuf.json_writer import UnwritableError, make_writer
 from balog.registry.protobuf.rules import Rules
 from balog.registry.protobuf.schema import make_json_schema
 from balog.registry.reasons import json_path
-from balog.registry.schema import InvalidSchemaError, Schema, SchemaViolation
-from balog.registry.worker_pool import MAX_SECONDS, check_in_worker, compile_in_worker, read_in_worker
+from balog.registry.schema import MAX_SECONDS, TOO_LONG, InvalidSchemaError, SchemaViolation
 
 MAX_VIOLATIONS = 100
 MAX_DEFAULTS = 1_000_000
@@ -42,14 +39,11 @@ class CompiledMessage:
         pool: the pool of the descriptor, which holds only its file and its imports.
     """
 
-    def __init__(self, descriptor: Any, pool: Any, schema: Schema) -> None:
-        self._schema = schema
+    def __init__(self, descriptor: Any, pool: Any) -> None:
         descriptors.check_storable(descriptor)
         self.name: str = descriptor.full_name
         self.descriptor, self.pool = descriptor, pool
         self.rules = Rules(descriptor, pool)
-        if self.worst_seconds(b"") == inf and not worker_pool.is_worker:
-            compile_in_worker(schema)
         self._class = message_factory.GetMessageClass(descriptor)
         self._read, self._write = make_reader(descriptor), make_writer(descriptor)
         self._decode, self._encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
@@ -61,17 +55,11 @@ class CompiledMessage:
         self._own = [name for name in descriptors.TYPE_FIELDS if name in names]
 
     def worst_seconds(self, payload: bytes) -> float:
-        """See ``PayloadValidator``. Only rules count: the rest is Python code, which releases the GIL."""
+        """See ``PayloadValidator``. Only rules count: the rest is Python code, which lets other threads run."""
         return self.rules.worst_seconds(len(payload))
 
     def check(self, payload: bytes) -> list[SchemaViolation]:
         """See ``PayloadValidator``; returns at most 100 violations."""
-        if self.worst_seconds(payload) > MAX_SECONDS and not worker_pool.is_worker:
-            return check_in_worker(self._schema, payload)
-        return self.check_in_process(payload)
-
-    def check_in_process(self, payload: bytes) -> list[SchemaViolation]:
-        """Check in this process, without a time limit."""
         message, found = self._parsed(payload)
         if message is not None:
             found += _independent(self._broken(message), found)
@@ -93,14 +81,7 @@ class CompiledMessage:
 
         Raises:
             EventError: see ``to_json``.
-            WorkBusyError: see ``check``.
         """
-        if self.worst_seconds(wire) > MAX_SECONDS and not worker_pool.is_worker:
-            return read_in_worker(self._schema, wire)
-        return self.read_in_process(wire)
-
-    def read_in_process(self, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
-        """Read in this process, without a time limit."""
         message, document = self._written(wire)
         return self._encode(document), _violations(self._broken(message))
 
@@ -163,7 +144,11 @@ class CompiledMessage:
             raise EventError(error.reason, json_path(error.steps)) from None
 
     def _broken(self, message: Any) -> list[tuple[Steps, str]]:
-        return _missing_fields(message) + self.rules.violations(message)
+        if missing := _missing_fields(message):
+            return missing
+        if self.rules.worst_seconds(message.ByteSize()) > MAX_SECONDS and self.rules.seconds(message) > MAX_SECONDS:
+            return [((), TOO_LONG)]
+        return self.rules.violations(message)
 
 
 def _independent(broken: list[tuple[Steps, str]], found: list[tuple[Steps, str]]) -> list[tuple[Steps, str]]:
@@ -191,7 +176,7 @@ _LOCKS = [threading.Lock() for _ in range(16)]
 @lru_cache(maxsize=256)
 def _compiled(source: bytes, message: str) -> CompiledMessage:
     pool = _pool(source)
-    return CompiledMessage(descriptors.choose_message(pool, message), pool, Schema("", "", "protobuf", source, message))
+    return CompiledMessage(descriptors.choose_message(pool, message), pool)
 
 
 @lru_cache(maxsize=256)

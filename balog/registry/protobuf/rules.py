@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import inf
 from typing import Any
 
 import protovalidate
 from google.protobuf import message_factory
 
-from balog.registry import worker_pool
 from balog.registry.json_compiler import byte_ns
-from balog.registry.protobuf.descriptors import is_map, reachable_messages
+from balog.registry.protobuf.descriptors import is_map, nested_messages, reachable_messages
 from balog.registry.protobuf.json_reader import Steps
 from balog.registry.schema import InvalidSchemaError
 
-_LOOPS = re.compile(r"\b(?:all|exists|exists_one|existsOne|filter|map|matches|unique)\s*\(")
-_RULE_NS = 1000.0  # a byte of the message, for each value that its rules compare with
-_UNIQUE_NS = 100e6  # a message of 1,000 bytes, compared item by item
+_LOOPS = re.compile(r"\b(?:all|exists|exists_one|existsOne|filter|map|transformList|transformMap)\s*\(")
+_GROWING = re.compile(r"\+|%s|\b(?:replace|join)\s*\(")
+_MATCHES = re.compile(r"\bmatches\s*\(")
+_LITERAL = re.compile(r"\bmatches\s*\(\s*r?(['\"])(.*?)\1\s*\)")
+_MOST_LOOPS = 3
+_MOST_GROWTH = 1000
+_MOST_STEPS = 10_000  # of an evaluation; protovalidate ends it then
+_STEP_NS = 2000.0  # of a loop
+_RULE_NS = 3000.0  # a value that a rule compares with
+_COMPUTED_NS = 2.5  # a byte of a text for each byte of a pattern that is computed
 
 
 class Rules:
     """The rules of a message and its nested messages. Thread-safe.
 
     Raises:
-        InvalidSchemaError: a rule's CEL expression does not compile, or names an unknown field.
+        InvalidSchemaError: a rule's CEL expression does not compile, names an unknown field, or may take too long.
     """
 
     def __init__(self, message: Any, pool: Any) -> None:
@@ -33,13 +38,13 @@ class Rules:
         self._validator = protovalidate.Validator()
         own = list(_own_rules(message, pool))
         self._own = {id: text for id, text, _ in own}
-        annotations = [rules for here in reachable_messages(message) for _, rules in annotated_rules(here, pool)]
+        annotations = {
+            here.full_name: found
+            for here in reachable_messages(message)
+            if (found := [rules for _, rules in annotated_rules(here, pool)])
+        }
         self.any = bool(annotations)
-        self._is_open_ended = any(map(_LOOPS.search, (expression for _, _, expression in own)))
-        self._count = len(own) + sum(map(_count, annotations))
-        self._byte_ns = sum(byte_ns(pattern) for rules in annotations for pattern in _patterns(rules))
-        if self._is_open_ended and not worker_pool.is_worker:
-            return  # a child process tries the rules
+        self._costs = {name: _Cost(found) for name, found in annotations.items()}
         for here in reachable_messages(message) if self.any else ():
             for tried in (message_factory.GetMessageClass(here)(), _filled(here)):
                 try:
@@ -51,16 +56,16 @@ class Rules:
                         raise InvalidSchemaError(_describe(here, error)) from None
 
     def worst_seconds(self, size: int) -> float:
-        """Return an estimated upper bound of the time that ``violations`` takes, in seconds.
+        """Return an estimated upper bound of the time that ``violations`` takes for ``size`` bytes, in seconds."""
+        return max((cost.seconds(size, size / 2) for cost in self._costs.values()), default=0.0)
 
-        Args:
-            size: size of the message in bytes.
-        """
-        if not self.any:
-            return 0.0
-        if self._is_open_ended:  # a loop in a loop, or a pattern that is computed
-            return inf
-        return (size * self._byte_ns + size * self._count * _RULE_NS + (size / 1000) ** 2 * _UNIQUE_NS) * 1e-9
+    def seconds(self, message: Any) -> float:
+        """Return an estimated upper bound of the time that ``violations`` takes for a message, in seconds."""
+        found = 0.0
+        for here in nested_messages(message):
+            if (cost := self._costs.get(here.DESCRIPTOR.full_name)) is not None:
+                found += cost.seconds(here.ByteSize(), 1)
+        return found
 
     def violations(self, message: Any) -> list[tuple[Steps, str]]:
         """Return every rule that a message breaks, with its place.
@@ -181,6 +186,34 @@ def _patterns(rules: Any) -> Iterator[str]:
             yield value
         elif field.message_type is not None and not field.is_repeated:
             yield from _patterns(value)
+
+
+class _Cost:
+    """The worst cost of the rules of a message and its fields.
+
+    Raises:
+        InvalidSchemaError: an expression loops more than 3 times, or builds texts that grow with each loop.
+    """
+
+    def __init__(self, annotations: list[Any]) -> None:
+        own = [expression for rules in annotations for _, _, expression in _cel(rules)]
+        loops = [len(_LOOPS.findall(expression)) for expression in own]
+        for expression, count in zip(own, loops):
+            if count > _MOST_LOOPS or (1 + len(_GROWING.findall(expression))) ** count > _MOST_GROWTH:
+                raise InvalidSchemaError(f"a rule may take too long: {' '.join(expression.split())[:200]}")
+        self._loops = [count for count in loops if count]
+        self._each_ns = _RULE_NS * sum(map(_count, annotations))
+        patterns = [pattern for rules in annotations for pattern in _patterns(rules)]
+        patterns += [match[2] for expression in own for match in _LITERAL.finditer(expression)]
+        self._byte_ns = sum(map(byte_ns, patterns)) + self._each_ns / 2
+        matches = sum(len(_MATCHES.findall(expression)) - len(_LITERAL.findall(expression)) for expression in own)
+        self._square_ns = _COMPUTED_NS * matches
+
+    def seconds(self, size: int, count: float) -> float:
+        """Return the cost of ``count`` messages of ``size`` bytes together."""
+        looped = sum(min(size**loops, _MOST_STEPS * count) for loops in self._loops) * _STEP_NS
+        nanoseconds: float = count * self._each_ns + size * self._byte_ns + size**2 * self._square_ns + looped
+        return nanoseconds * 1e-9
 
 
 def _count(rules: Any) -> int:

@@ -12,7 +12,7 @@ import pytest
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.message import CompiledMessage
 from balog.registry.protobuf.schema import inexpressible_rules
-from balog.registry.schema import InvalidSchemaError
+from balog.registry.schema import TOO_LONG, InvalidSchemaError
 
 HEAD = 'syntax = "proto3"; package p; import "buf/validate/validate.proto"; import "google/protobuf/timestamp.proto"; '
 
@@ -138,6 +138,25 @@ def test_a_rule_that_walks_lists_within_lists_ends() -> None:
     assert type_.check(b'{"a": [' + b",".join([b"1"] * 5000) + b"]}") == [
         ("$", "a rule of it cannot be evaluated for these values")
     ]
+
+
+def test_a_pattern_from_the_value_itself_is_matched_on_short_values_only() -> None:
+    type_ = rule("string", 'cel = {id: "m", message: "m", expression: "!this.matches(this)"}')
+    assert type_.check(b'{"a": "b?b?"}') == [("$.a", "m")]
+    assert type_.check(b'{"a": "%s"}' % (b"b?" * 120_000)) == [("$", TOO_LONG)]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "[this]" + ".map(x, x + x + x + x + x)" * 3 + "[0].size() > 0",
+        "[1].all(a, [1].all(b, [1].all(c, [1].all(d, true))))",
+    ],
+    ids=["grows", "loops"],
+)
+def test_a_rule_that_could_take_all_time_or_memory_is_refused(expression: str) -> None:
+    with pytest.raises(InvalidSchemaError, match="a rule may take too long"):
+        rule("string", f'cel = {{id: "m", message: "m", expression: "{expression}"}}')
 
 
 def test_a_rule_for_another_type_is_refused_at_once() -> None:

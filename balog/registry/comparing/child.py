@@ -1,0 +1,51 @@
+"""Compares versions in a child process with limits of time and memory: canonical forms can grow without bounds."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from balog.registry.comparing.comparison import compare_history
+from balog.registry.comparing.verdict import CompatibilityFinding, CompatibilityReport, Mode
+from balog.registry.schema import Schema
+
+SECONDS = 10
+"""Processor time of a comparison."""
+
+MEMORY = 4 << 30  # bytes of address space
+
+_CHILD = "import sys; sys.path[:] = sys.argv[1:]; from balog.registry.comparing.child import main; main()"
+
+
+class _Call(msgspec.Struct):
+    history: Sequence[Schema]
+    new: Schema
+    mode: Mode
+    seconds: int
+
+
+def compare_in_child(history: Sequence[Schema], new: Schema, mode: Mode, seconds: int = SECONDS) -> CompatibilityReport:
+    """See ``compare_history``. A comparison that exceeds the limits is undecided, which counts as a break."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", _CHILD, *filter(None, sys.path)],
+        check=False, input=msgspec.msgpack.encode(_Call(history, new, mode, seconds)), capture_output=True, cwd="/",
+    )  # fmt: skip
+    if done.returncode == 0:
+        return msgspec.msgpack.decode(done.stdout, type=CompatibilityReport)
+    reason = f"the versions cannot be compared within {seconds} s; use a new major version, or a simpler schema"
+    finding = CompatibilityFinding(layer="json", path="$", reason=reason, undecided=True)
+    return CompatibilityReport(compatible=False, bump="major", findings=[finding])
+
+
+def main() -> None:
+    """Read a call from stdin, and write its report to stdout."""
+    call = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Call)
+    limits = [(resource.RLIMIT_CPU, call.seconds)] + [(resource.RLIMIT_AS, MEMORY)] * (sys.platform == "linux")
+    for kind, most in limits:
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    sys.stdout.buffer.write(msgspec.msgpack.encode(compare_history(call.history, call.new, call.mode)))
