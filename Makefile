@@ -137,7 +137,7 @@ PIN_tap-singer-jsonl = tap-singer-jsonl==0.1.0 'setuptools<81'
 PIN_tap-spreadsheets = tap-spreadsheets==1.1.2
 PIN_tap-rest-api-msdk = tap-rest-api-msdk==1.4.2 'setuptools<81'
 PIN_meltano = meltano==4.4.1
-BASE = msgspec 'semantic-version>=2.10' 'sqlglot>=28' structlog 'urllib3>=1.26' 'venusian>=3.1'
+BASE = 'jsonschema-rs>=0.60' msgspec 'semantic-version>=2.10' 'sqlglot>=28' structlog 'urllib3>=1.26' 'venusian>=3.1'
 PIN_airflow = apache-airflow==3.3.2 $(BASE)
 PIN_dagster = dagster==1.13.29 $(BASE)
 PIN_singer-tools = singer-tools==0.4.1 singer-python==6.8.0

@@ -142,6 +142,8 @@ class TapDefinition:
         Raises:
             TapError: there is a stream of this name.
         """
+        if not isinstance(stream, Stream):
+            raise TapError(f"{self.name}: add({stream!r:.60}): want a Stream")
         add(self.streams, stream)
         return stream
 

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from balog.errors import BalogError, ConfigProblems
 
 
 class TapError(BalogError):
     """The tap's code has an invalid declaration: two streams of one name, a parent that does not exist."""
+
+
+def check_number(name: str, value: Any, *, least: int | None = None) -> None:
+    """Raise if a value is not a finite number above 0, or not a whole number of at least ``least``.
+
+    Raises:
+        TapError: with the name and the value.
+    """
+    kinds = (int, float) if least is None else int
+    is_number = isinstance(value, kinds) and not isinstance(value, bool)
+    if not is_number or not (0 < value < float("inf") if least is None else value >= least):
+        wanted = "a number above 0" if least is None else f"a whole number, at least {least}"
+        raise TapError(f"{name}={value!r:.60}: want {wanted}")
 
 
 class LateDeclarationError(TapError):

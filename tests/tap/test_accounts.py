@@ -124,8 +124,14 @@ def test_the_next_run_resumes_each_account(server: HttpStandIn, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("configs", "reason"),
-    [([], "no accounts"), ([{}], "account 0 of the config has no 'name'"), ([{"name": "a"}] * 2, "two accounts")],
+    [
+        ("a", "list of objects"),
+        ([5], "list of objects"),
+        ([], "no accounts"),
+        ([{}], "account 0 of the config has no 'name'"),
+        ([{"name": "a"}] * 2, "two accounts"),
+    ],
 )
-def test_accounts_that_cannot_be_told_apart(configs: list[dict[str, str]], reason: str) -> None:
+def test_accounts_that_cannot_be_told_apart(configs: Any, reason: str) -> None:
     with pytest.raises(TapError, match=reason):
         Accounts(configs, lambda account: None)

@@ -8,10 +8,12 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
+from balog.tap import Tap
+from balog.tap.credentials import periodic
 from balog.tap.errors import SourceError, TapError
-from balog.tap.http import Client, Response
+from balog.tap.http import Client, Policy, Response
 from balog.tap.http.outcomes import HttpError
-from balog.tap.patterns import Next, by_cursor, by_link, by_offset, by_page, by_url, pages
+from balog.tap.patterns import Next, by_cursor, by_link, by_offset, by_page, by_url, concurrently, date_windows, pages
 from balog.tap.patterns.named_paging import by_last
 from balog.tap.patterns.pagination import links
 from tests.stand_ins.http_server import Answer, HttpStandIn
@@ -45,6 +47,17 @@ def test_by_cursor() -> None:
 def test_a_cursor_that_goes_on_after_the_end_is_ended_by_what_says_more() -> None:
     fetch = by_slices(ROWS, 10, lambda rows, after, more: {"data": rows, "next": after, "has_more": more})
     assert flat(pages(fetch, by_cursor("next", more="has_more"), items="data")) == ROWS
+
+
+@pytest.mark.parametrize("end", ["false", "False", "0", "", 0, None, False])
+@pytest.mark.parametrize("next", [by_cursor("next", more="has_more"), by_last("id", more="has_more")])
+def test_a_flag_for_further_pages_may_be_a_text(next: Next, end: Any) -> None:
+    fetch = by_slices(
+        ROWS, 10, lambda rows, after, more: {"data": rows, "next": after, "has_more": "true" if more else end}
+    )
+    position = {None: 0, 9: 10, 19: 20}
+    asked = pages(lambda at: fetch(position.get(at, at)), next, items="data")
+    assert flat(asked) == ROWS
 
 
 def test_by_offset() -> None:
@@ -150,9 +163,23 @@ def test_no_list_of_records_is_an_error(body: Any) -> None:
         list(pages(lambda cursor: body, by_cursor("next"), items="data"))
 
 
-@pytest.mark.parametrize("make", [lambda: by_offset(0), lambda: by_page(-1)])
-def test_sizes_that_cannot_be_are_refused(make: Callable[[], Next]) -> None:
-    with pytest.raises(TapError):
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: by_offset(0),
+        lambda: by_page(-1),
+        lambda: by_page("10"),  # type: ignore[arg-type]
+        lambda: concurrently([], len, workers="4"),  # type: ignore[arg-type]
+        lambda: Tap.every_n("5"),  # type: ignore[arg-type]
+        lambda: Tap.every_seconds(float("nan")),
+        lambda: Policy(tries="3"),  # type: ignore[arg-type]
+        lambda: Client("http://x.example", rate="5"),  # type: ignore[arg-type]
+        lambda: next(date_windows("2026-01-01", "2026-02-01", days="7")),  # type: ignore[arg-type]
+        lambda: periodic(minutes=None),  # type: ignore[call-overload]
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(TapError, match=r"want a .*number"):
         make()
 
 

@@ -8,6 +8,8 @@ import re
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -16,9 +18,6 @@ import httpx
 import pytest
 import requests
 import trustme
-from botocore.auth import S3SigV4Auth, SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
 from cryptography.hazmat.primitives import serialization
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +36,7 @@ from balog.tap.credentials import (
     once,
     query,
 )
-from balog.tap.credentials.digest import _challenges
+from balog.tap.credentials.digest import _best
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Client, HttpError, Policy, instrument
 from balog.tap.http.connections import Request
@@ -163,8 +162,6 @@ class DigestChecker:
             return hashlib.new("md5" if "MD5" in self.algorithm else "sha256", text.encode()).hexdigest()
 
         first = digest(f"{self.user}:{self.fields['realm']}:{self.password}")
-        if self.algorithm.endswith("-sess"):
-            first = digest(f"{first}:{given['nonce']}:{given['cnonce']}")
         second = digest(f"{request.method}:{request.path}")
         middle = f"{given['nonce']}:{given['nc']}:{given['cnonce']}:auth" if "qop" in given else given["nonce"]
         return digest(f"{first}:{middle}:{second}")
@@ -182,10 +179,8 @@ class DigestChecker:
     [
         ("MD5", "auth"),
         ("MD5", ""),
-        ("MD5-sess", "auth"),
         ("SHA-256", "auth"),
         ("SHA-256", ""),
-        ("SHA-256-sess", "auth"),
     ],
 )
 def test_digest(server: HttpStandIn, algorithm: str, qop: str) -> None:
@@ -194,9 +189,8 @@ def test_digest(server: HttpStandIn, algorithm: str, qop: str) -> None:
         for _ in range(3):
             assert client.get("a b/ü", {"q": "a b", "r": 'x"y'}).status == 200
     assert len(server.requests) == 4
-    if not algorithm.endswith("-sess"):  # the checker is right, if another client says so, too
-        peer = requests.auth.HTTPDigestAuth("ada", "s3cret")
-        assert requests.get(f"{server.url}/me", auth=peer).status_code == 200
+    peer = requests.auth.HTTPDigestAuth("ada", "s3cret")  # the checker is right, if another client says so, too
+    assert requests.get(f"{server.url}/me", auth=peer).status_code == 200
 
 
 def test_a_nonce_that_is_used_up_is_replaced(server: HttpStandIn) -> None:
@@ -220,6 +214,7 @@ def test_a_wrong_password_ends_after_two_requests(server: HttpStandIn) -> None:
     [
         ("", "does not ask for HTTP Digest"),
         ('Basic realm="x"', "does not ask for HTTP Digest"),
+        ('Digest realm="x", nonce="n", algorithm=MD5-sess', "not supported"),
         ('Digest realm="x", nonce="n", algorithm=SHA3-512', "a kind of HTTP Digest that is not supported"),
         ('Digest realm="x", nonce="n", qop="auth-int"', "not supported"),
         ('Digest realm="x"', "not supported"),
@@ -252,27 +247,18 @@ def test_the_examples_of_rfc_7616(monkeypatch: pytest.MonkeyPatch) -> None:
         assert f'response="{expected}"' in auth.sign(request).headers["Authorization"]
 
 
-def test_names_of_users_that_no_header_can_have() -> None:
-    auth = Digest("Jäsøn Doe", "Secret, or not?")
-    request = Request("GET", "http://x.example/", {}, None)
-    asked = 'Digest realm="api@example.org", qop=auth, algorithm=SHA-256, nonce="n", charset=UTF-8'
-    auth.rejected(request, 401, {"www-authenticate": asked})
-    assert "username*=UTF-8''J%C3%A4s%C3%B8n%20Doe" in auth.sign(request).headers["Authorization"]
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet='Digest abc=",\\ \t', max_size=60))
 def test_no_challenge_breaks_the_parser(text: str) -> None:
-    for scheme, fields in _challenges(text):
-        assert scheme
-        assert all(isinstance(value, str) for value in fields.values())
+    with suppress(SourceError):
+        assert all(isinstance(value, str) for value in _best(f"Digest {text}, Digest nonce=n, {text}").values())
 
 
 # -- AWS --------------------------------------------------------------------------------------------------------------
 
 AWS_SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 AWS_KEYS = AwsKeys("AKIDEXAMPLE", AWS_SECRET)
-AWS_TIME = 1440938160.0  # 20150830T123600Z, of the published vectors
+AWS_TIME = datetime(2015, 8, 30, 12, 36)  # of the published vectors
 
 
 @pytest.mark.parametrize(
@@ -283,43 +269,16 @@ AWS_TIME = 1440938160.0  # 20150830T123600Z, of the published vectors
         ("/", "POST", "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b"),
     ],
 )
-def test_the_published_vectors_of_aws(target: str, method: str, signature: str) -> None:
-    auth = AwsSignature("service", "us-east-1", AWS_KEYS, clock=lambda: AWS_TIME)
+def test_the_published_vectors_of_aws(
+    target: str, method: str, signature: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: AWS_TIME)
+    auth = AwsSignature("service", "us-east-1", AWS_KEYS)
     signed = auth.sign(Request(method, f"https://example.amazonaws.com{target}", {}, None))
     assert signed.headers["Authorization"] == (
         "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, "
         f"SignedHeaders=host;x-amz-date, Signature={signature}"
     )
-
-
-SEGMENT = st.text(st.characters(codec="utf-8", exclude_characters="?#", exclude_categories=("Cc", "Cs")), max_size=8)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    service=st.sampled_from(["execute-api", "s3"]),
-    path=st.lists(SEGMENT.filter(lambda part: part not in (".", "..")), max_size=3),
-    params=st.lists(st.tuples(SEGMENT, SEGMENT), max_size=4),
-    body=st.none() | st.binary(max_size=20),
-    token=st.sampled_from(["", "t0ken"]),
-)
-def test_signatures_are_those_of_botocore(
-    service: str, path: list[str], params: list[tuple[str, str]], body: bytes | None, token: str
-) -> None:
-    query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in params)
-    url = f"https://x.example/{'/'.join(quote(part, safe='') for part in path)}" + (f"?{query}" if query else "")
-    signed = AwsSignature(service, "eu-central-1", AwsKeys("AK", "SK", token)).sign(
-        Request("PUT", url, {"Content-Type": "text/plain"}, body)
-    )
-    peer = AWSRequest("PUT", signed.url, data=body, headers={"Content-Type": "text/plain"})
-    peer.context["timestamp"] = signed.headers["X-Amz-Date"]
-    kind = S3SigV4Auth if service == "s3" else SigV4Auth
-    auth = kind(Credentials("AK", "SK", token or None), service, "eu-central-1")
-    for name in ("X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-SHA256"):
-        if name in signed.headers:
-            peer.headers[name] = signed.headers[name]
-    text = auth.string_to_sign(peer, auth.canonical_request(peer))
-    assert signed.headers["Authorization"].endswith(f"Signature={auth.signature(text, peer)}")
 
 
 class SignatureChecker:
@@ -369,10 +328,10 @@ def test_keys_that_boto3_finds(server: HttpStandIn, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
     with Client(server.url, auth=AwsSignature("execute-api", "eu-central-1")) as client:
         assert client.get("items").status == 200
-    monkeypatch.setitem(__import__("sys").modules, "botocore.session", None)
-    with pytest.raises(MissingExtraError, match=r"\[aws\]"):
-        AwsSignature("execute-api", "eu-central-1")
     assert AWS_SECRET not in repr(AWS_KEYS) + repr(AwsSignature("s3", "x", AWS_KEYS))
+    monkeypatch.setitem(__import__("sys").modules, "botocore.auth", None)
+    with pytest.raises(MissingExtraError, match=r"\[aws\]"):
+        AwsSignature("execute-api", "eu-central-1", AWS_KEYS)
 
 
 # -- certificates -----------------------------------------------------------------------------------------------------

@@ -190,6 +190,10 @@ class TestWhatCannotBe:
             ({"before_retry": lambda client: None}, "before_retry: its function has a parameter 'client'"),
             ({"metadata": {"id": {}}}, "want a dict of dicts by breadcrumb"),
             ({"parent": "a", "source_stream": "b"}, "has a parent and a source_stream"),
+            (
+                {"metadata": None},
+                "metadata=None: want a dict of dicts by",
+            ),
         ],
     )
     def test_settings(self, settings: dict[str, Any], reason: str) -> None:

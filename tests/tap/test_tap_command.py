@@ -383,7 +383,7 @@ class TestProcess:
             line.rpartition("|")[2].strip() for line in ran.stderr.splitlines() if line.startswith("import time")
         }
         assert "balog.tap.syncing.sync" in imported
-        assert not imported & {"sqlglot", "urllib.request", "http.client", "jsonschema_rs", "pyarrow", "fsspec"}
+        assert not imported & {"sqlglot", "urllib.request", "http.client", "pyarrow", "fsspec"}
 
     @pytest.mark.parametrize("how", ["> /dev/full", ">&-"])
     @pytest.mark.parametrize("option", ["", "--version"])

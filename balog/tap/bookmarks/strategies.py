@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from balog.tap.errors import TapError
+from balog.tap.errors import TapError, check_number
 
 END_OF_STREAM = ("end_of_stream", "end_of_sync")
 """The names of ``EndOfStream``."""
@@ -46,8 +46,7 @@ class EveryN(BookmarkStrategy):
     """Writes the bookmark after each ``n`` records."""
 
     def __init__(self, n: int) -> None:
-        if n < 1:
-            raise TapError(f"every_n({n}): want a number of records, at least 1")
+        check_number("every_n: n", n, least=1)
         self.n = n
 
     def is_due(self, record: dict[str, Any], count: int) -> bool:
@@ -59,8 +58,7 @@ class EverySeconds(BookmarkStrategy):
     """Writes the bookmark when ``seconds`` have passed since the last time."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        if not seconds > 0:
-            raise TapError(f"every_seconds({seconds}): want seconds, more than 0")
+        check_number("every_seconds: seconds", seconds)
         self.seconds = seconds
         self._clock = clock
         self._last = clock()

@@ -65,6 +65,9 @@ def schema_from_example(example: Any, path: str = "$") -> dict[str, Any]:
         found: dict[str, Any] = msgspec.json.schema(kind)
     except (TypeError, ValueError) as error:
         raise TapError(f"config_spec: {path}: {example!r:.80} cannot be a setting: {error}") from None
+    parts = found.get("anyOf", ())
+    if parts and all(part.keys() == {"type"} for part in parts):  # as of ``int | None``
+        found = {"type": [part["type"] for part in parts]}
     if "$defs" in found:
         raise TapError(
             f"config_spec: {path}: {kind!r:.80} has parts of its own; write them as a dict, or name it alone"

@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from balog.errors import ConfigError
-from balog.tap.json_schema.keywords import Steps, is_number, rebuilt, types_of
+from balog.tap.json_schema.keywords import MAX_DEPTH, Steps, is_number, rebuilt, types_of
 from balog.tap.json_schema.references import resolve_reference
-from balog.tap.json_schema.validator import MAX_DEPTH
 
 HIDDEN = "****"
 _SHORTEST = 4

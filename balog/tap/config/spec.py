@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -15,11 +16,10 @@ from balog.problems import problems as struct_problems
 from balog.suggestions import suggest
 from balog.tap.config.samples import schema_from_example, with_optional
 from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts
+from balog.tap.config.validation import compile_schema, mismatches
 from balog.tap.errors import TapConfigProblems, TapError
-from balog.tap.json_schema.keywords import Steps
-from balog.tap.json_schema.mismatch import json_path
+from balog.tap.json_schema.keywords import MAX_DEPTH
 from balog.tap.json_schema.references import resolve_reference
-from balog.tap.json_schema.validator import MAX_DEPTH, check, reject_unknown
 from balog.tap.relative_files import relative_to_caller
 
 TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
@@ -37,24 +37,24 @@ class ConfigSpec:
     """The specification of a config.
 
     Args:
-        schema: a JSON Schema of an object; see ``balog.tap.json_schema.validator`` for its keywords.
+        schema: a JSON Schema of an object.
         is_strict: warn about settings that the schema does not declare. With ``additionalProperties: false`` they are
             errors, strict or not.
 
     Raises:
-        TapError: this is not a schema, it has an unsupported keyword, or it rejects one of its own defaults.
+        TapError: a reference at its top has no target. ``check`` raises it if this is not a schema.
     """
 
     def __init__(self, schema: Mapping[str, Any] | None = None, *, is_strict: bool = True) -> None:
-        self.schema: dict[str, Any] = _with_lists(schema or _OPEN)
+        root = _with_lists(schema or _OPEN)
+        self.schema: dict[str, Any] = {**root, **resolve_reference(root, root)}
+        self.schema.pop("$ref", None)
         self.is_strict = is_strict and schema is not None
-        reject_unknown(self.schema)
-        _reject_wrong_defaults(self.schema, self.schema)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The schemas of the top-level settings by name, those of the toolkit last."""
-        own = resolve_reference(self.schema, self.schema).get("properties", {})
+        own = self.schema.get("properties", {})
         return {**own, **{name: declared for name, declared in TOOLKIT_SETTINGS.items() if name not in own}}
 
     def check(self, config: Mapping[str, Any], source: str = "", sources: Mapping[str, str] | None = None) -> Any:
@@ -75,8 +75,8 @@ class ConfigSpec:
         revealed = reveal(config, self.schema, self.schema, "$", found, problems)
         if not problems:
             filled = _filled(revealed, self.schema, self.schema)
+            problems += mismatches(self._validator, filled)
             made = self._make(filled, problems)
-            problems += self._toolkit_problems(filled)
         if problems:
             secrets = found.union(secret_texts(revealed, self.schema))
             raise TapConfigProblems(
@@ -122,20 +122,16 @@ class ConfigSpec:
             found[name] = msgspec.to_builtins(revealed.get(name) if value is None else value, enc_hook=str)
         return found
 
+    @cached_property
+    def _validator(self) -> Any:
+        return compile_schema({**self.schema, "properties": self.settings})
+
     def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
-        problems += _errors(self._own(config), self.schema)
         return config
 
-    def _own(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a config without the toolkit's settings, which a strict schema would reject."""
-        toolkits = {name for name, declared in self.settings.items() if declared is TOOLKIT_SETTINGS.get(name)}
-        return {name: declared for name, declared in config.items() if name not in toolkits}
-
-    def _toolkit_problems(self, config: Mapping[str, Any]) -> Iterator[ConfigError]:
-        own = self.settings
-        for name, schema in TOOLKIT_SETTINGS.items():
-            if name in config and own[name] is schema:
-                yield from _errors(config[name], schema, (name,))
+    def _toolkits(self) -> dict[str, Any]:
+        """Return the schemas of the toolkit's settings that the spec does not declare."""
+        return {name: schema for name, schema in self.settings.items() if schema is TOOLKIT_SETTINGS.get(name)}
 
 
 class _StructSpec(ConfigSpec):
@@ -147,8 +143,12 @@ class _StructSpec(ConfigSpec):
         self.is_strict = True
         self._kind = kind
 
+    @cached_property
+    def _validator(self) -> Any:
+        return compile_schema({"properties": self._toolkits()})
+
     def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
-        config = self._own(config)
+        config = {name: value for name, value in config.items() if name not in self._toolkits()}
         found = struct_problems(config, self._kind)
         problems += found
         return None if found else msgspec.convert(config, self._kind)
@@ -246,11 +246,6 @@ def make_spec(declaration: Any) -> ConfigSpec:
     )
 
 
-def _errors(config: Any, schema: Any, path: Steps = ()) -> Iterator[ConfigError]:
-    for mismatch in check(config, schema, path=path):
-        yield ConfigError(mismatch.reason, path=json_path(mismatch.path))
-
-
 def _document(path: str | os.PathLike[str]) -> tuple[Any, str]:
     read, place = relative_to_caller(path)
     try:
@@ -287,16 +282,6 @@ def _with_lists(value: Any) -> Any:
 def _placed(problem: ConfigError, source: str, sources: Mapping[str, str], secrets: set[str]) -> ConfigError:
     top = problem.path.removeprefix("$.").split(".")[0].split("[")[0]
     return ConfigError(hide(problem.reason, secrets), problem.source or sources.get(top, source), problem.path)
-
-
-def _reject_wrong_defaults(schema: Any, root: Any, path: str = "$", depth: int = 0) -> None:
-    if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
-        return
-    if "default" in schema:
-        for fault in check(schema["default"], schema, root):
-            raise TapError(f"config schema: {path}.default: {fault.reason}")
-    for name, inner in schema.get("properties", {}).items():
-        _reject_wrong_defaults(inner, root, f"{path}.properties.{name}", depth + 1)
 
 
 def _filled(value: Any, schema: Any, root: Any, depth: int = 0) -> Any:

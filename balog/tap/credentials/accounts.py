@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from balog.tap.errors import SourceError, TapError
@@ -66,9 +66,11 @@ class Accounts:
     """
 
     def __init__(
-        self, configs: Iterable[Mapping[str, Any]], sign_in: Callable[[Any], Any], *, key: str = "name"
+        self, configs: Sequence[Mapping[str, Any]], sign_in: Callable[[Any], Any], *, key: str = "name"
     ) -> None:
         self._accounts: dict[str, SourceAccount] = {}
+        if not isinstance(configs, (list, tuple)) or not all(isinstance(config, Mapping) for config in configs):
+            raise TapError("the accounts of the config: want a list of objects")
         for number, config in enumerate(configs):
             name = config.get(key)
             if not isinstance(name, str) or not name:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, overload
 
 import balog
 from balog.errors import BalogError
-from balog.tap.errors import SourceError, TapError
+from balog.tap.errors import SourceError, TapError, check_number
 from balog.tap.http.outcomes import fault_of
 
 _REFRESH_AT = 5 / 6  # of the lifetime: 25 of 30 minutes, the lifetime of many APIs' tokens
@@ -50,8 +50,8 @@ class Credential:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if seconds is not None and not seconds > 0:
-            raise TapError(f"a credential that is refreshed each {seconds} seconds: want more than 0")
+        if seconds is not None:
+            check_number("a credential: seconds", seconds)
         if seconds is not None and lifetime is not None and lifetime < seconds:
             raise TapError(f"a credential that is refreshed after {seconds} seconds expires after {lifetime}")
         self._function = function
@@ -170,6 +170,7 @@ def periodic(
         minutes: the age at which it is refreshed; 25 suits tokens with a lifetime of half an hour.
         lifetime_minutes: the lifetime; None means 6/5 of ``minutes``: 30 for 25.
     """
+    check_number("a periodic credential: minutes", minutes)
     lifetime = None if lifetime_minutes is None else lifetime_minutes * 60
     if function is None:
         return lambda function: Credential(function, minutes * 60, lifetime)

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from balog.tap.context import Context
     from balog.tap.streams.settings import Checks
 
+
+def _is_fields(value: Any) -> bool:
+    return is_map(value) and all(field is None or isinstance(field, str) for field in value.values())
+
+
 _CONNECTION = "cursor:pageInfo.endCursor more=pageInfo.hasNextPage param=after size_param=first"
 
 
@@ -78,7 +83,7 @@ class GraphQLStream(EndpointStream):
     own_settings: ClassVar[Checks] = {
         **ENDPOINT_SETTINGS,
         "field": TEXT,
-        "fields": (is_map, "a dict: for each property the field that it comes from, or None"),
+        "fields": (_is_fields, "a dict: for each property the field that it comes from, or None"),
         "may_be_null": BOOL,
         "paging": TEXT,
         "partial": (lambda value: value in ("null", "skip", "fail"), "null, skip or fail"),

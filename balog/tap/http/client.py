@@ -12,11 +12,10 @@ from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urljoin, urlsp
 
 import msgspec
 
-from balog import metrics
 from balog.errors import ConfigError
 from balog.http.pool import ClientCertificate
 from balog.http.urls import check_url
-from balog.tap.errors import SourceError
+from balog.tap.errors import SourceError, check_number
 from balog.tap.http.authorization import Auth, authorize, repeats, secrets_of
 from balog.tap.http.connections import Connections, Request
 from balog.tap.http.outcomes import HttpError, Response, endpoint_of, fault_of, is_lost, origin_of
@@ -73,6 +72,10 @@ class Client:
         certificate: ClientCertificate | None = None,
     ) -> None:
         self._base = _checked(base_url)
+        for name, number in {"timeout": timeout, "max_bytes": max_bytes, "max_seconds": max_seconds}.items():
+            check_number(f"Client: {name}", number)
+        if rate is not None:
+            check_number("Client: rate", rate)
         self._headers = {"Accept": "application/json", "User-Agent": "balog-tap", **(headers or {})}
         self._auth = auth
         self._policy = policy or Policy()
@@ -207,7 +210,9 @@ class Client:
         raise SourceError(f"{subject} redirects more than {_MAX_REDIRECTS} times")
 
     def _timed(self, request: Request, endpoint: str) -> Response:
-        from http.client import HTTPException  # imported on the first request
+        from http.client import HTTPException  # these two are imported on the first request
+
+        from balog import metrics
 
         with metrics.http_request_timer(endpoint) as timer:
             try:

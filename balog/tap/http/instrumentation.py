@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
-from balog import metrics
 from balog.tap.errors import TapError
 from balog.tap.http.authorization import Auth, authorize, repeats
 from balog.tap.http.connections import Request
@@ -115,6 +114,8 @@ class _Sender:
         return sent
 
     def _timed(self, request: Any, options: dict[str, Any], endpoint: str) -> Any:
+        from balog import metrics  # imported with the first request
+
         self._inner.is_in = True
         try:
             with metrics.http_request_timer(endpoint) as timer:

@@ -11,9 +11,8 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 import balog
-from balog import metrics
 from balog.backoff import Backoff
-from balog.tap.errors import SourceError, TapError
+from balog.tap.errors import SourceError, TapError, check_number
 from balog.tap.http.outcomes import HttpError, fault_of, is_lost, requested_wait, status_of
 from balog.tap.patterns.concurrency import pause
 
@@ -64,12 +63,11 @@ class Policy:
     chance: Callable[[], float] = field(default=random.random, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.tries < 1 or not 0 < self.first <= _DAY or not 0 < self.longest <= _DAY or not self.total > 0:
-            raise TapError(
-                f"a retry policy of tries={self.tries}, first={self.first}, longest={self.longest}, "
-                f"total={self.total}: want at least 1 try, waits of more than 0 and at most 86400 seconds, and a total "
-                "of more than 0"
-            )
+        check_number("a retry policy: tries", self.tries, least=1)
+        for name in ("first", "longest", "total"):
+            check_number(f"a retry policy: {name}", getattr(self, name))
+        if max(self.first, self.longest) > _DAY:
+            raise TapError(f"a retry policy: waits of {max(self.first, self.longest)} seconds: want at most {_DAY}")
         self.backoff = Backoff(min(self.first, self.longest), self.longest)
         self.statuses, self.also = frozenset(self.statuses), tuple(self.also)
 
@@ -228,6 +226,8 @@ class _Tries:
             wait=round(self._wait, 3),
             attempt=self.failures,
         )
+        from balog import metrics  # imported with the first retry
+
         tags = {metrics.Tag.http_status_code: status or "none"}
         if self.endpoint:
             tags[metrics.Tag.endpoint] = self.endpoint

@@ -35,7 +35,9 @@ def finite(value: Any) -> bool:
     """Return whether a number is finite, as JSON requires."""
     if type(value) is float:
         return isfinite(value)
-    return value.is_finite() if type(value) is Decimal else True
+    if type(value) is Decimal:  # JSON's readers turn 1e400 into infinity
+        return value.is_finite() and isfinite(float(value))
+    return True
 
 
 def is_equal(one: Any, other: Any) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 Steps = tuple[str | int, ...]
 """A place in a document: names of members and indexes of items."""
 
+MAX_DEPTH = 60
+"""Maximum nesting of a config's schema, where it is followed."""
 ALL_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 IN_PLACE = frozenset({"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"})

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from balog.signals import signals_for_main_thread
-from balog.tap.errors import TapError
+from balog.tap.errors import TapError, check_number
 
 _thread = threading.local()
 
@@ -64,9 +64,9 @@ def concurrently(
     Raises:
         TapError: ``workers`` or ``ahead`` is less than 1.
     """
+    check_number("concurrently: workers", workers, least=1)
     ahead = 2 * workers if ahead is None else ahead
-    if workers < 1 or ahead < 1:
-        raise TapError(f"concurrently(…, workers={workers}, ahead={ahead}): want at least 1 of each")
+    check_number("concurrently: ahead", ahead, least=1)
     return _results(iter(items), function, workers, ahead)
 
 

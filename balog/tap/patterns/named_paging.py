@@ -132,7 +132,7 @@ def by_last(name: str, size: int | None = None, more: str | None = None) -> Next
         return last.get(name) if isinstance(last, dict) else getattr(last, name, None)
 
     def next(page: Page) -> Any:
-        if not page.items or (more is not None and not page.at(more)):
+        if not page.items or (more is not None and not page.is_true(more)):
             return None
         return position(page.items[-1]) if more else pages.follow(page, lambda count: position((page.items or [])[-1]))
 

@@ -15,7 +15,7 @@ from urllib.parse import urljoin
 import msgspec
 
 import balog
-from balog.tap.errors import SourceError, TapError
+from balog.tap.errors import SourceError, check_number
 
 _NEAR = 8  # pages: an equal page within this distance is reported; farther away, two in a row
 _REMEMBERED = 100_000  # pages
@@ -48,6 +48,11 @@ class Page:
         for name in path.split("."):
             found = found.get(name) if isinstance(found, dict) else None
         return found
+
+    def is_true(self, path: str) -> bool:
+        """Return whether the flag at a path is set; the texts ``false`` and ``0`` are not."""
+        found = self.at(path)
+        return bool(found) and str(found).strip().lower() not in ("false", "0")
 
 
 Next = Callable[[Page], Any]
@@ -113,7 +118,7 @@ def by_cursor(path: str, more: str | None = None) -> Next:
     """
 
     def next(page: Page) -> Any:
-        if more is not None and not page.at(more):
+        if more is not None and not page.is_true(more):
             return None
         found = page.at(path)
         if more is not None and found in (None, "", False):
@@ -155,7 +160,7 @@ def by_offset(size: int) -> Next:
     Offsets shift if records are inserted or deleted meanwhile: if possible, use cursors, or windows of the replication
     key. The first position is 0: ``pages(…, first=0)``.
     """
-    _check(size)
+    check_number("by_offset: size", size, least=1)
     pages = Fullness(size)
     return lambda page: pages.follow(page, lambda count: (page.position or 0) + count)
 
@@ -168,7 +173,7 @@ def by_page(size: int | None = None, total: str | None = None) -> Next:
         total: the path of the number of pages, ``meta.pages``; the end is at that number.
     """
     if size is not None:
-        _check(size)
+        check_number("by_page: size", size, least=1)
     pages = Fullness(size)
 
     def next(page: Page) -> Any:
@@ -283,11 +288,6 @@ def _digest(value: Any) -> bytes:
 def _decoded(answer: Any) -> Any:
     decode = getattr(answer, "json", None)
     return decode() if callable(decode) else answer
-
-
-def _check(size: int) -> None:
-    if size < 1:
-        raise TapError(f"a page of {size} records: want at least 1")
 
 
 _TARGET = re.compile(r"[\s,]*<([^>]*)>", re.ASCII)

@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from balog.tap.bookmarks import times
-from balog.tap.errors import SourceError, TapError
+from balog.tap.errors import SourceError, TapError, check_number
 
 
 class Window(NamedTuple):
@@ -57,8 +57,12 @@ def date_windows(
         TapError: no length or several, a negative length or overlap, a text that is not a time, a zone that is not a
             tzinfo.
     """
+    for name, length in (("days", days), ("months", months)):
+        check_number(f"date_windows: {name}", length, least=0)
+    if not isinstance(overlap, timedelta) or not isinstance(step, (timedelta, type(None))):
+        raise TapError("date_windows: want timedeltas for step and overlap")
     lengths = [bool(days), bool(months), step is not None]
-    if sum(lengths) != 1 or days < 0 or months < 0 or (step is not None and step <= timedelta(0)):
+    if sum(lengths) != 1 or (step is not None and step <= timedelta(0)):
         raise TapError("date_windows: want one of days=…, months=… and step=…, and more than 0")
     if overlap < timedelta(0):
         raise TapError("date_windows: want an overlap of 0 or more")

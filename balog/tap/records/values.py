@@ -153,7 +153,7 @@ def real(kind: type, is_null_for_none: bool, maker: Callable[[Any], Any]) -> Cal
         is_null_for_none: whether numbers that are not finite become null.
         maker: makes finite numbers fit.
     """
-    is_finite: Callable[[Any], bool] = isfinite if kind is float else Decimal.is_finite
+    is_finite: Callable[[Any], bool] = isfinite if kind is float else finite
 
     def refuse_it() -> None:
         if not is_null_for_none:

@@ -116,6 +116,9 @@ def check_settings(kind: type, declared: Mapping[str, Any], title: str) -> dict[
     settings = {name: _class_value(kind, name) for name in checks if _is_overridden(kind, name)}
     settings.update(declared)
     for name, value in settings.items():
+        if value is None and (default := _default(kind, name)) is not None:
+            raise TapError(f"{title}: {name}=None: want {checks[name][1]}; the default is {default!r:.60}")
+    for name, value in settings.items():
         is_valid, wanted = checks[name]
         if value is not None and not is_valid(value):
             raise TapError(f"{title}: {name}={value!r}: want {wanted}")
@@ -135,6 +138,12 @@ def _own_bases(kind: type) -> list[type]:
 
 def _is_overridden(kind: type, name: str) -> bool:
     return any(name in vars(base) for base in _own_bases(kind))
+
+
+def _default(kind: type, name: str) -> Any:
+    """Return the toolkit's default of a setting."""
+    toolkits = (base for base in kind.__mro__ if base.__module__.startswith("balog.tap."))
+    return next((vars(base)[name] for base in toolkits if name in vars(base)), None)
 
 
 def _reject_misspelled(kind: type, checks: Checks, title: str) -> None:

@@ -1,0 +1,81 @@
+"""Validation of configs against JSON Schema, by jsonschema-rs. No message has a value of the config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from balog.errors import ConfigError
+from balog.tap.errors import TapError
+from balog.tap.json_schema.formats import is_instant
+from balog.tap.json_schema.mismatch import json_path
+
+_NOT_RESTRICTING = ("password", "binary", "byte", "int32", "int64", "float", "double")
+_FORMATS = {"instant": is_instant, **dict.fromkeys(_NOT_RESTRICTING, lambda text: True)}
+_TYPES: dict[str, tuple[str, Any]] = {
+    "null": ("null", type(None)),
+    "boolean": ("true or false", bool),
+    "integer": ("an integer", int),
+    "number": ("a number", float),
+    "string": ("a text", str),
+    "array": ("a list", list),
+    "object": ("an object", dict),
+}
+"""By type: its words in messages, and Python's type of its values."""
+_FORMAT_WORDS = {
+    "date": "a date as 2026-01-31",
+    "date-time": "a date and time as 2026-01-31T00:00:00Z",
+    "instant": "a date as 2026-01-31, or a date and time as 2026-01-31T00:00:00Z",
+}
+
+
+def compile_schema(schema: Mapping[str, Any]) -> Any:
+    """Return the validator of a JSON Schema; formats are checked, and nothing is fetched.
+
+    Raises:
+        TapError: it is not a JSON Schema, or it has an unknown format, an unknown reference, or a pattern that is not
+            one of Rust's regex crate, which takes linear time.
+    """
+    import jsonschema_rs  # imported when a tap reads its config
+
+    try:
+        return jsonschema_rs.validator_for(
+            schema,
+            validate_formats=True,
+            ignore_unknown_formats=False,
+            formats=_FORMATS,
+            pattern_options=jsonschema_rs.RegexOptions(),
+            offline=True,
+        )
+    except ValueError as error:
+        place = json_path(getattr(error, "instance_path", ()))
+        raise TapError(f"config schema: {place}: {str(error).splitlines()[0]}") from None
+
+
+def mismatches(validator: Any, config: Mapping[str, Any]) -> Iterator[ConfigError]:
+    """Yield an error for each place where a config breaks its schema.
+
+    Args:
+        validator: the result of ``compile_schema``.
+        config: decoded JSON.
+    """
+    for error in validator.iter_errors(config):
+        yield ConfigError(_reason(error), path=json_path(error.instance_path))
+
+
+def _reason(error: Any) -> str:
+    kind = error.kind
+    if kind.name == "required":
+        return f"the field {kind.property!r} is missing"
+    if kind.name == "additionalProperties":
+        return " and ".join(f"there is no field {name!r}" for name in kind.unexpected[:5])
+    if kind.name == "type":
+        wanted = [words for name, (words, _) in _TYPES.items() if name in kind.types]
+        wanted = [word for word in wanted if word != "null"] + [word for word in wanted if word == "null"]
+        actual = next(words for words, made in _TYPES.values() if isinstance(error.instance, made))
+        return f"want {' or '.join(wanted)}, got {actual}"
+    if kind.name == "format" and kind.format in _FORMAT_WORDS:
+        return f"want {_FORMAT_WORDS[kind.format]}"
+    from balog.registry.reasons import describe_error  # imported only for errors: the registry is slow to import
+
+    return describe_error(error)
