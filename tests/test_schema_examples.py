@@ -10,10 +10,11 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from balog.cli import main
-from balog.config.json_schema import write_schema
 from balog.sinks.base import SINKS
 from tests.ci_scripts import ci_script
 from tests.test_schemas import CONFIGS, ROOT
+
+write_schema = ci_script("config_schemas").write_schema
 
 CHECKED_FOR = {"document": "document", "monitors": "monitors", "service": "serve", "logger": "logger", "cases": "cases"}
 NO_COMMAND = {"patch", "tokens"}

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
 from balog.cli.brokers import SINGLE_SINKS
-from balog.config import write_schema
 from balog.errors import EventError
 from balog.event import FACILITY_VERSION, KNOWN_VERSIONS, LEVELS, Event, decode, encode
+from tests.ci_scripts import ci_script
+
+write_schema = ci_script("config_schemas").write_schema
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "schemas").rglob("*.json"))
@@ -113,8 +115,8 @@ def test_a_config_s_schema_is_what_its_structs_say(name: str) -> None:
 
     written = path.read_bytes() if path.exists() else b""
     assert written == made, (
-        f'schemas/config/{name}.json is not what {module} says; write it anew with: python -c "'
-        f"from balog.config import write_schema; from {module} import {attribute}; "
+        f'schemas/config/{name}.json is not what {module} says; write it anew with: PYTHONPATH=.ci python -c "'
+        f"from config_schemas import write_schema; from {module} import {attribute}; "
         f"open('schemas/config/{name}.json', 'wb').write(write_schema({struct}, 'urn:balog:config:{name}', "
         f"'{title}'))\""
     )

@@ -47,8 +47,6 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         },
     )
 
-    DEPRECATED_KEYS: ClassVar[dict[str, str]] = {"junk": "invalid_lines"}
-
     sinks: Annotated[list[AnySinkConfig], Meta(description="Where the events go.")] = []
     spool: SpoolConfig | None = None
     in_band: Annotated[

@@ -57,7 +57,6 @@ def find_in_document(document: Any, type: Any, source: str, root: str = "$") -> 
         source: its file, for the errors.
         root: where the config is in that file.
     """
-    configs.rename_deprecated_keys(document, type, source)
     found = [
         ConfigError(one.reason, source, root + one.path[1:]) for one in configs.find_problems(document, type, source)
     ]

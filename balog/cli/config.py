@@ -23,7 +23,6 @@ from balog.delivery.control.remote import open_control
 from balog.delivery.control.store import Control, DocumentVersion, Pushed, ServiceStatus
 from balog.delivery.control.validation import read_document
 from balog.errors import ConfigError
-from balog.secrets import Secret
 from balog.storage import Options
 
 _SILENT = 6.0
@@ -32,23 +31,19 @@ _MAX_SHOWN = 120
 
 
 class ControlPlace(NamedTuple):
-    """The version store that the options name. A service gets the token of ``--token-file`` or ``$BALOG_TOKEN``."""
+    """The version store that the options name. A service gets the token of ``$BALOG_TOKEN``."""
 
     place: str
     options_file: str | None
-    token_file: str | None
 
     @contextmanager
     def open(self) -> Iterator[Control]:
         """Open the store for the time of a block."""
-        token = (
-            Secret(file=self.token_file).reveal("--token-file") if self.token_file else os.environ.get("BALOG_TOKEN")
-        )
         if self.options_file and self.place.startswith(("http://", "https://")):
-            raise ConfigError("--options is for a store; for a service, give --token-file")
+            raise ConfigError("--options is for a store; a service has its own")
         file = self.options_file
         store_options = configs.load(file, Options) if file else None
-        with closing(open_control(self.place, store_options, token)) as control:
+        with closing(open_control(self.place, store_options, os.environ.get("BALOG_TOKEN"))) as control:
             yield control
 
 
@@ -60,13 +55,9 @@ _control = options.bundle(
         "place",
         required=True,
         metavar="PLACE",
-        help="Store of the versions: a folder, s3://…, or a service, http(s)://HOST:PORT.",
+        help="Store of the versions: a folder, s3://…, or a service, http(s)://…, with its token in BALOG_TOKEN.",
     ),
     options.store,
-    options.token_file,
-)
-_base = options.integer(
-    "--base", least=0, help="The version that you edited; the command fails if there is a newer one."
 )
 _message = click.option("-m", "--message", default="", metavar="TEXT", help="Reason for the change.")
 
@@ -91,7 +82,7 @@ def command() -> None:
 @click.argument("file", metavar="FILE", type=options.FilePath(path_type=Path))
 @_message
 @click.option("--dry-run", is_flag=True, help="Check, print what would change, and push nothing.")
-@_base
+@options.integer("--base", least=0, help="The version that you edited; the command fails if there is a newer one.")
 @_control
 def push(file: Path, message: str, dry_run: bool, base: int | None, store: ControlPlace) -> None:
     """Push the document in FILE as the newest version. Every service then applies it.
@@ -179,13 +170,12 @@ def show(number: int | None, store: ControlPlace) -> None:
 @command.command(short_help="Push the document of an older version again.")
 @click.argument("number", required=False, type=click.IntRange(min=0))
 @_message
-@_base
 @_control
-def rollback(number: int | None, message: str, base: int | None, store: ControlPlace) -> None:
+def rollback(number: int | None, message: str, store: ControlPlace) -> None:
     """Push the document of version NUMBER as a new version; by default, the last document that differs."""
     with store.open() as control:
         head = control.head()
-        newest = base if base is not None else head.number if head else 0
+        newest = head.number if head else 0
         entry = control.rollback(number, who=user_at_host(), message=message, base=newest)
     if head is not None and entry.number == head.number:
         click.echo(f"version {entry.number} has this document already")

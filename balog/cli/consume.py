@@ -20,7 +20,7 @@ from balog.consumers import Consumer, ConsumerOperator
 from balog.consumers.hooks import open_hook
 from balog.consumers.outcomes import Retry
 from balog.consumers.settings import Unwanted
-from balog.errors import BalogError, ConfigError
+from balog.errors import BalogError
 from balog.event import Event
 
 _report = reporter("balog consume")
@@ -49,12 +49,6 @@ _report = reporter("balog consume")
     help="Events that wait in this process for a handler to be free. By default, as many as handlers take in half a "
     "second, so that other processes share the rest.",
 )
-@options.integer(
-    "--attempts",
-    default=5,
-    help="Failed calls of a handler before its event is dead-lettered; the handler's own retries come first.",
-)
-@options.seconds("--drain", most=3600, default=30.0, help="Time for running handlers to finish after a stop signal.")
 @options.of_plugins(
     "--hook",
     "hook_names",
@@ -70,14 +64,9 @@ _report = reporter("balog consume")
     help="What becomes of events that no handler wants: remove them, return them to the topic, or dead-letter them.",
 )
 @options.settings
-@options.ignore
-@click.option("--reload", "is_reloading", is_flag=True, help="Drain and restart whenever the package's source changes.")
-@click.option("--lifeline", type=int, hidden=True)
-@click.pass_context
 def command(
-    context: click.Context, package: str, group: str, engine_options: EngineOptions, concurrency: int,
-    prefetch: int | None, attempts: int, drain: float, hook_names: tuple[str, ...], unwanted: Unwanted,
-    settings: dict[str, str], ignore: tuple[str, ...], is_reloading: bool, lifeline: int | None,
+    package: str, group: str, engine_options: EngineOptions, concurrency: int, prefetch: int | None,
+    hook_names: tuple[str, ...], unwanted: Unwanted, settings: dict[str, str],
 ) -> None:  # fmt: skip
     """Run the @consumer_config handlers of PACKAGE on the events of topics.
 
@@ -87,26 +76,18 @@ def command(
     \b
     balog consume mypackage --topics local:topics
     balog consume mypackage --topics sqs:eu-west-1 --pollers 4 --concurrency 16 --listen :9464
-    balog consume mypackage --topics local:topics --reload
 
     Stdout belongs to the handlers. Their logs go to the outputs of BALOG_CONFIG or BALOG_OUTPUT, by default to stderr.
 
-    The first SIGTERM or Ctrl-C finishes the events in flight and returns the rest; the second ends at once.
+    The first SIGTERM or Ctrl-C finishes the events in flight, within 30 s, and returns the rest; the second ends at
+    once.
     """
-    if is_reloading:
-        sys.exit(_reload(context, package, drain, engine_options.until_empty))
-    if lifeline is not None:
-        from balog.cli.reloader import live_with
-
-        live_with(lifeline)
-    hub = scan_package(package, ignore)
+    hub = scan_package(package)
     hooks = [*set_up_logging("consume"), *map(open_hook, hook_names)]
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # what a handler printed must be out before its event is acked
     operator = _Operator(settings)
-    options = {
-        "concurrency": concurrency, "prefetch": prefetch, "max_attempts": attempts, "drain": drain, "unwanted": unwanted
-    }  # fmt: skip
+    options = {"concurrency": concurrency, "prefetch": prefetch, "unwanted": unwanted}
     with engine_options.open(hub, operator, group, hooks, **options) as engine:
         operator.stop = engine.stop
         try:
@@ -156,26 +137,3 @@ def _stdout_is_closed() -> bool:
     poll = select.poll()
     poll.register(1, select.POLLOUT)
     return any(flags & (select.POLLERR | select.POLLHUP) for _, flags in poll.poll(0))
-
-
-def _reload(context: click.Context, package: str, drain: float, until_empty: bool) -> int:
-    from balog.cli.reloader import Reloader
-
-    if until_empty:
-        raise ConfigError("--reload runs until it is stopped; leave out --until-empty")
-    own = [sys.executable, "-m", "balog", "consume", *_arguments(context), "--lifeline"]
-    return Reloader(package, own, drain, _report).run()
-
-
-def _arguments(context: click.Context) -> list[str]:
-    """Return the arguments of this call, except ``--reload``."""
-    words = []
-    for parameter in context.command.params:
-        value = context.params.get(parameter.name or "")
-        if parameter.name in ("is_reloading", "package") or value is None or value is False:
-            continue
-        if isinstance(value, dict):
-            value = tuple(f"{name}={text}" for name, text in value.items())
-        for one in value if isinstance(value, tuple) else (value,):
-            words += [parameter.opts[0]] if one is True else [parameter.opts[0], str(one)]
-    return [*words, context.params["package"]]

@@ -24,10 +24,9 @@ def command() -> None:
 @command.command("list", short_help="List each handler's topic, events and options.")
 @click.argument("package")
 @options.settings
-@options.ignore
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document: consumers and warnings.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if there is a warning.")
-def show(package: str, settings: dict[str, str], ignore: tuple[str, ...], as_json: bool, strict: bool) -> None:
+def show(package: str, settings: dict[str, str], as_json: bool, strict: bool) -> None:
     """List the @consumer_config handlers of PACKAGE: the topic, the events and the options of each.
 
     PACKAGE is a dotted name; the current directory is searched first. The package is imported; no handler runs. A
@@ -38,7 +37,7 @@ def show(package: str, settings: dict[str, str], ignore: tuple[str, ...], as_jso
     balog consumers list mypackage --set env=prod
     balog consumers list mypackage --json | jq '.consumers[] | select(.topic == "orders")'
     """
-    hub = scan_package(package, ignore)
+    hub = scan_package(package)
     operator = ConsumerOperator(settings)
     listed = [describe(consumer, operator) for consumer in hub.consumers]
     versions = Versions.registered()
@@ -54,7 +53,7 @@ def show(package: str, settings: dict[str, str], ignore: tuple[str, ...], as_jso
         sys.exit(1)
 
 
-def scan_package(package: str, ignore: Sequence[str]) -> ConsumerHub:
+def scan_package(package: str) -> ConsumerHub:
     """Find the handlers of a package, first in the current directory.
 
     Raises:
@@ -62,7 +61,7 @@ def scan_package(package: str, ignore: Sequence[str]) -> ConsumerHub:
     """
     sys.path.insert(0, os.getcwd())
     hub = ConsumerHub()
-    hub.scan(package, ignore or None)
+    hub.scan(package)
     if not hub.consumers:
         raise ConfigError(f"{package} has no consumers: no function in it has @consumer_config")
     return hub

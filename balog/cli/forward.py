@@ -43,13 +43,8 @@ _OF_A_BROKER = (
 @click.option("--topic", required=True, metavar="NAME", help="The topic whose events are sent.")
 @options.config("A broker's config; `forward` uses its sinks.", required=True)
 @options.group("Consumer group; each group gets all of the events.", "forward")
-@options.seconds(
-    "--drain",
-    most=3600,
-    help="Time for batches in flight to finish after a stop signal.  [default: the config's drain]",
-)
 @engine_options
-def command(topic: str, path: str, group: str, drain: float | None, engine_options: EngineOptions) -> None:
+def command(topic: str, path: str, group: str, engine_options: EngineOptions) -> None:
     """Send the events of a topic to the sinks of a broker's config.
 
     An event is acked once every sink whose "where" matches has accepted it. Until then it stays in the topic, so no
@@ -73,7 +68,7 @@ def command(topic: str, path: str, group: str, drain: float | None, engine_optio
     options = {
         "concurrency": len(forwarding.sinks),  # so that none waits for another
         "max_attempts": MAX_ATTEMPTS,
-        "drain": config.drain if drain is None else drain,
+        "drain": config.drain,
     }
     with forwarding, engine_options.open(forwarding.hub, None, group, hooks, **options) as engine:
         try:

@@ -170,15 +170,11 @@ json_lines = option("--json", "as_json", is_flag=True, help="Print JSON, one obj
 verbose = option("-v", "--verbose", "is_verbose", is_flag=True, help="Print at the end what passed.")
 proto_message = option("--message", default="", metavar="NAME", help="Message of a .proto file with several.")
 settings = pairs("--set", "settings", metavar="KEY=VALUE", help="Setting that fills {KEY} in topic names.")
-ignore = repeated("--ignore", metavar="NAME", help="Module to skip: a dotted name, or .name inside the package.")
 store = option(
     "--options",
     "options_file",
     metavar="FILE",
     help='JSON file with options of the store, such as {"endpoint_url": …}.',
-)
-token_file = option(
-    "--token-file", metavar="FILE", help="File with the token of a service; default: the variable BALOG_TOKEN."
 )
 since = option(
     "--since", metavar="TIME", help="Only events from this time on: a date, RFC 3339, or 24h, 7d before now."

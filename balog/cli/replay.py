@@ -39,7 +39,6 @@ _DRY_RUN = 1000  # failed events that a dry run reads without --limit
     "2  wrong use, or a sink that can't be built; nothing was sent"
 )
 @click.argument("spool", type=options.FilePath(path_type=Path), required=False)
-@click.option("--sink", metavar="NAME", help="Replay only for this sink: its name or its type.")
 @click.option("--dead", "with_dead", is_flag=True, help="Also send the dead letters.")
 @click.option("--dry-run", is_flag=True, help="Print what waits; send nothing.")
 @options.seconds("--deadline", help="Stop after this time.  [default: when no sink has accepted an event for a minute]")
@@ -47,16 +46,12 @@ _DRY_RUN = 1000  # failed events that a dry run reads without --limit
 @click.option(
     "--failed", "url", metavar="URL", help="Instead of a spool: the topics with the events that a service rejected."
 )
-@click.option("--service", metavar="URL", help="With --failed: the service to send them to.")
+@click.option("--service", metavar="URL", help="With --failed: the service to send to; its token is in BALOG_TOKEN.")
 @click.option("--patch", metavar="FILE", help='With --failed: changes to make first, {"set", "compute", "unset"}.')
 @options.where("With --failed: only events for which this is true, such as payload.type = 'order'.")
 @options.integer("--limit", help="With --failed: maximum number of events to read.")
-@click.option(
-    "--token-file", metavar="FILE", help="With --failed: file with the token; default: the variable BALOG_TOKEN."
-)
 def command(
     spool: Path | None,
-    sink: str | None,
     with_dead: bool,
     dry_run: bool,
     deadline: float | None,
@@ -72,23 +67,21 @@ def command(
     \b
     balog replay spool --dry-run
     balog replay spool
-    balog replay spool --sink elastic --config broker.json --dead
+    balog replay spool --config broker.json --dead
     balog replay --failed local:topics --patch patch.json --service http://localhost:8080
 
     With --failed, each event keeps its id. An event that is rejected again stays in the topic, for a better patch.
     """
-    of_a_spool = sink is not None or with_dead or deadline is not None or path is not None
+    of_a_spool = with_dead or deadline is not None or path is not None
     if url is not None:
         if spool is not None or of_a_spool:
-            raise click.UsageError(
-                "--failed replaces SPOOL, and cannot be combined with --sink, --dead, --deadline or --config"
-            )
+            raise click.UsageError("--failed replaces SPOOL, and does not go with --dead, --deadline or --config")
         _replay_failed(url, dry_run, **of_failed)
         return
     if spool is None or any(given is not None for given in of_failed.values()):
         raise click.UsageError("give SPOOL, or --failed URL with its options")
     spool = spool.absolute()
-    backlogs = _choose(find_backlogs(spool), sink)
+    backlogs = find_backlogs(spool)
     if dry_run:
         for backlog in backlogs:
             click.echo(_line(backlog))
@@ -108,8 +101,7 @@ def command(
 
 
 def _replay_failed(
-    url: str, dry_run: bool, service: str | None, token_file: str | None, patch: str | None, where: Expression | None,
-    limit: int | None,
+    url: str, dry_run: bool, service: str | None, patch: str | None, where: Expression | None, limit: int | None
 ) -> None:  # fmt: skip
     """Send the events that a service rejected to it again; exit with 1 if any stays."""
     from balog.delivery.client import ServiceClient
@@ -119,6 +111,7 @@ def _replay_failed(
     if service is None and not dry_run:
         raise ConfigError("--failed needs --service, the URL of the service to send the events to")
     changes = Patch.load(patch) if patch is not None else Patch()
+    token = Secret(env="BALOG_TOKEN") if os.environ.get("BALOG_TOKEN") else None
     began, complaints = time.monotonic(), FirstLines(_report)
 
     def show(event: Event) -> None:
@@ -127,7 +120,7 @@ def _replay_failed(
 
     with (
         open_topics(url) as topics,
-        ServiceClient(service or "http://localhost", token=_token(token_file)) as client,
+        ServiceClient(service or "http://localhost", token=token) as client,
         StopSignals() as stop,
     ):
         replay = FailedEventReplay(
@@ -148,25 +141,6 @@ def _replay_failed(
         f"{counts.invalid} not valid, {counts.filtered} not selected"
     )
     exit_after(stop, failed=bool(counts.refused or counts.invalid))
-
-
-def _token(file: str | None) -> Secret | None:
-    if file is not None:
-        return Secret(file=file)
-    return Secret(env="BALOG_TOKEN") if os.environ.get("BALOG_TOKEN") else None
-
-
-def _choose(backlogs: list[Backlog], name: str | None) -> list[Backlog]:
-    if name is None:
-        return backlogs
-    for fits in (
-        [backlog for backlog in backlogs if name in (backlog.name, backlog.folder.name)],
-        [backlog for backlog in backlogs if backlog.name.split()[0] == name],
-    ):
-        if fits:
-            return fits
-    there = ", ".join(backlog.name for backlog in backlogs) or "none"
-    raise ConfigError(f"no sink {name!r} in this spool; there are {there}")
 
 
 def _sinks(path: str | None) -> Sequence[SinkConfig] | None:

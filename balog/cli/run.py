@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 
 import click
-import msgspec
 
 from balog import config as configs
 from balog.broker.config import RunConfig
 from balog.broker.config_check import complete, complete_errors
-from balog.broker.quarantine import QuarantineConfig
 from balog.broker.sidecar import EXIT_CODES, run_sidecar
 from balog.cli import options
 from balog.errors import ConfigError
@@ -22,26 +20,14 @@ from balog.errors import ConfigError
 )
 @options.config("Config with the sinks of the events; stdout stays unchanged.")
 @click.option("--name", metavar="NAME", help="Name of the program in events.  [default: its file name]")
-@click.option("--in-band", is_flag=True, help="Also write the events to the stream when a config names sinks.")
-@click.option("--count", is_flag=True, help="With a config: count records and bytes by stream for the run's report.")
-@click.option(
-    "--invalid-lines",
-    type=click.Choice(["pass", "quarantine", "fail"]),
-    help="What to do with invalid lines on stdout (no Singer message): pass them on, quarantine them, or fail.",
-)
-@click.option("--junk", "old_invalid_lines", type=click.Choice(["pass", "quarantine", "fail"]), hidden=True)
-@click.option("--quarantine", metavar="FILE", help="File for invalid lines: JSON lines with time and reason.")
 @click.argument("cmd", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG …]")
-def command(
-    path: str | None, name: str | None, in_band: bool, count: bool, invalid_lines: str | None,
-    old_invalid_lines: str | None, quarantine: str | None, cmd: tuple[str, ...],
-) -> None:  # fmt: skip
+def command(path: str | None, name: str | None, cmd: tuple[str, ...]) -> None:
     """Run an unchanged tap; turn its log lines and metrics into events.
 
     Without a config, events become LOG messages in the stream, for a broker. With a config, they go to its sinks and
     the tap writes straight to the target. The tap's stderr still shows. Lines of singer-python and the Meltano SDK,
     as text or JSON, become typed events; a traceback becomes one event. The last event reports the run: outcome,
-    duration, CPU, memory, and the records and bytes by stream; with a config, if --count is given. The tap gets
+    duration, CPU, memory, and the records and bytes by stream; with a config, if its "count" is true. The tap gets
     the signals; its exit code is returned.
 
     \b
@@ -57,19 +43,8 @@ def command(
     if path is not None:
         with complete_errors(path, RunConfig):
             config = configs.load(path, RunConfig)
-    if old_invalid_lines is not None:
-        configs.report_deprecated("balog run", "--junk", "--invalid-lines")
-    invalid_lines = invalid_lines or old_invalid_lines
-    given = {"in_band": in_band or None, "count": count or None, "invalid_lines": invalid_lines}
-    changes: dict[str, object] = {name: value for name, value in given.items() if value is not None}
-    if quarantine is not None:
-        changes.setdefault("invalid_lines", "quarantine")
-        known = config.quarantine
-        changes["quarantine"] = (
-            QuarantineConfig(path=quarantine) if known is None else msgspec.structs.replace(known, path=quarantine)
-        )
     try:
-        code = run_sidecar(cmd, msgspec.structs.replace(config, **changes), name=name)
+        code = run_sidecar(cmd, config, name=name)
     except ConfigError as error:
-        raise (complete(error, path, RunConfig) if path is not None and not changes else error) from None
+        raise (complete(error, path, RunConfig) if path is not None else error) from None
     sys.exit(code)

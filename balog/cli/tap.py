@@ -21,7 +21,7 @@ from balog.verify import Options, VerifyReport
 if TYPE_CHECKING:
     from balog.verify.baseline import Baseline, BaselineComparison
 
-FORMATS = ("text", "github", "junit", "sarif")
+FORMATS = ("text", "github", "sarif")
 
 
 @click.group(cls=options.CommandGroup)
@@ -60,15 +60,13 @@ def new(name: str, openapi: str | None, into: Path, allow_remote: bool) -> None:
               help="Maximum seconds for one run of the tap.")  # fmt: skip
 @options.integer("--jobs", least=0, default=0, help="Runs at a time; 0 means one more than there are cores.")
 @options.integer("--records", default=100_000, help="Maximum records of one run; the run is ended there.")
-@options.integer("--states", least=0, default=3, help="Number of emitted states to resume from.")
-@options.repeated("--stream", "streams", metavar="NAME", help="Verify only this stream.")
 @options.repeated("--rules", metavar="RULE", help="Check only this rule or group of rules.")
 @options.repeated("--skip", metavar="RULE", help="Skip this rule or group of rules.")
 @options.pairs("--ordered", metavar="STREAM=KEY", help="Property by which the records of a stream ascend.")
 @click.option("--json", "json_file", type=options.FilePath(dir_okay=False, allow_dash=True, path_type=Path),
               metavar="FILE", help="Also write the report as JSON; - is stdout, without the text report.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True,
-              help="Form on stdout: text, annotations of GitHub Actions, JUnit's XML, SARIF 2.1.0.")  # fmt: skip
+              help="Form on stdout: text, annotations of GitHub Actions, SARIF 2.1.0.")  # fmt: skip
 @click.option("--baseline", type=options.FilePath(dir_okay=False, path_type=Path), metavar="FILE",
               help="Known findings: only findings that the file does not have fail.")  # fmt: skip
 @click.option("--write-baseline", type=options.FilePath(dir_okay=False, path_type=Path), metavar="FILE",
@@ -132,8 +130,7 @@ def _print_report(
         for line, colour in as_text(report, comparison):
             click.echo(click.style(line, fg=colour) if colour and not plain else line)
     else:
-        write = report_formats.as_junit if form == "junit" else report_formats.as_sarif
-        click.echo(write(report, prints), nl=False)
+        click.echo(report_formats.as_sarif(report, prints), nl=False)
 
 
 @contextmanager

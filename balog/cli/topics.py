@@ -79,17 +79,14 @@ def list_topics(url: str, as_json: bool) -> None:
 @command.command("describe", short_help="Show a topic's size, rate, types and groups.")
 @options.topics
 @click.argument("topic")
-@options.integer(
-    "--sample",
-    least=0,
-    most=100_000,
-    help="Newest messages to sample for rate and types.  [default: 1000; 10 for a queue]",
-)
 @options.json_object
-def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> None:
-    """Show the size of TOPIC, the position of its groups, its rate, and the types of its events."""
+def describe_topic(url: str, topic: str, as_json: bool) -> None:
+    """Show the size of TOPIC, the position of its groups, and the rate and types of its newest 1000 events.
+
+    Of a queue, these are 10 events.
+    """
     with open_topics(url) as topics:
-        found = inspect(topics.topic(topic), sample)
+        found = inspect(topics.topic(topic))
     if as_json:
         click.echo(msgspec.json.encode(found))
         return
@@ -119,18 +116,15 @@ def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> N
 @click.argument("topic")
 @options.integer("--limit", default=10, help="Maximum number of messages.")
 @click.option("--newest", is_flag=True, help="Print the newest instead of the oldest.")
-@options.where("Print only events for which this is true.")
-@options.integer("--sample", most=100_000, help="With --where: messages to read.  [default: 10000; 10 for a queue]")
+@options.where("Print only events for which this is true, among 10,000; among 10 of a queue.")
 @click.option("--raw", is_flag=True, help="Print the raw messages, one a line.")
-def peek_topic(
-    url: str, topic: str, limit: int, newest: bool, where: Expression | None, sample: int | None, raw: bool
-) -> None:
+def peek_topic(url: str, topic: str, limit: int, newest: bool, where: Expression | None, raw: bool) -> None:
     """Print messages of TOPIC without consuming them.
 
     Groups are not affected, except in a queue: there a peek hides messages for a while and counts as a delivery.
     """
     with open_topics(url) as topics:
-        for message, event in look(topics.topic(topic), limit, newest=newest, where=where, sample=sample):
+        for message, event in look(topics.topic(topic), limit, newest=newest, where=where):
             if raw:
                 click.echo(message.body)
             else:

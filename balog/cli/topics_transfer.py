@@ -145,12 +145,8 @@ def redrive(
 @options.group("Consumer group of the dump; it continues where its last dump ended.", "balog-dump")
 @click.option("--consume", is_flag=True, help="For a queue: delete the messages once they are in the files.")
 @options.integer("--limit", help="Maximum number of messages.")
-@click.option("--compression", type=click.Choice(["gzip", "zstd"]), default="gzip", show_default=True)
 @options.store
-def dump(
-    url: str, topic: str, to: str, group: str, consume: bool, limit: int | None, compression: Any,
-    options_file: str | None,
-) -> None:  # fmt: skip
+def dump(url: str, topic: str, to: str, group: str, consume: bool, limit: int | None, options_file: str | None) -> None:
     """Write the events of TOPIC to files that `balog report` and Spark read: TO/TOPIC/date=…/….jsonl.gz
 
     The dump is a consumer group of its own, so other groups are not affected. A queue has no groups: without --consume
@@ -162,7 +158,7 @@ def dump(
     place: dict[str, Any] = {"url": to, "options": options.load_options(options_file)} if is_url(to) else {"path": to}
     if options_file and "path" in place:
         raise ConfigError("--options needs a URL such as s3://…; a folder has no options")
-    config = StoreSinkConfig(topic=topic, compression=compression, **place)
+    config = StoreSinkConfig(topic=topic, compression="gzip", **place)
     with open_topics(url) as topics, StopSignals() as stop, progress_bar("dumping", None) as show:
         chosen = topics.topic(topic)
         sink = config.build()

@@ -1,9 +1,7 @@
 """Config files: JSON, YAML and TOML by one loader, decoded strictly, each error with its path."""
 
 from balog.config.contents import MAX_CONFIG_BYTES
-from balog.config.deprecated import rename_deprecated_keys, report_deprecated
 from balog.config.env_file import load_env
-from balog.config.json_schema import write_schema
 from balog.config.loader import Locator, add_problems, find_problems, load, locate, read
 
 __all__ = [
@@ -15,7 +13,4 @@ __all__ = [
     "load_env",
     "locate",
     "read",
-    "rename_deprecated_keys",
-    "report_deprecated",
-    "write_schema",
 ]

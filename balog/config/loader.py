@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from balog.config.contents import MAX_CONFIG_BYTES, read_bytes
-from balog.config.deprecated import rename_deprecated_keys
 from balog.config.document import Document
 from balog.config.json_text import parse_json
 from balog.errors import ConfigError, ConfigProblems, split_refusal
@@ -48,7 +47,6 @@ def load(
         ConfigProblems: it has duplicate keys, or does not match ``type`` (each with its path in the file).
     """
     document, found = read(path, max_bytes, variables=variables)
-    rename_deprecated_keys(document, type, str(path))
     try:
         if not found:
             return _convert(document, type)

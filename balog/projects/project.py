@@ -14,7 +14,8 @@ from balog.errors import ConfigError
 from balog.projects.model import ApiDescription, ApiOperation, ApiSignIn, StreamPlan
 from balog.projects.names import project_name
 from balog.projects.python_files import client_file, config_file, models_file, streams_file
-from balog.projects.stand_in_files import STAND_IN, answers, sample_config, test_file
+from balog.projects.source_text import fill
+from balog.projects.stand_in_files import answers, sample_config, test_file
 
 
 def example(title: str) -> ApiDescription:
@@ -53,24 +54,22 @@ def project_files(name: str, api: ApiDescription) -> dict[str, str]:
         api: the API; its texts reach code only as quoted literals.
     """
     package = project_name(name).replace("-", "_")
+    title = msgspec.json.encode(f"Singer tap for {api.title}").decode()
     files = {
-        ".github/workflows/ci.yml": _CI,
+        ".github/workflows/ci.yml": fill("ci.yml"),
         ".gitignore": ".venv/\n__pycache__/\n*.egg-info/\nconfig.json\nstate.json\n",
         "README.md": _readme(name, api),
         "config.sample.json": _json(sample_config(api)),
-        "pyproject.toml": _PYPROJECT.replace("@NAME@", name)
-        .replace("@PACKAGE@", package)
-        .replace("@DISTRIBUTION@", DISTRIBUTION)
-        .replace("@TITLE@", msgspec.json.encode(f"Singer tap for {api.title}").decode()),
-        f"{package}/__init__.py": _INIT.replace("@NAME@", name).replace("@PACKAGE@", package),
-        f"{package}/__main__.py": _MAIN.replace("@PACKAGE@", package),
+        "pyproject.toml": fill("pyproject.toml", name=name, package=package, distribution=DISTRIBUTION, title=title),
+        f"{package}/__init__.py": fill("package_init.py", name=name, package=package),
+        f"{package}/__main__.py": fill("package_main.py", package=package),
         f"{package}/client.py": client_file(package, api),
         f"{package}/config.py": config_file(package, api),
         f"{package}/py.typed": "",
         f"{package}/streams.py": streams_file(package, api),
         "tests/__init__.py": '"""The tests of the tap."""\n',
         "tests/answers.json": _json(answers(api)),
-        "tests/stand_in.py": STAND_IN,
+        "tests/stand_in.py": fill("stand_in.py"),
         "tests/test_tap.py": test_file(package, api),
     }
     if api.models:
@@ -111,117 +110,17 @@ def _readme(name: str, api: ApiDescription) -> str:
     )
     skipped = "".join(f"- {_shown(line)}\n" for line in api.skipped[:100])
     left_out = f"\nNot generated:\n\n{skipped}" if skipped else ""
-    text = _README.replace("@NAME@", name).replace("@DISTRIBUTION@", DISTRIBUTION)
-    text = text.replace("@STREAMS@", rows or "| – | – | – | – |\n")
-    text = text.replace("@SIGN_IN@", api.sign_in.note).replace("@LEFT_OUT@", left_out)
-    return text.replace("@TITLE@", _shown(api.title))
+    return fill(
+        "README.md",
+        name=name,
+        distribution=DISTRIBUTION,
+        streams=rows or "| – | – | – | – |\n",
+        sign_in=api.sign_in.note,
+        left_out=left_out,
+        title=_shown(api.title),
+    )
 
 
 def _shown(text: str) -> str:
     """Return a text without characters that Markdown or HTML would act on."""
     return "".join(" " if char in "|`<>[]\n" else char for char in text)
-
-
-_INIT = '''"""@NAME@: a Singer tap on balog's tap toolkit."""
-
-from @PACKAGE@.streams import tap
-
-__all__ = ["tap"]
-'''
-
-_MAIN = '''"""``python -m @PACKAGE@``."""
-
-from @PACKAGE@ import tap
-
-tap.run()
-'''
-
-_PYPROJECT = """[build-system]
-requires = ["setuptools>=68"]
-build-backend = "setuptools.build_meta"
-
-[project]
-name = "@NAME@"
-version = "0.1.0"
-description = @TITLE@
-readme = "README.md"
-requires-python = ">=3.10"
-dependencies = ["@DISTRIBUTION@"]
-
-[project.optional-dependencies]
-dev = ["mypy>=1.11", "pytest>=8", "ruff>=0.6"]
-
-[project.scripts]
-@NAME@ = "@PACKAGE@:tap.run"
-
-[tool.setuptools]
-packages = ["@PACKAGE@"]
-
-[tool.setuptools.package-data]
-@PACKAGE@ = ["py.typed", "schemas/*.json"]
-
-[tool.ruff]
-line-length = 120
-target-version = "py310"
-
-[tool.ruff.lint]
-select = ["B", "C4", "E", "F", "I", "UP", "W"]
-ignore = [
-  "E501",  # names and paths of the source can be long; ruff format breaks all other lines
-  "UP013",  # names that Python does not allow need the other form of TypedDict
-]
-
-[tool.mypy]
-strict = true
-packages = ["@PACKAGE@", "tests"]
-
-[tool.pytest.ini_options]
-testpaths = ["tests"]
-pythonpath = ["."]
-"""
-
-_CI = """name: CI
-on: [push, pull_request]
-jobs:
-  test:
-    runs-on: ubuntu-latest
-    steps:
-      - uses: actions/checkout@v4
-      - uses: actions/setup-python@v5
-        with:
-          python-version: "3.12"
-      - run: pip install -e '.[dev]'
-      - run: ruff check .
-      - run: ruff format --check .
-      - run: mypy
-      - run: pytest
-"""
-
-_README = """# @NAME@
-
-A [Singer](https://github.com/singer-io/getting-started/blob/master/docs/SPEC.md) tap for @TITLE@, on the tap toolkit of
-balog, whose package is `@DISTRIBUTION@`.
-
-| stream | keys | replication | path |
-|---|---|---|---|
-@STREAMS@
-While `@DISTRIBUTION@` is not on PyPI, install it from a clone of balog first, here and in CI.
-`balog tap verify` needs its extra `schema`:
-
-```text
-pip install '/path/to/balog[schema]'
-pip install -e '.[dev]'
-cp config.sample.json config.json    # then write your own values into it
-@NAME@ --config config.json --discover > catalog.json
-@NAME@ --config config.json --test
-balog tap verify -- @NAME@ --config config.json
-pytest
-```
-
-The project was generated once. All of it is yours to edit:
-
-- `streams.py`: check the keys, the paging and the replication keys of each stream against the API.
-- `client.py`: a method for each operation. Sign-in: @SIGN_IN@
-- `schemas/`: a JSON Schema for each stream.
-- `tests/`: the tap against a stand-in of the source, which answers with `answers.json`.
-@LEFT_OUT@"""

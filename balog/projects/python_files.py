@@ -9,7 +9,7 @@ from typing import Any
 
 from balog.projects.model import ApiDescription, ApiOperation, StreamPlan, TypedModel
 from balog.projects.names import pascal
-from balog.projects.source_text import Code, assigned, call, literal, quoted
+from balog.projects.source_text import Code, assigned, call, fill, literal, quoted
 
 HINT = "written once by balog tap new, yours to edit"
 _ANNOTATIONS = frozenset({"Any", "bool", "Decimal", "dict", "float", "int", "list", "str"})
@@ -26,19 +26,21 @@ def client_file(package: str, api: ApiDescription) -> str:
     start = [("", Code('config["base_url"]'))]
     if api.sign_in.expression:
         start.append(("auth=", Code(api.sign_in.expression)))
-    body = (
-        f'class {client_class(package)}(Client):\n    """A client for {api.title}."""\n\n'
-        f"    def __init__(self, config: dict[str, Any]) -> None:\n"
-        f"{call('super().__init__(', start, indent=8)}\n{methods}"
-    )
-    imports = ["from __future__ import annotations\n", "from typing import Any"]
-    imports += ["from urllib.parse import quote\n"] if any("{" in each.path for each in api.operations) else [""]
+    imports = ["from urllib.parse import quote\n"] if any("{" in each.path for each in api.operations) else [""]
     if api.sign_in.imports:
         imports.append(f"from balog.tap.credentials import {', '.join(api.sign_in.imports)}")
     imports.append("from balog.tap.http import Client\n")
     if any("models." in each.returns for each in api.operations):
         imports.append(f"from {package} import models\n")
-    return f'"""A client for {api.title}; {HINT}."""\n\n' + "\n".join(imports) + f"\n\n{body}"
+    return fill(
+        "client.py",
+        title=api.title,
+        hint=HINT,
+        imports="\n".join(imports),
+        client=client_class(package),
+        start=call("super().__init__(", start, indent=8),
+        methods=methods,
+    )
 
 
 def _method(operation: ApiOperation) -> str:
@@ -125,25 +127,20 @@ def config_file(package: str, api: ApiDescription) -> str:
     settings = {"base_url": base, **api.sign_in.settings, **api.settings}
     required = [name for name, value in settings.items() if "default" not in value and name != "token_file"]
     schema = {"type": "object", "required": required, "properties": settings}
-    start = "CONFIG: dict[str, Any] = "
-    return (
-        f'"""The config of {package.replace("_", "-")}; {HINT}."""\n\n'
-        f"from typing import Any\n\n{start}{literal(schema, 0, len(start))}\n"
-    )
+    shown = literal(schema, 0, len("CONFIG: dict[str, Any] = "))
+    return fill("config.py", name=package.replace("_", "-"), hint=HINT, schema=shown)
 
 
 def streams_file(package: str, api: ApiDescription) -> str:
     """Return ``streams.py``: the tap, its client and its streams."""
-    name, client = package.replace("_", "-"), client_class(package)
-    classes = "".join(f"\n\n{_stream(plan)}" for plan in api.streams)
-    base = "from balog.tap import RestStream, Tap\n" if api.streams else "from balog.tap import Tap\n"
-    return (
-        f'"""The streams of {name}; {HINT}."""\n\nfrom __future__ import annotations\n\nfrom typing import Any\n\n'
-        f"{base}from balog.tap.schema import json_folder\n\n"
-        f"from {package}.client import {client}\nfrom {package}.config import CONFIG\n\n"
-        f'tap = Tap({quoted(name)}, config_spec=CONFIG)\ntap.schema(source=json_folder("schemas"))\n\n\n'
-        f"@tap.client\ndef make_client(config: dict[str, Any]) -> {client}:\n"
-        f'    """Make the client of a run."""\n    return {client}(config)\n{classes}'
+    return fill(
+        "streams.py",
+        name=package.replace("_", "-"),
+        hint=HINT,
+        base="RestStream, Tap" if api.streams else "Tap",
+        package=package,
+        client=client_class(package),
+        classes="".join(f"\n\n{_stream(plan)}" for plan in api.streams),
     )
 
 

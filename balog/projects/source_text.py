@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.resources import files
+from string import Template
 from typing import Any
 from unicodedata import east_asian_width
 
 WIDTH = 120
 _MAX_SENTENCE = 90
+
+
+def fill(template: str, **values: str) -> str:
+    """Return the text of a file of a project: its template, with a value for each ``${name}``."""
+    text = (files("balog.projects") / "templates" / f"{template}.tmpl").read_text(encoding="utf-8")
+    return Template(text).substitute(values)
 
 
 def quoted(text: str) -> str:

@@ -14,7 +14,6 @@ class Options(Struct, frozen=True, kw_only=True):
         records: maximum records of one run; the run is ended there.
         states: the number of emitted states to resume from.
         grace: seconds between SIGTERM and SIGKILL.
-        streams: names of the streams to sync; empty means all.
         rules: ids of the rules to judge; empty means all. Only runs that these rules need are made.
         skip: ids of the rules to skip.
         ordered: by stream, the property whose values ascend.
@@ -25,7 +24,6 @@ class Options(Struct, frozen=True, kw_only=True):
     records: int = 100_000
     states: int = 3
     grace: float = 10
-    streams: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     ordered: dict[str, str] = {}

@@ -1,24 +1,21 @@
-"""The report for other programs: annotations of GitHub Actions, JUnit's XML, and SARIF 2.1.0."""
+"""The report for other programs: annotations of GitHub Actions, and SARIF 2.1.0."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 from urllib.parse import quote
-from xml.etree import ElementTree as Xml
 
 import msgspec
 
 from balog.distribution import DISTRIBUTION
 from balog.verify.baseline import fingerprint
 from balog.verify.report import VerifyReport
-from balog.verify.results import GROUPS, RuleResult, VerifyRule
+from balog.verify.results import RuleResult, VerifyRule
 
 _GITHUB = {"error": "error", "warning": "warning", "advice": "notice"}
 _SARIF = {"error": "error", "warning": "warning", "advice": "note"}
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -41,63 +38,6 @@ def _escaped(text: str, also: str = "") -> str:
     for char in "%\r\n" + also:
         text = text.replace(char, f"%{ord(char):02X}")
     return text
-
-
-def as_junit(report: VerifyReport, known: Collection[str] = ()) -> bytes:
-    """Return the report as JUnit's XML: a suite for each group, and a case for each rule.
-
-    A case fails as the command does: by a finding of severity error, or, with a baseline, by any new one.
-
-    Args:
-        report: the report.
-        known: the fingerprints of the baseline's findings.
-    """
-    by_rule: dict[str, list[RuleResult]] = {}
-    for result in report.findings:
-        by_rule.setdefault(result.rule.id, []).append(result)
-    seconds = sum(run.seconds for run in report.runs)
-    root = Xml.Element("testsuites", name=_xml(f"balog tap verify {report.tap}"))
-    for group in GROUPS:
-        rules = {id: results for id, results in by_rule.items() if results[0].rule.group == group}
-        if not rules:
-            continue
-        suite = Xml.SubElement(root, "testsuite", name=group)
-        failed = [_add_case(suite, report.tap, id, results, known) for id, results in rules.items()]
-        counts = {"tests": len(rules), "failures": failed.count("failed"), "skipped": failed.count("skipped")}
-        suite.attrib.update({name: str(count) for name, count in counts.items()})
-        suite.attrib |= {
-            "errors": "0",
-            "time": "0",
-            "timestamp": report.made.removesuffix("Z"),
-            "hostname": "localhost",
-        }
-    for name in ("tests", "failures", "skipped"):
-        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
-    root.attrib |= {"errors": "0", "time": f"{seconds:.3f}"}
-    Xml.indent(root)
-    text: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
-    return text + b"\n"
-
-
-def _add_case(suite: Xml.Element, tap: str, id: str, results: list[RuleResult], known: Collection[str]) -> str:
-    case = Xml.SubElement(suite, "testcase", name=id, classname=_xml(f"{tap}.{suite.get('name')}"), time="0")
-    broken = [result for result in results if result.outcome == "failed"]
-    if not broken:
-        if results[0].outcome == "skipped":
-            Xml.SubElement(case, "skipped", message=_xml(results[0].detail))
-        return results[0].outcome
-    failing = [one for one in broken if fingerprint(one) not in known and (known or one.rule.severity == "error")]
-    text = _xml("\n".join(map(_sentence, broken)))
-    if failing:
-        failure = Xml.SubElement(case, "failure", type=failing[0].rule.severity, message=_xml(_sentence(failing[0])))
-        failure.text = text
-        return "failed"
-    Xml.SubElement(case, "system-out").text = text
-    return "passed"
-
-
-def _xml(text: str) -> str:
-    return _NOT_XML.sub("\ufffd", text)
 
 
 def as_sarif(report: VerifyReport, known: Collection[str] = ()) -> bytes:

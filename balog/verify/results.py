@@ -16,20 +16,6 @@ GROUPS: tuple[Group, ...] = (
 )
 """The groups, in the order of a report."""
 
-FORMER_NAMES = {
-    "stopping": "interruption",
-    "failing": "failures",
-    "telling": "observability",
-    "about-is-told": "about-is-printed",
-    "bookmark-properties-are-said": "bookmark-properties-are-declared",
-    "currently-syncing-is-said": "currently-syncing-is-written",
-    "failure-is-said-at-a-level": "failure-is-logged-at-a-level",
-    "inclusion-is-said": "inclusion-is-declared",
-    "replication-is-said": "replication-is-declared",
-    "version-is-told": "version-is-printed",
-}
-"""Former names of groups and rules, which options still accept, and the names that replaced them."""
-
 
 class VerifyRule(Struct, frozen=True, kw_only=True):
     """A practice that taps should follow.

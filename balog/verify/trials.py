@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -112,9 +112,9 @@ class Trials:
         """The catalog of the syncs: the given one with its selection, else all discovered streams."""
         given = self._given_catalog
         if given is not None:
-            return select(given, self._asked(entry for entry in entries(given) if is_selected(entry)))
+            return select(given, [id_of(entry) for entry in entries(given) if is_selected(entry)])
         document = self.discovered.document
-        return None if document is None else select(document, self._asked(entries(document)))
+        return None if document is None else select(document)
 
     @made_once
     def entries(self) -> dict[str, Document]:
@@ -283,11 +283,6 @@ class Trials:
     def about(self) -> CommandRun:
         """The run with ``--about``."""
         return self._ask("--about", "--about", timeout=_SHORT_RUN, bare=True)
-
-    def _asked(self, found: Iterable[Document]) -> set[str]:
-        """Return the ids of the requested streams, which are named by id or by name."""
-        asked = set(self.options.streams)
-        return {id_of(entry) for entry in found if not asked or asked & {id_of(entry), name_of(entry)}}
 
     def _catalog(self) -> Document:
         if self.catalog is None:

@@ -121,7 +121,7 @@ class TestUntouched:
         assert report_of(folder).payload["outcome"] == "failed"
 
     def test_in_band_and_sinks_at_once(self, folder):
-        done = sidecar("sh", "-c", "echo data; echo INFO hello >&2", options=[*write_config(folder), "--in-band"])
+        done = sidecar("sh", "-c", "echo data; echo INFO hello >&2", options=write_config(folder, in_band=True))
         ids = [event.header.id for event in logs_in(done.stdout)]
         assert sorted(ids) == sorted(event.header.id for event in archived(folder))
         assert len(ids) == 2
@@ -261,10 +261,9 @@ JUNK = [
 
 
 class TestJunk:
-    @pytest.mark.parametrize("options", [[], ["--invalid-lines", "pass"]])
-    def test_it_passes_by_default(self, options):
+    def test_it_passes_by_default(self):
         data = b"".join(JUNK) + RECORD
-        done = sidecar("cat", options=options, input=data)
+        done = sidecar("cat", input=data)
         passed = b"".join(line for line in done.stdout.splitlines(keepends=True) if parse_log(line) is None)
         assert (done.returncode, passed) == (0, data)
 
@@ -280,14 +279,6 @@ class TestJunk:
         warning, report = archived(folder)
         assert (warning.level, warning.header.channel) == ("WARNING", "cat.junk")
         assert (report.payload["junk"], report.payload["outcome"]) == (len(JUNK), "succeeded")
-
-    @pytest.mark.parametrize("options", [["--invalid-lines", "quarantine"], []])
-    def test_it_goes_to_quarantine_by_options_alone(self, folder, options):
-        done = sidecar("cat", options=[*options, "--quarantine", "junk.jsonl"], input=b"x\n" + RECORD)
-        assert RECORD in done.stdout
-        assert b"\nx\n" not in b"\n" + done.stdout
-        assert [event.cls_type for event in logs_in(done.stdout)] == ["log", "run"]
-        assert json.loads((folder / "junk.jsonl").read_bytes())["raw"] == "x"
 
     def test_a_truncated_last_line_is_junk(self, folder):
         config = write_config(folder, invalid_lines="quarantine", quarantine={"path": str(folder / "junk.jsonl")})
@@ -338,7 +329,7 @@ while True: time.sleep(1)
         assert report_of(folder).payload["signal"] == "SIGKILL"
 
     def test_junk_at_the_very_end_fails_too(self, folder):
-        done = sidecar("cat", options=["--invalid-lines", "fail"], input=RECORD + b"oh")
+        done = sidecar("cat", options=write_config(folder, in_band=True, invalid_lines="fail"), input=RECORD + b"oh")
         assert done.returncode == 1
         assert done.stdout.startswith(RECORD)
         assert logs_in(done.stdout)[-1].payload["exit_code"] == 1
@@ -550,24 +541,3 @@ def test_metrics_are_the_counters_of_the_run_and_of_its_sinks(folder):
     assert (values["run_records"], values["run_bytes"], values["run_logs"]) == (3, 3 * len(RECORD), 1)
     assert {event.header.channel for event in found} == {"tap-x.metric"}
     assert {event.payload["tags"].get("sink") for event in found if event.payload["metric"] == "sink_put"} != {None}
-
-
-class TestDeprecatedNames:
-    """``junk`` was the name of ``invalid_lines``."""
-
-    def test_the_old_key_works_with_one_line(self, folder):
-        done = sidecar("cat", options=write_config(folder, junk="fail"), input=RECORD + b"oh")
-        note = f"balog: {folder / 'run.json'}: 'junk' is deprecated and will be removed; write 'invalid_lines'"
-        assert done.stderr.decode().splitlines()[0] == note
-        assert (done.returncode, done.stdout) == (1, RECORD)
-
-    def test_the_old_option_works_with_one_line(self, folder):
-        done = sidecar("cat", options=["--junk", "fail"], input=RECORD + b"oh")
-        assert b"--junk is deprecated and will be removed; write --invalid-lines" in done.stderr.splitlines()[0]
-        assert done.returncode == 1
-
-    def test_a_config_with_both_is_refused(self, folder):
-        done = sidecar("touch", "touched", options=write_config(folder, junk="fail", invalid_lines="fail"))
-        assert done.returncode == 2
-        assert b"'junk'" in done.stderr
-        assert not (folder / "touched").exists()

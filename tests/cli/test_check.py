@@ -1,9 +1,7 @@
 import gzip
 import json
-import os
 import re
 import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -14,12 +12,9 @@ from tests.stand_ins.http_server import Answer, HttpStandIn
 
 
 def check(path, *options, **env):
-    return subprocess.run(
-        [sys.executable, "-m", "balog", "check", str(path), *options],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **env},
-    )
+    command = ["check", str(path), *options]
+    done = CliRunner(env=env).invoke(main, command)
+    return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
 
 
 @pytest.fixture

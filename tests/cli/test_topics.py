@@ -126,8 +126,8 @@ class TestDescribe:
 
     def test_json_has_it_all(self, url: str) -> None:
         publish(url, event(), event(0, "b"))
-        found = json.loads(run("describe", "--topics", url, "orders", "--json", "--sample", "1").stdout)
-        assert (found["sampled"], found["types"], found["state"]["messages"]) == (1, {"b": 1}, 2)
+        found = json.loads(run("describe", "--topics", url, "orders", "--json").stdout)
+        assert (found["sampled"], found["types"]["b"], found["state"]["messages"]) == (2, 1, 2)
 
 
 class TestPeek:
@@ -140,11 +140,6 @@ class TestPeek:
         events = [event(number) for number in range(9)]
         publish(url, *events)
         done = run("peek", "--topics", url, "orders", "--raw", "--newest", "--limit", 2, "--where", "payload.n < 5")
-        assert [decode(line).payload["n"] for line in done.stdout.splitlines()] == [3, 4]
-
-    def test_where_looks_at_no_more_than_the_sample(self, url: str) -> None:
-        publish(url, *(event(number) for number in range(9)))
-        done = run("peek", "--topics", url, "orders", "--raw", "--where", "payload.n >= 3", "--sample", 5)
         assert [decode(line).payload["n"] for line in done.stdout.splitlines()] == [3, 4]
 
     def test_pretty_does_nothing_to_a_terminal(self, url: str) -> None:
@@ -381,9 +376,9 @@ class TestDumpAndIngest:
         from balog.analytics.reading.discovery import find_files
 
         publish(url, event())
-        run("dump", "--topics", url, "orders", "--to", tmp_path / "archive", "--compression", "zstd")
+        run("dump", "--topics", url, "orders", "--to", tmp_path / "archive")
         (file,) = find_files(str(tmp_path / "archive"))
-        assert file.path.endswith(".jsonl.zst")
+        assert file.path.endswith(".jsonl.gz")
 
     def test_older_files_become_events(self, url: str, tmp_path: Path) -> None:
         (tmp_path / "old.gz").write_bytes(gzip.compress(b'1577880000\tc.d\t{"a": 1}\nnonsense\n'))

@@ -23,7 +23,7 @@ Consume = Callable[..., "subprocess.CompletedProcess[str]"]
 HANDLERS = """
 from balog.consumers import consumer_config
 
-@consumer_config(topic="orders{env}")
+@consumer_config(topic="orders{env}", retries=1)
 def show(settings, event):
     if event.payload.get("fail"):
         raise ValueError("asked to fail")
@@ -80,7 +80,7 @@ class TestConsume:
 
     def test_dead_letters_make_it_fail_with_a_line_an_attempt(self, consume: Consume, orders: Topic, publish) -> None:
         failing, _ = publish({"fail": True}, {"n": 1})
-        arguments = ("team", "--topics", "local:topics", "--until-empty", "--set", "env=", "--attempts", "2")
+        arguments = ("team", "--topics", "local:topics", "--until-empty", "--set", "env=")
         done = consume(*arguments)
         assert done.returncode == 1
         assert done.stdout == "1 {'env': ''}\n"
@@ -189,14 +189,6 @@ class TestOptions:
         assert done.returncode == 0, done.stderr
         assert done.stdout == "waited\n" * 4
 
-    def test_ignored_modules_are_left_out(self, tmp_path: Path, consume: Consume, publish) -> None:
-        publish({"n": 1})
-        for name in ("broken", "worse"):
-            (tmp_path / "team" / f"{name}.py").write_text("1 / 0")
-        ignored = ("--ignore", ".broken", "--ignore", "team.worse")
-        done = consume("team", "--topics", "local:topics", "--until-empty", "--set", "env=", *ignored)
-        assert (done.returncode, done.stdout) == (0, "1 {'env': ''}\n")
-
     def test_the_ledger_is_where_it_was_asked_for(self, tmp_path: Path, consume: Consume, publish) -> None:
         publish({"n": 1})
         at = f"sqlite:{tmp_path}/ledger.sqlite"
@@ -275,25 +267,6 @@ class TestLogging:
         assert b"told" in (tmp_path / "own.jsonl").read_bytes()
 
 
-class TestReload:
-    def test_changed_handlers_take_the_next_event(self, tmp_path: Path, consume: Consume, publish) -> None:
-        source = tmp_path / "team" / "__init__.py"
-        publish({"n": 1})
-        arguments = ("team", "--topics", "local:topics", "--set", "env=", "--set", "a=-b", "--reload")
-        with subprocess.Popen(
-            command(*arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            assert process.stdout.readline() == "1 {'env': '', 'a': '-b'}\n"
-            source.write_text(HANDLERS.replace('event.payload["n"]', '"new", event.payload["n"]').replace("(s", "( s"))
-            assert process.stderr.readline() == "balog consume: the source changed, restarting\n"
-            publish({"n": 2})
-            assert process.stdout.readline() == "new 2 {'env': '', 'a': '-b'}\n"
-            process.terminate()
-            assert process.wait(timeout=60) == 0
-
-
 def get(path: str, page: str) -> str:
     """Give the answer of a server at a socket's path."""
     with socket.socket(socket.AF_UNIX) as client:
@@ -320,14 +293,10 @@ class TestWrongUse:
             (("team", "--topics", "local:topics", "--set", "env=", "--group", "a/b"), "group name 'a/b'"),
             (("team",), "Missing option '--topics'"),
             ((), "Missing argument 'PACKAGE'"),
-            (("team", "--topics", "local:topics", "--attempts", "0"), "--attempts"),
             (("team", "--topics", "local:topics", "--lease", "0"), "--lease"),
             (("team", "--topics", "local:topics", "--concurrency", "0"), "--concurrency"),
             (("team", "--topics", "local:topics", "--set", "env=", "--ledger", "paper:a"), "ledger"),
             (("team", "--topics", "local:topics", "--set", "env=", "--listen", "here"), "cannot listen at 'here'"),
-            (("team", "--topics", "local:topics", "--reload", "--until-empty"), "leave out --until-empty"),
-            (("nope", "--topics", "local:topics", "--reload"), "no package nope"),
-            (("team", "--topics", "local:topics", "--lifeline", "77"), "--lifeline 77: Bad file descriptor"),
         ],
     )
     def test_it_is_said_in_one_line_with_exit_code_2(

@@ -200,12 +200,11 @@ class TestCommand:
         assert len(done.stdout.splitlines()) == 2
         assert "team.handlers.busy: no version of the facility layer meets >=7" in done.stderr
 
-    def test_a_module_that_cannot_be_imported_is_named_unless_ignored(self, team: Path) -> None:
+    def test_a_module_that_cannot_be_imported_is_named(self, team: Path) -> None:
         (team / "team" / "broken.py").write_text("import no_such_thing")
         done = run(team, "team")
         assert done.returncode == 1
         assert "can't import team.broken: ModuleNotFoundError" in done.stderr
-        assert run(team, "team", "--ignore", ".broken").returncode == 0
 
     @pytest.mark.parametrize("arguments", [("no_such_package",), ("team", "--set", "env"), ("json",)])
     def test_wrong_use_is_2(self, team: Path, arguments: tuple[str, ...]) -> None:

@@ -135,7 +135,7 @@ from balog.consumers import consumer_config
 
 file = os.open("handled", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
-@consumer_config(topic="orders", timeout=0.5)
+@consumer_config(topic="orders", timeout=0.5, retries=1)
 def handle(settings, event):
     kind = event.payload["kind"]
     if kind == "exits":
@@ -161,7 +161,7 @@ def test_handlers_that_exit_hang_fork_or_end_the_process_cost_no_good_event(tmp_
     with LocalTopics(tmp_path / "topics") as home:
         home.topic("orders").publish([Message(event.header.id, encode(event)) for event in events])
     command = [*(sys.executable, "-m", "balog", "consume", "team", "--topics", "local:topics"), "--until-empty"]
-    options = ["--attempts", "2", "--lease", "1", "--concurrency", "2"]
+    options = ["--lease", "1", "--concurrency", "2"]
     codes = []
     while len(codes) < 12 and (not codes or codes[-1] == 9):
         done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, timeout=120)

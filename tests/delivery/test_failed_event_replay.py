@@ -205,25 +205,14 @@ class TestCommand:
         assert done.exit_code == 0, done.stderr
         assert list(service.events) == ["LGone"]
 
-    @pytest.mark.parametrize("from_file", [False, True])
-    def test_the_token_is_the_environment_s_or_a_file_s(
-        self,
-        url: str,
-        service: ServiceStandIn,
-        server: HttpStandIn,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        from_file: bool,
+    def test_the_token_is_the_environment_s(
+        self, url: str, service: ServiceStandIn, server: HttpStandIn, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        (tmp_path / "token").write_text("from-file")
         monkeypatch.setenv("BALOG_TOKEN", "from-environment")
 
-        self.invoke(
-            "--failed", url, "--service", server.url, *["--token-file", str(tmp_path / "token")][: 2 * from_file]
-        )
+        self.invoke("--failed", url, "--service", server.url)
 
-        sent = server.requests[0].headers["authorization"]
-        assert sent == f"Bearer {'from-file' if from_file else 'from-environment'}"
+        assert server.requests[0].headers["authorization"] == "Bearer from-environment"
 
     @pytest.mark.parametrize(
         "words",

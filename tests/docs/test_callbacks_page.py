@@ -2,16 +2,13 @@
 
 import os
 import re
-import shlex
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
-from balog.cli import main
 from balog.delivery.control.validation import read_document
 from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks import breaker, consumer, endpoint, job
@@ -35,17 +32,6 @@ def test_the_document_is_one() -> None:
 def test_every_field_is_told() -> None:
     for field in Callback.__struct_fields__:
         assert f"`{field}`" in PAGE
-
-
-@pytest.mark.parametrize("line", re.findall(r"^balog .*", PAGE, re.MULTILINE))
-def test_a_command_is_taken(line: str) -> None:
-    _, *words = shlex.split(line)
-    command: click.Command | None = main
-    context = click.Context(main)
-    while isinstance(command, click.Group):
-        command = command.get_command(context, words.pop(0))
-    assert command is not None
-    command.make_context("balog", words)
 
 
 def test_the_receiver_gets_what_is_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from balog.cli.filter import command
-from balog.cli.load import command as load
 from balog.delivery.control.validation import read_document
 from balog.sinks import clickhouse, clickhouse_table
 from tests.documentation import docs_page
@@ -47,15 +45,6 @@ def test_the_commands_on_filters_run(tmp_path: Path) -> None:
             said += done.stdout
     assert said.count("2 events wanted, 2 written to") == 2
     assert list((tmp_path / "archive" / "big_orders").glob("date=*/*.jsonl.gz"))
-
-
-@pytest.mark.parametrize(("page", "name", "what"), [(FILTERS, "filter", command), (TABLES, "load", load)])
-def test_commands_on_the_pages_have_options_that_there_are(page: str, name: str, what: object) -> None:
-    options = {opt for parameter in what.params for opt in parameter.opts}  # type: ignore[attr-defined]
-    lines = re.findall(rf"balog {name} [^`\n]*", page)
-    assert lines
-    for line in lines:
-        assert set(re.findall(r"--[a-z-]+", line)) <= options
 
 
 def test_the_numbers_are_the_code_s() -> None:

@@ -1,13 +1,12 @@
 """The page on forwarding: its blocks run as they are, and its numbers are the code's."""
 
 import json
-import re
 from pathlib import Path
 
 import msgspec
 
 from balog.broker.config import BrokerConfig
-from balog.cli.forward import MAX_ATTEMPTS, command
+from balog.cli.forward import MAX_ATTEMPTS
 from balog.consumers import in_flight
 from tests.documentation import docs_page, run_task
 
@@ -18,13 +17,6 @@ REFERENCE = docs_page("forwarding.md").read_text(encoding="utf-8")
 def test_the_blocks_run(tmp_path: Path) -> None:
     run_task("forward.md", tmp_path)
     assert list((tmp_path / "archive" / "shop").glob("date=*/*.jsonl.gz"))
-
-
-def test_commands_on_the_page_have_options_that_there_are() -> None:
-    options = {name for parameter in command.params for name in parameter.opts}
-    for line in re.findall(r"^balog forward .*", PAGE, re.MULTILINE):
-        assert set(re.findall(r"--[a-z-]+", line)) <= options
-    assert {"--group", "--ledger", "--lease", "--pollers", "--listen", "--drain", "--until-empty"} <= options
 
 
 def test_every_part_of_a_broker_s_config_is_told() -> None:

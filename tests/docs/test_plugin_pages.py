@@ -119,8 +119,9 @@ def test_a_ledger_keeps_the_results_of_handlers(run: Run, tmp_path: Path, orders
 
     assert "lines:…" in run(*consume, "line:x", code=2).stderr
     assert "lines: names no file" in run(*consume, "lines:", code=2).stderr
-    (tmp_path / "team.py").write_text(HANDLERS + "    raise ValueError('no address')\n")
-    run(*consume, "lines:ledger.jsonl", "--attempts", "1", code=1)
+    handlers = HANDLERS.replace('"orders"', '"orders", retries=0')
+    (tmp_path / "team.py").write_text(handlers + "    raise ValueError('no address')\n")
+    run(*consume, "lines:ledger.jsonl", code=1)
     entries = [json.loads(line) for line in (tmp_path / "ledger.jsonl").read_text().splitlines()]
     assert {(group, consumer) for group, _, consumer, _ in entries} == {("balog", "orders/team.ship")}
     assert {event for _, event, _, reason in entries if "no address" in reason} == {event for _, event, _, _ in entries}

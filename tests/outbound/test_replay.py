@@ -16,7 +16,7 @@ from balog.outbound import Dispatcher, replay
 from balog.outbound.segment import Segment
 from balog.outbound.spool import SpoolConfig
 from balog.singer import write_log
-from balog.sinks import Retrying, StoreSinkConfig, TopicSinkConfig
+from balog.sinks import Retrying, StoreSinkConfig
 from tests.stand_ins.probe_sink import send
 
 QUICK = Retrying(first=0.01, longest=0.05)
@@ -196,25 +196,6 @@ class TestReplay:
 
 
 class TestChoosing:
-    def test_only_one_sink(self, place, tmp_path):
-        (tmp_path / "topics").write_text("a file where the folder should be")
-        topic = TopicSinkConfig(url=f"local:{tmp_path / 'topics'}", topic="events", retry=QUICK)
-        place.leave(place.config(), topic)
-        place.mend()
-        assert balog_replay(place.spool, "--sink", "store").returncode == 0
-        assert place.arrived() == list(range(100))
-        (left,) = [backlog for backlog in replay.find_backlogs(place.spool) if backlog.events]
-        assert (left.name, left.events) == (topic.name, 100)
-        (tmp_path / "topics").unlink()
-        assert balog_replay(place.spool, "--sink", topic.name).returncode == 0
-        assert place.segments() == []
-
-    def test_no_such_sink(self, place):
-        place.leave()
-        done = balog_replay(place.spool, "--sink", "kafka")
-        assert done.returncode == 2
-        assert done.stderr == f"balog replay: no sink 'kafka' in this spool; there are store {place.archive}\n"
-
     def test_no_such_spool(self, tmp_path):
         done = balog_replay(tmp_path / "none")
         assert done.returncode == 2

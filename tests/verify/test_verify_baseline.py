@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from xml.etree import ElementTree as Xml
 
 import msgspec
 import pytest
@@ -19,7 +18,7 @@ from balog.cli import main
 from balog.verify import Options, VerifyReport, verify
 from balog.verify.baseline import baseline_of, compare, fingerprint
 from balog.verify.report import as_text
-from balog.verify.report_formats import as_github, as_junit, as_sarif
+from balog.verify.report_formats import as_github, as_sarif
 from tests.verify.defects import command, write_config
 
 SARIF = Draft4Validator(
@@ -106,7 +105,7 @@ def test_only_new_findings_fail_the_command(config: Path, tmp_path: Path) -> Non
         (["--baseline", "{folder}/none"], "cannot be read: No such file"),
         (["--baseline", "{folder}/odd"], "is no baseline: "),
         (["--write-baseline", "{folder}/none/file"], "there is no such folder"),
-        (["--json", "-", "--format", "junit"], "both are for stdout"),
+        (["--json", "-", "--format", "github"], "both are for stdout"),
     ],
 )
 def test_wrong_use_is_one_line(config: Path, tmp_path: Path, words: list[str], reason: str) -> None:
@@ -156,67 +155,10 @@ def test_no_text_of_a_tap_breaks_a_form(report: VerifyReport, detail: str, strea
     [line] = as_github(changed)
     assert line.startswith("::")
     assert not {"\n", "\r"} & set(line)
-    assert Xml.fromstring(as_junit(changed)).findall(".//testcase")
     document = json.loads(as_sarif(changed))
     SARIF.validate(document)
     uri = document["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert re.fullmatch(r"(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})*", uri)  # RFC 3986, without a scheme
-
-
-def test_junit_has_a_case_for_each_rule_and_counts_that_add_up(report: VerifyReport) -> None:
-    root = Xml.fromstring(as_junit(report))
-
-    cases = {case.get("name"): case for case in root.iter("testcase")}
-    assert root.tag == "testsuites"
-    assert {suite.tag for suite in root} == {"testsuite"}
-    assert cases.keys() == {result.rule.id for result in report.findings}
-    assert cases["keys-are-unique"].find("failure").get("type") == "error"  # type: ignore[union-attr]
-    assert cases["clean-run-has-no-errors"].find("failure") is None
-    assert "nothing on stdout" in cases["about-is-printed"].findtext("system-out", "") or "exit code" in (
-        cases["about-is-printed"].findtext("system-out", "")
-    )
-    assert cases["versions-are-activated"].find("skipped").get("message") == "no stream has versions"  # type: ignore[union-attr]
-    for suite in root:
-        inside = list(suite)
-        assert int(suite.get("tests", "")) == len(inside)
-        assert int(suite.get("failures", "")) == sum(case.find("failure") is not None for case in inside)
-        assert int(suite.get("skipped", "")) == sum(case.find("skipped") is not None for case in inside)
-        assert suite.attrib.keys() == {
-            *("name", "tests", "failures", "skipped", "errors", "time", "timestamp", "hostname"),
-        }
-        for case in inside:
-            assert case.attrib.keys() == {"name", "classname", "time"}
-            assert [child.tag for child in case] in ([], ["failure"], ["skipped"], ["system-out"])
-    assert int(root.get("failures", "")) == 1
-
-
-def test_a_peer_reads_the_same_from_junit(report: VerifyReport) -> None:
-    junitparser = pytest.importorskip("junitparser")
-    found = junitparser.JUnitXml.fromstring(as_junit(report))
-
-    outcomes = {
-        case.name: {junitparser.Failure: "failed", junitparser.Skipped: "skipped"}[type(case.result[0])]
-        for suite in found
-        for case in suite
-        if case.result
-    }
-    failing = {result.rule.id for result in report.failed if result.rule.severity == "error"}
-    skipped = {result.rule.id for result in report.findings if result.outcome == "skipped"}
-    assert outcomes == {**dict.fromkeys(failing, "failed"), **dict.fromkeys(skipped, "skipped")}
-    assert found.tests == len({result.rule.id for result in report.findings})
-    assert (found.failures, found.skipped, found.errors) == (len(failing), len(skipped), 0)
-    [case] = [case for suite in found for case in suite if case.name == "keys-are-unique"]
-    assert "10 of 20 records repeat a key" in case.result[0].message
-
-
-def test_with_a_baseline_junit_fails_by_new_findings_alone(report: VerifyReport) -> None:
-    known = {fingerprint(result) for result in report.failed if result.rule.id != "clean-run-has-no-errors"}
-
-    root = Xml.fromstring(as_junit(report, known))
-
-    assert [case.get("name") for case in root.iter("testcase") if case.find("failure") is not None] == [
-        "clean-run-has-no-errors"
-    ]
 
 
 def test_sarif_names_each_rule_once_and_each_finding_by_it(report: VerifyReport) -> None:

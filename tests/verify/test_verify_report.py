@@ -11,14 +11,14 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from balog.config import write_schema
 from balog.errors import ConfigError
 from balog.verify import Options, VerifyReport, verify
 from balog.verify.report import as_text
-from balog.verify.results import GROUPS
 from balog.verify.rules import CHECKS
 from balog.verify.testing import TapPractices, TapWarning, assert_verified
-from balog.verify.verification import select_rules
+from tests.ci_scripts import ci_script
+
+write_schema = ci_script("config_schemas").write_schema
 
 TAP = Path(__file__).parent / "sinful_tap.py"
 
@@ -128,18 +128,6 @@ def test_a_rule_or_group_that_does_not_exist_is_wrong_use(command: list[str]) ->
         verify(command, Options(skip=("x",)))
 
 
-def test_a_stream_that_does_not_exist_is_wrong_use(command: list[str]) -> None:
-    with pytest.raises(ConfigError, match="--stream: the catalog has no stream 'x'"):
-        verify(command, Options(streams=("x",), rules=("sync-succeeds",)))
-
-
-def test_one_stream_alone_can_be_verified(command: list[str]) -> None:
-    report = verify(command, Options(streams=("orders",), rules=("records",)))
-
-    assert [stream.stream for stream in report.streams] == ["orders"]
-    assert not report.failed
-
-
 def test_asserting_says_the_report(command: list[str]) -> None:
     with pytest.raises(AssertionError, match="ERROR keys-are-unique"):
         assert_verified(command, OPTIONS)
@@ -197,16 +185,3 @@ def test_each_practice_is_a_test_in_a_user_s_own_run(tmp_path: Path, command: li
     assert f"1 failed, 7 passed, {len(CHECKS) - 8} skipped" in done.stdout, done.stdout
     assert "test_practice[keys-are-unique]" in done.stdout
     assert "warning" not in done.stdout.splitlines()[-1]
-
-
-def test_options_accept_the_former_names_of_groups_and_rules() -> None:
-    former = Options(
-        rules=("telling", "stopping", "inclusion-is-said"), skip=("version-is-told", "memory-does-not-grow")
-    )
-    current = Options(
-        rules=("observability", "interruption", "inclusion-is-declared"),
-        skip=("version-is-printed", "memory-does-not-grow"),
-    )
-
-    assert select_rules(former) == select_rules(current)
-    assert {check.rule.group for check in select_rules(Options(skip=("failing",)))} == set(GROUPS) - {"failures"}

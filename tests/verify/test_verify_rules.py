@@ -208,10 +208,3 @@ def test_a_tap_whose_sync_hangs_is_waited_for_once(config: Path) -> None:
     assert {finding.detail for finding in report.findings if finding.rule.id == "only-selected-streams-come"} == {
         "a sync wrote nothing in 0 s"
     }
-
-
-@pytest.mark.parametrize("name", ["orders", "shop-orders"])
-def test_a_stream_is_asked_for_by_its_name_or_its_id(config: Path, name: str) -> None:
-    report = verified(config, "names of its own", rules=("only-known-streams-come",), streams=(name,))
-
-    assert [stream.stream for stream in report.streams] == ["shop-orders"]

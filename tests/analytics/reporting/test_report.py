@@ -17,7 +17,9 @@ from balog.analytics.reporting.model import VERSION, Report, encode
 from balog.analytics.reporting.page import make_page
 from balog.analytics.reporting.query import parse_query
 from balog.analytics.reporting.spark_report import make_report
-from balog.config import write_schema
+from tests.ci_scripts import ci_script
+
+write_schema = ci_script("config_schemas").write_schema
 
 pytestmark = pytest.mark.spark
 
@@ -127,8 +129,9 @@ def test_the_report_as_json_meets_its_schema_which_is_what_its_structs_say(whole
     path = Path(__file__).parents[3] / "schemas" / "report" / f"{VERSION}.json"
     made = write_schema(Report, f"urn:balog:report:{VERSION}", "The report as balog report --json prints it")
     assert path.read_bytes() == made, (
-        'write it anew with: python -c "from balog.config import write_schema; from balog.analytics.reporting.model '
-        f"import Report; open('schemas/report/{VERSION}.json', 'wb').write(write_schema(Report, "
+        'write it anew with: PYTHONPATH=.ci python -c "from config_schemas import write_schema; '
+        "from balog.analytics.reporting.model import Report; "
+        f"open('schemas/report/{VERSION}.json', 'wb').write(write_schema(Report, "
         f"'urn:balog:report:{VERSION}', 'The report as balog report --json prints it'))\""
     )
     jsonschema.Draft202012Validator(json.loads(made)).validate(json.loads(encode(whole)))
