@@ -87,7 +87,7 @@ class ClickHouseTable(_Tables, tag="clickhouse", frozen=True, kw_only=True):
 
 
 class YTsaurusTable(_Tables, tag="ytsaurus", frozen=True, kw_only=True):
-    """Tables in YTsaurus, one for each type, written by the service; needs the extra ``ytsaurus``."""
+    """Tables in YTsaurus, one for each type, written by the service; needs the package ``balog-ytsaurus``."""
 
     examples: ClassVar = (
         {
