@@ -15,7 +15,6 @@ __all__ = [
     "AlertEvidence",
     "AlertPayload",
     "AlertSilencePayload",
-    "ConfigRollbackPayload",
     "ConsumerFailurePayload",
     "ExceptionInfo",
     "ExpectedBand",
@@ -196,23 +195,6 @@ class HeldBackPayload(Struct, tag_field="cls_type", tag="held_back", kw_only=Tru
     version: str = "1.0.0"
 
 
-class ConfigRollbackPayload(Struct, tag_field="cls_type", tag="config_rollback", kw_only=True):
-    """A service rolled back a version of its document because failures rose.
-
-    Attributes:
-        rolled_back: the version after which failures rose.
-        restored: the version whose document applies again; 0 is the empty document.
-        number: the new version that restores it.
-    """
-
-    service: str
-    rolled_back: _Count
-    restored: _Count
-    number: _Count
-    reason: str
-    version: str = "1.0.0"
-
-
 class FailedEventProblem(Struct, kw_only=True):
     """A problem of a rejected event, with its JSONPath."""
 
@@ -385,7 +367,6 @@ Payload = (
     | AlertPayload
     | AlertSilencePayload
     | ConsumerFailurePayload
-    | ConfigRollbackPayload
     | FailedEventPayload
     | HeldBackPayload
     | LogPayload
@@ -402,7 +383,6 @@ _decoders: dict[str, msgspec.json.Decoder[Payload]] = {
     "alert": msgspec.json.Decoder(AlertPayload, strict=False),
     "alert_acknowledgement": msgspec.json.Decoder(AlertAcknowledgementPayload, strict=False),
     "alert_silence": msgspec.json.Decoder(AlertSilencePayload, strict=False),
-    "config_rollback": msgspec.json.Decoder(ConfigRollbackPayload, strict=False),
     "consumer_failure": msgspec.json.Decoder(ConsumerFailurePayload, strict=False),
     "failed_event": msgspec.json.Decoder(FailedEventPayload, strict=False),
     "log": msgspec.json.Decoder(LogPayload, strict=False),

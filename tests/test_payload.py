@@ -18,7 +18,6 @@ from balog.payload import (
     AlertEvidence,
     AlertPayload,
     AlertSilencePayload,
-    ConfigRollbackPayload,
     ConsumerFailurePayload,
     ExceptionInfo,
     ExpectedBand,
@@ -42,7 +41,6 @@ from balog.payload import (
 
 SCHEMAS = Path(__file__).parents[1] / "schemas" / "payload"
 TYPES = {
-    "config_rollback": ConfigRollbackPayload,
     "alert": AlertPayload,
     "alert_acknowledgement": AlertAcknowledgementPayload,
     "alert_silence": AlertSilencePayload,
@@ -109,14 +107,6 @@ refused = st.builds(
     problems=st.lists(st.builds(FailedEventProblem, path=text, reason=text), min_size=1, max_size=3),
     event=st.just(UNSET) | text,
     sender=st.just(UNSET) | text,
-)
-rollbacks = st.builds(
-    ConfigRollbackPayload,
-    service=text,
-    rolled_back=counts.map(lambda count: count + 1),
-    restored=counts,
-    number=counts.map(lambda count: count + 1),
-    reason=text,
 )
 held_back = st.builds(
     HeldBackPayload,
@@ -197,18 +187,7 @@ def test_every_payload_type_that_the_project_writes_has_a_schema_and_every_schem
 
 
 @given(
-    payload=alert_events
-    | schemas
-    | failures
-    | held_back
-    | refused
-    | rollbacks
-    | logs
-    | metrics
-    | metric
-    | runs
-    | states
-    | nulls
+    payload=alert_events | schemas | failures | held_back | refused | logs | metrics | metric | runs | states | nulls
 )
 def test_what_is_written_satisfies_its_schema_and_is_read_back(payload: Any) -> None:
     made = event(payload)

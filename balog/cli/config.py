@@ -210,15 +210,13 @@ def status(wait: float, as_json: bool, store: ControlPlace) -> None:
         print_json_lines({**msgspec.to_builtins(one), "troubles": errors[one.service]} for one in services)
     else:
         click.echo(f"newest: version {newest}" + (f", {utc(head.when)} by {_line(head.who)}" if head else ""))
-        rows = [("SERVICE", "VERSION", "STATE", "REPORTED", "EVENTS/S", "FAILED", "JOBS", "TROUBLE")]
+        rows = [("SERVICE", "VERSION", "STATE", "REPORTED", "JOBS", "TROUBLE")]
         rows += [
             (
                 _line(one.service),
                 str(one.number),
                 one.state,
                 utc(one.when),
-                f"{one.rate:.1f}",
-                f"{one.errors:.1%}",
                 str(len(one.jobs)),
                 "; ".join(errors[one.service]) or "-",
             )

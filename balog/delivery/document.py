@@ -87,7 +87,7 @@ class ClickHouseTable(_Tables, tag="clickhouse", frozen=True, kw_only=True):
 
 
 class YTsaurusTable(_Tables, tag="ytsaurus", frozen=True, kw_only=True):
-    """Tables in YTsaurus, one for each type, written by the service; needs the extra ``ytsaurus``."""
+    """Tables in YTsaurus, one for each type, written by the service; needs the package ``balog-ytsaurus``."""
 
     examples: ClassVar = (
         {
@@ -137,17 +137,6 @@ class Callback(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     ca_file: CaFile | None = None
     private: Annotated[bool, Meta(description="Allow addresses of private networks and of this machine.")] = False
     disabled: Annotated[bool, Meta(description="Keep the position in the topic, and send nothing.")] = False
-
-
-class RollbackPolicy(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """When a service rolls a new version back by itself: the failures of the intake or of a job rose significantly."""
-
-    enabled: Annotated[bool, Meta(description="Roll back automatically.")] = True
-    window: Annotated[
-        float, Meta(ge=1, le=3600, description="Seconds to watch a new version, compared with as many before.")
-    ] = 60.0
-    events: Annotated[int, Meta(ge=1, description="The least number of events for a decision.")] = 50
-    rise: Annotated[float, Meta(gt=0, le=1, description="Least rise of the share of failures: 0.1 is 10 of 100.")] = 0.1
 
 
 class ControlDocument(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -214,4 +203,3 @@ class ControlDocument(Struct, forbid_unknown_fields=True, kw_only=True, frozen=T
     callbacks: Annotated[
         tuple[Callback, ...], Meta(description="URLs that the service sends events to, with their conditions.")
     ] = ()
-    watch: RollbackPolicy = RollbackPolicy()

@@ -6,7 +6,6 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import ExitStack
 
 from balog.delivery.api.bodies import ByteBudget
@@ -18,13 +17,11 @@ from balog.delivery.api.tokens import Tokens
 from balog.delivery.control.applier import Applier
 from balog.delivery.control.folder import open_version_store
 from balog.delivery.control.inspector import TopicInspector
-from balog.delivery.control.monitor import OutcomeCount
 from balog.delivery.control.version_cache import open_version_cache
 from balog.delivery.document import ControlDocument
 from balog.delivery.durable.executor import DaemonExecutor
 from balog.delivery.durable.fallback import open_fallback
 from balog.delivery.durable.intake import EventIntake
-from balog.delivery.durable.results import AcceptedEvent
 from balog.delivery.jobs import JobStatus
 from balog.delivery.jobs.access import document_problems, source_problems
 from balog.delivery.jobs.factory import job_factory
@@ -33,7 +30,6 @@ from balog.delivery.server import ServiceServer
 from balog.delivery.settings import ServiceConfig
 from balog.delivery.validation import service_problems
 from balog.errors import BalogError, MissingExtraError, complain
-from balog.event import Event, encode
 from balog.registry import may_be_folder
 from balog.signals import StopSignals, signals_for_main_thread
 from balog.stats import StatSample
@@ -41,7 +37,6 @@ from balog.topics import Topics, open_topics
 
 _REFRESH_SECONDS = 5.0  # seconds between two looks at the registry
 _READER_THREADS = 8  # threads that wait for the registry, or for a validation that takes long
-_PUBLISH_SECONDS = 10.0  # seconds for an event of the service's own to become durable
 
 
 class Service:
@@ -132,8 +127,6 @@ class Service:
                 *document_problems(document, config.document_access),
                 *source_problems(document, self.topics),
             ],
-            count=self._count,
-            publish=self._publish,
             say=self.say,
             drain=config.drain,
             cache=open_version_cache(config.control, config.fallback, config.topics)
@@ -264,32 +257,6 @@ class Service:
             self.reader.forget()
 
     # -- callbacks of the parts -------------------------------------------------------------------------------------
-
-    def _count(self) -> OutcomeCount:
-        done = failed = 0
-        for (_, status, _), count in self.metrics.outcomes().items():
-            if status == "202":
-                done += count
-            elif status in ("413", "422", "503"):
-                failed += count
-        return OutcomeCount(done, failed, self.intake.error)
-
-    def _publish(self, event: Event) -> None:
-        """Store an event of the service itself.
-
-        Raises:
-            BalogError: the event was not stored.
-        """
-        loop = self._loop
-        if loop is None:
-            raise BalogError("the service does not run")
-        future = asyncio.run_coroutine_threadsafe(self.intake.put([AcceptedEvent(event, encode(event))]), loop)
-        try:
-            placed = future.result(_PUBLISH_SECONDS)[0]
-        except FutureTimeoutError:
-            raise BalogError("no store accepted it in time") from None
-        if placed.status != 202:
-            raise BalogError(placed.reason)
 
     def _samples(self) -> Iterator[StatSample]:
         """Yield the gauges of the service and the numbers of its jobs."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from balog.sinks.store import StoreSinkConfig
     from balog.sinks.topic import TopicSinkConfig
     from balog.sinks.webhook import WebhookSinkConfig
-    from balog.sinks.ytsaurus import YTsaurusSinkConfig
 else:
     from balog.sinks.base import AnySinkConfig
 
@@ -48,7 +47,6 @@ __all__ = [
     "StoreSinkConfig",
     "TopicSinkConfig",
     "WebhookSinkConfig",
-    "YTsaurusSinkConfig",
 ]
 
 

@@ -64,7 +64,6 @@ SINKS = PluginRegistry(
         "store": "balog.sinks.store:StoreSinkConfig",
         "topic": "balog.sinks.topic:TopicSinkConfig",
         "webhook": "balog.sinks.webhook:WebhookSinkConfig",
-        "ytsaurus": "balog.sinks.ytsaurus:YTsaurusSinkConfig",
     },
 )
 """``type`` of a sink's config -> its struct."""

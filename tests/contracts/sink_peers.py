@@ -32,7 +32,6 @@ from balog.sinks import (
     StoreSinkConfig,
     TopicSinkConfig,
     WebhookSinkConfig,
-    YTsaurusSinkConfig,
 )
 from balog.sinks.prometheus import Pushgateway
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME, SinkPeer
@@ -47,7 +46,6 @@ from tests.stand_ins.otlp import OtlpReceiver, plain
 from tests.stand_ins.pagerduty import PagerDuty
 from tests.stand_ins.service import ServiceStandIn
 from tests.stand_ins.smtp_server import SmtpServer
-from tests.stand_ins.ytsaurus import YTsaurusStandIn
 
 __all__ = ["PEERS", "HttpPeer", "Peer"]
 
@@ -226,24 +224,6 @@ class ElasticPeer(HttpPeer):
     def refuse(self, event: Event) -> None:
         error = {"type": "document_parsing_exception", "reason": "failed to parse field [n]"}
         self.server.faults[event.header.id] = (400, error)
-
-
-class YTsaurusPeer(HttpPeer):
-    has_secret = True
-    server: YTsaurusStandIn
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root, YTsaurusStandIn(SECRET))
-        self.config = YTsaurusSinkConfig(proxy=self.server.url, path="//home/balog", token=Secret(env=SECRET_NAME))
-
-    def expected(self, batch: Sequence[Delivery]) -> dict[str, Any]:
-        return {event.header.id: (f"//home/balog/{event.cls_type}", event.payload) for event, _ in batch}
-
-    def arrived(self) -> dict[str, Any]:
-        tables = {path: table["rows"] for path, table in self.server.tables.items()}
-        assert self.server.writes == sum(map(len, tables.values())), "an event was written twice"
-        typed = [(path, row) for path, rows in tables.items() for row in rows.values() if not path.endswith("/untyped")]
-        return {row["id"]: (path, json.loads(row["payload"])) for path, row in typed}
 
 
 class WebhookPeer(HttpPeer):
@@ -547,6 +527,5 @@ PEERS: dict[str, type[Peer]] = {
     "store at a url": StoreUrlPeer,
     "topic": TopicPeer,
     "webhook": WebhookPeer,
-    "ytsaurus": YTsaurusPeer,
 }
 """By the sink's type, and what is special about it."""

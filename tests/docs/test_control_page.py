@@ -2,7 +2,6 @@ import re
 import shlex
 from pathlib import Path
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -10,8 +9,6 @@ from balog.cli import main
 from balog.delivery.api.control_api import routes
 from balog.delivery.control import inspector, read_document
 from balog.delivery.control.applier import _MAX_ATTEMPTS
-from balog.delivery.control.monitor import _Z
-from balog.delivery.document import RollbackPolicy
 from tests.documentation import docs_page
 
 PAGE = "".join(docs_page(name).read_text() for name in ("control.md", "control-versions.md", "control-api.md"))
@@ -23,7 +20,6 @@ def test_the_document_is_one() -> None:
     document, problems = read_document(DOCUMENT.encode())
     assert problems == []
     assert document is not None
-    assert document.watch == RollbackPolicy()
 
 
 def test_the_commands_run_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,12 +33,7 @@ def test_the_commands_run_as_they_are(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_its_numbers_are_the_code_s() -> None:
-    watch = msgspec.structs.asdict(RollbackPolicy())
     text = " ".join(PAGE.split())
-    assert f"`watch.window` seconds ({watch['window']:g})" in text
-    assert f"`watch.rise` ({watch['rise']:g})" in text
-    assert f"`watch.events` ({watch['events']})" in text
-    assert f"z = {_Z}" in text
     assert f"the last {_MAX_ATTEMPTS}," in text
     assert f"newest {inspector.SAMPLE} messages" in text
     assert f"after {inspector.EVERY:g} seconds" in text

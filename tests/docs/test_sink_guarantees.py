@@ -35,7 +35,6 @@ READERS: dict[str, Callable[[Any], int]] = {
     "store": lambda peer: len(re.findall(rb'"n":', read_archive(peer.folder))),
     "topic": lambda peer: len(peer.arrived()),
     "webhook": lambda peer: len({one.headers["webhook-id"] for one in peer.server.requests}),
-    "ytsaurus": lambda peer: len({key for table in peer.server.tables.values() for key in table["rows"]}),
 }
 """How many events someone sees who looks at the other side, by what identifies one there."""
 

@@ -20,7 +20,6 @@ from balog.expressions.event_filter import EventFilter
 from balog.sinks.base import Delivery
 from balog.sinks.elastic import ElasticSinkConfig
 from balog.sinks.signing import batch_id
-from balog.sinks.ytsaurus import yson_row
 from balog.topics import Message, open_topics
 from balog.topics.sqs.packing import token
 from tests.oracles.effort import examples
@@ -81,14 +80,6 @@ def test_what_sinks_write_of_an_id_is_that_id_to_those_who_read_it(id: str) -> N
     assert re.fullmatch(r"[A-Za-z0-9!-/:-@\[-`{-~]{1,128}", token(id))
     made = EventFilter("s", select={"n": "payload.n"}, cls_type="copy").make(event)
     assert decode(encode(made)).header.id == made.header.id != id
-
-
-@examples(60)
-@given(ids)
-def test_yson_reads_the_id_as_it_was(id: str) -> None:
-    yson = pytest.importorskip("yt.yson")
-    (row,) = yson.loads(yson_row(event_of(id)), yson_type="list_fragment")
-    assert str(row["id"]) == id
 
 
 @examples(150)

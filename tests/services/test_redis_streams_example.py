@@ -34,7 +34,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with the example, and with the packages of this one."""
-    return python_with(EXAMPLE, tmp_path_factory.mktemp("redis-streams"))
+    return python_with(tmp_path_factory.mktemp("redis-streams"), EXAMPLE)
 
 
 @pytest.fixture(scope="module")

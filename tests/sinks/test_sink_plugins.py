@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.stand_ins.http_server import Answer, HttpStandIn
+from tests.stand_ins.packages import PLUGINS
 from tests.stand_ins.packages import install as install_package
 
-SINK = (Path(__file__).parents[2] / "examples" / "balog-slack" / "balog_slack.py").read_text()
+SINK = (PLUGINS / "balog-slack" / "balog_slack.py").read_text()
 LOG = b'{"type": "LOG", "level": "ERROR", "value": {"message": "no rows"}}\n'
 
 Install = Callable[..., None]

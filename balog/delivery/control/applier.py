@@ -1,28 +1,25 @@
-"""Applies new versions of the control document while a service runs, and rolls back those that raise failures."""
+"""Applies new versions of the control document while a service runs."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 
 from balog.backoff import Backoff, BackoffSequence
 from balog.delivery.control.folder import FolderControl
-from balog.delivery.control.jobs import JobSet, MakeJob, counts_of
-from balog.delivery.control.monitor import FailureMonitor, OutcomeCount
-from balog.delivery.control.store import DocumentVersion, ServiceStatus, State, VersionConflict
+from balog.delivery.control.jobs import JobSet, MakeJob
+from balog.delivery.control.store import DocumentVersion, ServiceStatus, State
 from balog.delivery.control.validation import read_document
 from balog.delivery.control.version_cache import VersionCache
 from balog.delivery.document import ControlDocument
 from balog.error_redaction import redact_error
 from balog.errors import BalogError, ConfigError
-from balog.event import Event
-from balog.payload import ConfigRollbackPayload
 
 REPORT_SECONDS = 10.0
-_WATCH_SECONDS = 1.0
+_WAIT_SECONDS = 1.0
 _MAX_ATTEMPTS = 20
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
 """Seconds until a rejected version is tried again, for example because a secret was missing."""
@@ -40,8 +37,6 @@ class Applier:
         make_job: creates the job of a filter, a table or a callback.
         apply: routes events according to a document from now on.
         check: finds the problems of a valid document on this service.
-        count: returns the numbers of accepted and failed events since the start.
-        publish: stores the event that reports an automatic rollback.
         say: prints one line for the operator.
         poll: seconds between two reads of the store, with jitter, so that a fleet does not poll at once.
         drain: seconds for a job to stop.
@@ -56,8 +51,6 @@ class Applier:
         make_job: MakeJob,
         apply: Callable[[ControlDocument], None],
         check: Callable[[ControlDocument], Iterable[ConfigError]] = lambda document: (),
-        count: Callable[[], OutcomeCount] = lambda: OutcomeCount(0, 0),
-        publish: Callable[[Event], None] = lambda event: None,
         say: Callable[[str], None] = lambda line: None,
         poll: float = 2.0,
         drain: float = 20.0,
@@ -69,14 +62,10 @@ class Applier:
         self._control = control
         self._apply_document = apply
         self._check = check
-        self._count = count
-        self._publish = publish
         self._say = say
         self._poll = poll
         self._cache = cache
         self.jobs = JobSet(make_job, say, drain)
-        self._monitor = FailureMonitor()
-        self._last_good = 0
         self._head: DocumentVersion | None = None
         self._delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
         self._again_at = float("-inf")
@@ -109,8 +98,6 @@ class Applier:
                 raise
             self._head = self.entry
             self._say(f"control: {_line(error)}; starts with version {cache[0].number}, which was applied here last")
-        self._last_good = self.entry.number if self.entry else 0
-        self._monitor.end()
         self._thread = threading.Thread(target=self._run, name="balog control", daemon=True)
         self._thread.start()
 
@@ -152,7 +139,6 @@ class Applier:
 
     def status(self) -> ServiceStatus:
         """Return the applied version, its state and the status of the jobs."""
-        rate, errors = self._monitor.rates()
         return ServiceStatus(
             service=self.service,
             number=self.entry.number if self.entry else 0,
@@ -163,8 +149,6 @@ class Applier:
             when=datetime.now(timezone.utc),
             applied=self._applied,
             every=REPORT_SECONDS,
-            rate=round(rate, 3),
-            errors=round(errors, 4),
             jobs=self.jobs.statuses(),
         )
 
@@ -182,12 +166,11 @@ class Applier:
                 with self._condition:
                     self._polls += 1
                     self._condition.notify_all()
-            self._attempt(self._watch)
             if time.monotonic() >= self._report_due:
                 self._report()
             with self._condition:
                 if not self._is_poll_requested and not self._is_stopping:
-                    self._condition.wait(max(min(_WATCH_SECONDS, poll_due - time.monotonic()), 0.01))
+                    self._condition.wait(max(min(_WAIT_SECONDS, poll_due - time.monotonic()), 0.01))
 
     def _attempt(self, step: Callable[[], None]) -> None:
         """Run a step. If it fails, keep the applied version; the next poll tries again."""
@@ -241,24 +224,15 @@ class Applier:
                 more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
                 self._reject(entry, f"{problems[0]}{more}", is_fallback)
                 return False
-            started = self.jobs.change(document, lambda: self._apply_document(document))
+            self.jobs.change(document, lambda: self._apply_document(document))
         except Exception as error:
             if getattr(error, "retryable", False):
                 raise
             self._reject(entry, _line(error), is_fallback)
             return False
-        counts = self._counts()
-        if document.watch.enabled and entry.action != "automatic rollback":
-            fresh = {name: OutcomeCount(0, 0) for name in started}
-            self._monitor.begin(time.monotonic(), {**counts, **fresh}, document.watch)
-        else:
-            self._monitor.end()
-        if not self._monitor.is_watching:
-            self._last_good = entry.number
         self.document, self.entry, self._applied = document, entry, datetime.now(timezone.utc)
         if not is_fallback:
-            self._state = "rolled back" if entry.action == "automatic rollback" else "applied"
-            self._reason = entry.message if entry.action == "automatic rollback" else ""
+            self._state, self._reason = "applied", ""
         self._say(f"control: version {entry.number} applied")
         self._cache_version(entry, data)
         return True
@@ -276,48 +250,6 @@ class Applier:
             self._say(f"control: version {entry.number} can't be applied: {reason}")
         if not is_fallback:
             self._state, self._reason = "refused", text
-
-    def _counts(self) -> Mapping[str, OutcomeCount]:
-        return {"intake": self._count(), **counts_of(self.jobs.statuses())}
-
-    def _watch(self) -> None:
-        now = time.monotonic()
-        self._monitor.sample(now, self._counts())
-        if not self._monitor.is_watching or self.entry is None:
-            return
-        if reason := self._monitor.find_failure(now):
-            self._roll_back(self.entry, reason)
-        elif self._monitor.is_over(now):
-            self._monitor.end()
-            self._last_good = self.entry.number
-
-    def _roll_back(self, bad: DocumentVersion, reason: str) -> None:
-        control = self._control
-        if control is None:
-            return
-        message = f"version {bad.number}: {reason}"[:_MAX_REASON]
-        try:
-            entry = control.roll_back(
-                self._last_good,
-                who=f"service {self.service}",
-                message=message,
-                base=bad.number,
-                action="automatic rollback",
-            )
-        except VersionConflict:
-            self._attempt(self._poll_store)  # another service or a person was faster
-            return
-        if entry.number == bad.number:  # the earlier document is the same
-            self._monitor.end()
-            self._last_good = bad.number
-            self._say(f"control: {message}; the earlier version is the same")
-            return
-        self._say(f"control: {message}; version {self._last_good} is restored as version {entry.number}")
-        payload = ConfigRollbackPayload(
-            service=self.service, rolled_back=bad.number, restored=self._last_good, number=entry.number, reason=reason
-        )
-        self._attempt(self._poll_store)
-        self._attempt(lambda: self._publish(Event.new("config_rollback", payload, level="ERROR")))
 
     def _report(self) -> None:
         if self._control is None:

@@ -114,12 +114,6 @@ class FolderControl:
         self, number: int | None = None, *, who: str, message: str, base: int | None = None
     ) -> DocumentVersion:
         """See ``Control``."""
-        return self.roll_back(number, who=who, message=message, base=base, action="rollback")
-
-    def roll_back(
-        self, number: int | None, *, who: str, message: str, base: int | None, action: Action
-    ) -> DocumentVersion:
-        """Roll back as ``rollback`` does, and record whether a person or a service did it."""
         head = self.head()
         known = _check_base(head, base)
         if head is None:
@@ -134,7 +128,7 @@ class FolderControl:
             self.document(older)
         if sha == head.sha:
             return head
-        return self._append(known, sha, who, message, action, origin)
+        return self._append(known, sha, who, message, "rollback", origin)
 
     def services(self) -> list[ServiceStatus]:
         """See ``Control``."""

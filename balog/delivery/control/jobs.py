@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from balog.delivery.control.monitor import OutcomeCount
 from balog.delivery.document import ControlDocument, LoadedTable
 from balog.delivery.jobs import Job, JobStatus, Kind
 from balog.error_redaction import redact_error
@@ -43,15 +42,12 @@ class JobSet:
         self._drain = drain
         self._running: dict[_Key, tuple[Any, Job]] = {}
 
-    def change(self, document: ControlDocument, then: Callable[[], None]) -> set[str]:
+    def change(self, document: ControlDocument, then: Callable[[], None]) -> None:
         """Run the jobs of a document. Unchanged jobs go on; a changed job stops before its replacement starts.
 
         Args:
             then: called when the new and changed jobs run, before removed ones stop. If it or a job raises, the earlier
                 jobs are restored.
-
-        Returns:
-            The new and changed jobs, as ``filter NAME``.
 
         Raises:
             BalogError: a job cannot start on this service, for example because a secret is missing.
@@ -81,7 +77,6 @@ class JobSet:
         removed = [job for key, (_, job) in running.items() if key not in wanted]
         self._running = {key: new[key] if key in new else running[key] for key in wanted}
         self._stop(removed)
-        return {f"{kind} {name}" for kind, name in new}
 
     def statuses(self) -> list[JobStatus]:
         """Return the status of each job."""
@@ -116,14 +111,3 @@ class JobSet:
             job.stop(self._drain)
         except Exception as error:  # a job that fails to stop must not affect the others
             self._say(f"{job.kind} {job.name} did not stop: {type(error).__name__}: {redact_error(str(error))}")
-
-
-def counts_of(statuses: Iterable[JobStatus]) -> dict[str, OutcomeCount]:
-    """Return the counters of each job. A job that ended by itself has an error."""
-    return {
-        f"{one.kind} {one.name}": OutcomeCount(
-            one.done, one.failed + one.dead, one.error or ("it ended by itself" if one.state == "stopped" else "")
-        )
-        for one in statuses
-        if one.state != "disabled"
-    }

@@ -12,8 +12,8 @@ from msgspec import Struct
 from balog.delivery.jobs import JobStatus
 from balog.errors import BalogError
 
-Action = Literal["push", "rollback", "automatic rollback"]
-State = Literal["applied", "refused", "rolled back", "stopped"]
+Action = Literal["push", "rollback"]
+State = Literal["applied", "refused", "stopped"]
 
 
 class ControlError(BalogError):
@@ -78,7 +78,6 @@ class ServiceStatus(Struct, frozen=True, kw_only=True):
         state: ``refused`` if ``head`` could not be applied, for ``reason``; then ``number`` is an older version.
         when: time of this report.
         every: seconds between two reports; a service without reports for much longer is down.
-        rate, errors: incoming events per second and the share of failed ones, over the last minute.
     """
 
     service: str
@@ -90,8 +89,6 @@ class ServiceStatus(Struct, frozen=True, kw_only=True):
     when: datetime
     applied: datetime | None
     every: float
-    rate: float = 0.0
-    errors: float = 0.0
     jobs: list[JobStatus] = []
 
 

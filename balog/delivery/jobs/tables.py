@@ -15,7 +15,8 @@ from balog.expressions import Expression
 from balog.http import check_url
 from balog.http.addresses import ANYWHERE, Networks
 from balog.http.guarded_pool import Cutter, open_guarded_pool
-from balog.sinks import ClickHouseSinkConfig, SinkConfig, YTsaurusSinkConfig
+from balog.sinks import ClickHouseSinkConfig, SinkConfig
+from balog.sinks.base import SINKS
 from balog.sinks.clickhouse import ClickHouseSink
 
 
@@ -27,13 +28,17 @@ def make_table_sink(
     Args:
         registry: the registry whose schemas determine the columns in ClickHouse; None for balog's own types.
         options: options of the registry.
+
+    Raises:
+        ConfigError: the package of the sink is not installed.
     """
     given = asdict(config)
     for member in ("name", "sources"):
         del given[member]
     if isinstance(config, ClickHouseTable):
         return ClickHouseSinkConfig(**given, registry=registry, registry_options=dict(options or {}))
-    return YTsaurusSinkConfig(**given)
+    sink: SinkConfig = SINKS.load("ytsaurus")(**given)
+    return sink
 
 
 def check_table(config: AnyTable) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from balog.delivery.control import applier, open_control
 from balog.delivery.control.applier import Applier
-from balog.delivery.control.monitor import OutcomeCount
 from balog.delivery.control.version_cache import open_version_cache
 from balog.delivery.document import ControlDocument
 from balog.delivery.jobs import JobStatus
@@ -37,8 +36,7 @@ class FakeJob:
         self.bench.log.append(f"stop {self.name}")
 
     def status(self):
-        done, failed, trouble = self.bench.counts.get(self.name, (0, 0, ""))
-        return JobStatus(name=self.name, kind=self.kind, state=self.state, done=done, failed=failed, error=trouble)
+        return JobStatus(name=self.name, kind=self.kind, state=self.state)
 
 
 class Bench:
@@ -47,11 +45,9 @@ class Bench:
     def __init__(self, place):
         self.place = place
         self.control = open_control(place)
-        self.log, self.events, self.said = [], [], []
+        self.log, self.said = [], []
         self.applied = []
         self.refusing = set()
-        self.counts = {}
-        self.intake = OutcomeCount(0, 0)
         self.apply_error = None
         self.kept = None
 
@@ -72,8 +68,6 @@ class Bench:
             name,
             make_job=lambda kind, config: FakeJob(kind, config, self),
             apply=self.apply,
-            count=lambda: self.intake,
-            publish=self.events.append,
             say=self.said.append,
             poll=poll,
             drain=1.0,
@@ -335,124 +329,3 @@ def test_a_service_reports_what_it_applied_and_its_end(bench):
         assert [job.name for job in status.jobs] == ["a"]
     (status,) = bench.control.services()
     assert status.state == "stopped"
-
-
-WATCHED = {"watch": {"window": 600, "events": 20}}
-
-
-def test_a_version_that_makes_failures_rise_is_taken_back_with_an_event(bench):
-    bench.push(callbacks("a") | WATCHED)
-    with bench.service("here") as applier:
-        bench.counts["a"] = (1000, 0, "")
-        bench.push(callbacks("a", "b") | WATCHED)
-        until(lambda: applier.status().number == 2)
-        bench.counts["b"] = (0, 60, "answered 500")
-        until(lambda: applier.status().number == 3)
-        entry = bench.control.head()
-        assert (entry.action, entry.origin, entry.who) == ("automatic rollback", 1, "service here")
-        assert entry.message == "version 2: callback b: 60 of 60 failed since, none before; answered 500"
-        status = applier.status()
-        assert (status.state, status.reason) == ("rolled back", entry.message)
-        until(lambda: bench.events)
-        (event,) = bench.events
-        assert event.header.level == "ERROR"
-        assert event.payload == {
-            "cls_type": "config_rollback",
-            "version": "1.0.0",
-            "service": "here",
-            "rolled_back": 2,
-            "restored": 1,
-            "number": 3,
-            "reason": "callback b: 60 of 60 failed since, none before; answered 500",
-        }
-        assert [job.name for job in status.jobs] == ["a"]
-
-
-def test_what_comes_in_and_fails_is_watched_too(bench):
-    bench.push(WATCHED)
-    with bench.service() as applier:
-        bench.intake = OutcomeCount(1000, 0)
-        bench.push({"streams": [{"name": "s"}]} | WATCHED)
-        until(lambda: applier.status().number == 2)
-        bench.intake = OutcomeCount(1010, 90)
-        until(lambda: applier.status().state == "rolled back")
-        assert bench.control.head().message.startswith("version 2: intake: 90 of 100 failed since")
-
-
-def test_of_several_services_one_takes_back_and_the_others_follow(bench):
-    bench.push(callbacks("a") | WATCHED)
-    with bench.service("one") as one, bench.service("two") as two, bench.service("three") as three:
-        bench.push(callbacks("a", "b") | WATCHED)
-        until(lambda: all(service.status().number == 2 for service in (one, two, three)))
-        bench.counts["b"] = (0, 60, "")
-        until(lambda: all(service.status().number == 3 for service in (one, two, three)))
-        time.sleep(0.1)
-        assert [entry.action for entry in bench.control.entries()] == ["automatic rollback", "push", "push"]
-        assert len(bench.events) == 1
-
-
-def test_the_first_version_of_all_is_taken_back_to_the_empty_document(bench):
-    with bench.service() as applier:
-        bench.push(callbacks("b") | WATCHED)
-        until(lambda: applier.status().number == 1)
-        bench.counts["b"] = (0, 60, "")
-        until(lambda: applier.status().number == 2)
-        assert bench.control.document(bench.control.head()) == b"{}"
-        assert bench.control.head().origin == 0
-        assert applier.status().jobs == []
-
-
-def test_a_version_that_held_for_its_window_is_the_one_to_go_back_to(bench):
-    watch = {"watch": {"window": 1, "events": 20}}
-    with bench.service() as applier:
-        bench.push(callbacks("a") | watch)
-        until(lambda: applier.status().number == 1)
-        until(lambda: not applier._monitor.is_watching)
-        bench.push(callbacks("a", "b") | WATCHED)
-        until(lambda: applier.status().number == 2)
-        bench.counts["b"] = (0, 60, "")
-        until(lambda: applier.status().number == 3)
-        assert bench.control.head().origin == 1
-
-
-def test_two_versions_that_came_close_are_both_taken_back(bench):
-    bench.push(callbacks("a") | WATCHED)
-    with bench.service() as applier:
-        for names in (("a", "b"), ("a", "b", "c")):
-            bench.push(callbacks(*names) | WATCHED)
-            until(lambda: applier.status().number == bench.control.head().number)
-        bench.counts["b"] = (0, 60, "")
-        until(lambda: applier.status().number == 4)
-        assert bench.control.head().origin == 1
-
-
-def test_a_person_who_pushes_in_between_is_not_overruled(bench):
-    bench.push(callbacks("a") | WATCHED)
-    control = open_control(bench.place)
-    take_back = control.roll_back
-
-    def late(*args, **options):
-        bench.push(callbacks("mended") | WATCHED)
-        return take_back(*args, **options)
-
-    control.roll_back = late
-    with bench.service(control=control) as applier:
-        bench.push(callbacks("b") | WATCHED)
-        until(lambda: applier.status().number == 2)
-        bench.counts["b"] = (0, 60, "")
-        until(lambda: applier.status().number == 3)
-        assert [entry.action for entry in bench.control.entries()] == ["push"] * 3
-        assert bench.events == []
-
-
-def test_who_does_not_want_it_is_not_watched(bench):
-    off = {"watch": {"enabled": False, "events": 1}}
-    with bench.service() as applier:
-        bench.push(callbacks("a") | WATCHED)
-        until(lambda: applier.status().number == 1)
-        bench.push(callbacks("b") | off)
-        until(lambda: applier.status().number == 2)
-        bench.counts["b"] = (0, 600, "")
-        looks = applier._polls
-        until(lambda: applier._polls > looks + 3)
-        assert applier.status().number == 2

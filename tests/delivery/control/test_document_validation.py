@@ -15,7 +15,6 @@ GOOD = {
     "filters": [{"name": "big", "sources": ["orders"], "to": "big_orders", "where": "payload.price > 100"}],
     "tables": [{"type": "clickhouse", "name": "ch", "sources": ["orders"], "url": "http://ch:8123"}],
     "callbacks": [{"name": "crm", "source": "orders", "url": "https://crm.example/hook", "secrets": [{"env": "K"}]}],
-    "watch": {"window": 30},
 }
 
 

@@ -9,7 +9,6 @@ from balog.event import decode
 def filters(where):
     return {
         "filters": [{"name": "big", "sources": ["orders"], "to": "big", "where": where}],
-        "watch": {"enabled": False},
     }
 
 

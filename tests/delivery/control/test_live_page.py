@@ -115,12 +115,12 @@ def test_hostile_text_is_only_text(controlled, api, open_page, monkeypatch):
     """Given markup in every text that somebody else can choose, then it is shown as it is and nothing of it runs."""
     event = Event.new(HOSTILE, {"cls_type": HOSTILE, "version": HOSTILE})
     controlled.topics.topic("orders").publish([Message("1", encode(event))])
-    api("POST", "/v1/config", {"watch": {"events": 7}})
+    api("POST", "/v1/config", {"streams": [{"name": "seven"}]})
     monkeypatch.setattr(controlled.applier, "service", HOSTILE)
     controlled.metrics.count_events({(HOSTILE, 202, "topics"): 3, (HOSTILE, 422, ""): 1})
     hostile = {"service": HOSTILE, "reason": HOSTILE, "state": "refused"}
     controlled.control.report(msgspec.structs.replace(controlled.applier.status(), **hostile))
-    controlled.control.push(b'{"watch": {"events": 9}}', who=HOSTILE, message=HOSTILE)
+    controlled.control.push(b'{"streams": [{"name": "nine"}]}', who=HOSTILE, message=HOSTILE)
     monkeypatch.setattr(type(controlled.inspector), "error", HOSTILE)
     opened = open_page(controlled.url)
     opened.wait("#topics tbody", "onerror")

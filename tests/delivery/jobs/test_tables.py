@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from balog import plugins
 from balog.delivery.document import ClickHouseTable, LoadedTable, YTsaurusTable
 from balog.delivery.jobs import engine_job as engine_jobs
 from balog.delivery.jobs.tables import TableJob, check_table
@@ -13,6 +14,7 @@ from balog.secrets import Secret
 from balog.sinks import Retrying
 from balog.topics import Message, open_topics
 from tests.stand_ins.clickhouse import ClickHouseStandIn
+from tests.stand_ins.packages import install_ytsaurus
 from tests.stand_ins.ytsaurus import YTsaurusStandIn
 
 TOKEN = "only-of-this-test"
@@ -99,7 +101,10 @@ class TestJob:
         wait_until(lambda: job.status().done == 1)
         assert (job.status().error, job.status().dead) == ("", 0)
 
-    def test_rows_go_to_ytsaurus(self, home, start, monkeypatch):
+    def test_rows_go_to_ytsaurus(self, home, start, tmp_path, monkeypatch):
+        install_ytsaurus(tmp_path)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(plugins, "_found", plugins._found.__wrapped__)
         monkeypatch.setenv("BALOG_TEST_TOKEN", TOKEN)
         publish(home, "orders", {"cls_type": "order", "n": 1})
         with YTsaurusStandIn(TOKEN) as cluster:

@@ -226,7 +226,7 @@ function showDocument(status) {
     const isBad = service.state === "refused" || (service.state !== "stopped" && service.number < newest);
     const state = service.reason && service.state !== "applied" ? `${service.state}: ${service.reason}` : service.state;
     return [words(service.service), el("td", {class: isBad ? "n bad" : "n"}, count(service.number)),
-      el("td", isBad ? {class: "bad"} : {}, words(state)), rate(service.rate), share(service.errors),
+      el("td", isBad ? {class: "bad"} : {}, words(state)),
       `${seconds(Math.max(0, now - Date.parse(service.when)) / 1000)} ago`];
   }), "No service has reported yet.");
   fill("history", status.history.map(entry => [String(entry.number),

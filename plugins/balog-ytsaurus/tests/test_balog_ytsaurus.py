@@ -1,23 +1,51 @@
-"""The sink ytsaurus at a stand-in for a cluster's proxy: rows as they should be, once, and a cluster in trouble."""
+"""The sink ytsaurus keeps the contract of sinks at a stand-in for a cluster's proxy: rows as they should be, once."""
 
 import json
 
+import balog_ytsaurus as module
 import pytest
+from balog_ytsaurus import YTsaurusSinkConfig, yson_row
 from hypothesis import given
 from hypothesis import strategies as st
+from yt import yson
 
-from balog.errors import ConfigError, MissingExtraError
+from balog.errors import ConfigError
 from balog.event import Event, encode
 from balog.secrets import Secret
-from balog.sinks import Delivery, SinkError, YTsaurusSinkConfig
-from balog.sinks import ytsaurus as module
-from balog.sinks.ytsaurus import yson_row
-
-yson = pytest.importorskip("yt.yson")
-
-from tests.stand_ins.ytsaurus import YTsaurusStandIn  # noqa: E402
+from balog.sinks import Delivery, SinkError
+from balog.testing.contracts import SinkContract
+from balog.testing.contracts.sinks import SECRET, SECRET_NAME
+from tests.contracts.sink_peers import HttpPeer
+from tests.oracles.test_event_ids_oracle import event_of, ids
+from tests.stand_ins.http_server import Answer
+from tests.stand_ins.ytsaurus import YTsaurusStandIn
 
 TOKEN = "only-of-this-test"
+
+
+class YTsaurusPeer(HttpPeer):
+    def __init__(self, root):
+        super().__init__(root, YTsaurusStandIn(SECRET))
+        self.config = YTsaurusSinkConfig(proxy=self.server.url, path="//home/balog", token=Secret(env=SECRET_NAME))
+
+    def expected(self, batch):
+        return {event.header.id: (f"//home/balog/{event.cls_type}", event.payload) for event, _ in batch}
+
+    def arrived(self):
+        tables = {path: table["rows"] for path, table in self.server.tables.items()}
+        assert self.server.writes == sum(map(len, tables.values())), "an event was written twice"
+        typed = [(path, row) for path, rows in tables.items() for row in rows.values() if not path.endswith("/untyped")]
+        return {row["id"]: (path, json.loads(row["payload"])) for path, row in typed}
+
+
+class TestContract(SinkContract):
+    has_secret = True
+
+    @pytest.fixture
+    def peer(self, tmp_path):
+        peer = YTsaurusPeer(tmp_path)
+        yield peer
+        peer.close()
 
 
 @pytest.fixture
@@ -44,6 +72,12 @@ def sink(server):
 def deliveries(*payloads):
     events = [Event.new("shop", payload) for payload in payloads]
     return [Delivery(event, encode(event)) for event in events]
+
+
+@given(ids)
+def test_yson_reads_the_id_as_it_was(id):
+    (row,) = yson.loads(yson_row(event_of(id)), yson_type="list_fragment")
+    assert str(row["id"]) == id
 
 
 @given(st.text(max_size=30), st.text(min_size=1, max_size=30))
@@ -85,14 +119,14 @@ def test_a_table_that_was_removed_is_made_anew(server, sink):
     assert list(server.tables["//home/balog/order"]["rows"]) == [second.event.header.id]
 
 
-def test_a_table_that_can_t_be_mounted_is_told_with_the_reason(server, sink):
+def test_a_table_that_can_t_be_mounted_is_reported_with_the_reason(server, sink):
     server.refuse_mounting = True
     with pytest.raises(SinkError, match="No healthy tablet cells") as caught:
         sink.write(deliveries({"cls_type": "order", "n": 1}))
     assert caught.value.retryable
 
 
-def test_a_token_that_is_refused_is_told_and_not_shown(server, sink):
+def test_a_token_that_is_refused_is_reported_and_not_shown(server, sink):
     server.token = "another"
     with pytest.raises(SinkError) as caught:
         sink.probe()
@@ -105,7 +139,9 @@ def test_credentials_in_the_proxy_are_refused(server):
         config(server, proxy="http://u:p@cluster").build()
 
 
-def test_without_the_client_the_extra_is_named(server, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "yt.wrapper", None)
-    with pytest.raises(MissingExtraError, match=r"\[ytsaurus\]'"):
-        config(server).build()
+@pytest.mark.parametrize("status", [302, 400, 401, 403, 404, 413, 422, 429, 500, 503])
+def test_every_status_is_retried(server, sink, status):
+    server.respond = lambda request: Answer(status)
+    with pytest.raises(SinkError) as caught:
+        sink.write(deliveries({"cls_type": "order", "n": 1}))
+    assert caught.value.retryable
