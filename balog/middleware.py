@@ -135,7 +135,8 @@ class AsgiMiddleware:
     ``trace_id`` of a ``traceparent`` header unless OpenTelemetry is loaded. The id is that of the header
     ``X-Request-ID`` (1 to 128 visible characters) or a new one; the response has it too. Logs an event for each
     request when its application is done, with ``status`` and ``seconds`` until the last byte: at ERROR with the
-    exception if the application raised, or from status 500 on; at WARNING if it was cancelled. Delivers queued events when the server stops.
+    exception if the application raised, or from status 500 on; at WARNING if it was cancelled. Delivers queued events
+    when the server stops.
 
     Args:
         app: the application.
