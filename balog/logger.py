@@ -16,7 +16,7 @@ from balog.recording.channels import LoggerChannel, channel_of_caller
 from balog.recording.context import bound
 from balog.recording.encoding import message_text, payload_of
 from balog.recording.guard import guarded
-from balog.recording.json_values import safe_str
+from balog.recording.json_values import replaced, safe_str, type_name
 from balog.recording.levels import level_of
 from balog.recording.logger_methods import AsyncMethods, StdlibMethods, level_of_call
 from balog.recording.method_switch import MethodSwitch
@@ -144,10 +144,29 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
             recorder.write(level, rendered, name)
         except (PayloadError, KeyboardInterrupt, SystemExit):
             raise
-        except BaseException:  # such as the panic of an extension in Rust
-            recorder.failed()
+        except BaseException as error:  # such as the panic of an extension in Rust
             if recorder.strict:
+                recorder.failed()
                 raise
+            problem = f"the call raised {type_name(error)}; values that raise are replaced"
+            self._log_replaced(recorder, level, event, args, payload, channel, {**fields, "problem": problem})
+
+    @guarded()
+    def _log_replaced(
+        self,
+        recorder: Recorder,
+        level: Level,
+        event: Any,
+        args: tuple[Any, ...],
+        payload: Any,
+        channel: Any,
+        fields: dict[str, Any],
+    ) -> None:
+        """Write the event of a call that raised, without the values that raise."""
+        event, args, payload, channel, fields = map(replaced, (event, args, payload, channel, fields))
+        logger = EventLogger(self._logger, self._processors, replaced(self._context))
+        logger._log_any(recorder, level, event, args, payload, channel, fields)
+        recorder.changed()
 
     def _log_any(
         self,

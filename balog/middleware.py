@@ -34,6 +34,13 @@ _TRACE_PARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0
 _LONGEST_PATH = 1024
 
 
+_CANCELLED = (asyncio.CancelledError, GeneratorExit)
+
+
+def _status(given: object) -> int | None:
+    return int(given) if issubclass(type(given), int) else None  # type: ignore[call-overload]
+
+
 class _Request:
     """One request: the keys that its events have, and the event at its end."""
 
@@ -55,7 +62,7 @@ class _Request:
     def sent(self, message: Message) -> Message:
         """Read the status of an ASGI response, and return its message with the request's id."""
         if message["type"] in ("http.response.start", "websocket.accept"):
-            self.status = message.get("status", 101)
+            self.status = _status(message.get("status", 101))
             headers = list(message.get("headers") or ())
             if all(name.lower() != b"x-request-id" for name, _ in headers):
                 return {**message, "headers": [*headers, (b"x-request-id", self.id.encode())]}
@@ -82,7 +89,8 @@ class _Request:
             return
         self._is_logged = True
         self.responded()
-        is_error = isinstance(error, Exception)
+        kind = type(error)  # not isinstance: an error's __class__ may raise
+        is_error = error is not None and not issubclass(kind, _CANCELLED)
         status = self.status or (500 if is_error else None)
         if error is None and self.values["path"] in self._settings.skip and (status or 0) < 500:
             return
@@ -127,7 +135,8 @@ class AsgiMiddleware:
     ``trace_id`` of a ``traceparent`` header unless OpenTelemetry is loaded. The id is that of the header
     ``X-Request-ID`` (1 to 128 visible characters) or a new one; the response has it too. Logs an event for each
     request when its application is done, with ``status`` and ``seconds`` until the last byte: at ERROR with the
-    exception if the application raised, or from status 500 on. Delivers queued events when the server stops.
+    exception if the application raised, or from status 500 on; at WARNING if it was cancelled. Delivers queued events
+    when the server stops.
 
     Args:
         app: the application.

@@ -76,6 +76,27 @@ def test_a_dead_letter_the_ledger_and_the_log_have_no_secrets(
     assert [secret for secret in SECRETS if secret.encode() in stored] == []
 
 
+def test_each_consumer_s_reason_stays_beside_an_unclosed_key_and_under_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    def fail(settings: Any, event: Event) -> None:
+        raise ValueError("-----BEGIN PRIVATE KEY-----\nhunter2pw")
+
+    def differ(settings: Any, event: Event) -> None:
+        raise ValueError("signature differs")
+
+    topics, event, hub = MemoryTopics(), Event.new("tests", {}), ConsumerHub()
+    hub.add(Consumer(fail, "orders", name="first"))
+    hub.add(Consumer(differ, "orders", name="rotate_token"))
+    topics.topic("orders").publish([Message(event.header.id, encode(event))])
+    Engine(hub, topics, max_attempts=1).run(until_empty=True)
+    (letter,) = topics.topic("orders").dead_letters("balog")
+    assert "rotate_token: ValueError: signature differs" in letter.reason
+    assert "hunter2pw" not in letter.reason
+
+
 def test_the_line_of_a_halt_has_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "halting.py").write_text(
         "from balog.consumers import Halt, consumer_config\n"

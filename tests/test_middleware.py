@@ -247,6 +247,30 @@ class TestAsgi:
         asyncio.run(cancel())
         assert requests_of(events) == [("WARNING", "GET /slow cancelled", None)]
 
+    @pytest.mark.parametrize("base", [Exception, BaseException, SystemExit])
+    def test_any_other_error_is_one_even_if_it_hides_its_class(self, events: Events, base: type) -> None:
+        class Hidden(base):  # type: ignore[misc]
+            @property
+            def __class__(self) -> Any:
+                raise ValueError
+
+        async def fails(scope: Any, receive: Any, send: Any) -> None:
+            raise Hidden
+
+        with pytest.raises(Hidden):
+            AsgiMiddleware(fails)({"type": "http", "path": "/", "method": "GET"}, None, None).send(None)  # type: ignore
+        assert requests_of(events) == [("ERROR", "GET / 500", 500)]
+
+    def test_a_status_that_is_no_number_does_not_cost_the_event(self, events: Events) -> None:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": "fine", "headers": []})
+
+        async def send(message: Any) -> None:
+            pass
+
+        asyncio.run(AsgiMiddleware(app)({"type": "http", "path": "/", "method": "GET"}, None, send))  # type: ignore[arg-type]
+        assert requests_of(events) == [("INFO", "GET / None", None)]
+
     def test_a_websocket_is_a_request(self, events: Events) -> None:
         scope = {"type": "websocket", "path": "/ws", "headers": [], "query_string": b"", "subprotocols": []}
         sent = asyncio.run(converse(AsgiMiddleware(asgi_app()), scope, "websocket.connect"))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from balog.error_redaction import redact_error
 from balog.topics.base import Generation
 
 MAX_UNEXPLAINED = 100
@@ -80,7 +79,7 @@ def describe_calls(calls: Calls, generation: Generation) -> str:
 
 def describe_giving_up(reason: str, generation: Generation) -> str:
     """Return the text of an entry for a consumer that gave up."""
-    return f"gave up in {generation.replay}.{generation.redrive}: {redact_error(reason)}"
+    return f"gave up in {generation.replay}.{generation.redrive}: {reason}"
 
 
 def read(text: str) -> Known:

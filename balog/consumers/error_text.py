@@ -25,22 +25,27 @@ _written: dict[_Place, str] = {}
 
 def error_line(error: BaseException) -> str:
     """Return an error's class, with its module unless it is built in, and its text, in at most 300 characters."""
-    kind = type(error)
-    name = kind.__qualname__
-    if kind.__module__ not in ("builtins", "__main__"):
-        name = f"{kind.__module__}.{name}"
+    name = _name(error)
     try:
         text = str(error)[: 2 * _MAX_LENGTH]
     except BaseException:  # its own __str__ raises
         text = ""
-    return redact_error(" ".join(f"{name}: {text}".split()))[:_MAX_LENGTH] if text else name
+    return f"{name}: {redact_error(' '.join(text.split()))}"[:_MAX_LENGTH] if text else name
+
+
+def _name(error: BaseException) -> str:
+    """Return the name of an error's class. It is no secret's, even if it ends like one: ``InvalidToken: expired``."""
+    kind = type(error)
+    is_short = kind.__module__ in ("builtins", "__main__")
+    return kind.__qualname__ if is_short else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def format_traceback(error: BaseException) -> str:
     """Return the traceback that Python would print, without the engine's frames above the handler's."""
     try:
         text = _format(error, _skip_own(error.__traceback__))
-        return redact_error(text[-2 * TRACEBACK_LIMIT :])[-TRACEBACK_LIMIT:]
+        frames, name, reason = text[-2 * TRACEBACK_LIMIT :].rpartition(f"\n{_name(error)}: ")
+        return f"{redact_error(frames)}{name}{redact_error(reason)}"[-TRACEBACK_LIMIT:]
     except BaseException:  # an error whose __str__ raises, or whose source can't be read
         return type(error).__name__
 

@@ -54,11 +54,12 @@ class InFlightMessages:
         self.is_held_back = False
         if self.is_full:
             return 0, None
+        most = min(self._batch, MAX_HELD - self.count)
         if self._admission is None:
-            return self._batch, None
+            return most, None
         room, rest = self._admission(self.count, self._bytes)
         self.is_held_back = room <= 0
-        return max(0, min(room, self._batch)), rest
+        return max(0, min(room, most)), rest
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until there may be more room."""

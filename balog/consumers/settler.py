@@ -15,7 +15,6 @@ from balog.backoff import Backoff, BackoffSequence
 from balog.consumers.delivery import MessageDelivery, Subscription
 from balog.consumers.ledger import LedgerEntry
 from balog.consumers.run_context import RunContext
-from balog.error_redaction import redact_error
 from balog.errors import TopicError
 from balog.topics import GivenUp
 from balog.topics.lease_clock import uptime
@@ -189,7 +188,7 @@ def _give_up(delivery: MessageDelivery) -> GivenUp:
     consumers = tuple(name for name in delivery.gave_up if name)
     split = [text.partition("\n") for text in delivery.gave_up.values()]
     reason, trace = "; ".join(line for line, _, _ in split), "\n".join(rest for _, _, rest in split if rest)
-    return GivenUp(delivery.message, redact_error(reason), consumers, trace)
+    return GivenUp(delivery.message, reason, consumers, trace)
 
 
 def _grouped(

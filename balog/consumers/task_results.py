@@ -9,6 +9,7 @@ from typing import NamedTuple
 from balog.consumers.delivery import HandlerCall, HandlerTask
 from balog.consumers.error_text import error_line, format_traceback
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Requeue, Retry
+from balog.error_redaction import redact_error
 
 
 class Disposition(Enum):
@@ -118,7 +119,7 @@ def _result_of_error(task: HandlerTask, error: BaseException) -> TaskResult:
     if isinstance(error, Requeue):
         return TaskResult(task, Disposition.REQUEUED, error.after, error=error, counts=error.counts)
     if isinstance(error, Reject) and handler.takes_messages:
-        return TaskResult(task, Disposition.DEAD, reason=str(error), error=error, attempt=attempt)
+        return TaskResult(task, Disposition.DEAD, reason=redact_error(str(error)), error=error, attempt=attempt)
     if isinstance(error, Reject) or attempt >= handler.max_attempts:
         reason = f"{handler.name}: {error_line(error)}\n{format_traceback(error)}"
         return TaskResult(task, Disposition.DEAD, reason=reason, error=error, attempt=attempt)

@@ -69,12 +69,6 @@ class EventHandler(logging.Handler):
         try:
             if recorder.threshold <= LEVELS[level_of(record.levelno)]:
                 self._write(record, recorder)
-        except (PayloadError, KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException:
-            if logging.raiseExceptions:
-                raise
-            recorder.failed()
         finally:
             _thread.is_writing = calls.current.is_from_stdlib = False
 
@@ -86,7 +80,9 @@ class EventHandler(logging.Handler):
                 if recorder.threshold_of(channel) <= LEVELS[level] and recorder.share_of(channel, level):
                     recorder.write(level, recorder.render_foreign(found), channel)
                 return
-        except Exception as error:
+        except (PayloadError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # such as the panic of an extension in Rust
             if recorder.strict:
                 raise
             recorder.changed()

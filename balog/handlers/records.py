@@ -117,7 +117,7 @@ def read_record(record: logging.LogRecord, recorder: Recorder, naming: Naming) -
     return EventParts(level, channel, payload, context, _nanoseconds(record.created))
 
 
-def fallback_payload(record: logging.LogRecord, level: Level, error: Exception) -> dict[str, Any]:
+def fallback_payload(record: logging.LogRecord, level: Level, error: BaseException) -> dict[str, Any]:
     """Return the payload of a record that could not be read."""
     return log_payload(safe_str(record.msg), level, problem=f"its record raised {type(error).__name__}")
 

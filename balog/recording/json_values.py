@@ -27,8 +27,32 @@ def safe_str(value: Any, convert: Any = str) -> str:
     """
     try:
         return str.__str__(convert(value))
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # such as the panic of an extension in Rust
         return f"<{type_name(value)}, whose {convert.__name__} raised {type_name(error)}>"
+
+
+_BUILT_IN = frozenset({str, bytes, bool, int, float, type(None)})
+_MAX_LEVELS = 20
+
+
+def replaced(value: Any, levels: int = _MAX_LEVELS) -> Any:
+    """Return a value without parts whose methods raise: they become their type's name. Dicts and lists are copied."""
+    try:
+        kind = type(value)
+        if kind in _BUILT_IN:
+            return value
+        if kind is dict and levels:
+            return {replaced(key, 0): replaced(item, levels - 1) for key, item in value.items()}
+        if (kind is list or kind is tuple) and levels:
+            return kind(replaced(item, levels - 1) for item in value)
+        value.__class__, kind.__name__, hash(kind), repr(value)  # what raises is replaced
+        return value
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:
+        return f"<{type_name(value)}>"
 
 
 def type_name(value: Any) -> str:

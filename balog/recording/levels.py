@@ -90,7 +90,9 @@ def find_level(level: object) -> Level | None:
         if isinstance(level, str):
             return parse_level(level)
         return next((name for name, number in _FROM_THE_TOP if level >= number), None)  # type: ignore[operator]
-    except Exception:  # never lose an event because of its level
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # never lose an event because of its level
         return None
 
 

@@ -26,6 +26,7 @@ _LITERAL = re.compile(r"[^\s,;:{}\[\]()\"'`\\]+")
 _PART = re.compile(r"(\\{0,7})([\"'])|([\[({])|[\])}]")
 _PERCENT_VALUE = re.compile(r"(?:%\d[02ad])*((?:[^\s&\"'<>%]|%(?!\d[26cd]|7[dD]|0[aA]))+)")
 _FLAG = re.compile(r"(?:\A|[\s\"'=\[(,])--[\w.-]{0,64}\Z")
+_PROSE = re.compile(r"(?:is|are|was|must|needs?|has|cannot|can't|requires?|or|and|not|with|without) [a-z-]")
 _BEFORE_PAIR = re.compile(r"\([bBuUrR]{0,2}\\{0,7}[\"'][\w.\-]{0,64}\Z")
 _BEFORE_NAMED = re.compile(
     r"\b(?:name|key|field|header|param|parameter|variable)\\{0,7}[\"']\s{0,4}:\s{0,4}\\{0,7}[\"'][\w.\-]{0,64}\Z"
@@ -105,7 +106,7 @@ def loose_span(text: str, begin: int, at: int, stop: int, *, is_quoted: bool) ->
     """
     before = text[max(0, begin - 130) : begin]
     if _FLAG.search(before):
-        if text.startswith("-", at):
+        if text.startswith("-", at) or _PROSE.match(text, at):
             return None
         span = value_span(text, at, "", stop, is_assigned=False)
         value = text[span.begin : span.end]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Any, Generic, TypeVar, cast
 
+from balog.error_redaction import redact_error
 from balog.event import MAX_CHANNEL_LENGTH, Event
 from balog.payload import log_payload
 from balog.singer.crash_reports import (
@@ -28,6 +30,11 @@ MAX_LINE = 256 * 1024
 
 _MAX_RECORD_LINES = 2000
 _MAX_RECORD = 1024 * 1024  # characters; a longer record is split
+
+_MAX_SECRET_LINES = 100
+_KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?!.{0,8192}-----END )", re.DOTALL)
+_ASSIGNED = re.compile(r"[=:]\s{0,4}[\"'`]")
+_UNCLOSED = re.compile(r"([\"'`]{1,3})\[redacted\]\Z")
 
 _TRACEBACK = "Traceback (most recent call last):"
 _GROUP = "  + Exception Group " + _TRACEBACK
@@ -131,6 +138,32 @@ def payload_of(line: LogLine) -> dict[str, Any]:
 _Mark = TypeVar("_Mark")
 
 
+class _OpenSecret:
+    """A secret of several lines that a line begins: a private key, or a value in quotes. All its lines are one record.
+
+    Each line alone would not show that it is secret.
+    """
+
+    def __init__(self, line: str) -> None:
+        self._end = "-----END " if _KEY.search(line) else ""
+        if not self._end and _ASSIGNED.search(line) and (value := _UNCLOSED.search(redact_error(f"{line}\nmore"))):
+            self._end = value[1]
+        self._left = _MAX_SECRET_LINES if self._end else 0
+
+    @property
+    def is_open(self) -> bool:
+        return self._left > 0
+
+    def holds(self, line: str) -> bool:
+        """Return whether the next line belongs to the secret."""
+        if not self._left:
+            return False
+        self._left -= 1
+        if self._end in line:
+            self._left = 0
+        return True
+
+
 class RecordAssembler(Generic[_Mark]):
     """Joins lines into records, each with the mark that came with its first line.
 
@@ -146,6 +179,7 @@ class RecordAssembler(Generic[_Mark]):
         self._record: _Record | CrashReport | None = None
         self._space = self._left = 0  # characters and lines that the record may still have
         self._mark: _Mark | None = None
+        self._secret = _OpenSecret("")
 
     def take(self, raw: bytes, mark: _Mark) -> list[tuple[_Mark, LogLine]]:
         """Add the next line, and return the records that it completes. A line is cut at 256 KiB."""
@@ -158,8 +192,8 @@ class RecordAssembler(Generic[_Mark]):
 
     @property
     def is_in_report(self) -> bool:
-        """Whether a traceback or a crash report is not whole yet."""
-        return self._record is not None and self._record.is_open
+        """Whether a traceback, a crash report or a secret of several lines is not whole yet."""
+        return self._record is not None and (self._record.is_open or self._secret.is_open)
 
     def _coming(self, number: int) -> str | None:
         if number >= len(self._lines):
@@ -187,6 +221,9 @@ class RecordAssembler(Generic[_Mark]):
 
     def _step(self, line: str, mark: _Mark, ahead: Ahead) -> list[tuple[_Mark, LogLine]]:
         record = self._record if self._left > 0 and self._space >= 0 else None
+        if record is not None and self._secret.holds(line):
+            return self._add(line)
+        self._secret = _OpenSecret(line)
         if record is not None and record.awaits(line):
             return self._add(line)
         head = self._head(line)

@@ -3,7 +3,10 @@
 import traceback
 from typing import Any
 
-from balog.consumers.error_text import TRACEBACK_LIMIT, format_traceback
+import pytest
+
+from balog.consumers.error_text import TRACEBACK_LIMIT, error_line, format_traceback
+from balog.error_redaction import redact_error
 
 
 def caught(function: Any) -> BaseException:
@@ -75,3 +78,21 @@ def test_an_error_that_can_not_be_written_has_its_name() -> None:
             raise RuntimeError
 
     assert "Odd" in format_traceback(Odd())
+
+
+class InvalidToken(Exception):
+    pass
+
+
+def test_a_class_that_is_named_like_a_secret_keeps_its_reason_and_hides_secrets_in_it() -> None:
+    try:
+        raise InvalidToken("signature differs, password=hunter2pw")
+    except InvalidToken as error:
+        for text in (error_line(error), format_traceback(error)):
+            assert "InvalidToken: signature differs, password=[redacted]" in text
+
+
+@pytest.mark.parametrize("text", ["--password is required", "the options --token and --password must be given"])
+def test_prose_about_an_option_is_no_secret(text: str) -> None:
+    assert redact_error(text) == text
+    assert "hunter2" not in redact_error("run --password hunter2 now")

@@ -229,12 +229,36 @@ def test_a_guarded_entry_raises_if_strict(tmp_path: Any) -> None:
         balog.get_logger("x").info("a", payload=hostile_objects()[0])
 
 
+def panic(self: object) -> str:
+    raise Panic
+
+
 class Panic(BaseException):
     """As extensions in Rust raise it."""
 
 
-def panic(self: object) -> str:
-    raise Panic
+def of_raising_class(error: type[BaseException]) -> Any:
+    return type("Proxy", (), {"__class__": property(lambda self: (_ for _ in ()).throw(error))})()
+
+
+def test_an_argument_that_raises_is_replaced_and_the_event_is_written() -> None:
+    written: list[balog.Event] = []
+    balog.configure(written.append, level="DEBUG")
+    log = balog.get_logger("x")
+    for value in (*hostile_objects(), of_raising_class(ZeroDivisionError), of_raising_class(Panic)):
+        written.clear()
+        log.info("a", payload={"k": [value], "other": 1})
+        log.info("a", payload={"other": 1}, x=value)
+        assert [event.payload["other"] for event in written] == [1, 1]
+        log.info(value)
+        log.info("a %s", value)
+        log.info("a", payload=value)
+        log.log(value, "a")
+        log.bind(x=value).info("a")
+        for option in OPTIONS:
+            log.info("a", other=1, **{option: value})
+        assert len(written) == 7 + len(OPTIONS)
+    assert configuration.current().lost == 0
 
 
 def test_a_panic_of_an_argument_stays_inside_and_a_request_to_end_does_not() -> None:

@@ -97,8 +97,8 @@ class TestGunicorn:
             server.terminate()
             assert server.wait(30) == 0
         waiting, request = logged(tmp_path)
-        assert (waiting.header.channel, request.header.level) == ("shop.waiting", "WARNING")
-        assert request.payload["message"] == "GET /wait/60.0 cancelled"
+        assert (waiting.header.channel, request.header.level) == ("shop.waiting", "ERROR")
+        assert request.payload["exception"]["type"] == "SystemExit"
 
 
 class TestUvicorn:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.event import Event, decode, encode
+from balog.redaction import Redactor
 from balog.singer import LineAssembler
 
 DATA = Path(__file__).parent.parent / "data"
@@ -363,3 +364,41 @@ class TestAnything:
         assert [event.payload for event in events] == [event.payload for event in events_of(data)]
         for event in events:
             assert decode(encode(event)) == event
+
+
+KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowhunter2\nhunter2AQEA\n-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"INFO uses\n{KEY}",
+        "\n".join(f"INFO {line}" for line in KEY.split("\n")),
+        f"plain\n{KEY}",
+        f'ERROR x\nTraceback (most recent call last):\n  File "a.py", line 1, in b\nValueError: {KEY}',
+        'WARNING password="first\nhunter2\nhunter2"',
+        "INFO {'token': 'first\nhunter2' ok",
+        'secret = """\nhunter2\n"""',
+    ],
+)
+def test_a_secret_of_several_lines_is_one_event_that_redaction_recognizes(lines: str) -> None:
+    assembler = LineAssembler("tap")
+    events = [event for line in f"{lines}\nINFO done\n".splitlines(True) for event in assembler.feed(line.encode())]
+    events += assembler.close()
+    assert "hunter2" not in "".join(str(Redactor().redact(event.payload)) for event in events)
+    assert events[-1].payload["message"] == "done"
+
+
+@pytest.mark.parametrize(
+    "line", ['password="one" ok', "a -----BEGIN CERTIFICATE-----", 'name: "a', KEY.replace("\n", " ")]
+)
+def test_a_line_without_an_open_secret_takes_no_other(line: str) -> None:
+    assembler = LineAssembler("tap")
+    events = assembler.feed(f"INFO {line}\nINFO done\n".encode()) + assembler.close()
+    assert [event.payload["message"] for event in events] == [line, "done"]
+
+
+def test_a_secret_without_an_end_takes_a_hundred_lines() -> None:
+    assembler = LineAssembler("tap")
+    events = assembler.feed(b"INFO -----BEGIN PRIVATE KEY-----\n" + b"INFO line\n" * 103) + assembler.close()
+    assert len(events) == 4

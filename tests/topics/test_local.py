@@ -272,9 +272,18 @@ class TestPutOff:
         aging.publish(messages(*(f"m{n}" for n in range(60))))
         aging.release("g", aging.receive("g", 30), 1.0)
         clock.now += 1
-        taken = ids([*aging.receive("g", 1, lease=5.0), *aging.receive("g", 1, lease=5.0)])
+        assert ids(aging.receive("g", 1, lease=5.0)) == ["m30"]
+        assert ids(aging.receive("g", 1, lease=5.0)) == ["m31"]
         clock.now += 5
-        assert set(taken) < set(ids(aging.receive("g", 3)))
+        assert ids(aging.receive("g", 3)) == ["m30", "m31", "m32"]
+
+    def test_every_tenth_of_small_receives_is_one(self, aging: LocalTopic, clock: Clock) -> None:
+        aging.publish(messages(*(f"m{n}" for n in range(60))))
+        aging.release("g", aging.receive("g", 30), 1.0)
+        clock.now += 1
+        taken = [one for _ in range(20) for one in ids(aging.receive("g", 1))]
+        new = [f"m{n}" for n in range(30, 48)]
+        assert taken == [*new[:9], "m0", *new[9:], "m1"]
 
 
 class TestDurability:

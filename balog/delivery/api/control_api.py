@@ -28,6 +28,7 @@ from balog.delivery.control.store import Applied, Control, ControlError, Documen
 from balog.delivery.control.validation import read_document
 from balog.delivery.durable.intake import IntakeState
 from balog.delivery.jobs import JobStatus
+from balog.error_redaction import redact_error
 from balog.errors import BalogError
 
 T = TypeVar("T")
@@ -266,7 +267,7 @@ class StatusReporter:
             self._services, self._history = control.services(), control.entries(_ENTRIES)
             self._error = ""
         except BalogError as error:
-            self._error = str(error)
+            self._error = redact_error(str(error))
         finally:
             self._refreshed = time.monotonic()
             self._lock.release()

@@ -15,6 +15,7 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
+from balog.error_redaction import redact_error
 from balog.errors import BalogError, EventError
 from balog.event import decode
 from balog.signals import join
@@ -144,7 +145,7 @@ class TopicInspector:
             names = self._backend.names()[:MAX_TOPICS]
             self._error = ""
         except BalogError as error:
-            self._error = str(error)
+            self._error = redact_error(str(error))
             return self._clock()
         inspections = {}
         for name in names:
@@ -183,7 +184,7 @@ class _TopicInspection:
                 self._sample_due = begun + max(SAMPLE_EVERY, _PART * (self._clock() - described))
             self._update(state, begun)
         except BalogError as error:
-            self._view = TopicView(name=self._topic.name, error=str(error))
+            self._view = TopicView(name=self._topic.name, error=redact_error(str(error)))
             self._state = None
             described = self._clock()
         self.due = self._clock() + max(EVERY, _PART * (described - begun))

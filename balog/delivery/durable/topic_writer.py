@@ -17,6 +17,7 @@ from balog.delivery.durable.drain import Drain
 from balog.delivery.durable.executor import DaemonExecutor, PendingCall
 from balog.delivery.durable.fallback import Fallback
 from balog.delivery.durable.publisher import PublishResult, publish
+from balog.error_redaction import redact_error
 from balog.errors import ConfigError, TopicError
 from balog.topics import Message, Topics
 
@@ -204,7 +205,7 @@ class TopicWriter:
         try:
             store, written = await self._stored(messages)
         except TopicError as error:
-            self.error = self.refusal = str(error)
+            self.error = self.refusal = redact_error(str(error))
             self.written_at = time.monotonic()
             for group in groups:
                 group.fail(self.error)
@@ -236,7 +237,7 @@ class TopicWriter:
             try:
                 return "topics", await self._to_topic(messages)
             except TopicError as error:
-                self._divert(str(error), fallback)
+                self._divert(redact_error(str(error)), fallback)
         try:
             written = await self._to_fallback(messages, fallback)
         except TopicError:
@@ -355,7 +356,7 @@ class TopicWriter:
             if not work.future.done() and not work.cancel():
                 self._unanswered = work
                 self._when_late(work, self._moved_late)
-            self.error = str(error)
+            self.error = redact_error(str(error))
             self._failed()
             return None
         self._moved_late((moved, is_empty))

@@ -99,13 +99,14 @@ Without this limit, many messages that fail again and again would keep the group
 
 
 def take_messages(
-    connection: sqlite3.Connection, clock: LeaseClock, group: str, limit: int, lease: float
+    connection: sqlite3.Connection, clock: LeaseClock, group: str, limit: int, lease: float, share: int
 ) -> list[Received]:
     """Lease messages to a group, redriven ones first, then released, a share of the delayed, and new ones.
 
     Args:
         limit: the largest number of messages.
         lease: seconds.
+        share: the number of delayed ones that go before new ones.
     """
     token = secrets.token_hex(8)
     received: list[Received] = []
@@ -135,7 +136,6 @@ def take_messages(
         "SELECT seq, 1, id, published, key, body FROM messages WHERE seq > ? ORDER BY seq LIMIT ?", (cursor, limit)
     )
     leases = []
-    share = limit // DELAYED_SHARE or int(secrets.randbelow(DELAYED_SHARE) < limit)
     parts = ((redriven, limit), (again, limit), (delayed, share), (fresh, limit), (delayed, limit))
     for rows, most in parts:
         until = min(limit, len(received) + most)

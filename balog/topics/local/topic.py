@@ -49,6 +49,8 @@ class LocalTopic(Topic):
         self._clock = clock
         self._lease_clock = lease_clock
         self._prune_at = 0.0
+        self._received: dict[str, int] = {}
+        """Messages asked for by each group since its last share of delayed retries."""
 
     def exists(self) -> bool:
         """Return whether the file is there."""
@@ -117,7 +119,8 @@ class LocalTopic(Topic):
             if self._has_ready(group):  # an idle group only reads
                 # A power cut may undo a lease that was never acted on; the message is then received again.
                 with self._file.write(durable=False) as connection:
-                    received = tables.take_messages(connection, self._lease_clock, group, limit, lease)
+                    share, self._received[group] = divmod(self._received.get(group, 0) + limit, tables.DELAYED_SHARE)
+                    received = tables.take_messages(connection, self._lease_clock, group, limit, lease, share)
                 if received:
                     return received
             remaining = deadline - time.monotonic()
