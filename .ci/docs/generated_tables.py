@@ -7,12 +7,14 @@ A page has ``<!-- table: metrics -->``. This prints a table for a reader of the 
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import sink_guarantees
 import tables
 
 import balog
@@ -61,11 +63,32 @@ def rules() -> str:
     return tables.table(("group", "rule", "severity", "weight", "a tap should …", "source"), rows)
 
 
+def rooms() -> str:
+    parts = [
+        (part, (part / "__init__.py") if part.is_dir() else part)
+        for room in ("analytics", "delivery", "tap")
+        for part in sorted((PACKAGE / room).iterdir())
+        if part.suffix == ".py" or (part / "__init__.py").exists()
+    ]
+    rows = [
+        (f"`{part.relative_to(PACKAGE.parent)}`", tables.text((ast.get_docstring(tree) or "").partition("\n\n")[0]))
+        for part, path in parts
+        if part.name != "__init__.py" and (tree := ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    return tables.table(("room", "what it is for"), rows)
+
+
 def tokens() -> str:
     return ", ".join(sorted({token.name for token in TOKENS}, key=str.lower)) + "."
 
 
-TABLES: dict[str, Callable[[], str]] = {"metrics": metrics, "rules": rules, "tokens": tokens}
+TABLES: dict[str, Callable[[], str]] = {
+    "metrics": metrics,
+    "rooms": rooms,
+    "rules": rules,
+    "tokens": tokens,
+    "sinks": sink_guarantees.of_all,
+}
 
 if __name__ == "__main__":
     print(TABLES[sys.argv[1]]())

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
 from balog.cli.tap import command
@@ -18,9 +17,8 @@ from tests.documentation import assert_is_in, docs_page, matches, run_block
 from tests.documentation import blocks as documented
 
 ROOT = Path(__file__).parents[2]
-HOW_TO, IN_CI, WITH_PYTEST, REFERENCE = (
-    docs_page(f"{name}.md").read_text(encoding="utf-8")
-    for name in ("verify", "verify-in-ci", "verify-with-pytest", "tap-verify")
+HOW_TO, IN_CI, WITH_PYTEST = (
+    docs_page(f"{name}.md").read_text(encoding="utf-8") for name in ("verify", "verify-in-ci", "verify-with-pytest")
 )
 TAPS = ROOT / "tests" / "verify"
 SHOP = "python examples/shop_server.py -- "
@@ -55,16 +53,6 @@ def test_the_example_tap_has_the_score_that_pages_show(tmp_path: Path) -> None:
         True,
     )  # runs there
     assert_is_in(shown[1], run_block(ran[1], tmp_path))
-
-
-def test_each_option_is_explained() -> None:
-    verify_command = command.commands["verify"]
-    options = {one for param in verify_command.params if isinstance(param, click.Option) for one in param.opts}
-
-    shown = {
-        word for row in re.findall(r"^\| (`--.*?) \|", REFERENCE, re.MULTILINE) for word in re.findall(r"--[\w-]+", row)
-    }
-    assert shown == options
 
 
 def test_the_example_is_what_comes(tmp_path: Path) -> None:
