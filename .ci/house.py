@@ -37,7 +37,7 @@ FUNCTION_LINES = 60
 ROOM_LINES = {"balog": 86_190, "balog/tap": 11_850, "plugins": 2_120, "tests": 89_760}
 """Lines of code that a room has at most. A limit only ever goes down, except that a package may move to ``plugins``."""
 
-DOCS_WORDS = 114_050
+DOCS_WORDS = 94_980
 """Words of ``docs/`` at most; likewise."""
 
 # word of an identifier or a file name -> what to write instead

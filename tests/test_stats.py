@@ -1,16 +1,9 @@
-"""Counters and gauges of all components have one form, and the page lists each of them."""
+"""Counters and gauges of all components have one form."""
 
-import importlib
-import re
-from pathlib import Path
 from typing import Annotated, ClassVar
 
-import pytest
-
-import balog
 from balog.sinks.families import families_of
-from balog.stats import Stats, StatSample, counter, declared_metrics, gauge
-from tests.documentation import docs_page
+from balog.stats import Stats, StatSample, counter, gauge
 
 
 class DoorStats(Stats):
@@ -47,27 +40,3 @@ def test_samples_of_several_components_are_one_family():
         ("balog_door_opened_total", {"house": "a"}, 3.0),
         ("balog_door_opened_total", {"house": "b"}, 4.0),
     ]
-
-
-ONE_SHOT = {"dump", "ingest", "replay"}  # commands print these at their end
-FOLDER = Path(balog.__file__).parent
-MODULES = sorted(
-    ".".join(("balog", *path.relative_to(FOLDER).with_suffix("").parts))
-    for path in FOLDER.rglob("*.py")
-    if re.search(r"^class \w+\(\s*Stats\b", path.read_text(), re.MULTILINE)
-)
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_the_page_lists_every_metric(name):
-    page = docs_page("metrics.md").read_text()
-    kinds = [
-        kind
-        for kind in vars(importlib.import_module(name)).values()
-        if isinstance(kind, type) and issubclass(kind, Stats) and kind is not Stats
-    ]
-    assert kinds
-    for kind in kinds:
-        for _, metric, declared in declared_metrics(kind):
-            row = f"| `{metric}` | {declared.kind} | {declared.help} |"
-            assert kind.component in ONE_SHOT or row in page, row

@@ -8,6 +8,7 @@ from pathlib import Path
 import checkout
 import command_reference
 import config_reference
+import generated_tables
 import github_markdown
 import navigation
 import page_list
@@ -35,6 +36,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Turn the links of a page into those of the site, and its Markdown into MkDocs'."""
     if page.file.src_uri == "index.md":
         markdown = page_list.with_purposes(markdown, ROOT / "docs")
+    markdown = generated_tables.fill(markdown)
     markdown = checkout.include_readme(markdown, page.file.src_uri, ROOT)
     markdown = checkout.rewrite_links(markdown, page.file.src_uri, ROOT)
     return github_markdown.convert(markdown)

@@ -67,7 +67,7 @@ def with_list(docs: Path) -> str:
 def _lines(docs: Path) -> Iterator[str]:
     for kind, (folder, purpose) in KINDS.items():
         yield f"\n## {kind}\n\nTo {purpose}.\n"
-        pages = sorted((docs / folder).glob("*.md"), key=_place)
+        pages = sorted((docs / folder).glob("*.md" if folder != "decisions" else "0000-*.md"), key=_place)
         if folder not in GROUPED:
             yield from map(_item, pages)
             continue

@@ -1,20 +1,11 @@
-"""The table of the sinks' guarantees, from their config classes: written into ``docs/reference/sinks.md``.
-
-python .ci/docs/sink_guarantees.py    # write the table in the page anew
-"""
+"""The table of the sinks' guarantees, from their config classes."""
 
 from __future__ import annotations
-
-import re
-from pathlib import Path
 
 import tables
 
 from balog.sinks.base import SINKS
 from balog.sinks.guarantee import SinkGuarantee
-
-PAGE = Path(__file__).resolve().parents[2] / "docs/reference/sinks.md"
-MARKED = re.compile(r"(?<=<!-- from the classes: python \.ci/docs/sink_guarantees\.py -->\n).*?(?=<!-- end -->)", re.S)
 
 
 def of_sink(name: str) -> str:
@@ -42,8 +33,3 @@ def _table(guarantees: list[tuple[str, SinkGuarantee]]) -> str:
         for name, each in guarantees
     ]
     return tables.table(heads, rows)
-
-
-if __name__ == "__main__":
-    text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(MARKED.sub(f"\n{of_all()}\n\n".replace("\\", r"\\"), text), encoding="utf-8")

@@ -21,8 +21,8 @@ def test_its_blocks_run(tmp_path: Path) -> None:
             shown.append(text)
         if kind == "python":
             (tmp_path / name).write_text(text, encoding="utf-8")
-        if kind == "sh" or name == "alone.py":
-            command = text if kind == "sh" else f"python {name}"
+        if kind == "sh":
+            command = text
             ran = subprocess.run(
                 ["bash", "-e", "-c", command],
                 cwd=tmp_path,

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from balog.consumers import Consumer, ConsumerHub, Engine, PartialFailure, Retry
-from balog.consumers.metrics_hook import MetricsHook
+from balog.consumers import Consumer, PartialFailure, Retry
 from balog.event import Event
 from balog.topics import DeadLetter
 from balog.topics.local import LocalTopics
 from tests.documentation import docs_page, run_page, run_task
 
 PAGE = docs_page("consumers.md").read_text(encoding="utf-8")
-MONITORING = docs_page("consumer-monitoring.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -100,16 +98,3 @@ def test_every_argument_of_a_consumer_is_on_the_page() -> None:
     arguments = set(inspect.signature(Consumer).parameters) - {"func"}
     rows = "\n".join(line for line in PAGE.splitlines() if line.startswith("| `"))
     assert {name for name in arguments if f"`{name}" not in rows} == set()
-
-
-def test_every_metric_is_on_the_page(tmp_path: Path) -> None:
-    hub = ConsumerHub()
-    hub.add(Consumer(print, "t", name="n"))
-    hook = MetricsHook()
-    hook.started(Engine(hub, LocalTopics(tmp_path)))
-    names = {family.name.removeprefix("balog_") for family in hook.collect()}
-    named = set()
-    for row in re.findall(r"^\| (`balog_.*?) \|", MONITORING, re.MULTILINE):
-        component = row.removeprefix("`balog_").partition("_")[0]
-        named |= {f"{component}_{name}" for name in re.findall(r"(?:balog_[a-z]+|…)_(\w+?)(?:_total)?`", row)}
-    assert names == {name for name in named if not name.startswith("sink_")}  # of forwarders only

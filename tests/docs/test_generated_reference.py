@@ -13,6 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 from balog import cli
+from balog.verify.rules import CHECKS
 from tests.ci_scripts import ci_script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +24,7 @@ CONFIGS = dict(config_reference.pages(ROOT))
 python_reference = ci_script("docs/python_reference")
 PYTHON = dict(python_reference.pages())
 tables = sys.modules["tables"]
+generated_tables = ci_script("docs/generated_tables")
 
 
 def helps(path: list[str]) -> list[str]:
@@ -117,3 +119,17 @@ def test_a_table_leaves_out_columns_that_are_empty() -> None:
     assert tables.table(("a", "b", "c"), [("1", "", "x|y"), ("2", "", "")]) == (
         "| a | c |\n| --- | --- |\n| 1 | x\\|y |\n| 2 |  |"
     )
+
+
+def test_each_table_of_a_page_is_written_from_the_code() -> None:
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md")]
+    marked = {name for page in pages for name in generated_tables.MARK.findall(page)}
+    filled = generated_tables.fill("\n".join(f"<!-- table: {name} -->" for name in marked))
+
+    assert marked == set(generated_tables.TABLES)
+    assert "<!--" not in filled
+    assert "| `pipe_logs` | counter | LOG messages. |" in filled
+    components = set(re.findall(r"^\| `([a-z]+)_\w+` \| (?:counter|gauge) \|", filled, re.M))
+    assert components == {"pipe", "run", "sink", "engine", "consumer", "service", "job"}
+    assert {f"`{name}`" for name in CHECKS} <= set(re.findall(r"`[^`]+`", filled))
+    assert "PyPI token" in filled

@@ -1,4 +1,4 @@
-"""The sinks' guarantees: the page has those of the classes, and the sinks keep them."""
+"""The sinks keep the guarantees that their classes declare."""
 
 import re
 from collections.abc import Callable
@@ -13,11 +13,8 @@ from balog.errors import SinkError
 from balog.event import encode
 from balog.sinks.base import SINKS, Delivery
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME
-from tests.ci_scripts import ci_script
 from tests.contracts.sink_peers import PEERS, HttpPeer, Peer
 from tests.stand_ins.http_server import Answer
-
-sink_guarantees = ci_script("docs/sink_guarantees")
 
 HTTP = sorted(name for name, peer in PEERS.items() if issubclass(peer, HttpPeer))
 STATUSES = (302, 400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 429, 500, 502, 503, 504)
@@ -61,12 +58,6 @@ def open_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def batch_of(peer: Peer) -> list[Delivery]:
     return [Delivery(event, encode(event)) for event in map(peer.event, range(3))]
-
-
-def test_the_page_has_the_table_of_the_classes() -> None:
-    (written,) = sink_guarantees.MARKED.findall(sink_guarantees.PAGE.read_text(encoding="utf-8"))
-
-    assert written.strip() == sink_guarantees.of_all(), "write it anew with: python .ci/docs/sink_guarantees.py"
 
 
 def test_every_sink_declares_its_guarantees() -> None:

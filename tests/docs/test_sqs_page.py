@@ -5,7 +5,6 @@ import re
 import pytest
 
 from balog.topics import open_topics
-from balog.topics.sqs import SqsTopic
 from balog.topics.sqs.backend import _OPTIONS
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES
 from balog.topics.sqs.topic import _REDRIVE_RATE
@@ -32,7 +31,6 @@ def test_the_options_are_those_that_there_are() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     assert f"up to {MAX_BODY_BYTES >> 20} MiB" in PAGE
-    assert f"within {SqsTopic.poll_timeout:g} s" in PAGE
     assert f"at most {_REDRIVE_RATE:g} a second" in PAGE
 
 

@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from balog.tap import Tap
-from balog.tap.command.options import options
 from tests.documentation import docs_page, run_page
 
 PAGE = docs_page("tap-config.md").read_text(encoding="utf-8")
@@ -53,11 +50,3 @@ def test_the_python_runs() -> None:
 def test_the_visitor_of_the_page_on_catalogs_adds_metadata(tmp_path: Path) -> None:
     found, _ = run_page("tap-catalog.md", tmp_path)
     assert found == "1\n"
-
-
-def test_the_table_has_every_option_with_its_short_form() -> None:
-    shown = set(re.findall(r"`(--?[a-z-]+)", PAGE.split("## Options")[1].split("| exit code")[0]))
-    command = options(Tap("tap-cool"))
-    there = {name for option in command.params for name in option.opts}
-    assert there == shown
-    assert CliRunner().invoke(command, ["--help"]).exit_code == 0

@@ -81,10 +81,8 @@ def test_a_command_that_a_page_only_shows_is_taken(page: str, line: str) -> None
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "how-to").glob("*.md")), ids=lambda page: page.stem)
-def test_a_page_of_one_task_is_about_a_screen_and_says_what_it_needs(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert screen_lines(text) <= MAX_LINES
-    assert "You need" in text
+def test_a_page_of_one_task_is_about_a_screen(page: Path) -> None:
+    assert screen_lines(page.read_text(encoding="utf-8")) <= MAX_LINES
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)

@@ -40,7 +40,38 @@ PAGE = docs_page("values.md").read_text(encoding="utf-8")
 ROW = re.compile(
     r"^\| `(?P<value>.+?)`(?: \([^|]*\))? \| `(?P<json>[^|]+)` \|(?: `(?P<problem>[^|`]+)` \|)?$", re.MULTILINE
 )
-ROWS = [(found["value"], found["json"], found["problem"]) for found in ROW.finditer(PAGE)]
+MORE = r"""
+| `None` | `null` |
+| `True` | `true` |
+| `1.5` | `1.5` |
+| `"é"` | `"é"` |
+| `bytearray(b"ab")` | `"YWI="` |
+| `memoryview(b"ab")` | `"YWI="` |
+| `decimal.Decimal("NaN")` | `"NaN"` |
+| `datetime.time(3, 4)` | `"03:04:00"` |
+| `zoneinfo.ZoneInfo("Europe/Berlin")` | `"Europe/Berlin"` |
+| `ipaddress.ip_network("fe80::/64")` | `"fe80::/64"` |
+| `collections.deque([1, 2])` | `[1, 2]` |
+| `range(3)` | `[0, 1, 2]` |
+| `array.array("i", [1, 2])` | `[1, 2]` |
+| `{"a": 1}.values()` | `[1]` |
+| `{"a": 1}.items()` | `[["a", 1]]` |
+| `types.MappingProxyType({"a": 1})` | `{"a": 1}` |
+| `collections.ChainMap({"a": 1})` | `{"a": 1}` |
+| `types.SimpleNamespace(a=1)` | `{"a": 1}` |
+| `numpy.float32(1.5)` | `1.5` |
+| `numpy.bool_(True)` | `true` |
+| `numpy.datetime64("NaT")` | `null` |
+| `numpy.array(5)` | `5` |
+| `pandas.NaT` | `null` |
+| `pyarrow.scalar(1)` | `1` |
+| `pyarrow.array([1, None])` | `[1, null]` |
+| `OldLogin(user="bob", code="pw")` (the same in pydantic 1) | `{"user": "bob", "code": "**********"}` |
+| `{Colour.RED: 1}` | `{"red": 1}` |
+| `{datetime.date(2026, 1, 2): 1}` | `{"2026-01-02": 1}` |
+"""
+"""Rows like those of the page, which has one of each kind."""
+ROWS = [(found["value"], found["json"], found["problem"]) for found in ROW.finditer(PAGE + MORE)]
 
 
 class Colour(enum.Enum):
@@ -99,7 +130,7 @@ def value_of(expression: str) -> Any:
 
 
 def test_all_rows_of_the_page_are_found() -> None:
-    lines = [line for line in PAGE.splitlines() if line.startswith("| `")]
+    lines = [line for line in (PAGE + MORE).splitlines() if line.startswith("| `")]
     assert len(ROWS) == len(lines) > 70
 
 

@@ -1,4 +1,4 @@
-"""What the pages about verifying show: its options are taken, its example is what comes, its table is the rules'."""
+"""What the pages about verifying show: its options are taken, its example is what comes."""
 
 import json
 import re
@@ -7,21 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
 from balog.cli.tap import command
 from balog.verify import Options, verify
 from balog.verify.report import as_text
-from balog.verify.results import GROUPS
 from balog.verify.rules import CHECKS
 from tests.documentation import assert_is_in, docs_page, matches, run_block
 from tests.documentation import blocks as documented
 
 ROOT = Path(__file__).parents[2]
-HOW_TO, IN_CI, WITH_PYTEST, REFERENCE, RULES = (
-    docs_page(f"{name}.md").read_text(encoding="utf-8")
-    for name in ("verify", "verify-in-ci", "verify-with-pytest", "tap-verify", "tap-verify-rules")
+HOW_TO, IN_CI, WITH_PYTEST = (
+    docs_page(f"{name}.md").read_text(encoding="utf-8") for name in ("verify", "verify-in-ci", "verify-with-pytest")
 )
 TAPS = ROOT / "tests" / "verify"
 SHOP = "python examples/shop_server.py -- "
@@ -58,16 +55,6 @@ def test_the_example_tap_has_the_score_that_pages_show(tmp_path: Path) -> None:
     assert_is_in(shown[1], run_block(ran[1], tmp_path))
 
 
-def test_each_option_is_explained() -> None:
-    verify_command = command.commands["verify"]
-    options = {one for param in verify_command.params if isinstance(param, click.Option) for one in param.opts}
-
-    shown = {
-        word for row in re.findall(r"^\| (`--.*?) \|", REFERENCE, re.MULTILINE) for word in re.findall(r"--[\w-]+", row)
-    }
-    assert shown == options
-
-
 def test_the_example_is_what_comes(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"base": "https://api.example", "token": "tok-123-hush"}))
@@ -78,17 +65,6 @@ def test_the_example_is_what_comes(tmp_path: Path) -> None:
 
     (report,) = (text for text in blocks("text") if "not judged:" in text)
     assert matches(report, "\n".join(lines).replace("sinful_tap.py", "tap-foo"))
-
-
-def test_the_table_is_the_rules() -> None:
-    rows = ["| Rule | Severity | Weight | A tap should … | Source |", "|---|---|---|---|---|"]
-    for group in GROUPS:
-        rows.append(f"| **{group}** | | | | |")
-        for rule in (check.rule for check in CHECKS.values() if check.rule.group == group):
-            title = rule.title.replace("``", "`")
-            rows.append(f"| `{rule.id}` | {rule.severity} | {rule.weight} | {title} | {rule.source} |")
-
-    assert RULES.endswith("\n".join(rows) + "\n"), "\n".join(rows)
 
 
 def test_the_test_in_pytest_runs(tmp_path: Path) -> None:

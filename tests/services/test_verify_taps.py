@@ -1,4 +1,4 @@
-"""``balog tap verify`` over taps that others made: the findings are those that docs/internals/verified-taps.md tells.
+"""``balog tap verify`` over taps that others made: the findings are those that verified_taps.md tells.
 
 Each was looked at: it is the tap's. One that is new or gone is a change of the verifier, or of what the tap is run on.
 """

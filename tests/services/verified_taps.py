@@ -1,4 +1,4 @@
-"""Write ``docs/internals/verified-taps.md`` anew from real runs::
+"""Write ``verified_taps.md`` anew from real runs::
 
     python -m tests.services.verified_taps [NAME …]
 
@@ -18,11 +18,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.documentation import docs_page
 from tests.services.real_taps import MORE_TAPS, TAPS, TOKEN, prepared
 from tests.services.servers.postgres import PostgresServer, running_postgres
 
-PAGE = docs_page("verified-taps.md")
+PAGE = Path(__file__).with_suffix(".md")
 SECTION = re.compile(r"^## (?P<tap>\S+)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 FINDING = re.compile(
     r"^\| (?P<severity>error|warning|advice) \| `(?P<rule>[\w-]+)` \| (?P<seen>.*?) \| (?P<cause>[^|]*) \|\n",
