@@ -1,4 +1,4 @@
-"""Metrics, logs and events to Datadog, over HTTPS. The sink ``statsd`` sends metrics to an agent."""
+"""Metrics, logs and events to Datadog: over HTTPS, or metrics to an agent by DogStatsD."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from balog.event import Event
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
+from balog.sinks.datadog_agent import Agent, AgentClient
 from balog.sinks.datadog_json import (
     CountedSeconds,
     DatadogItem,
@@ -51,6 +52,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
             "send": ["metrics", "logs", "events"],
             "tags": {"env": "prod"},
         },
+        {"type": "datadog", "agent": {"host": "localhost", "port": 8125}},
     )
 
     guarantees: ClassVar = (
@@ -59,17 +61,31 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
             "Datadog has accepted it",
             f"logs: ≤ {_MAX_LOGS:,} and {_MAX_LOGS_BODY // 10**6} MB; "
             f"series or distributions: ≤ {_MAX_SERIES_BODY // 1000} kB; one event",
+            option="api_key",
+        ),
+        SinkGuarantee(
+            "at most once",
+            "it is sent to the agent",
+            "metrics, many in a datagram",
+            not_retried="",
+            option="agent",
+            extra="sinks",
         ),
     )
 
-    api_key: Secret
-    send: Annotated[
-        list[What],
-        Meta(
-            min_length=1,
-            description="Metric events go as metrics and not as logs, runs as both; events are runs and errors.",
-        ),
-    ] = msgspec.field(default_factory=lambda: ["metrics", "logs"])
+    api_key: Annotated[Secret, Meta(description="For HTTPS; logs and events need it.")] | None = None
+    agent: Annotated[Agent, Meta(description="Metrics go to this agent in place of HTTPS.")] | None = None
+    send: (
+        Annotated[
+            list[What],
+            Meta(
+                min_length=1,
+                description="By default metrics and, with an api_key, logs. Metric events go as metrics and not as "
+                "logs, runs as both; events are runs and errors.",
+            ),
+        ]
+        | None
+    ) = None
     site: Annotated[
         str, Meta(max_length=100, description="datadoghq.com, datadoghq.eu, us3.datadoghq.com, us5., ap1., ap2. …")
     ] = "datadoghq.com"
@@ -87,37 +103,53 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
         str, Meta(max_length=100, description="The service; the event's application if omitted.", examples=["shop"])
     ] = ""
     source: Annotated[str, Meta(min_length=1, max_length=100, description="The logs' ddsource.")] = "balog"
+    timers: Annotated[Literal["distribution", "gauge"], Meta(description="What timers become.")] = "distribution"
     timeout: Timeout = 10.0
     ca_file: CaFile | None = None
 
     @property
     def name(self) -> str:
-        """``datadog`` and the site, or the URL."""
-        return f"datadog {self.url or self.site}"
+        """``datadog`` and the site, the URL or the agent."""
+        is_by_agent_only = self.agent is not None and self.api_key is None
+        return f"datadog {self.agent.place if is_by_agent_only and self.agent else self.url or self.site}"
 
     def takes(self, event: Event) -> bool:
         """Return whether the sink sends anything of an event; see ``SinkOptions``."""
-        send = self.send
+        send = self._sent()
         return (
             "logs" in send
             or ("metrics" in send and is_measure(event))
             or ("events" in send and (event.cls_type == "run" or event.level in ("ERROR", "CRITICAL")))
         )
 
+    def _sent(self) -> set[What]:
+        return set(self.send or (["metrics", "logs"] if self.api_key else ["metrics"]))
+
     def build(self) -> DatadogSink:
         """Return the sink, unopened.
 
         Raises:
-            ConfigError: the site or the key is invalid.
+            ConfigError: there is neither an agent nor a key, the site is invalid, or logs or events have no key.
+            MissingExtraError: a package is not installed.
         """
+        if self.agent is None and self.api_key is None:
+            raise ConfigError("is missing; give it, or an agent", path="api_key")
+        send = self._sent()
+        if self.api_key is None and (beyond := send - {"metrics"}):
+            raise ConfigError(f"is missing; an agent takes no {' and no '.join(sorted(beyond))}", path="api_key")
         if not _SITE.fullmatch(self.site):
             raise ConfigError("is not a site; want datadoghq.com, datadoghq.eu, us5.datadoghq.com …", path="site")
-        key = self.api_key.reveal("api_key")
-        if not all("!" <= char <= "~" for char in key):
-            raise ConfigError("does not hold an API key, which has letters and digits only", path="api_key")
-        api = self._client(self.url or f"https://api.{self.site}", key, is_gzipped=False)
-        logs = self._client(self.url or f"https://http-intake.logs.{self.site}", key, is_gzipped=True)
-        return DatadogSink(self, api, logs)
+        agent = None
+        if self.agent is not None and "metrics" in send:
+            agent = AgentClient(self.agent, are_timers_gauges=self.timers == "gauge")
+        api = logs = None
+        if self.api_key is not None:
+            key = self.api_key.reveal("api_key")
+            if not all("!" <= char <= "~" for char in key):
+                raise ConfigError("does not hold an API key, which has letters and digits only", path="api_key")
+            api = self._client(self.url or f"https://api.{self.site}", key, is_gzipped=False)
+            logs = self._client(self.url or f"https://http-intake.logs.{self.site}", key, is_gzipped=True)
+        return DatadogSink(self, send, agent, api, logs)
 
     def _client(self, url: str, key: str, *, is_gzipped: bool) -> HttpClient:
         return HttpClient(
@@ -126,11 +158,19 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
 
 
 class DatadogSink:
-    """See ``DatadogSinkConfig``."""
+    """See ``DatadogSinkConfig``. At least once over HTTPS; at most once through an agent, which does not answer."""
 
-    def __init__(self, config: DatadogSinkConfig, api: HttpClient, logs: HttpClient) -> None:
+    def __init__(
+        self,
+        config: DatadogSinkConfig,
+        send: set[What],
+        agent: AgentClient | None,
+        api: HttpClient | None,
+        logs: HttpClient | None,
+    ) -> None:
         self._config = config
-        self._send = set(config.send)
+        self._send = send
+        self._agent = agent
         self._api = api
         self._logs = logs
         self._reader = MeasureReader(config, config.name)
@@ -142,8 +182,11 @@ class DatadogSink:
         """Do nothing: connections are made when they are needed."""
 
     def probe(self) -> None:
-        """Check that Datadog accepts the key; see ``Sink``."""
-        self._api.probe("/api/v1/validate", "GET")
+        """Check that Datadog accepts the key, and that the host of an agent is known; see ``Sink``."""
+        if self._agent is not None:
+            self._agent.probe()
+        if self._api is not None:
+            self._api.probe("/api/v1/validate", "GET")
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Send the metrics, logs and events of a batch, each kind in as few requests as possible."""
@@ -152,14 +195,14 @@ class DatadogSink:
         measured: set[int] = set()
         if "metrics" in self._send:
             measured = self._write_metrics(batch, when, errors, taken)
-        if "logs" in self._send:
+        if "logs" in self._send and self._logs is not None:
             items = [
                 log_item(index, event, self._config.source, self._service(event), self._tags, when)
                 for index, (event, _) in enumerate(batch)
                 if (index not in measured or event.cls_type == "run") and self._partial.lacks(_LOGS, event)
             ]
             taken[_LOGS] = self._post(self._logs, _LOGS, items, _Form(b"[", b"]", _MAX_LOGS_BODY, _MAX_LOGS), errors)
-        if "events" in self._send:
+        if "events" in self._send and self._api is not None:
             found = (
                 event_item(index, event, self._service(event), self._tags, when)
                 for index, (event, _) in enumerate(batch)
@@ -172,8 +215,9 @@ class DatadogSink:
 
     def close(self) -> None:
         """Close the connections."""
-        self._api.close()
-        self._logs.close()
+        for client in (self._agent, self._api, self._logs):
+            if client is not None:
+                client.close()
 
     def _service(self, event: Event) -> str:
         application = event.header.context.get("application")
@@ -189,20 +233,31 @@ class DatadogSink:
         due = [
             (index, measure)
             for index, measure in found.measures
-            if self._partial.lacks(_request_of(measure), batch[index].event)
+            if self._partial.lacks(self._request_of(measure), batch[index].event)
         ]
-        rejected.update((index, why) for index, measure in due if (why := time_error(measure.timestamp, when)))
-        kept = [(i, measure, host_of(batch[i].event)) for i, measure in due if i not in rejected]
-        points = [item for item in kept if _request_of(item[1]) == _SERIES]
-        spread = [item for item in kept if _request_of(item[1]) == _DISTRIBUTIONS]
-        form = _Form(b'{"series":[', b"]}", _MAX_SERIES_BODY, 10_000)
-        series = series_items(points, services, self._counted)
-        taken[_SERIES] = self._post(self._api, _SERIES, series, form, errors)
-        taken[_DISTRIBUTIONS] = self._post(
-            self._api, _DISTRIBUTIONS, distribution_items(spread, services), form, errors
-        )
+        if self._agent is not None:
+            taken[_SERIES] = {index for index, _ in due}
+            try:
+                self._agent.send([(index, measure, services[index]) for index, measure in due])
+            except SinkError as error:
+                errors.keep(error.remaining or (), error)
+                taken[_SERIES] -= set(error.remaining or ())
+        elif self._api is not None:
+            rejected.update((index, why) for index, measure in due if (why := time_error(measure.timestamp, when)))
+            kept = [(i, measure, host_of(batch[i].event)) for i, measure in due if i not in rejected]
+            points = [item for item in kept if self._request_of(item[1]) == _SERIES]
+            spread = [item for item in kept if self._request_of(item[1]) == _DISTRIBUTIONS]
+            form = _Form(b'{"series":[', b"]}", _MAX_SERIES_BODY, 10_000)
+            series = series_items(points, services, self._counted)
+            taken[_SERIES] = self._post(self._api, _SERIES, series, form, errors)
+            distributions = distribution_items(spread, services)
+            taken[_DISTRIBUTIONS] = self._post(self._api, _DISTRIBUTIONS, distributions, form, errors)
         errors.reject(rejected)
         return {*services, *rejected}
+
+    def _request_of(self, measure: Measure) -> str:
+        is_spread = self._agent is None and measure.kind == "timer" and self._config.timers == "distribution"
+        return _DISTRIBUTIONS if is_spread else _SERIES
 
     def _post(
         self, client: HttpClient, path: str, items: Sequence[DatadogItem], form: _Form, errors: RequestErrors
@@ -244,10 +299,6 @@ class DatadogSink:
         if failure is not None:
             errors.keep(waiting, failure)
         return {index for item in items for index in item.indexes} - missing.union(waiting)
-
-
-def _request_of(measure: Measure) -> str:
-    return _DISTRIBUTIONS if measure.kind == "timer" else _SERIES
 
 
 class _Form(Struct, frozen=True):

@@ -1,4 +1,7 @@
+import errno
 import json
+import re
+import socket
 from collections import Counter
 from datetime import datetime, timedelta, timezone
 
@@ -14,6 +17,7 @@ from balog.payload import ExceptionInfo, MetricPayload, RunPayload, StreamCount,
 from balog.secrets import Secret
 from balog.sinks import Delivery, SinkError
 from balog.sinks.datadog import DatadogSinkConfig
+from balog.sinks.datadog_agent import Agent
 from tests.stand_ins.datadog import Datadog
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
@@ -39,6 +43,14 @@ def server(account):
         yield server
 
 
+@pytest.fixture
+def agent():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.settimeout(5)
+        yield listener
+
+
 built = []
 
 
@@ -57,6 +69,19 @@ def opened(config):
 
 def build(server, **options):
     return opened(DatadogSinkConfig(api_key=Secret(env="DATADOG_KEY"), url=server.url, **options))
+
+
+def build_for(agent, **options):
+    return opened(DatadogSinkConfig(agent=Agent(host="127.0.0.1", port=agent.getsockname()[1]), **options))
+
+
+def received(agent, count):
+    lines = []
+    while len(lines) < count:
+        datagram = agent.recv(65536)
+        assert len(datagram) <= 1432
+        lines += datagram.decode().splitlines()
+    return lines
 
 
 def delivery(payload, *, level="INFO", context=CONTEXT, timestamp=None):
@@ -153,6 +178,11 @@ class TestMetrics:
         assert account.types == {"rows": 1, "depth": 3}
         assert account.spread == {("took", (tags[0], tags[1]), "host"): [0.25, 0.5]}
         assert account.logs == []
+
+    def test_timers_may_be_gauges(self, account, server):
+        build(server, timers="gauge").write([metric("timer", 0.25, name="took")])
+        assert account.types == {"took": 3}
+        assert account.spread == {}
 
     def test_what_is_counted_in_one_second_adds_up_over_batches(self, account, server):
         """Given that Datadog keeps the last point of a series and second, then that one has the sum."""
@@ -347,8 +377,106 @@ class TestProbe:
         with pytest.raises(SinkError, match="403"):
             build(server).probe()
 
+    def test_an_agent_says_nothing(self, agent):
+        build_for(agent).probe()
+
+    @pytest.mark.parametrize(
+        ("place", "says"),
+        [({"host": "no-such-host.invalid"}, "cannot be resolved"), ({"socket": "/no/such.socket"}, "No such file")],
+    )
+    def test_an_agent_that_cannot_be_is_told(self, place, says):
+        sink = DatadogSinkConfig(agent=Agent(**place)).build()
+        with pytest.raises(SinkError, match=says):
+            sink.probe()
+
+
+class TestAgent:
+    def test_metrics_go_as_datagrams(self, agent):
+        build_for(agent, tags={"env": "prod"}).write(
+            [
+                metric("counter", 2, tags={"stream": "a|b,c\n#d"}),
+                metric("gauge", -5.5, name="de:pth"),
+                metric("timer", 0.25, name="took"),
+                log(),
+            ]
+        )
+        common = "env:prod,service:tap-stripe"
+        assert received(agent, 3) == [
+            f"rows:2.0|c|#{common},stream:a_b_c_d",
+            f"de_pth:-5.5|g|#{common}",
+            f"took:0.25|d|#{common}",
+        ]
+
+    def test_many_fill_datagrams(self, agent):
+        build_for(agent).write([metric("counter", n) for n in range(300)])
+        assert [float(re.search(r":([\d.]+)\|", line)[1]) for line in received(agent, 300)] == list(range(300))
+
+    def test_metrics_by_the_agent_and_logs_over_https(self, account, server, agent):
+        port = agent.getsockname()[1]
+        build(server, agent=Agent(host="127.0.0.1", port=port), timers="gauge").write([metric("timer", 1), log()])
+        assert received(agent, 1) == ["rows:1.0|g|#service:tap-stripe"]
+        assert (len(account.logs), account.points) == (1, {})
+
+    def test_a_unix_socket(self, tmp_path):
+        path = str(tmp_path / "dsd.sock")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+            listener.bind(path)
+            sink = DatadogSinkConfig(agent=Agent(socket=path)).build()
+            sink.write([metric("counter", 1)])
+            assert listener.recv(1000) == b"rows:1.0|c|#service:tap-stripe\n"
+            sink.close()
+
+    def test_an_agent_that_is_away_is_told_in_one_line_and_comes_back(self, agent, capfd):
+        port = agent.getsockname()[1]
+        sink = build_for(agent)
+        agent.close()
+        with pytest.raises(SinkError, match=f"127.0.0.1:{port}: nobody listens there") as caught:
+            sink.write([metric("counter", n) for n in range(100)])
+        assert caught.value.retryable
+        assert caught.value.remaining == list(range(100))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as again:
+            again.bind(("127.0.0.1", port))
+            again.settimeout(5)
+            sink.write([metric("counter", 7)])
+            assert received(again, 1) == ["rows:7.0|c|#service:tap-stripe"]
+        sink.close()
+        assert capfd.readouterr() == ("", "")
+
+    def test_only_what_did_not_go_out_comes_again(self, agent, monkeypatch):
+        sink = build_for(agent)
+        real, sent = socket.socket.send, []
+
+        def send(self, data, *rest):
+            if len(sent) == 2:
+                raise OSError(errno.ENETDOWN, "Network is down")
+            sent.append(data)
+            return real(self, data, *rest)
+
+        monkeypatch.setattr(socket.socket, "send", send)
+        with pytest.raises(SinkError, match="Network is down") as caught:
+            sink.write([metric("counter", n) for n in range(200)])
+        gone = sum(data.count(b"\n") for data in sent)
+        assert 0 < gone < 200
+        assert caught.value.remaining == list(range(gone, 200))
+
+    def test_a_name_that_nobody_knows(self):
+        sink = DatadogSinkConfig(agent=Agent(host="nobody.invalid")).build()
+        with pytest.raises(SinkError, match=r"nobody\.invalid:8125: cannot be resolved") as caught:
+            sink.write([metric("counter", 1)])
+        assert caught.value.remaining == [0]
+
 
 class TestConfig:
+    def test_neither_key_nor_agent(self):
+        with pytest.raises(ConfigError, match="or an agent") as caught:
+            DatadogSinkConfig().build()
+        assert caught.value.path == "api_key"
+
+    @pytest.mark.parametrize("what", ["logs", "events"])
+    def test_what_an_agent_does_not_take_needs_a_key(self, what):
+        with pytest.raises(ConfigError, match=f"an agent takes no {what}"):
+            DatadogSinkConfig(agent=Agent(), send=["metrics", what]).build()
+
     @pytest.mark.parametrize(
         "site", ["app.datadoghq.com", "https://datadoghq.com", "datadoghq", "a b.com", "x.com/y", ""]
     )
@@ -380,7 +508,8 @@ class TestConfig:
     def test_names(self):
         key = Secret(env="DATADOG_KEY")
         assert DatadogSinkConfig(api_key=key, site="datadoghq.eu").name == "datadog datadoghq.eu"
-        assert DatadogSinkConfig(api_key=key, url="http://p:1").name == "datadog http://p:1"
+        assert DatadogSinkConfig(agent=Agent()).name == "datadog localhost:8125"
+        assert DatadogSinkConfig(agent=Agent(), api_key=key, url="http://p:1").name == "datadog http://p:1"
 
 
 document = st.recursive(
@@ -423,6 +552,19 @@ def test_any_events_make_requests_that_are_taken(account, server, events, tags):
     assert {event.header.id for event in events if event.cls_type not in ("metric", "metrics", "run")} <= told
 
 
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(metrics, min_size=1, max_size=5), st.dictionaries(st.text(min_size=1), st.text(), max_size=2))
+def test_any_metric_is_a_line_that_an_agent_can_read(agent, found, tags):
+    sink = build_for(agent, tags=tags)
+    sink.write([delivery(payload) for payload in found])
+    sink.close()
+    for payload, line in zip(found, received(agent, len(found))):
+        value, kind, listed = re.fullmatch(r"[A-Za-z][\w.]*:([^|:]+)\|([cgd])\|#(.*)", line).groups()
+        assert float(value) == payload.value
+        assert kind == {"counter": "c", "gauge": "g", "timer": "d"}[payload.type]
+        assert all(re.fullmatch(r"[^\W\d_][^|#,\n]*", tag) for tag in listed.split(","))
+
+
 def test_the_config_is_read_as_it_is_written():
-    config = DatadogSinkConfig(api_key=Secret(env="DATADOG_KEY"), send=["metrics"], tags={"env": "x"})
+    config = DatadogSinkConfig(agent=Agent(host="h"), send=["metrics"], tags={"env": "x"})
     assert msgspec.json.decode(json.dumps(msgspec.to_builtins(config)), type=DatadogSinkConfig) == config
