@@ -8,12 +8,14 @@ from datetime import tzinfo
 from msgspec import UNSET
 
 from balog.payload import ExpectedBand
-from balog.watch.bands import Band, BandHistory, BandOptions, expect, learn, recurs, season_of
+from balog.watch.band_history import BandHistory, BandOptions, season_of
+from balog.watch.band_learning import learn, recurs
+from balog.watch.bands import Band, expect
 from balog.watch.durations import format_duration, parse_duration, parse_share
 from balog.watch.kind_config import VolumeBand
 from balog.watch.kinds.base import SeriesSample, Verdict, WithoutClock, limit
 from balog.watch.observations import EARLIEST, RunObserved, seconds_of
-from balog.watch.seasons import name_of
+from balog.watch.slots import name_of
 
 
 class VolumeEvaluator(WithoutClock):
