@@ -175,24 +175,6 @@ def test_a_slot_has_a_name_in_plain_words(season: Any, is_of_month: bool, name: 
     assert name_of(season, slot, is_of_month=is_of_month) == name
 
 
-def test_a_history_of_an_earlier_release_goes_on() -> None:
-    old = {
-        "times": b"I" + b"".join(int(START + hour * HOUR).to_bytes(4, "little") for hour in range(400)),
-        "values": b"d" + memoryview(__import__("array").array("d", [1000.0] * 400)).tobytes(),
-        "residuals": b"f" + bytes(1600),
-        "hours": bytes(hour % 168 for hour in range(400)),
-        "outlier_times": b"I",
-        "outlier_values": b"d",
-        "begun": START,
-        "learned": 400,
-        "center": [START, 1000.0, True],
-        "known": 399,
-    }
-    history = msgspec.convert(old, BandHistory, dec_hook=decode_array)
-    assert take(history, START + 400 * HOUR, 1000.0, options()) is None
-    assert take(history, START + 401 * HOUR, 300.0, options()) is not None
-
-
 def test_a_stored_history_goes_on_as_if_it_had_never_been_stored() -> None:
     values = [*series(40, "hour_of_week", 6), 100.0, 5.0]
     whole, parted = BandHistory(), BandHistory()

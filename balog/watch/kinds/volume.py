@@ -25,7 +25,6 @@ class VolumeEvaluator(WithoutClock):
     state_type = BandHistory
 
     def __init__(self, options: VolumeBand, zone: tzinfo) -> None:
-        self._options = options
         self._band = BandOptions(
             sensitivity=options.sensitivity,
             tolerance=parse_share(options.tolerance),
@@ -77,9 +76,6 @@ class VolumeEvaluator(WithoutClock):
     def _problem(self, value: float, band: Band | None) -> str:
         if band is None or not band.is_known:
             return ""
-        if value == 0 and self._options.zero and band.is_never_zero:
+        if value == 0 and band.is_never_zero:
             return "a zero, of which the history has none"
-        side = limit(value, band.low, band.high)
-        if side == "over":
-            return "above the band" if self._options.spike else ""
-        return "below the band" if side and self._options.drop else ""
+        return {"over": "above the band", "under": "below the band", "": ""}[limit(value, band.low, band.high)]
