@@ -40,7 +40,7 @@ from balog.watch.backtest_processes import run_in_processes
 from balog.watch.evaluation import Evaluation
 from balog.watch.monitors import MonitorConfig
 from balog.watch.observations import RunObserved
-from balog.watch.seasons import slot_of
+from balog.watch.slots import slot_of
 from benchmarks.measure import machine
 from benchmarks.watch_generated import report
 from benchmarks.watch_series import BERLIN, DAY, FAULTS, FIRST, HOUR, SHAPES, TRAINING, Fault, Run, Shape, make_year

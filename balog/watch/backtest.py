@@ -141,7 +141,7 @@ def training_seconds(monitors: Sequence[MonitorConfig]) -> float:
         for text in (
             one.volume and one.volume.training,
             one.duration and one.duration.p95_over and one.duration.against,
-            one.failures and one.failures.new_fingerprint and one.failures.forget,
+            one.failures and one.failures.new_fingerprint and "28d",  # what is forgotten then
             one.failures and one.failures.rate_over and one.failures.within,
             one.failures and one.failures.in_a_row and "7d",  # a row of failed runs that began before
             one.state and one.state.unchanged_for,

@@ -24,7 +24,7 @@ def _parse_quiet_hours(text: str) -> Calendar:
 
 _PARSERS: dict[str, Callable[[str], object]] = {
     **dict.fromkeys(("every", "within", "training", "against", "unchanged_for", "no_data"), parse_period),
-    **dict.fromkeys(("grace", "adapt", "learn", "forget", "quiet", "for", "resolve_after"), parse_duration),
+    **dict.fromkeys(("grace", "adapt", "for", "resolve_after"), parse_duration),
     "p95_over": parse_factor,
     **dict.fromkeys(("rate_over", "share_over", "tolerance"), parse_share),
     "calendar": Calendar,
@@ -35,7 +35,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
 
 _NEEDS_ONE = {
     "duration": ("p95_over", "over", "under"),
-    "failures": ("in_a_row", "new_fingerprint", "rate_over", "retries_over"),
+    "failures": ("in_a_row", "new_fingerprint", "rate_over"),
     "quarantine": ("share_over", "over"),
     "state": ("unchanged_runs", "unchanged_for"),
     "threshold": ("over", "under"),

@@ -40,12 +40,7 @@ class CompiledMonitor:
     def __init__(self, config: MonitorConfig) -> None:
         self.config = config
         self.evaluator = make_evaluator(config)
-        self.timing = Timing(
-            parse_duration(config.pending),
-            parse_duration(config.resolve_after),
-            config.flap.firings,
-            parse_duration(config.flap.within),
-        )
+        self.timing = Timing(parse_duration(config.pending), parse_duration(config.resolve_after))
         self.no_data = None if config.no_data is None else parse_duration(config.no_data)
         self.quiet_hours = None if config.quiet_hours is None else Calendar(config.quiet_hours)
         self.pipelines = [name for name in _listed(config.pipeline) if not set("*?[") & set(name)]

@@ -43,9 +43,6 @@ class VolumeBand(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     training: Annotated[DurationText, Meta(description="Age of the oldest run in the history.")] = "91d"
     min_runs: _MinRuns = 5
     adapt: Annotated[DurationText, Meta(description="Time after which a lasting new level is the normal one.")] = "7d"
-    drop: Annotated[bool, Meta(description="Fire below the band.")] = True
-    spike: Annotated[bool, Meta(description="Fire above the band.")] = True
-    zero: Annotated[bool, Meta(description="Fire at zero when the history has no zero.")] = True
 
 
 class DurationLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -62,24 +59,14 @@ class DurationLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tr
 
 
 class FailureLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Fires at failed runs in a row, an error with a new fingerprint, or too many failed runs or retries."""
+    """Fires at failed runs in a row, an error with a new fingerprint, or too many failed runs."""
 
     in_a_row: Annotated[
         _Row | None, Meta(description="Failed runs in a row at which it fires; the next success resolves it.")
     ] = None
     new_fingerprint: Annotated[bool, Meta(description="Fire at an error that is not in the history.")] = False
-    learn: Annotated[DurationText, Meta(description="Time in which all errors of a pipeline are known ones.")] = "1d"
-    forget: Annotated[DurationText, Meta(description="Time after which an error that is not seen is new again.")] = (
-        "28d"
-    )
-    quiet: Annotated[
-        DurationText, Meta(description="Time without a new error, or a repeat of one, after which it resolves.")
-    ] = "1h"
     rate_over: Annotated[ShareText | None, Meta(description="Largest share of failed runs.")] = None
-    retries_over: Annotated[_Count | None, Meta(description="Largest number of retries, of counters of retries.")] = (
-        None
-    )
-    within: Annotated[DurationText, Meta(description="Time of the runs for the share, and of the retries.")] = "1d"
+    within: Annotated[DurationText, Meta(description="Time of the runs for the share.")] = "1d"
     min_runs: _MinRuns = 5
 
 
@@ -124,8 +111,4 @@ class Threshold(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     over: Annotated[float | None, Meta(description="Largest value.")] = None
     under: Annotated[float | None, Meta(description="Smallest value.")] = None
     within: Annotated[DurationText, Meta(description="Time of the values that are aggregated.")] = "5m"
-    aggregate: Annotated[
-        Literal["auto", "last", "sum", "mean", "min", "max"],
-        Meta(description="How; auto is the sum of counters, the largest of timers and the last of gauges."),
-    ] = "auto"
     every: Annotated[DurationText, Meta(description="Time between two runs of a query.")] = "15m"

@@ -26,13 +26,6 @@ Patterns = str | list[str]
 _Text = Annotated[str, Meta(min_length=1, max_length=16384)]
 
 
-class FlapDamping(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Keep a series firing when it fires too often, until it was good for ``within``."""
-
-    firings: Annotated[int, Meta(ge=2, le=100, description="Firings within the time that make it flapping.")] = 3
-    within: Annotated[DurationText, Meta(description="The time, such as 1h.")] = "1h"
-
-
 class MonitorConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """One monitor: which events it watches, exactly one kind, and when it fires."""
 
@@ -52,7 +45,6 @@ class MonitorConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
     no_data: Annotated[
         DurationText | None, Meta(description="Time without events after which its state is no_data. Default: never.")
     ] = None
-    flap: FlapDamping = FlapDamping()
     quiet_hours: Annotated[
         str | None,
         Meta(description="Hours in which a new alert is silenced, such as 22:00-06:00 Europe/Berlin. Default: none."),
@@ -110,7 +102,7 @@ class MonitorsFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True
                 {
                     "name": "errors",
                     "where": "context.env = 'prod'",
-                    "failures": {"new_fingerprint": True, "rate_over": "20%", "retries_over": 100},
+                    "failures": {"new_fingerprint": True, "rate_over": "20%"},
                 },
                 {"name": "rejected", "quarantine": {"share_over": "1%", "over": 50}},
                 {"name": "columns", "schema": {"breaking": "critical"}},

@@ -51,8 +51,6 @@ def _never_fires(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
     changes, band = monitor.schema, monitor.volume
     if changes is not None and changes.breaking == changes.additive == "ignore":
         yield ConfigError("ignores every change", path=f"{place}.schema")
-    if band is not None and not (band.drop or band.spike or band.zero):
-        yield ConfigError("fires at nothing; allow drop, spike or zero", path=f"{place}.volume")
     if band is not None and (_seconds(band.training) or float("inf")) < SEASON_SPAN[band.seasonality]:
         days = f"{SEASON_SPAN[band.seasonality] / 86400:.0f}d"
         yield ConfigError(

@@ -25,7 +25,7 @@ State = Literal["ok", "pending", "firing", "resolved", "no_data", "learning"]
 
 
 class Timing(NamedTuple):
-    """The times of a monitor, in seconds: see ``MonitorConfig`` and ``FlapDamping``."""
+    """The times of a monitor, in seconds: see ``MonitorConfig``. A series flaps at ``firings`` within ``within``."""
 
     pending: float = 0.0
     resolve_after: float = 0.0

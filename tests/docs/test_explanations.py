@@ -6,7 +6,7 @@ from datetime import timezone
 import pytest
 
 from balog.analytics.reporting import comparison
-from balog.watch import bands
+from balog.watch import band_history, bands, centers, seasons, spreads
 from balog.watch.kind_config import VolumeBand
 from tests.documentation import docs_page
 
@@ -15,13 +15,13 @@ BANDS = docs_page("bands.md").read_text(encoding="utf-8")
 
 def test_the_numbers_of_a_band_are_the_code_s() -> None:
     words = " ".join(BANDS.split())
-    assert f"fewer than {bands.MIN_BUCKET} comparable runs" in words
-    assert f"the last {bands.MAX_COMPARABLE} comparable runs" in words
-    assert f"beyond {bands.MAX_VALUES:,} runs" in words
-    assert f"all of the last {bands.MAX_RESIDUALS}" in words
-    assert f"At most {bands.MAX_PER_HOUR} runs of each hour" in words
-    assert f"divided by {bands._MEDIAN_SQUARE}" in words
-    assert f"percentile divided by {bands._HIGH_SQUARE}" in words
+    assert f"fewer than {seasons.MIN_BUCKET} comparable runs" in words
+    assert f"the last {centers.MAX_COMPARABLE} comparable runs" in words
+    assert f"beyond {band_history.MAX_VALUES:,} runs" in words
+    assert f"all of the last {spreads.MAX_RESIDUALS}" in words
+    assert f"At most {band_history.MAX_PER_HOUR} runs of each hour" in words
+    assert f"divided by {spreads.MEDIAN_SQUARE}" in words
+    assert f"percentile divided by {spreads.HIGH_SQUARE}" in words
     assert f"forgotten after `training` ({VolumeBand().training[:-1]} days)" in words
     assert f"So {VolumeBand().sensitivity:g} is the default of `sensitivity`" in words
     assert f"`sensitivity` is multiplied by {bands.RETURN} until" in words
@@ -31,13 +31,13 @@ def test_the_example_of_a_band_is_what_the_code_computes() -> None:
     (block,) = re.findall(r"^```python\n(.*?)^```", BANDS, re.DOTALL | re.MULTILINE)
     found: dict[str, float] = {}
     exec(compile(block, "bands.md", "exec"), found)
-    history = bands.BandHistory(spread=0.04, known=20)
+    history = band_history.BandHistory(spread=0.04, known=20)
     for hour in range(21):
         history.times.append((4000 + hour) * 3600)
         history.values.append(1000.0)
         history.hours.append(hour)
         history.residuals.append(float("nan"))
-    options = bands.BandOptions(4, 0.1, "none", 28 * 86400.0, 5, 7 * 86400.0, timezone.utc)
+    options = band_history.BandOptions(4, 0.1, "none", 28 * 86400.0, 5, 7 * 86400.0, timezone.utc)
     band = bands.expect(history, 4021 * 3600.0, options)
     assert band is not None
     assert (band.low, band.high) == pytest.approx((found["low"], found["high"]))

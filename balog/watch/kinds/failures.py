@@ -1,4 +1,4 @@
-"""Failures: failed runs in a row, errors that were not seen before, the share of failed runs, and retries."""
+"""Failures: failed runs in a row, errors that were not seen before, and the share of failed runs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from balog.payload import ExpectedBand, RunPayload
 from balog.watch.durations import format_duration, format_share, parse_duration, parse_share
 from balog.watch.kind_config import FailureLimits
 from balog.watch.kinds.base import SeriesSample, Verdict
-from balog.watch.observations import ErrorObserved, MetricObserved, Observation, RunObserved
+from balog.watch.observations import ErrorObserved, Observation, RunObserved
 
 MAX_FINGERPRINTS = 1000
 """Known errors of a pipeline; the one that was not seen for longest is forgotten first."""
 
 MAX_RUNS = 2000
 
+LEARN, FORGET, QUIET = 86400.0, 28 * 86400.0, 3600.0
+"""Seconds in which all errors of a new pipeline are known ones, after which an error that is not seen is new again, and
+without a new error or a repeat of one, after which a series resolves."""
+
 _MAX_PROBLEM = 500
 
 _ROW = (("check", "in_a_row"),)
 _RATE = (("check", "rate"),)
 _ERRORS = (("check", "new_error"),)
-_RETRIES = (("check", "retries"),)
 
 
 class FailureState(Struct):
-    """The last runs of a pipeline, its known errors, or its retries.
+    """The last runs of a pipeline, or its known errors.
 
     Attributes:
         runs: time and failure of each run, oldest first.
@@ -35,7 +38,6 @@ class FailureState(Struct):
         begun: when watching began.
         last_new: when the last new error or a repeat of one came, while it is reported.
         new: the errors that are reported.
-        retries: time and number of retries, oldest first.
         is_judged: whether the window has ever held enough runs for a share.
         failed: time and id of each run that failed since the last success.
         succeeded: the time of the last success.
@@ -46,37 +48,27 @@ class FailureState(Struct):
     begun: float | None = None
     last_new: float | None = None
     new: list[str] = field(default_factory=list)
-    retries: list[tuple[float, float]] = field(default_factory=list)
     is_judged: bool = False
     failed: list[tuple[float, str]] = field(default_factory=list)
     succeeded: float = 0.0
 
 
 class FailureEvaluator:
-    """Judges errors, the outcomes of runs and the counters of retries."""
+    """Judges errors and the outcomes of runs."""
 
     state_type = FailureState
     starts_early = False
 
     def __init__(self, options: FailureLimits) -> None:
         self._options = options
-        self._learn = parse_duration(options.learn)
-        self._forget = parse_duration(options.forget)
-        self._quiet = parse_duration(options.quiet)
         self._within = parse_duration(options.within)
         self._rate = None if options.rate_over is None else parse_share(options.rate_over)
-        self._retries = options.retries_over
         errors: tuple[type[Observation], ...] = (ErrorObserved,) if options.new_fingerprint else ()
-        metrics: tuple[type[Observation], ...] = () if self._retries is None else (MetricObserved,)
-        self.wants: tuple[type[Observation], ...] = (RunObserved, *errors, *metrics)
+        self.wants: tuple[type[Observation], ...] = (RunObserved, *errors)
 
-    def samples(self, observation: RunObserved | ErrorObserved | MetricObserved) -> Iterator[SeriesSample]:
-        """Yield errors, numbers of retries, runs for a row, and outcomes of runs: True for a failure."""
+    def samples(self, observation: RunObserved | ErrorObserved) -> Iterator[SeriesSample]:
+        """Yield errors, runs for a row, and outcomes of runs: True for a failure."""
         pipeline, run = observation.pipeline, observation.run
-        if isinstance(observation, MetricObserved):
-            if observation.type == "counter" and ("retry" in observation.name or "retries" in observation.name):
-                yield SeriesSample(pipeline, "", float(observation.value), run, _RETRIES)
-            return
         if isinstance(observation, ErrorObserved):
             yield SeriesSample(pipeline, "", (observation.fingerprint, observation.message), run, _ERRORS)
             return
@@ -88,30 +80,25 @@ class FailureEvaluator:
             yield SeriesSample(pipeline, "", None, run, _ERRORS)  # the pipeline is known from its first run on
 
     def judge(
-        self, state: FailureState, value: RunObserved | bool | float | tuple[str, str] | None, now: float
+        self, state: FailureState, value: RunObserved | bool | tuple[str, str] | None, now: float
     ) -> Verdict | None:
-        """Judge a run, an outcome, a number of retries, an error or the mere existence of a pipeline."""
+        """Judge a run, an outcome, an error or the mere existence of a pipeline."""
         if isinstance(value, RunObserved):
             return self._judge_row(state, value, now)
         if state.begun is None:
             state.begun = now
         if isinstance(value, bool):
             return self._judge_rate(state, value, now)
-        if isinstance(value, float):
-            state.retries = [*state.retries, (now, value)][-MAX_RUNS:]
-            return self._judge_retries(state, now)
         if value is not None:
             return self._judge_error(state, *value, now)
-        if now - state.begun < self._learn:
+        if now - state.begun < LEARN:
             return Verdict("learning", "Learning which errors are known ones.")
         return None if state.last_new is not None else Verdict("ok", "No new error has come.")
 
     def deadline(self, state: FailureState) -> float | None:
-        """Return when a new error has been quiet for long enough, or the oldest failure or retry leaves the window."""
+        """Return when a new error has been quiet for long enough, or the oldest failure leaves the window."""
         if state.last_new is not None:
-            return state.last_new + self._quiet
-        if state.retries:
-            return state.retries[0][0] + self._within
+            return state.last_new + QUIET
         failed = [when for when, is_failed in state.runs if is_failed] if self._rate is not None else []
         return failed[0] + self._within if failed else None
 
@@ -119,10 +106,7 @@ class FailureEvaluator:
         """Resolve after the quiet time; judge the rate without the runs that left the window."""
         if state.last_new is not None:
             state.last_new, state.new = None, []
-            quiet = format_duration(self._quiet)
-            return Verdict("ok", f"No new error, and no repeat of one, has come for {quiet}.")
-        if state.retries:
-            return self._judge_retries(state, now)
+            return Verdict("ok", f"No new error, and no repeat of one, has come for {format_duration(QUIET)}.")
         return self._rate_verdict(state, now)
 
     def _judge_row(self, state: FailureState, run: RunObserved, now: float) -> Verdict:
@@ -148,9 +132,9 @@ class FailureEvaluator:
         state.known[fingerprint] = now  # at the end: the order is that of the last times
         if len(state.known) > MAX_FINGERPRINTS:
             del state.known[next(iter(state.known))]
-        if now - (state.begun or 0.0) < self._learn:
+        if now - (state.begun or 0.0) < LEARN:
             return Verdict("learning", f"Learning which errors are known ones: {len(state.known)} so far.")
-        if last is not None and now - last <= self._forget:
+        if last is not None and now - last <= FORGET:
             if state.last_new is not None:
                 if fingerprint in state.new:
                     state.last_new = now  # it is not quiet
@@ -164,15 +148,6 @@ class FailureEvaluator:
         if len(state.runs) > MAX_RUNS:
             del state.runs[0]
         return self._rate_verdict(state, now) or Verdict("learning", f"Learning from {len(state.runs)} runs.")
-
-    def _judge_retries(self, state: FailureState, now: float) -> Verdict:
-        state.retries = [one for one in state.retries if one[0] + self._within > now]
-        count = sum(number for _, number in state.retries)
-        expected = None if self._retries is None else ExpectedBand(high=self._retries)
-        words = f"{count:,.0f} retries within {format_duration(self._within)}"
-        if self._retries is not None and count > self._retries:
-            return Verdict("bad", f"{words}, more than {self._retries:,}.", count, expected)
-        return Verdict("ok", f"{words}.", count, expected)
 
     def _rate_verdict(self, state: FailureState, now: float) -> Verdict | None:
         if self._rate is None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Literal
 
 from msgspec import Struct, field
 
@@ -17,7 +16,7 @@ from balog.watch.observations import MetricObserved, QueryObserved
 MAX_POINTS = 1000
 """Values of a window; older ones are dropped first."""
 
-_AUTO: dict[str, Literal["last", "sum", "max"]] = {"counter": "sum", "timer": "max", "gauge": "last"}
+_AGGREGATES = {"counter": "sum", "timer": "max", "gauge": "last"}
 
 
 class MetricState(Struct):
@@ -51,7 +50,7 @@ class MetricEvaluator:
     def judge(self, state: MetricState, value: tuple[float, str], now: float) -> Verdict:
         """Add a point, and judge the window."""
         number, kind = value
-        state.aggregate = _AUTO.get(kind, "last") if self._threshold.aggregate == "auto" else self._threshold.aggregate
+        state.aggregate = _AGGREGATES.get(kind, "last")
         state.points.append((now, number))
         del state.points[:-MAX_POINTS]
         return self.tick(state, now)
@@ -112,7 +111,4 @@ def _aggregate(state: MetricState) -> float | None:
     values = [value for _, value in state.points]
     if not values:
         return 0.0 if state.aggregate == "sum" else None
-    if state.aggregate == "mean":
-        return sum(values) / len(values)
-    aggregates: dict[str, Callable[[list[float]], float]] = {"sum": sum, "min": min, "max": max}
-    return aggregates[state.aggregate](values) if state.aggregate in aggregates else values[-1]
+    return sum(values) if state.aggregate == "sum" else max(values) if state.aggregate == "max" else values[-1]

@@ -8,12 +8,14 @@ from datetime import tzinfo
 from msgspec import UNSET
 
 from balog.payload import ExpectedBand
-from balog.watch.bands import Band, BandHistory, BandOptions, expect, learn, recurs, season_of
+from balog.watch.band_history import BandHistory, BandOptions, season_of
+from balog.watch.band_learning import learn, recurs
+from balog.watch.bands import Band, expect
 from balog.watch.durations import format_duration, parse_duration, parse_share
 from balog.watch.kind_config import VolumeBand
 from balog.watch.kinds.base import SeriesSample, Verdict, WithoutClock, limit
 from balog.watch.observations import EARLIEST, RunObserved, seconds_of
-from balog.watch.seasons import name_of
+from balog.watch.slots import name_of
 
 
 class VolumeEvaluator(WithoutClock):
@@ -23,7 +25,6 @@ class VolumeEvaluator(WithoutClock):
     state_type = BandHistory
 
     def __init__(self, options: VolumeBand, zone: tzinfo) -> None:
-        self._options = options
         self._band = BandOptions(
             sensitivity=options.sensitivity,
             tolerance=parse_share(options.tolerance),
@@ -75,9 +76,6 @@ class VolumeEvaluator(WithoutClock):
     def _problem(self, value: float, band: Band | None) -> str:
         if band is None or not band.is_known:
             return ""
-        if value == 0 and self._options.zero and band.is_never_zero:
+        if value == 0 and band.is_never_zero:
             return "a zero, of which the history has none"
-        side = limit(value, band.low, band.high)
-        if side == "over":
-            return "above the band" if self._options.spike else ""
-        return "below the band" if side and self._options.drop else ""
+        return {"over": "above the band", "under": "below the band", "": ""}[limit(value, band.low, band.high)]
