@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register", "session"]
 
-_FUNCTIONS = frozenset(
-    ("between", "channels", "failures", "health", "http", "metrics", "quarantine", "runs", "streams", "throughput",
-     "waiting")
-)  # fmt: skip
+_FUNCTIONS = frozenset(("between", "channels", "failures", "metrics", "quarantine", "runs", "streams"))
 
 
 def __getattr__(name: str) -> Any:

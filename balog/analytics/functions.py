@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from balog.analytics.tables import Tables
 
 EventData: TypeAlias = "DataFrame | Rollups | Tables"
-__all__ = ["as_rollups", "between", "channels", "failures", "health", "http", "metrics", "quarantine", "runs",
-           "streams", "throughput", "waiting"]  # fmt: skip
+__all__ = ["as_rollups", "between", "channels", "failures", "metrics", "quarantine", "runs", "streams"]
 
 _MERGED = ("count", "sum", "low", "high", "sketch")
 
@@ -157,57 +156,9 @@ def streams(data: EventData) -> DataFrame:
     return _ask(data, summaries.STREAMS)
 
 
-def http(data: EventData) -> DataFrame:
-    """Count HTTP requests, most frequent first.
-
-    Columns:
-
-    - ``endpoint``
-    - ``status``: the tag ``http_status_code``, otherwise ``status``
-    - ``requests``: the count of the timer ``http_request_duration``, otherwise the sum of ``http_request_count``
-    - ``seconds``, ``p50``, ``p95``, ``p99`` and ``high``: of the timer, null without one
-    """
-    return _ask(data, summaries.HTTP)
-
-
-def throughput(data: EventData) -> DataFrame:
-    """Aggregate by hour (in UTC): ``hour``, ``events``, ``errors``, ``records``, ``bytes``.
-
-    ``records`` is the counter ``record_count`` of the runs that have it; of other runs it is in their reports, in the
-    hour of the report. ``bytes`` is the counter ``pipe_bytes`` of the stage with the most bytes, because all stages
-    of a pipeline count the same ones, and the bytes in the reports of runs that no application with such a counter took
-    part in.
-    """
-    return _ask(data, summaries.THROUGHPUT)
-
-
-def waiting(data: EventData) -> DataFrame:
-    """Return how long each stage of a pipeline waited, from the counters of the brokers' pipes.
-
-    Columns: ``stage``; ``reading`` and ``writing``, seconds; ``bytes``; ``lines``; ``waiting``: ``reading`` if it
-    waited longer for its input, ``writing`` for its output, ``neither`` if it never waited.
-    """
-    return _ask(data, summaries.WAITING)
-
-
 def quarantine(data: EventData) -> DataFrame:
     """Count invalid lines: ``reason``, ``lines``, and the first one's ``file`` and ``offset`` (bytes, decompressed)."""
     return _ask(data, fragments.QUARANTINE)
-
-
-def health(data: EventData, since: datetime, until: datetime) -> DataFrame:
-    """Compare a period with the period of the same length before it: ``figure``, ``now``, ``before``, ``change``.
-
-    The stats in ``figure`` are ``events``, ``errors``, ``failures`` (fingerprints), ``records``, ``runs`` (with a
-    report), ``failed`` (of those), ``run_p95`` (seconds, of their durations), ``requests``, ``request_p95`` (seconds).
-    All are doubles; ``change`` is ``now / before``, null if ``before`` is 0 or null.
-
-    Args:
-        data: see the module.
-        since: the first hour of now, with a time zone.
-        until: the end of now, exclusive, with a time zone.
-    """
-    return _ask(between(data, since - (until - since), until), summaries.HEALTH, since=micros(since))
 
 
 def _ask(data: EventData, question: str, **parameters: int | None) -> DataFrame:

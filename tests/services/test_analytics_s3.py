@@ -30,6 +30,7 @@ from tests.services.servers.s3 import KEY, SECRET, running_s3
 
 pytestmark = pytest.mark.service
 
+REGION = '{"client_kwargs": {"region_name": "us-east-1"}}'
 COLUMNS = "id string, quarantine struct<file string, offset bigint, reason string, raw string>"
 
 
@@ -54,7 +55,7 @@ def proxy(server, monkeypatch):
 
 @pytest.fixture
 def storages(proxy):
-    return StoragePool(store_options({"endpoint_url": proxy.url, "region": "us-east-1"}))
+    return StoragePool(store_options({"endpoint_url": proxy.url, "storage_options": REGION}))
 
 
 @pytest.fixture
@@ -193,7 +194,7 @@ def test_spark_reads_a_store_in_its_workers(bucket, proxy, spark, tmp_path):
     put(bucket / "a.jsonl", range(3000))
     put(bucket / "b.jsonl.gz", range(3000, 5000))
     reader = spark.read.format("balog").schema(COLUMNS).option("endpoint_url", proxy.url)
-    reader = reader.option("storage_options", json.dumps(secrets)).option("region", "us-east-1")
+    reader = reader.option("storage_options", json.dumps({**secrets, **json.loads(REGION)}))
     assert reader.load(f"s3://{bucket.name}").where("quarantine is null").distinct().count() == 5000
     with pytest.raises(Exception, match="would show a secret") as caught:
         reader.option("secret", "hunter2").load(f"s3://{bucket.name}").count()
@@ -237,7 +238,7 @@ def test_larger_objects_are_left_to_spark_by_the_sizes_of_the_listing(server, bu
 def test_an_object_that_is_gone_after_the_listing_is_a_line_of_quarantine(proxy, bucket: Path) -> None:
     put(bucket / "a.jsonl", range(10))
     put(bucket / "b.jsonl", range(10, 20))
-    options = {"endpoint_url": proxy.url, "region": "us-east-1"}
+    options = {"endpoint_url": proxy.url, "storage_options": REGION}
     query = parse_query("", "", "", "", "")
     listed = wanted_files(read_inputs({"path": f"s3://{bucket.name}", **options}), query)
     (bucket / "b.jsonl").unlink()

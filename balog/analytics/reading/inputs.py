@@ -22,8 +22,8 @@ _WHERE = "format('balog')"
 
 OPTIONS = (
     *("path", "paths", "since", "until", "form", "timezone", "application", "cls_type", "schemas", "rollup"),
-    *("parallel", "files", "progress", "storage_options", "endpoint_url", "region", "profile", "anon"),
-    *("requester_pays", "state", "maxFilesPerTrigger", "maxBytesPerTrigger", "maxOffsetsPerTrigger"),
+    *("parallel", "files", "progress", "storage_options", "endpoint_url", "state"),
+    *("maxFilesPerTrigger", "maxBytesPerTrigger", "maxOffsetsPerTrigger"),
 )
 """The options of the data source, for reads and streams."""
 

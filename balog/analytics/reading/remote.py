@@ -52,8 +52,8 @@ def is_secret(option: str) -> bool:
 def store_options(options: Mapping[str, str]) -> dict[str, Any]:
     """Return the options for opening a store (``balog.storage.Options``) from the data source's options.
 
-    They are ``endpoint_url``, ``region``, ``profile``, ``anon`` and ``requester_pays`` of S3, and ``storage_options``:
-    the options of any file system of fsspec as a JSON object, in which a secret is ``{"env": "NAME"}``.
+    They are ``endpoint_url`` of S3, and ``storage_options``: the options of any file system of fsspec as a JSON object,
+    in which a secret is ``{"env": "NAME"}``.
 
     Raises:
         ConfigError: a value is invalid, or a secret, which Spark would show in plans and logs.
@@ -78,15 +78,6 @@ def store_options(options: Mapping[str, str]) -> dict[str, Any]:
         found["endpoint_url"] = endpoint
     if not re.fullmatch(r"https?://[^/@?#]+/?", str(found.get("endpoint_url", "http://none"))):
         raise ConfigError("option endpoint_url is not an address; want http(s)://HOST:PORT", where)
-    if region := options.get("region"):
-        found.setdefault("client_kwargs", {})["region_name"] = region
-    if profile := options.get("profile"):
-        found["profile"] = profile
-    for name in ("anon", "requester_pays"):
-        if text := options.get(name):
-            if text.lower() not in ("true", "false"):
-                raise ConfigError(f"option {name} is {text!r:.40}; want true or false", where)
-            found[name] = text.lower() == "true"
     return found
 
 

@@ -149,12 +149,6 @@ def scan(
         yield from _in_schema(parser, query, answers)
 
 
-def scan_messages(lines: EventLines, path: str, query: Query) -> Iterator[pa.RecordBatch]:
-    """Query messages that come from a topic, as ``scan`` does for a slice."""
-    with borrow_parser() as parser:
-        yield from _in_schema(parser, query, _lines(parser, query, path, lines))
-
-
 def _in_schema(parser: Parser, query: Query, answers: Iterator[_Answer]) -> Iterator[pa.RecordBatch]:
     """Yield results in the query's schema; digests are merged first, as many as there are or memory allows."""
     held: list[pa.Table] = []

@@ -45,22 +45,6 @@ _SMALLEST_TASK = 8 * 1024 * 1024
 _LARGEST_TASK = 512 * 1024 * 1024
 
 
-class Spread(NamedTuple):
-    """The distribution of files over tasks.
-
-    Attributes:
-        tasks, files: how many there are.
-        bytes: the size of the files on disk.
-        heaviest: the weight of the heaviest task relative to the mean, after decompression. 1.0 is even; 3.0 means
-            that one task takes about three times as long.
-    """
-
-    tasks: int
-    files: int
-    bytes: int
-    heaviest: float
-
-
 def plan(files: Sequence[SourceFile], parallel: int) -> list[list[Slice]]:
     """Plan tasks: about two for each of ``parallel`` workers, and more when tasks would become too large.
 
@@ -97,14 +81,6 @@ def partitions(tasks: Sequence[Sequence[Slice]]) -> list[InputPartition]:
     from pyspark.sql.datasource import InputPartition
 
     return [InputPartition([tuple(piece) for piece in task]) for task in tasks] or [InputPartition([])]
-
-
-def spread(tasks: Sequence[Sequence[Slice]], files: Sequence[SourceFile]) -> Spread:
-    """Return how evenly ``plan`` distributed files."""
-    sizes = {file.path: file.size for file in files}
-    weights = [sum(_weight(piece, sizes) for piece in slices) for slices in tasks]
-    mean = sum(weights) / len(weights) if weights else 0
-    return Spread(len(tasks), len(files), sum(sizes.values()), round(max(weights) / mean, 2) if mean else 1.0)
 
 
 def _weight(piece: Slice, sizes: dict[str, int]) -> int:

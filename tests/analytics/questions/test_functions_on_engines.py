@@ -24,15 +24,11 @@ QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "failures": lambda ask, data: ask.failures(data),
     "new failures": lambda ask, data: ask.failures(data, since=MIDNIGHT),
     "streams": lambda ask, data: ask.streams(data),
-    "http": lambda ask, data: ask.http(data),
-    "throughput": lambda ask, data: ask.throughput(data),
-    "waiting": lambda ask, data: ask.waiting(data),
     "quarantine": lambda ask, data: ask.quarantine(data),
-    "health": lambda ask, data: ask.health(data, MIDNIGHT, MIDNIGHT + 3 * HOUR),
     "between": lambda ask, data: ask.channels(ask.between(data, MIDNIGHT - HOUR, MIDNIGHT + HOUR)),
     "since": lambda ask, data: ask.runs(ask.between(data, since=MIDNIGHT)),
     "until": lambda ask, data: ask.runs(ask.between(data, until=MIDNIGHT)),
-    "nothing": lambda ask, data: ask.throughput(ask.between(data, MIDNIGHT, MIDNIGHT)),
+    "nothing": lambda ask, data: ask.channels(ask.between(data, MIDNIGHT, MIDNIGHT)),
 }
 
 

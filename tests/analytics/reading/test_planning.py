@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.analytics.reading.discovery import find_files
-from balog.analytics.reading.tasks import Slice, SourceFile, plan, plan_slices, spread
+from balog.analytics.reading.tasks import Slice, SourceFile, plan, plan_slices
 
 MIB = 1024 * 1024
 
@@ -34,7 +34,7 @@ def test_twenty_thousand_small_files_are_planned_without_opening_one(
     monkeypatch.undo()
     assert sorted(piece.path for task in tasks for piece in task) == sorted(file.path for file in files)
     assert len(tasks) == 8
-    assert spread(tasks, files).heaviest < 1.01
+    assert {len(task) for task in tasks} == {2500}
 
 
 @given(st.lists(st.tuples(st.integers(0, 300 * MIB), st.booleans()), max_size=20), st.integers(1, 8))
@@ -50,14 +50,6 @@ def test_whatever_the_sizes_each_byte_is_in_one_slice_and_packed_files_are_whole
         assert (mine[0].start, mine[-1].end) == (0, None)
         assert all(a.end == b.start for a, b in itertools.pairwise(mine))
         assert len(mine) == 1 or not file.path.endswith(".gz")
-
-
-def test_the_spread_tells_that_one_packed_file_outweighs_all_the_rest() -> None:
-    files = [SourceFile("big.jsonl.gz", 100 * MIB), *(SourceFile(f"{n}.jsonl", MIB) for n in range(50))]
-    told = spread(plan(files, 2), files)
-    assert (told.files, told.bytes) == (51, 150 * MIB)
-    assert told.heaviest > 2
-    assert spread([], []) == (0, 0, 0, 1.0)
 
 
 def test_what_was_added_is_cut_only_where_lines_stand_for_themselves() -> None:

@@ -156,20 +156,17 @@ def test_places_travel_to_workers_without_their_connections(folder: str) -> None
         {"endpoint_url": "https://user:hunter2@host"},
         {"storage_options": '{"endpoint_url": "https://user:hunter2@host"}'},
         {"storage_options": "hunter2"},
-        {"anon": "hunter2"},
     ],
 )
 def test_a_secret_or_a_value_that_is_none_is_refused(options: dict[str, str]) -> None:
     with pytest.raises(ConfigError) as caught:
         store_options(options)
-    assert "hunter2" not in str(caught.value) or "anon" in options
+    assert "hunter2" not in str(caught.value)
 
 
 def test_options_become_what_a_store_is_opened_with() -> None:
-    given = {"endpoint_url": "http://h:1", "region": "eu", "profile": "p", "anon": "true", "path": "x"}
+    given = {"endpoint_url": "http://h:1", "path": "x"}
     assert store_options({**given, "storage_options": '{"client_kwargs": {"verify": "ca"}}'}) == {
         "endpoint_url": "http://h:1",
-        "client_kwargs": {"verify": "ca", "region_name": "eu"},
-        "profile": "p",
-        "anon": True,
+        "client_kwargs": {"verify": "ca"},
     }

@@ -188,24 +188,8 @@ def test_streams_are_told_by_reports_counters_and_timers_the_slowest_first(make:
     ]
 
 
-def test_bytes_of_runs_without_a_pipe_are_added_to_those_of_pipes(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import throughput
-
-    piped, other = {"application": "tap", "run_id": "r"}, {"application": "alone", "run_id": "s"}
-    at = {"timestamp": NOON.format(1)}
-    rows = asked(
-        make(metric("counter", "pipe_bytes", 90, stage="a"), context={"application": "balog", "run_id": "r"}, **at),
-        make(metric("counter", "pipe_bytes", 80, stage="b"), context={"application": "balog", "run_id": "r"}, **at),
-        make(report(bytes=90), context=piped, timestamp="2026-11-20T13:01:00Z"),
-        make(report(bytes=7), context=other, **at),
-        make(report(), context={"application": "third", "run_id": "t"}, **at),
-    )
-    found = [(row["hour"].hour, row["bytes"]) for row in collected(throughput(rows))]
-    assert found == [(found[0][0], 97), (found[0][0] + 1, None)]
-
-
 def test_a_total_with_a_part_beyond_64_bits_is_null_and_not_the_rest(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import streams, throughput
+    from balog.analytics.functions import streams
 
     at = {"timestamp": NOON.format(1)}
     named = {"stream": "s"}
@@ -219,7 +203,6 @@ def test_a_total_with_a_part_beyond_64_bits_is_null_and_not_the_rest(make: Any, 
             timestamp="2026-11-20T13:00:00Z",
         ),
     )
-    assert [row["records"] for row in collected(throughput(rows))] == [None, 6]
     assert {row["application"]: row["records"] for row in collected(streams(rows))} == {"a": None, "b": 11}
 
 
@@ -229,81 +212,6 @@ def test_a_sum_of_records_is_exact_in_any_order(make: Any, asked: Any) -> None:
     names = {"a": 2**62, "b": 2**62, "c": -(2**62), "d": 3}
     rows = asked(*(make(report(records=n), context={"application": name, "run_id": "r"}) for name, n in names.items()))
     assert [row["records"] for row in collected(runs(rows))] == [2**62 + 3]
-
-
-def test_requests_are_counted_by_status_by_the_timer_and_else_by_the_counter(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import http
-
-    rows = asked(
-        make(metric("timer", "http_request_duration", 1, endpoint="/a", http_status_code=200, status="succeeded")),
-        make(metric("timer", "http_request_duration", 3, endpoint="/a", http_status_code="200")),
-        make(metric("timer", "http_request_duration", 9, endpoint="/a", http_status_code=503, status="failed")),
-        make(metric("counter", "http_request_count", 2, endpoint="/a", http_status_code=200)),
-        make(metric("counter", "http_request_count", 7, endpoint="/b", status="failed")),
-    )
-    assert [[*row.values()] for row in collected(http(rows))] == [
-        ["/b", "failed", 7, None, None, None, None, None],
-        ["/a", "200", 2, 4.0, 1.0, 3.0, 3.0, 3.0],
-        ["/a", "503", 1, 9.0, 9.0, 9.0, 9.0, 9.0],
-    ]
-
-
-def test_throughput_counts_records_once_and_bytes_of_one_stage(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import throughput
-
-    late = "2026-11-20T13:00:00Z"
-    counts, reports = {"application": "a", "run_id": "1"}, {"application": "b", "run_id": "2"}
-    rows = asked(
-        make(metric("counter", "record_count", 5, stream="x"), context=counts, timestamp=NOON.format(0)),
-        make(metric("counter", "record_count", 6, stream="y"), context=counts, timestamp=late),
-        make(report(records=11, bytes=1), context=counts, timestamp=late),
-        make(report(records=100, bytes=2), context=reports, timestamp=late, level="ERROR"),
-        make(metric("counter", "pipe_bytes", 70, stage="first"), timestamp=NOON.format(0)),
-        make(metric("counter", "pipe_bytes", 60, stage="second"), timestamp=NOON.format(0)),
-    )
-    found = [
-        [row["hour"].hour, row["events"], row["errors"], row["records"], row["bytes"]]
-        for row in collected(throughput(rows))
-    ]
-    assert found == [[12, 3, 0, 5, 70], [13, 3, 1, 106, 3]]
-
-
-def test_the_side_that_a_stage_waited_for_is_told(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import waiting
-
-    rows = asked(
-        *(make(metric("counter", "pipe_read_wait_seconds", 2, stage=stage)) for stage in ("a", "a", "b")),
-        make(metric("counter", "pipe_write_wait_seconds", 3, stage="b")),
-        make(metric("counter", "pipe_lines", 9, stage="c")),
-    )
-    assert {row["stage"]: (row["reading"], row["writing"], row["waiting"]) for row in collected(waiting(rows))} == {
-        "a": (4.0, 0.0, "reading"), "b": (2.0, 3.0, "writing"), "c": (0.0, 0.0, "neither"),
-    }  # fmt: skip
-
-
-def test_health_compares_a_period_with_the_one_before(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import health
-
-    def at(hour: int, payload: dict[str, Any], **header: Any) -> dict[str, Any]:
-        return dict(make(payload, timestamp=f"2026-11-20T{hour:02d}:30:00Z", **header))
-
-    other = {"application": "a", "run_id": "r2"}
-    rows = asked(
-        at(9, {"cls_type": "log", "message": "before both"}),
-        at(10, report(records=5, duration=4)),
-        at(10, metric("timer", "http_request_duration", 2.0, endpoint="/a")),
-        at(11, report(records=10, duration=6, outcome="failed"), level="ERROR", context=other),
-        at(11, metric("timer", "http_request_duration", 1.0, endpoint="/a")),
-        at(11, metric("timer", "http_request_duration", 1.0, endpoint="/b")),
-        at(12, {"cls_type": "log", "message": "after both"}),
-    )
-    since, until = (datetime(2026, 11, 20, hour, tzinfo=timezone.utc) for hour in (11, 12))
-    found = {figure: (now, before, change) for figure, now, before, change in health(rows, since, until).collect()}
-    assert found == {
-        "events": (3, 2, 1.5), "errors": (1, 0, None), "failures": (1, None, None), "records": (10, 5, 2),
-        "runs": (1, 1, 1), "failed": (1, 0, None), "run_p95": (6, 4, 1.5), "requests": (2, 1, 2),
-        "request_p95": (1, 2, 0.5),
-    }  # fmt: skip
 
 
 def test_metrics_by_more_keys_and_an_unknown_key_is_refused(make: Any, asked: Any) -> None:
