@@ -85,11 +85,7 @@ def _judge(case: dict[str, Any], open: bool) -> CompatibilityReport:
 
 def _difference(case: dict[str, Any], verdict: CompatibilityReport, way: str) -> str:
     said = "compatible" if verdict.compatible else "not compatible"
-    why = [
-        f"{one.path}: {one.reason}" + (f", as {json.dumps(one.example)} shows" if one.example is not None else "")
-        for one in verdict.findings
-        if one.breaks
-    ]
+    why = [f"{one.path}: {one.reason}" for one in verdict.findings if one.breaks]
     undecided = " (undecided)" if any(one.undecided for one in verdict.findings) else ""
     return f"{way}: {said}{undecided}: {case['description']}" + (f": {'; '.join(why)}" if why else "")
 

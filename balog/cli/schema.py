@@ -233,5 +233,3 @@ def _explain(verdict: CompatibilityReport) -> None:
     for found in verdict.findings:
         word = "undecided" if found.undecided else "breaks" if found.breaks else "fine"
         _report(f"{found.layer} {word}: {found.path}: {found.reason}" + (f" ({found.ddl})" if found.ddl else ""))
-        if found.example is not None:
-            _report(f"  for example {msgspec.json.encode(found.example).decode()}")

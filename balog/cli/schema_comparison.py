@@ -232,10 +232,6 @@ def _print(verdict: CompatibilityReport) -> None:
         rows.append((found.layer, word, found.path, found.reason))
     if len(rows) > 1:
         print_table(rows)
-    for found in verdict.findings:
-        if found.example is not None:
-            refuses = f"the {found.refused_by} version rejects" if found.refused_by else "see"
-            click.echo(f"\n{found.path}: {found.reason}: {refuses}\n  {msgspec.json.encode(found.example).decode()}")
     ddl = [found.ddl for found in verdict.findings if found.ddl]
     if ddl:
         click.echo("\n" + "\n".join(f"{line};" for line in ddl))

@@ -170,10 +170,22 @@ def _violations(errors: Iterator[Any]) -> Iterator[SchemaViolation]:
         yield from _nearest_alternative(error)
 
 
+def describe_violation(error: Any) -> tuple[list[str | int], str]:
+    """Return the steps to the deepest place of an error, and the reason there."""
+    while (near := _nearest(error)) is not None:
+        error = near[0]
+    return list(error.instance_path), describe_error(error)
+
+
 def _nearest_alternative(error: Any) -> Iterator[SchemaViolation]:
     """Yield the violations of the alternative that the value matches best, if one matches in type."""
+    if (near := _nearest(error)) is not None:
+        yield from _violations(iter(near))
+
+
+def _nearest(error: Any) -> list[Any] | None:
     if error.kind.name not in ("anyOf", "oneOf"):
-        return
+        return None
     context = getattr(error.kind, "context", None) or []
     depth = len(error.instance_path)
     near: list[list[Any]] = [
@@ -181,9 +193,7 @@ def _nearest_alternative(error: Any) -> Iterator[SchemaViolation]:
         for group in context
         if group and not any(len(e.instance_path) == depth and e.kind.name in ("type", "const", "enum") for e in group)
     ]
-    if near:
-        fewest = min(len(group) for group in near)
-        yield from _violations(iter(next(group for group in near if len(group) == fewest)))
+    return min(near, key=len) if near else None
 
 
 def _rejection(error: Any, document: Any) -> str:

@@ -63,7 +63,7 @@ def test_the_least_version_is_found(registered: str) -> None:
     assert first.stdout == "order/1.0.0\n"
 
 
-def test_an_incompatible_version_is_refused_with_an_example(registered: str) -> None:
+def test_an_incompatible_version_is_refused(registered: str) -> None:
     broken = write("order/1.1.0.json", {**ORDER, "required": ["id", "price"]})
 
     done = run("register", broken, "--registry", registered)
@@ -71,7 +71,7 @@ def test_an_incompatible_version_is_refused_with_an_example(registered: str) -> 
     assert done.stdout == ""
     assert "not backward compatible" in done.stderr
     assert "the least version is 2.0.0" in done.stderr
-    assert "for example {" in done.stderr
+    assert "json breaks: $.price: " in done.stderr
     assert not Path("kept/order/1.1.0.json").exists()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from balog.registry.comparing.wire import compare_wire
-from balog.registry.protobuf import compile_proto, compiler, descriptors, json_writer, message
+from balog.registry.protobuf import compile_proto, compiler, descriptors, message
 from balog.registry.schema import Schema
 from tests.documentation import docs_page
 
@@ -40,10 +40,10 @@ def test_its_bounds_are_the_codes() -> None:
         in PAGE
     )
     assert f"and {compiler.MAX_MEMORY >> 30} GiB, and cannot read other files" in PAGE
-    assert f"| {json_writer.MAX_DEPTH} levels, on the wire and in JSON |" in PAGE
+    assert f"| {message.MAX_DEPTH} levels below the payload, on the wire and in JSON |" in PAGE
     assert f"and its nested messages | {message.MAX_DEFAULTS:,} |" in PAGE
     assert f"| {descriptors.MAX_MESSAGES:,} |" in PAGE
-    assert f"| reported errors | {message.MAX_VIOLATIONS} |" in PAGE
+    assert f"of rules, {message.MAX_VIOLATIONS} |" in PAGE
 
 
 REST = " message B { int32 x = 1; } enum E { X = 0; Y = 1; }"

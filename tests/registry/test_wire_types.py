@@ -12,7 +12,7 @@ from balog.errors import EventError
 from balog.registry.comparing.wire import compare_wire
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.message import CompiledMessage
-from balog.registry.protobuf.scalars import INTEGERS
+from balog.registry.protobuf.schema import INTEGERS
 from balog.registry.schema import Schema
 
 _TYPES = (

@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from balog.registry.comparing.coverage import covers
+from balog.registry.comparing.coverage import Answer, covers
 from balog.registry.comparing.diff import Difference, differences
 from balog.registry.comparing.document import SchemaDocument, path_of
-from balog.registry.comparing.examples import Counterexample, find_examples
 from balog.registry.comparing.open_content import assume_open_content
 from balog.registry.comparing.table import compare_tables
 from balog.registry.comparing.verdict import Bump, CompatibilityFinding, CompatibilityReport, Mode
@@ -124,48 +123,38 @@ def _breaks(
     writer: SchemaDocument, reader: SchemaDocument, changes: list[Difference], refused_by: Side, open: bool
 ) -> tuple[dict[Difference, CompatibilityFinding], list[CompatibilityFinding]]:
     """Return a finding for each change that breaks the reader, or one finding if no change explains the break."""
-    held, answer = writer, covers(reader, writer)
-    if open and answer != "yes":
-        held = assume_open_content(writer, reader)
-        answer = covers(reader, held)
-    if answer == "yes":
+    held = assume_open_content(writer, reader) if open else writer
+    answer = covers(reader, held)
+    if answer == "yes" or (answer == "unknown" and held is not writer and covers(reader, writer) == "yes"):
         return {}, []
-    examples = find_examples(reader, held)
-    found = {}
-    for change in changes:
-        if change.narrows if refused_by == "new" else change.widens:
-            finding = _explain(change, reader, held, examples, refused_by)
-            if finding is not None:
-                found[change] = finding
+    narrowing = [change for change in changes if (change.narrows if refused_by == "new" else change.widens)]
+    findings = {change: _explain(change, reader, held, answer, refused_by) for change in narrowing}
+    found = {change: finding for change, finding in findings.items() if finding is not None}
     if found:
         return found, []
     side = "the new version" if refused_by == "new" else "the old version"
-    proved = bool(examples) or answer == "no"
     reason = (
         f"{side} rejects a payload that the other version accepts"
-        if proved
-        else (f"it could not be proved that {side} accepts every payload of the other version")
+        if answer == "no"
+        else f"it could not be proved that {side} accepts every payload of the other version"
     )
-    example = examples[0].payload if examples else None
-    return {}, [
-        CompatibilityFinding(
-            layer="json", path="$", reason=reason, undecided=not proved, example=example, refused_by=refused_by
-        )
-    ]
+    undecided = answer != "no"
+    return {}, [CompatibilityFinding(layer="json", path="$", reason=reason, undecided=undecided, refused_by=refused_by)]
 
 
 def _explain(
-    change: Difference, reader: SchemaDocument, writer: SchemaDocument, examples: list[Counterexample], refused_by: Side
+    change: Difference, reader: SchemaDocument, writer: SchemaDocument, answer: Answer, refused_by: Side
 ) -> CompatibilityFinding | None:
-    shown = next((example for example in examples if example.shows(change.path, change.presence)), None)
-    if shown is None and not change.presence:
+    """Return the finding of a change; None if the values of its place are covered."""
+    if not change.presence:
         reads, writes = reader.at(change.path), writer.at(change.path)
-        if not reads or covers(reader, writer, reads, writes or [True]) == "yes":
+        here = covers(reader, writer, reads, writes or [True]) if reads else "yes"
+        if here == "yes":
             return None
+        answer = "no" if "no" in (here, answer) else "unknown"
     return CompatibilityFinding(
-        layer="json", path=path_of(change.path), reason=change.reason, undecided=shown is None,
-        example=None if shown is None else shown.payload, refused_by=refused_by,
-    )  # fmt: skip
+        layer="json", path=path_of(change.path), reason=change.reason, undecided=answer != "no", refused_by=refused_by
+    )
 
 
 def _wire(old: Schema, new: Schema, mode: Mode) -> list[CompatibilityFinding]:

@@ -8,7 +8,6 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from balog.errors import MissingExtraError
 from balog.registry.comparing.unevaluated import replace_unevaluated
 from balog.registry.complexity import measure_complexity
 from balog.registry.json_compiler import compile_schema
@@ -57,11 +56,6 @@ class SchemaDocument:
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        try:
-            import jsonschema_rs
-        except ImportError:
-            raise MissingExtraError("comparing schemas", "schema") from None
-        self._rust = jsonschema_rs
         self.draft = draft_of(document)
         self.root: dict[str, Any] = {name: value for name, value in document.items() if name not in ("$id", "id")}
         if isinstance(base := document.get("$id", document.get("id")), str):
@@ -72,9 +66,11 @@ class SchemaDocument:
         measure_complexity(self.root)
         self._moved: Any = None
         self._canonical: dict[tuple[int, ...], Any] = {}
-        self._tests: dict[tuple[int, ...], Callable[[Any], bool]] = {}
         self._kept: list[Node] = []  # keeps nodes alive, so that no id is reused
-        self.validator = self._compiled(self.root)
+        try:
+            compile_schema(self.root)
+        except (ValueError, RecursionError) as error:
+            raise InvalidSchemaError(f"not a JSON Schema: {str(error).splitlines()[0][:200]}") from None
 
     def target(self, node: Mapping[str, Any]) -> Node:
         """Return the target of a node's ``$ref``; False, which accepts nothing, if it leads nowhere."""
@@ -159,14 +155,16 @@ class SchemaDocument:
 
     def canonical(self, nodes: Sequence[Node]) -> Any:
         """Return the canonical form of jsonschema-rs for a place; None if there is none."""
+        import jsonschema_rs
+
         key = tuple(map(id, nodes))
         if key not in self._canonical:
             self._kept += nodes
             try:
-                self._canonical[key] = self._rust.canonicalize(
+                self._canonical[key] = jsonschema_rs.canonicalize(
                     self.standalone(nodes),
                     validate_formats=True,
-                    pattern_options=self._rust.RegexOptions(),
+                    pattern_options=jsonschema_rs.RegexOptions(),
                     offline=True,
                 )
             except (ValueError, RecursionError):
@@ -182,27 +180,6 @@ class SchemaDocument:
             else:
                 nodes = self.others(nodes) if step is OTHERS else self.member(nodes, str(step))
         return nodes
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether a payload is valid."""
-        try:
-            return bool(self.validator.is_valid(value))
-        except (ValueError, RecursionError):
-            return False
-
-    def tester(self, nodes: Sequence[Node]) -> Callable[[Any], bool]:
-        """Return a predicate that validates a value of a place."""
-        key = tuple(map(id, nodes))
-        if key not in self._tests:
-            self._kept += nodes
-            self._tests[key] = self._compiled(self.standalone(nodes)).is_valid
-        return self._tests[key]
-
-    def _compiled(self, schema: dict[str, Any]) -> Any:
-        try:
-            return compile_schema(schema)
-        except (ValueError, RecursionError) as error:
-            raise InvalidSchemaError(f"not a JSON Schema: {str(error).splitlines()[0][:200]}") from None
 
 
 def draft_of(document: Mapping[str, Any]) -> str:

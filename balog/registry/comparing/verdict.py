@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -24,8 +24,7 @@ class CompatibilityFinding(Struct, frozen=True, kw_only=True):
         reason: the change, as a clause.
         breaks: the versions are incompatible in the requested mode.
         undecided: neither compatibility nor a break could be proved, which counts as a break.
-        example: a payload that one side accepts and the other rejects, if one was found.
-        refused_by: the side that rejects the example; "" if nothing breaks.
+        refused_by: the side that rejects payloads of the other one; "" if nothing breaks.
         ddl: for the table layer, the statement that alters the table.
     """
 
@@ -34,7 +33,6 @@ class CompatibilityFinding(Struct, frozen=True, kw_only=True):
     reason: str
     breaks: bool = True
     undecided: bool = False
-    example: Any = None
     refused_by: Literal["old", "new", ""] = ""
     ddl: str = ""
 

@@ -8,14 +8,13 @@ unknown to the reader is skipped, as in protobuf, provided that its number canno
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from google.protobuf import descriptor_pb2, message_factory
+from google.protobuf import descriptor_pb2
 
-from balog.errors import EventError
 from balog.registry.comparing.verdict import CompatibilityFinding, Mode
-from balog.registry.comparing.wire_types import misread, sample
+from balog.registry.comparing.wire_types import misread
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.descriptors import is_map, is_plain, reachable_messages
 from balog.registry.protobuf.message import CompiledMessage
@@ -31,8 +30,7 @@ def compare_wire(old: Schema, new: Schema, mode: Mode) -> list[CompatibilityFind
 
     Returns:
         The findings of the layer ``wire``, and those of the layer ``json`` that a JSON Schema does not show: names of
-        fields, and rules that JSON Schema cannot express. An example is ``{"written": …, "read": …}``: the JSON of one
-        payload on the side that encoded it, and on the side that decoded it.
+        fields, and rules that JSON Schema cannot express.
 
     Raises:
         InvalidSchemaError: one of the versions does not compile.
@@ -50,13 +48,13 @@ def compare_wire(old: Schema, new: Schema, mode: Mode) -> list[CompatibilityFind
     return list({(finding.layer, finding.path, finding.reason): finding for finding in found}.values())
 
 
-def _pairs(one: Any, two: Any) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
-    """Yield the pairs of corresponding messages, each once, with the path of fields to it on the first side."""
-    waiting: list[tuple[Any, Any, tuple[Any, ...]]] = [(one, two, ())]
+def _pairs(one: Any, two: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the pairs of corresponding messages, each once."""
+    waiting = [(one, two)]
     seen = {(one.full_name, two.full_name)}
     while waiting:
-        here, there, path = waiting.pop(0)
-        yield here, there, path
+        here, there = waiting.pop(0)
+        yield here, there
         others = there.fields_by_number
         for field in here.fields:
             other = others.get(field.number)
@@ -69,7 +67,7 @@ def _pairs(one: Any, two: Any) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
                 continue
             if inner is not None and outer is not None and (inner.full_name, outer.full_name) not in seen:
                 seen.add((inner.full_name, outer.full_name))
-                waiting.append((inner, outer, (*path, field)))
+                waiting.append((inner, outer))
 
 
 class _Direction:
@@ -79,46 +77,40 @@ class _Direction:
         self._writer, self._reader, self._name = writer, reader, name
 
     def findings(self) -> Iterator[CompatibilityFinding]:
-        for writer, reader, path in _pairs(self._writer.descriptor, self._reader.descriptor):
+        for writer, reader in _pairs(self._writer.descriptor, self._reader.descriptor):
             for field in writer.fields:
                 other = reader.fields_by_number.get(field.number)
                 if other is not None:
-                    yield from self._field(field, other, path)
-            yield from self._required(writer, reader, path)
-            yield from self._oneofs(writer, reader, path)
+                    yield from self._field(field, other)
+            yield from self._required(writer, reader)
+            yield from self._oneofs(writer, reader)
             yield from self._rules(writer, reader)
 
-    def _finding(self, about: Any, reason: str, path: tuple[Any, ...], values: Any = ()) -> CompatibilityFinding:
-        example = _example(self._writer, self._reader, path, values)
-        return _wire(about.full_name, f"for readers of {self._name}, {reason}", example=example)
+    def _finding(self, about: Any, reason: str) -> CompatibilityFinding:
+        return _wire(about.full_name, f"for readers of {self._name}, {reason}")
 
-    def _field(self, field: Any, other: Any, path: tuple[Any, ...]) -> Iterator[CompatibilityFinding]:
+    def _field(self, field: Any, other: Any) -> Iterator[CompatibilityFinding]:
         if is_map(field) and is_map(other):
             for name in ("key", "value"):
                 entry, entry_of = (each.message_type.fields_by_name[name] for each in (field, other))
-                wrong = misread(entry, entry_of)
-                if wrong is not None:
-                    values = [(field, wrong.value)] if name == "value" else []
-                    yield self._finding(other, f"the map's {name} {wrong.reason}", path, values)
-            return
-        wrong = misread(field, other)
-        if wrong is not None:
-            yield self._finding(other, wrong.reason, path, [(field, wrong.value)])
+                if wrong := misread(entry, entry_of):
+                    yield self._finding(other, f"the map's {name} {wrong}")
+        elif wrong := misread(field, other):
+            yield self._finding(other, wrong)
         elif is_map(field) != is_map(other):
             kinds = ("a map", "a list") if is_map(field) else ("a list", "a map")
-            yield self._finding(other, f"{kinds[0]} is read as {kinds[1]}", path)
+            yield self._finding(other, f"{kinds[0]} is read as {kinds[1]}")
         elif field.is_repeated and not other.is_repeated:
-            value = 2 if field.message_type is not None else [sample(field)] * 2
-            yield self._finding(other, "a list is read as one value", path, [(field, value)])
+            yield self._finding(other, "a list is read as one value")
 
-    def _required(self, writer: Any, reader: Any, path: tuple[Any, ...]) -> Iterator[CompatibilityFinding]:
+    def _required(self, writer: Any, reader: Any) -> Iterator[CompatibilityFinding]:
         for other in reader.fields:
             if other.is_required:
                 field = writer.fields_by_number.get(other.number)
                 if field is None or not field.is_required:
-                    yield self._finding(other, "is required, and messages may be without it", path)
+                    yield self._finding(other, "is required, and messages may be without it")
 
-    def _oneofs(self, writer: Any, reader: Any, path: tuple[Any, ...]) -> Iterator[CompatibilityFinding]:
+    def _oneofs(self, writer: Any, reader: Any) -> Iterator[CompatibilityFinding]:
         for oneof in reader.oneofs:
             fields = [writer.fields_by_number.get(other.number) for other in oneof.fields]
             known = [field for field in fields if field is not None]
@@ -126,9 +118,8 @@ class _Direction:
                 apart = next((two for two in known[:number] if two.containing_oneof is None
                               or two.containing_oneof is not field.containing_oneof), None)  # fmt: skip
                 if apart is not None:
-                    values = [(each, _some(each)) for each in (apart, field)]
                     reason = f"{apart.name} and {field.name} are in one oneof, and messages may have both"
-                    yield self._finding(oneof, reason, path, values)
+                    yield self._finding(oneof, reason)
                     break
 
     def _rules(self, writer: Any, reader: Any) -> Iterator[CompatibilityFinding]:
@@ -144,16 +135,9 @@ class _Direction:
                     )
 
 
-def _some(field: Any) -> Any:
-    """Return a sample value of a field; None for a message."""
-    if is_map(field):
-        return sample(field.message_type.fields_by_name["value"])
-    return None if field.message_type is not None else [sample(field)] if field.is_repeated else sample(field)
-
-
 def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[CompatibilityFinding]:
     """Yield the findings on numbers and names that do not depend on the direction of reading."""
-    for one, two, path in _pairs(old.descriptor, new.descriptor):
+    for one, two in _pairs(old.descriptor, new.descriptor):
         yield from _numbers(one, two)
         for field in one.fields:
             other = two.fields_by_number.get(field.number)
@@ -162,7 +146,6 @@ def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[Compatibili
                     layer="json",
                     path=other.full_name,
                     reason=f"is called {other.json_name} in JSON, and was called {field.json_name}",
-                    example=_example(old, new, path, [(field, _some(field))]),
                 )
             if other is not None and _has_other_default(field, other):
                 yield _wire(other.full_name, "the default changed: a message without the field has another value")
@@ -243,77 +226,5 @@ def _within(number: int, ranges: list[tuple[int, int]]) -> bool:
     return any(first <= number < last for first, last in ranges)
 
 
-def _wire(path: str, reason: str, example: Any = None) -> CompatibilityFinding:
-    return CompatibilityFinding(layer="wire", path=path, reason=reason, example=example)
-
-
-def _example(writer: CompiledMessage, reader: CompiledMessage, path: Sequence[Any], values: Sequence[Any]) -> Any:
-    """Encode a message with one schema, and decode it with the other.
-
-    Args:
-        path: the writer's fields that lead from the payload to the message in question.
-        values: pairs of a field of that message and its value; None for an empty message.
-
-    Returns:
-        ``{"written": …, "read": …}``, the JSON of the payload on both sides, or ``{"written": …, "refused": "reason"}``
-        if the other side cannot decode it. None if both sides are equal.
-    """
-    root = message_factory.GetMessageClass(writer.descriptor)()
-    here = root
-    for field in path:
-        here = _enter(here, field)
-    for field, value in values:
-        _put(here, field, value)
-    wire = root.SerializePartialToString(deterministic=True)
-    try:
-        written = writer.decode(wire)
-    except EventError:  # the writer itself rejects it
-        return None
-    try:
-        read = reader.decode(wire)
-    except EventError as error:
-        return {"written": written, "refused": str(error)}
-    if written == read:
-        return None
-    _drop_equal_defaults(written, read)
-    return {"written": written, "read": read}
-
-
-def _drop_equal_defaults(one: Any, two: Any) -> None:
-    """Remove the fields that are 0 or empty on both sides."""
-    if isinstance(one, dict) and isinstance(two, dict):
-        for key in [key for key in one if key in two]:
-            if one[key] == two[key] and (not one[key] or one[key] == "0"):
-                del one[key], two[key]
-            else:
-                _drop_equal_defaults(one[key], two[key])
-    elif isinstance(one, list) and isinstance(two, list):
-        for here, there in zip(one, two):
-            _drop_equal_defaults(here, there)
-
-
-def _enter(message: Any, field: Any) -> Any:
-    held = getattr(message, field.name)
-    if is_map(field):
-        return held[field.message_type.fields_by_name["key"].default_value]
-    if field.is_repeated:
-        return held.add()
-    held.SetInParent()
-    return held
-
-
-def _put(message: Any, field: Any, value: Any) -> None:
-    if field.message_type is not None and not is_map(field):
-        for _ in range(1 if value is None else value):
-            _enter(message, field)
-    elif is_map(field):
-        kind = field.message_type.fields_by_name["value"]
-        held, key = getattr(message, field.name), field.message_type.fields_by_name["key"].default_value
-        if kind.message_type is not None:
-            held[key].SetInParent()
-        else:
-            held[key] = value
-    elif field.is_repeated:
-        getattr(message, field.name).extend(value if isinstance(value, list) else [value])
-    else:
-        setattr(message, field.name, value)
+def _wire(path: str, reason: str) -> CompatibilityFinding:
+    return CompatibilityFinding(layer="wire", path=path, reason=reason)

@@ -24,6 +24,10 @@ TYPE_FIELDS = ("cls_type", "version")
 """The members of a payload in addition to the fields of its message."""
 
 
+Steps = tuple[str | int, ...]
+"""A path in the JSON of a message."""
+
+
 def load_pool(files: descriptor_pb2.FileDescriptorSet) -> Any:
     """Return a ``DescriptorPool`` with the compiled files.
 

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 import msgspec
-from google.protobuf import message_factory, unknown_fields
+from google.protobuf import json_format, message_factory, unknown_fields
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from balog.errors import EventError, split_refusal
+from balog.registry.json_compiler import compile_schema
+from balog.registry.json_schema import describe_violation
 from balog.registry.protobuf import descriptors
 from balog.registry.protobuf.compiler import run_protoc
-from balog.registry.protobuf.json_reader import Steps, make_reader
-from balog.registry.protobuf.json_writer import UnwritableError, make_writer
+from balog.registry.protobuf.descriptors import Steps
 from balog.registry.protobuf.rules import Rules
 from balog.registry.protobuf.schema import make_json_schema
 from balog.registry.reasons import json_path
 from balog.registry.schema import MAX_SECONDS, TOO_LONG, InvalidSchemaError, SchemaViolation
 
 MAX_VIOLATIONS = 100
+MAX_DEPTH = 100
+"""Limit of messages inside each other below the payload, which is that of protobuf."""
+
 MAX_DEFAULTS = 1_000_000
 """Limit of fields without presence in a message and its nested messages: they are written even if they are empty."""
 
@@ -45,7 +50,7 @@ class CompiledMessage:
         self.descriptor, self.pool = descriptor, pool
         self.rules = Rules(descriptor, pool)
         self._class = message_factory.GetMessageClass(descriptor)
-        self._read, self._write = make_reader(descriptor), make_writer(descriptor)
+        self._shape = compile_schema(make_json_schema(descriptor, pool, None, []))
         self._decode, self._encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
         names = {field.json_name for field in descriptor.fields}
         self._type_fields = [name for name in descriptors.TYPE_FIELDS if name not in names]
@@ -62,7 +67,7 @@ class CompiledMessage:
         """See ``PayloadValidator``; returns at most 100 violations."""
         message, found = self._parsed(payload)
         if message is not None:
-            found += _independent(self._broken(message), found)
+            found = self._broken(message)
         return _violations(found)
 
     def to_json(self, wire: bytes) -> bytes:
@@ -111,9 +116,19 @@ class CompiledMessage:
         if isinstance(document, dict):
             for name in self._type_fields:
                 document.pop(name, None)
-        message, found = self._class(), list[tuple[Steps, str]]()
-        self._read(document, message, (), 1, found)
-        return message, found
+        try:
+            if (wrong := self._misshapen(document)) is not None:
+                return None, [wrong]
+            return json_format.ParseDict(document, self._class(), max_recursion_depth=MAX_DEPTH + 1), []
+        except (json_format.ParseError, ValueError, OverflowError) as error:
+            return None, [_refusal(error)]
+
+    def _misshapen(self, document: Any) -> tuple[Steps, str] | None:
+        """Return why a document does not have the one spelling that is stored, which other readers than ours relax."""
+        if self._shape.is_valid(document):
+            return None
+        steps, reason = describe_violation(next(self._shape.iter_errors(document)))
+        return tuple(steps), reason
 
     def decode(self, wire: bytes) -> Any:
         """Decode a message to plain data, and skip unknown fields, as readers of protobuf do.
@@ -135,13 +150,16 @@ class CompiledMessage:
         if len(wire) // 2 * self._widest > MAX_DEFAULTS and _has_more_defaults(message, MAX_DEFAULTS):
             raise EventError(f"more than {MAX_DEFAULTS:,} fields, most of them empty")
         try:
-            document = self._write(message, 1)
-            for name in self._own:  # an empty field means that the sender did not set it
-                if not document.get(name):
-                    document.pop(name, None)
-            return message, document
-        except UnwritableError as error:
-            raise EventError(error.reason, json_path(error.steps)) from None
+            document = json_format.MessageToDict(message, always_print_fields_with_no_presence=True)
+            wrong = self._misshapen(document)
+        except (json_format.Error, ValueError, OverflowError) as error:
+            wrong = _refusal(error)
+        if wrong is not None:
+            raise EventError(wrong[1], json_path(wrong[0]))
+        for name in self._own:  # an empty field means that the sender did not set it
+            if not document.get(name):
+                document.pop(name, None)
+        return message, document
 
     def _broken(self, message: Any) -> list[tuple[Steps, str]]:
         if missing := _missing_fields(message):
@@ -151,12 +169,19 @@ class CompiledMessage:
         return self.rules.violations(message)
 
 
-def _independent(broken: list[tuple[Steps, str]], found: list[tuple[Steps, str]]) -> list[tuple[Steps, str]]:
-    """Return the broken rules, without those at, above or below a value that was rejected."""
-    return [
-        (steps, reason) for steps, reason in broken
-        if not any(steps[: len(other)] == other[: len(steps)] for other, _ in found)
-    ]  # fmt: skip
+_WITHIN = re.compile(r"Failed to (?:parse|serialize) (\w+) field: ")
+_ONEOF = re.compile(r'Message type "[\w.]+" should not have multiple "(\w+)" oneof fields')
+
+
+def _refusal(error: Exception) -> tuple[Steps, str]:
+    """Return the place and the reason of an error of ``json_format``, without the value that its text has."""
+    text, steps = str(error), list[str]()
+    while (within := _WITHIN.match(text)) is not None:
+        steps.append(within[1])
+        text = text[within.end() :]
+    if (several := _ONEOF.match(text)) is not None:
+        return tuple(steps), f"only one field of {several[1]} may be given"
+    return tuple(steps), "nested too deep" if "too deep" in text else "has a value that its type does not have"
 
 
 def _violations(found: list[tuple[Steps, str]]) -> list[SchemaViolation]:

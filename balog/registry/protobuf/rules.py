@@ -10,8 +10,7 @@ import protovalidate
 from google.protobuf import message_factory
 
 from balog.registry.json_compiler import byte_ns
-from balog.registry.protobuf.descriptors import is_map, nested_messages, reachable_messages
-from balog.registry.protobuf.json_reader import Steps
+from balog.registry.protobuf.descriptors import Steps, is_map, nested_messages, reachable_messages
 from balog.registry.schema import InvalidSchemaError
 
 _LOOPS = re.compile(r"\b(?:all|exists|exists_one|existsOne|filter|map|transformList|transformMap)\s*\(")

