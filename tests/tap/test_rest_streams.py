@@ -465,8 +465,8 @@ def test_sync_sets_the_function_of_a_declared_stream() -> None:
         yield {"id": 4}
 
     assert sync(tap).ids() == [4]
-    with pytest.raises(TapError, match="is declared already; set has_time there, not in sync"):
-        tap.sync("rows", has_time=True)(rows)
+    with pytest.raises(TapError, match="is declared already; set lookback there, not in sync"):
+        tap.sync("rows", lookback=1)(rows)
     with pytest.raises(TapError, match="did you mean 'config'"):
         tap.sync("rows")(lambda confg: None)
 
@@ -508,7 +508,7 @@ class Lines(Messages):
         self.lines: list[str] = []
 
     def records(self, stream: str, version: int | None = None, *, refuse: Any = None, **_: Any) -> Any:
-        return RecordWriter(lambda line: self.lines.extend(line.decode().splitlines()), stream, version, False, refuse)
+        return RecordWriter(lambda line: self.lines.extend(line.decode().splitlines()), stream, version, refuse)
 
 
 NUMBER_SCHEMA = {
