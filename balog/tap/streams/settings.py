@@ -124,8 +124,8 @@ def _is_overridden(kind: type, name: str) -> bool:
 
 
 def _default(kind: type, name: str) -> Any:
-    """Return the toolkit's default of a setting."""
-    toolkits = (base for base in kind.__mro__ if base.__module__.startswith("balog.tap."))
+    """Return the default of a setting in the class of the toolkit that declares it."""
+    toolkits = (base for base in reversed(kind.__mro__) if base.__module__.startswith("balog.tap."))
     return next((vars(base)[name] for base in toolkits if name in vars(base)), None)
 
 

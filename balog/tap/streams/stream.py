@@ -143,9 +143,8 @@ class Stream:
             if getattr(self, name) is not None:
                 raise TapError(f"{self.title}: for_each= and {name}= exclude each other")
         self.is_sorted = False  # over all items
-        earlier = getattr(self.for_each, "__name__", "items").strip("_<>")
         call = inject(self.for_each, _PARAMETERS, f"{self.title}: for_each")
-        return ItemSource(call, self.each_key, self.each_name or self.name, earlier, self.lookback)
+        return ItemSource(call, self.each_key, self.each_name or self.name, self.lookback)
 
     def records(self, *args: Any, **kwargs: Any) -> Records:
         """Yield the records. Subclasses define it with any of the parameters client, context, config and parent."""
