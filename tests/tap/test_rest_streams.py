@@ -411,18 +411,6 @@ def test_bookmarks_of_items_stay_when_the_function_has_another_name(settings: di
     assert seen[2:] == [(1, "2026-01-01T00:00:00Z"), (2, "2026-01-02T00:00:00Z")]
 
 
-def test_bookmarks_of_items_under_the_name_of_the_function_are_taken_over() -> None:
-    def accounts() -> list[int]:
-        return [1, 2]
-
-    seen: list[Any] = []
-    kept = {"1": {"updated": "2025-12-31T00:00:00Z"}, "9": {"updated": "2025-01-01T00:00:00Z"}}
-    ran = sync(accounts_tap(accounts, seen), {"bookmarks": {"orders": {"accounts": kept}}})
-    assert seen == [(1, "2025-12-31T00:00:00Z"), (2, None)]
-    assert set(ran.state["bookmarks"]["orders"]) == {"orders", "updated"}
-    assert ran.state["bookmarks"]["orders"]["orders"]["9"] == kept["9"]
-
-
 def test_keys_of_a_state_that_nothing_uses_are_a_warning_and_stay() -> None:
     tap = accounts_tap(lambda: [1], [])
 
