@@ -76,11 +76,6 @@ class TapAssertions:
             elif kind == "STATE":
                 self._bookmarks(message["value"])
 
-    def restarted(self, stream: str) -> None:
-        """Accept records of a stream that were written before: its source is read again."""
-        if (progress := self._streams.get(stream)) is not None:
-            progress.start, progress.ordered = progress.bookmark, None
-
     def removed(self, stream: str, path: str) -> None:
         """Report a path of the source's records that the schema does not have."""
         self._break(stream, path, f"the path {path} is removed from records, because the schema does not have it")

@@ -18,7 +18,7 @@ from balog.tap.errors import TapError
 from balog.tap.streams import Stream
 
 if TYPE_CHECKING:
-    from balog.metrics import Timer
+    pass
 
 
 @dataclass(slots=True, eq=False)
@@ -238,12 +238,6 @@ class Context:
         The records carry ``version``, and ACTIVATE_VERSION is written when the body ends, but not if it raises.
         """
         return self._writer().full_table()
-
-    def timer(self, endpoint: str) -> Timer:
-        """Time a request: ``with context.timer("contacts"): …`` is a metric ``http_request_duration``."""
-        from balog.metrics import http_request_timer
-
-        return http_request_timer(endpoint)
 
     def _writer(self) -> RunAccess:
         if self._run is None:

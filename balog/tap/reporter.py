@@ -28,7 +28,7 @@ _ticker = Ticker("balog tap")
 class Reporter(Observer):
     """Reports a sync through balog's logger, whose configuration decides where that goes.
 
-    - ``log`` events at INFO when the tap and each stream start and end; a WARNING when a stream is restarted.
+    - ``log`` events at INFO when the tap and each stream start and end.
     - ``metric`` events with the names of singer-python: ``record_count`` by stream (``endpoint``), as deltas, at least
       each minute while records come; ``job_duration`` of each stream in seconds, with its status.
     - One ``run`` event at the end, with rows by stream: written, new, updated, quarantined, and why a stream failed.
@@ -65,9 +65,6 @@ class Reporter(Observer):
         """Log that a stream starts, and start its metrics."""
         self._log.info("Starting sync of stream {}", stream.name, method=stream.method)
         self._streams[stream.name] = _StreamMetrics(stream.name, stats)
-
-    def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
-        """Do nothing: the run has logged the error."""
 
     def ended(self, stream: Stream, stats: SyncStats, error: SyncError | None) -> None:
         """Log the number of records and the time of a stream."""

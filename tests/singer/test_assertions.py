@@ -53,14 +53,6 @@ class TestRecords:
         found = problems(schema(), record(DAYS[2]), state(DAYS[2]), record(DAYS[1]), record(DAYS[0]))
         assert found == [("s", f"a record of {DAYS[1]!r} comes after a STATE with the bookmark {DAYS[2]!r}")]
 
-    def test_one_that_was_written_before_a_retry(self) -> None:
-        assertions = TapAssertions()
-        first, again = [schema(), record(DAYS[2]), state(DAYS[2])], [record(DAYS[1]), record(DAYS[2])]
-        assertions.see("".join(json.dumps(each) + "\n" for each in first).encode())
-        assertions.restarted("s")
-        assertions.see("".join(json.dumps(each) + "\n" for each in again).encode())
-        assert assertions.finish(is_complete=True) == []
-
     def test_the_bookmark_of_before_may_be_later_than_a_record_as_with_a_lookback(self) -> None:
         assert problems(state(DAYS[3]), schema(), record(DAYS[1]), record(DAYS[4]), state(DAYS[4])) == []
 

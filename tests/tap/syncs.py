@@ -132,9 +132,6 @@ class Watching(Observer):
     def started(self, stream: Stream, counts: Any) -> None:
         self.told.append(("started", stream.name))
 
-    def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
-        self.told.append(("retried", stream.name, attempt))
-
     def ended(self, stream: Stream, counts: Any, error: Any) -> None:
         said = (counts.records, counts.new, counts.updated)
         self.told.append(("ended", stream.name, *said, None if error is None else str(error)))

@@ -9,7 +9,6 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from balog.errors import ConfigError
 from balog.tap.credentials import (
     Bearer,
     Credential,
@@ -20,7 +19,6 @@ from balog.tap.credentials import (
     header,
     once,
     periodic,
-    write_back,
 )
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Client, Policy
@@ -288,40 +286,6 @@ def test_a_token_endpoint_that_is_down_is_retryable(server: HttpStandIn) -> None
     with pytest.raises(SourceError, match="503") as caught:
         periodic(refresher(server, client=client))()
     assert caught.value.retryable
-
-
-def test_what_a_link_leads_to_is_written(tmp_path: Path) -> None:
-    (tmp_path / "real.json").write_text("{}")
-    (tmp_path / "link.json").symlink_to("real.json")
-    write_back(tmp_path / "link.json", "key", "new")
-    assert (tmp_path / "link.json").is_symlink()
-    assert json.loads((tmp_path / "real.json").read_text()) == {"key": "new"}
-
-
-@pytest.mark.parametrize("text", ["[]", "{", "", None])
-def test_a_config_that_cannot_take_it_is_left_as_it_is(tmp_path: Path, text: str | None) -> None:
-    path = tmp_path / "config.json"
-    if text is not None:
-        path.write_text(text)
-    with pytest.raises(ConfigError, match=r"config\.json") as caught:
-        write_back(path, "key", "s3cret")
-    assert "s3cret" not in str(caught.value)
-    assert (path.read_text() if text is not None else None) == text
-
-
-def test_writings_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "config.json"
-    path.write_text('{"account": 123456789012345678901234567890, "rate": 1.10}')
-    threads = [threading.Thread(target=write_back, args=(path, f"key{number}", number)) for number in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    text = path.read_text()
-    assert json.loads(text).keys() == {"account", "rate", *(f"key{number}" for number in range(12))}
-    assert "123456789012345678901234567890" in text  # the other values are as they were
-    assert "1.10" in text
-    assert [file.name for file in tmp_path.iterdir()] == ["config.json"]
 
 
 def test_a_token_endpoint_that_is_slow_or_gone_keeps_nobody_waiting_while_the_token_is_good(

@@ -146,12 +146,19 @@ class TestPartialErrors:
     """Errors beside data."""
 
     @pytest.mark.parametrize("errors", [b'"oops"', b'["oops"]', b'{"message": "oops"}'])
-    def test_errors_of_another_form_are_errors_too(self, server: HttpStandIn, source: Issues, errors: bytes) -> None:
+    def test_errors_of_another_form_are_errors_too(
+        self,
+        server: HttpStandIn,
+        source: Issues,
+        errors: bytes,
+        caplog: pytest.LogCaptureFixture,
+        capfd: pytest.CaptureFixture[str],
+    ) -> None:
         page = b'{"repository": {"issues": {"nodes": [], "pageInfo": {"hasNextPage": false}}}}'
         source.script = [Answer(200, b'{"data": ' + page + b', "errors": ' + errors + b"}")]
-        [failure] = sync(tap_of(server, partial="fail")).failures
+        sync(tap_of(server))
 
-        assert failure.startswith("issues: the source answered oops")
+        assert "properties are null: oops" in capfd.readouterr().err + caplog.text
 
     def test_a_property_is_null_and_a_warning_says_why(
         self, server: HttpStandIn, source: Issues, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
@@ -172,41 +179,23 @@ class TestPartialErrors:
 
         assert ran.ids() == ["1", "2", "3", "4"]
         assert ran.failures == [
-            "issues: a record is lost: the source answered no id today (FORBIDDEN) at repository.issues.nodes.1.id; "
-            "partial='skip' goes on without it"
+            "issues: a record is lost: the source answered no id today (FORBIDDEN) at repository.issues.nodes.1.id"
         ]
         assert ran.state["bookmarks"]["issues"]["updatedAt"] == "2026-01-04T00:00:00Z"
 
-    def test_skip_goes_on_without_it(self, server: HttpStandIn, source: Issues) -> None:
-        source.broken = {("5", "id")}
-        for items in ("nodes", "edges.node"):
-            ran = sync(tap_of(server, partial="skip", items=items))
-            assert (ran.code, ran.ids()) == (0, ["1", "2", "3", "4", "6", "7"])
-
-    def test_fail_fails_for_each_error(self, server: HttpStandIn, source: Issues) -> None:
-        source.broken = {("2", "title")}
-        ran = sync(tap_of(server, partial="fail"))
-
-        assert ran.failures == [
-            "issues: the source answered no title today (FORBIDDEN) at repository.issues.nodes.1.title; "
-            "partial='null' keeps records with errors"
-        ]
-
-    @pytest.mark.parametrize("partial", ["null", "skip", "fail"])
-    def test_a_lost_list_fails_the_stream(self, server: HttpStandIn, source: Issues, partial: str) -> None:
+    def test_a_lost_list_fails_the_stream(self, server: HttpStandIn, source: Issues) -> None:
         source.broken = {("", "issues")}
-        ran = sync(tap_of(server, partial=partial))
+        ran = sync(tap_of(server))
 
         assert ran.failures == [
             "issues: repository.issues.nodes is not a list of records; the source answered the list is gone at "
             "repository.issues"
         ]
 
-    def test_null_without_an_error_means_no_records_only_if_it_may(self, server: HttpStandIn, source: Issues) -> None:
+    def test_null_without_an_error_fails_the_stream(self, server: HttpStandIn, source: Issues) -> None:
         nobody = {"field": 'repository(owner: "nobody").issues'}
-        assert sync(tap_of(server, may_be_null=True, **nobody)).code == 0
         assert sync(tap_of(server, **nobody)).failures == [
-            "issues: repository.issues.nodes is not a list of records; set may_be_null=True if that means no records"
+            "issues: repository.issues.nodes is not a list of records; the source answered no error"
         ]
 
 
@@ -257,7 +246,7 @@ def _connection(info: bytes) -> Answer:
         (Answer(400, b"<html>"), "the source answered 400 without GraphQL errors"),
         (Answer(200, b"[]"), "the source answered JSON that is not a GraphQL response: want an object with data"),
         (Answer(200, b'{"data": null}'), "the source answered 200 without data and without errors of GraphQL"),
-        (Answer(200, b'{"data": {}}'), "repository.issues.nodes is not a list of records; set may_be_null=True if"),
+        (Answer(200, b'{"data": {}}'), "repository.issues.nodes is not a list of records"),
         (Answer(401, b"{}"), "POST /graphql answered 401 Unauthorized: {}"),
         (_connection(b""), "issues has no pageInfo, so the next page is not known"),
         (
@@ -364,7 +353,6 @@ def inferred() -> None:
         (declared(field="a", paging="link"), "paging='link': want connection, cursor:PATH, offset or page"),
         (declared(field="a", paging="connection sise=3"), "'cursor' has no option 'sise'; did you mean 'size'?"),
         (declared(field="a", paging="connection", variables={"after: X": "y"}), "'after' is set by paging"),
-        (declared(field="a", partial="keep"), "partial='keep': want null, skip or fail"),
         (declared(field="a", fields={"x": "y z"}), "'y z' is not a field"),
         (declared(field="a", fields={"x": "T.y.z"}), "want field, or Type.field of a union or an interface"),
         (declared(field="a", fields={"x": "t(a: 1).y"}), "want field, or Type.field of a union or an interface"),

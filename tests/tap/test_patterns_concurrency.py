@@ -1,16 +1,14 @@
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import balog
-from balog.tap.errors import TapError
 from balog.tap.http import Policy
-from balog.tap.patterns import buffered, concurrently
+from balog.tap.patterns import concurrently
 from balog.testing import capture_events
 
 
@@ -98,28 +96,6 @@ def test_what_is_bound_to_the_log_is_bound_in_the_threads() -> None:
         list(concurrently([1], lambda n: balog.get_logger("x").info("asked")))
     (event,) = captured
     assert event.header.context["account"] == "a1"
-
-
-@pytest.mark.parametrize("options", [{"workers": 0}, {"ahead": 0}])
-def test_numbers_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(TapError):
-        concurrently([], print, **options)
-    with pytest.raises(TapError):
-        buffered([], most=0)
-
-
-def test_pages_are_given_when_they_are_old_or_large() -> None:
-    now = [0.0]
-
-    def source() -> Iterator[Any]:
-        for number in range(5):
-            yield number
-            now[0] += 2
-        yield [10, 11, 12, 13]
-
-    assert list(buffered(source(), seconds=4, most=3, clock=lambda: now[0])) == [[0, 1, 2], [3, 4, 10], [11, 12, 13]]
-    assert list(buffered([1, 2], seconds=0)) == [[1], [2]]
-    assert list(buffered([])) == []
 
 
 def test_an_error_of_the_items_comes_after_the_results_before_it() -> None:

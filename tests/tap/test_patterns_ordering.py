@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.tap.errors import SourceError, TapError
-from balog.tap.patterns import ensure_ordering, request_then_emit
+from balog.tap.patterns import request_then_emit
 
 
 def rows(*values: Any) -> list[dict[str, Any]]:
@@ -25,42 +25,6 @@ def ids(pages: Any) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        [1, 1, 2, 10],
-        ["a", "b"],
-        ["2026-11-20T00:00:00Z", "2026-11-20T01:00:00+01:00", "2026-11-19T20:00:00-05:00"],
-        ["2026-11-20T00:00:00Z", "2026-11-20T00:00:00.5Z"],
-        [None, 1, None, 2],
-        [datetime(2026, 1, 1, tzinfo=timezone.utc), datetime(2026, 1, 2, tzinfo=timezone.utc)],
-        [Decimal("1.10"), 1.5, 2],
-    ],
-)
-def test_records_in_order_pass_through(values: list[Any]) -> None:
-    records = rows(*values)
-    assert list(ensure_ordering(records, "at")) == records
-    assert list(ensure_ordering([records], "at", "ASC")) == [records]
-    backwards = records[::-1]
-    assert list(ensure_ordering(backwards, "at", "DESC")) == backwards
-
-
-def test_the_first_record_out_of_order_is_told_with_its_place() -> None:
-    found = ensure_ordering([rows(1, 3), rows(5, 4)], "at")
-    assert next(found) == rows(1, 3)
-    with pytest.raises(SourceError, match=r"not in ascending order of 'at': that of record 4 .* of record 3$"):
-        next(found)
-    with pytest.raises(SourceError, match="not in descending order"):
-        list(ensure_ordering(rows(1, 2), "at", "DESC"))
-
-
-def test_texts_that_look_like_times_may_be_compared_as_texts() -> None:
-    values = rows("2026-11-20T01:00:00+01:00", "2026-11-20T00:30:00+01:00")
-    with pytest.raises(SourceError):
-        list(ensure_ordering(values, "at", kind="text"))
-    assert len(list(ensure_ordering(values[::-1], "at", kind="text"))) == 2
-
-
-@pytest.mark.parametrize(
     ("records", "said"),
     [
         ([{"id": 1}], "record 1 has no 'at'"),
@@ -71,15 +35,12 @@ def test_texts_that_look_like_times_may_be_compared_as_texts() -> None:
         (rows(1.0, float("nan")), "record 2: 'at' cannot be compared"),
     ],
 )
-@pytest.mark.parametrize("pattern", [ensure_ordering, request_then_emit])
-def test_what_has_no_place_in_the_order(records: list[Any], said: str, pattern: Any) -> None:
+def test_what_has_no_place_in_the_order(records: list[Any], said: str) -> None:
     with pytest.raises(SourceError, match=said):
-        list(pattern(records, "at"))
+        list(request_then_emit(records, "at"))
 
 
-def test_a_direction_that_is_none() -> None:
-    with pytest.raises(TapError, match="'ASC' or 'DESC'"):
-        ensure_ordering([], "at", "asc")  # type: ignore[arg-type]
+def test_a_number_of_records_that_cannot_be() -> None:
     with pytest.raises(TapError, match="in_memory"):
         request_then_emit([], "at", in_memory=0)
 

@@ -411,18 +411,6 @@ def test_bookmarks_of_items_stay_when_the_function_has_another_name(settings: di
     assert seen[2:] == [(1, "2026-01-01T00:00:00Z"), (2, "2026-01-02T00:00:00Z")]
 
 
-def test_bookmarks_of_items_under_the_name_of_the_function_are_taken_over() -> None:
-    def accounts() -> list[int]:
-        return [1, 2]
-
-    seen: list[Any] = []
-    kept = {"1": {"updated": "2025-12-31T00:00:00Z"}, "9": {"updated": "2025-01-01T00:00:00Z"}}
-    ran = sync(accounts_tap(accounts, seen), {"bookmarks": {"orders": {"accounts": kept}}})
-    assert seen == [(1, "2025-12-31T00:00:00Z"), (2, None)]
-    assert set(ran.state["bookmarks"]["orders"]) == {"orders", "updated"}
-    assert ran.state["bookmarks"]["orders"]["orders"]["9"] == kept["9"]
-
-
 def test_keys_of_a_state_that_nothing_uses_are_a_warning_and_stay() -> None:
     tap = accounts_tap(lambda: [1], [])
 
@@ -465,8 +453,8 @@ def test_sync_sets_the_function_of_a_declared_stream() -> None:
         yield {"id": 4}
 
     assert sync(tap).ids() == [4]
-    with pytest.raises(TapError, match="is declared already; set has_time there, not in sync"):
-        tap.sync("rows", has_time=True)(rows)
+    with pytest.raises(TapError, match="is declared already; set lookback there, not in sync"):
+        tap.sync("rows", lookback=1)(rows)
     with pytest.raises(TapError, match="did you mean 'config'"):
         tap.sync("rows")(lambda confg: None)
 
@@ -508,7 +496,7 @@ class Lines(Messages):
         self.lines: list[str] = []
 
     def records(self, stream: str, version: int | None = None, *, refuse: Any = None, **_: Any) -> Any:
-        return RecordWriter(lambda line: self.lines.extend(line.decode().splitlines()), stream, version, False, refuse)
+        return RecordWriter(lambda line: self.lines.extend(line.decode().splitlines()), stream, version, refuse)
 
 
 NUMBER_SCHEMA = {

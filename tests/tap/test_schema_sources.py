@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from balog.tap.errors import SchemaError
-from balog.tap.schema import flatten, generated, json_file, json_folder, registry_type, resolve, schema_of
+from balog.tap.schema import flatten, generated, json_file, json_folder, resolve, schema_of
 from balog.tap.schema.validity import MAX_BYTES, check
 
 HERE = Path(__file__).parent
@@ -193,22 +193,6 @@ def test_a_pipe_is_no_schema(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(SchemaError, match="not a regular file"):
         json_file(tmp_path / "pipe.json")(_no_client, "contacts")
-
-
-def test_a_type_of_the_registry(tmp_path: Path) -> None:
-    schema = {
-        "properties": {"cls_type": {"const": "order"}, "version": {"type": "string"}, "id": {"$ref": "#/$defs/id"}},
-        "required": ["cls_type", "id"],
-        "type": "object",
-        "$defs": {"id": {"type": "integer"}},
-    }
-    _write(tmp_path / "order" / "1.0.0.json", schema)
-    expected = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
-    assert registry_type("order", place=str(tmp_path))(_no_client, "x") == expected
-    with pytest.raises(SchemaError, match=r"has no version '2\.0\.0' of order"):
-        registry_type("order", "2.0.0", str(tmp_path))(_no_client, "x")
-    with pytest.raises(SchemaError, match="the registry knows no type 'ordr'"):
-        registry_type("ordr", place=str(tmp_path))(_no_client, "x")
 
 
 @pytest.fixture

@@ -134,45 +134,11 @@ class TestSubstreams:
         assert {*first.ids("notes"), *second.ids("notes")} == {10, 20, 30}
         assert second.state["bookmarks"]["contacts"] == {"updated": _day(3)}
 
-    def test_a_child_is_retried_for_its_parent_alone(self) -> None:
-        tap = Tap("tap-cool")
-        contacts = _contacts(tap, 1, 2)
-        tries: list[int] = []
-
-        @contacts.substream("notes", retry_on=OSError, retries=1, replication_key="updated")
-        def notes(parent: Any) -> Any:
-            tries.append(parent["id"])
-            if tries == [1, 2]:
-                raise ConnectionError("gone away")
-            yield {"id": parent["id"] * 10, "updated": _day(9 - parent["id"])}
-
-        ran = sync(tap)
-
-        assert (tries, ran.ids("notes"), ran.code) == ([1, 2, 2], [10, 20], 0)
-        assert ran.state["bookmarks"]["notes"]["updated"] == _day(8)
-
-    def test_a_failed_child_stays_failed_when_its_parent_is_begun_again(self) -> None:
-        tap = Tap("tap-cool")
-        tries = []
-
-        @tap.stream("contacts", replication_key="updated", retry_on=OSError, retries=1)
-        def contacts() -> Any:
-            tries.append(1)
-            yield {"id": 1, "updated": _day(1)}
-            if len(tries) == 1:
-                raise ConnectionError("gone away")
-
-        contacts.substream("notes")(lambda: 1 / 0)
-
-        ran = sync(tap)
-
-        assert ran.failures == ["notes: division by zero"]
-        assert "updated" not in ran.state["bookmarks"].get("contacts", {})
-
-    def test_a_long_child_lets_states_out_up_to_the_parent_before(self) -> None:
+    def test_a_long_child_lets_states_out_up_to_the_parent_before(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("balog.tap.syncing.source_reader._FLUSH_SECONDS", 0.0)
         tap = Tap("tap-cool")
         contacts = _contacts(tap, 1, 2, replication_key="updated", bookmark_strategy=tap.every_n(1000))
-        contacts.substream("notes", buffer_seconds=0)(lambda parent: ({"id": parent["id"] * 10 + n} for n in range(3)))
+        contacts.substream("notes")(lambda parent: ({"id": parent["id"] * 10 + n} for n in range(3)))
 
         ran = sync(tap)
 

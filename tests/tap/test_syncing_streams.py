@@ -211,7 +211,7 @@ class TestFailures:
         tap = Tap("tap-cool")
         asked = []
 
-        @tap.stream("one", "two", retry_on=Exception, retries=3)
+        @tap.stream("one", "two")
         def rows(context: Any) -> Any:
             asked.append(context.stream)
             yield {"id": 1}
@@ -258,114 +258,6 @@ class TestErrorsWithoutText:
 
         assert (ran.code, ran.ids()) == (1, [7, 1, 2])
         assert ran.failures == ["contacts: <Mute, whose str raised ValueError>"]
-
-
-class TestRetries:
-    def test_a_stream_is_begun_again_from_its_original_bookmark(self) -> None:
-        tap = Tap("tap-cool")
-        asked: list[Any] = []
-
-        @tap.stream(
-            "contacts",
-            replication_key="updated",
-            bookmark_strategy=tap.every_n(1),
-            retry_on=(TimeoutError,),
-            retries=2,
-        )
-        def contacts(context: Any) -> Any:
-            asked.append(context.bookmark)
-            yield from _rows(2, 3, 4)[: len(asked)]
-            if len(asked) < 3:
-                raise TimeoutError
-
-        ran = sync(tap, {"bookmarks": {"contacts": {"updated": _day(1)}}})
-
-        assert (ran.code, asked) == (0, [_day(1)] * 3)
-        assert ran.ids() == [2, 2, 3, 2, 3, 4]
-        marks = [state["bookmarks"]["contacts"]["updated"] for state in ran.states]
-        assert marks == sorted(marks)
-        assert marks[-1] == _day(4)
-
-    def test_only_so_often(self) -> None:
-        tap = Tap("tap-cool")
-        asked = []
-
-        @tap.stream("contacts", retry_on=OSError, retries=2)
-        def contacts() -> Any:
-            asked.append(1)
-            raise ConnectionError("gone away")
-
-        assert sync(tap).failures == ["contacts: gone away"]
-        assert len(asked) == 3
-
-    def test_other_errors_are_not_retried(self) -> None:
-        tap = Tap("tap-cool")
-        asked = []
-
-        @tap.stream("contacts", retry_on=OSError, retries=2)
-        def contacts() -> Any:
-            asked.append(1)
-            raise ValueError("no")
-
-        sync(tap)
-
-        assert len(asked) == 1
-
-    def test_order_that_was_missing_once_is_not_trusted_again(self) -> None:
-        tap = Tap("tap-cool")
-        tries = []
-
-        @tap.stream(
-            "contacts",
-            replication_key="updated",
-            bookmark_strategy=tap.every_n(2),
-            retry_on=ConnectionError,
-            retries=1,
-        )
-        def contacts() -> Any:
-            tries.append(1)
-            for day in (5, 6, 2) if len(tries) == 1 else (5, 6):
-                yield {"id": day, "updated": f"2026-01-{day:02}T00:00:00Z"}
-            raise ConnectionError("gone away")
-
-        ran = sync(tap)
-
-        assert ran.ids() == [5, 6, 2, 5, 6]
-        assert ran.state["bookmarks"]["contacts"] == {}
-
-    def test_something_is_done_before(self) -> None:
-        tap = Tap("tap-cool")
-        done: list[Any] = []
-
-        def reset(error: Any, context: Any) -> None:
-            done.append((context.stream, str(error)))
-
-        @tap.stream("contacts", retry_on=OSError, retries=1, before_retry=reset)
-        def contacts() -> Any:
-            yield {"id": 1}
-            if not done:
-                raise ConnectionError("gone away")
-
-        assert sync(tap).code == 0
-        assert done == [("contacts", "gone away")]
-
-    def test_records_of_the_try_before_are_not_out_of_order(self) -> None:
-        tap = Tap("tap-cool")
-        tries = []
-
-        @tap.stream(
-            "contacts", replication_key="updated", bookmark_strategy=tap.every_n(1), retry_on=OSError, retries=1
-        )
-        def contacts() -> Any:
-            tries.append(1)
-            yield from _rows(1, 2)
-            if len(tries) == 1:
-                raise ConnectionError
-            yield from _rows(3)
-
-        marks = [state["bookmarks"].get("contacts", {}).get("updated") for state in sync(tap).states]
-
-        assert marks == [None, _day(1), _day(2), _day(3), _day(3), _day(3)]
 
 
 class TestStopping:
@@ -433,7 +325,7 @@ class TestObservers:
         tap = Tap("tap-cool")
         watching = Watching()
         _numbered(tap, "good")
-        tap.stream("bad", retry_on=OSError, retries=1)(lambda: open(os.devnull + "/none"))  # noqa: SIM115
+        tap.stream("bad")(lambda: open(os.devnull + "/none"))  # noqa: SIM115
         tap.stream("below", parent="good")(lambda parent: [{"id": parent["id"]}])
 
         sync(tap, observer=watching)
@@ -444,7 +336,6 @@ class TestObservers:
             ("ended", "good", 2, 2, 0, None),
             ("ended", "below", 2, 2, 0, None),
             ("started", "bad"),
-            ("retried", "bad", 1),
             ("ended", "bad", 0, 0, 0, f"bad: [Errno 20] Not a directory: '{os.devnull}/none'"),
         ]
 

@@ -487,11 +487,6 @@ class TestAssertions:
         assert ran.code == 1
         assert "CRITICAL rows: the path $.new is removed from records, because the schema does not have it" in ran.lines
 
-    def test_a_stream_that_is_read_again_may_repeat_records(self, capfd: Any) -> None:
-        settings = {"bookmark_strategy": Tap.every_n(1), "retry_on": ConnectionError, "retries": 1}
-        ran = Ran(capfd, _rows("a", "b", "c", fails_at="b", **settings), "--assert")
-        assert (ran.code, [message["record"]["at"] for message in ran.of("RECORD")]) == (0, ["a", "b", "a", "b", "c"])
-
     def test_the_fixture_asserts_syncs_of_a_test(self, capfd: Any, tap_assertions: TapAssertions) -> None:
         assert Ran(capfd, _rows("c", "a", bookmark_strategy=Tap.every_n(1))).code == 1
         assert tap_assertions.problems[0] == ("rows", "at: 'a' comes after 'c'")

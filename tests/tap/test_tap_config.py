@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from balog.secrets import Secret
-from balog.tap.config import ConfigSpec, make_spec, optional, sample
+from balog.tap.config import ConfigSpec, make_spec, optional
 from balog.tap.errors import TapConfigProblems, TapError
 
 
@@ -111,13 +111,11 @@ class TestExamples:
 class TestFiles:
     def test_a_sample_lies_beside_the_code_that_names_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "config.sample.json").write_text('{"url": "u", "auth": {"id": "i", "scope": "s"}}')
-        code = "from balog.tap.config import make_spec, sample\nspec = make_spec('config.sample.json')\n"
-        code += "loose = make_spec(sample('config.sample.json', optional=['auth.scope']))\n"
+        code = "from balog.tap.config import make_spec\nspec = make_spec('config.sample.json')\n"
         (tmp_path / "tap_beside.py").write_text(code)
         monkeypatch.syspath_prepend(str(tmp_path))
         module = __import__("tap_beside")
         assert refused(module.spec, {"url": "u", "auth": {"id": "i"}}) == ["$.auth: the field 'scope' is missing"]
-        assert module.loose.check({"url": "u", "auth": {"id": "i"}}) == {"url": "u", "auth": {"id": "i"}}
 
     def test_also_inside_of_a_zip(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with zipfile.ZipFile(tmp_path / "taps.zip", "w") as file:
@@ -144,11 +142,6 @@ class TestFiles:
             (tmp_path / "c.json").write_text(text)
             with pytest.raises(TapError, match=words):
                 make_spec(str(tmp_path / "c.json"))
-
-    def test_optional_names_that_the_sample_has_not_are_refused(self, tmp_path: Path) -> None:
-        (tmp_path / "c.json").write_text('{"url": "u"}')
-        with pytest.raises(TapError, match="did you mean 'url'"):
-            make_spec(sample(tmp_path / "c.json", optional=["ulr"]))
 
 
 class TestJsonSchema:

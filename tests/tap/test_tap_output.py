@@ -49,17 +49,6 @@ def test_messages_are_what_singer_has(capsys):
     ]
 
 
-def test_a_record_may_say_when_it_was_written(capsys):
-    output = Output()
-    write = output.records("s", 7, has_time=True)
-    write({"id": 1})
-    write.page([{"id": 2}])
-    output.flush()
-    for message in lines(capsys):
-        assert message["version"] == 7
-        assert message["time_extracted"].endswith("Z")
-
-
 def test_what_json_cannot_write_is_refused_without_a_word_of_it(capsys):
     output = Output()
     refused = []

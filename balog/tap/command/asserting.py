@@ -39,17 +39,13 @@ class AssertedSync(Sync):
 
 
 class _AssertingObserver(Observer):
-    """Passes retries, and paths that the schema does not have, to assertions."""
+    """Passes paths that the schema does not have to assertions."""
 
     def __init__(self, observer: Observer, assertions: TapAssertions) -> None:
         self._observer, self._assertions = observer, assertions
 
     def started(self, stream: Stream, stats: SyncStats) -> None:
         self._observer.started(stream, stats)
-
-    def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
-        self._assertions.restarted(stream.name)
-        self._observer.retried(stream, error, attempt)
 
     def ended(self, stream: Stream, stats: SyncStats, error: SyncError | None) -> None:
         for path in stats.removed:

@@ -2,6 +2,6 @@
 
 from balog.tap.config.reader import Given, environment_name, read_config
 from balog.tap.config.samples import optional
-from balog.tap.config.spec import ConfigSpec, make_spec, sample
+from balog.tap.config.spec import ConfigSpec, make_spec
 
-__all__ = ["ConfigSpec", "Given", "environment_name", "make_spec", "optional", "read_config", "sample"]
+__all__ = ["ConfigSpec", "Given", "environment_name", "make_spec", "optional", "read_config"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, Union, get_origin
 
 import msgspec
 
-from balog.suggestions import suggest
 from balog.tap.errors import TapError
 
 _PLAIN: dict[Any, dict[str, Any]] = {
@@ -93,28 +92,6 @@ def _object(example: Mapping[str, Any], path: str) -> dict[str, Any]:
         schema["properties"] = properties
     if required:
         schema["required"] = required
-    return schema
-
-
-def with_optional(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Make settings of a sample's schema optional.
-
-    Args:
-        schema: changed in place, and returned.
-        names: names of settings, with dots for nested ones.
-
-    Raises:
-        TapError: the sample has no such name.
-    """
-    for name in names:
-        *outer, last = name.split(".")
-        place = schema
-        for part in outer:
-            place = place.get("properties", {}).get(part, {})
-        if last not in place.get("required", ()):
-            known = [*place.get("required", ())]
-            raise TapError(f"config_spec: optional {name!r} is not in the sample{suggest(last, known)}")
-        place["required"] = [one for one in place["required"] if one != last]
     return schema
 
 

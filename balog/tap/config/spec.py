@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from balog.config import MAX_CONFIG_BYTES
 from balog.errors import ConfigError
 from balog.problems import problems as struct_problems
 from balog.suggestions import suggest
-from balog.tap.config.samples import schema_from_example, with_optional
+from balog.tap.config.samples import schema_from_example
 from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts
 from balog.tap.config.validation import compile_schema, mismatches
 from balog.tap.errors import TapConfigProblems, TapError
@@ -188,19 +188,6 @@ class _FunctionSpec(ConfigSpec):
         return config
 
 
-class sample:
-    """A sample config file: each of its settings is required, with the type of the sample's value.
-
-    Args:
-        path: relative to the file that declares the tap, or absolute.
-        optional: the names of optional settings, with dots for nested ones.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], optional: Sequence[str] = ()) -> None:
-        self.document, self.place = _document(path)
-        self.optional = tuple(optional)
-
-
 def make_spec(declaration: Any) -> ConfigSpec:
     """Return the specification that a tap declares for its config.
 
@@ -212,7 +199,6 @@ def make_spec(declaration: Any) -> ConfigSpec:
               ``optional``;
             - a JSON Schema: a dict with ``$schema``, ``properties`` or the type ``object``;
             - the path of a JSON file with a sample or a JSON Schema, relative to the file that declares the tap;
-              ``sample(path, optional=[…])`` makes settings of a sample optional;
             - a msgspec Struct: the tap's functions receive an instance instead of a dict;
             - a function that is called with the config. It reports problems as exceptions, or as a string or a list of
               strings that it returns. Any other result except None is the config that the tap's functions receive;
@@ -227,8 +213,6 @@ def make_spec(declaration: Any) -> ConfigSpec:
         return ConfigSpec()
     if isinstance(declaration, type) and issubclass(declaration, msgspec.Struct):
         return _StructSpec(declaration)
-    if isinstance(declaration, sample):
-        return ConfigSpec(with_optional(_schema_from(declaration.document, declaration.place), declaration.optional))
     if isinstance(declaration, (str, os.PathLike)):
         return ConfigSpec(_schema_from(*_document(declaration)))
     if isinstance(declaration, Mapping):

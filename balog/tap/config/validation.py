@@ -29,7 +29,7 @@ _FORMAT_WORDS = {
 }
 
 
-def compile_schema(schema: Mapping[str, Any]) -> Any:
+def compile_schema(schema: dict[str, Any]) -> Any:
     """Return the validator of a JSON Schema; formats are checked, and nothing is fetched.
 
     Raises:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from balog.tap.credentials.password import Password
     from balog.tap.credentials.query_key import QueryKey, query
     from balog.tap.credentials.refresh_token import RefreshToken
-    from balog.tap.credentials.token_store import write_back
 
 __all__ = [
     "Accounts",
@@ -60,7 +59,6 @@ __all__ = [
     "once",
     "periodic",
     "query",
-    "write_back",
 ]
 
 _MODULES = {
@@ -89,7 +87,6 @@ _MODULES = {
     "QueryKey": "balog.tap.credentials.query_key",
     "query": "balog.tap.credentials.query_key",
     "RefreshToken": "balog.tap.credentials.refresh_token",
-    "write_back": "balog.tap.credentials.token_store",
 }
 
 __getattr__ = deferred(globals(), _MODULES)

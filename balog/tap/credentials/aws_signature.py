@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from balog.errors import MissingExtraError
@@ -47,7 +47,7 @@ class AwsSignature:
             raise MissingExtraError("signing requests for AWS", "aws") from None
         self._service, self._region, self._keys = service, region, keys
         self._signer = S3SigV4Auth if service == "s3" else SigV4Auth
-        self._session = get_session() if keys is None else None
+        self._session: Any = get_session() if keys is None else None
 
     def sign(self, request: Request) -> Request:
         """Return the request with its signature."""
@@ -55,13 +55,13 @@ class AwsSignature:
         from botocore.credentials import Credentials
         from urllib3.util import parse_url
 
-        if self._session is not None:
+        given = self._keys() if callable(self._keys) else self._keys
+        if given is not None:
+            keys = Credentials(given.access_key, given.secret_key, given.session_token or None)
+        else:
             keys = self._session.get_credentials()
             if keys is None:
                 raise SourceError("there are no keys for AWS; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
-        else:
-            given = self._keys() if callable(self._keys) else self._keys
-            keys = Credentials(given.access_key, given.secret_key, given.session_token or None)
         parts = urlsplit(parse_url(request.url).url)  # as urllib3 sends it
         # The URL is sent as it is signed: a + for a space would be ambiguous.
         query = urlencode(parse_qsl(parts.query, keep_blank_values=True), safe=_UNRESERVED, quote_via=quote)

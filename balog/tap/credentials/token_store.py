@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 import msgspec
 
@@ -94,32 +94,6 @@ class TokenStore:
         tokens.pop(name, None)
         tokens[name] = token  # the last one used, at the end
         fields[_TOKENS] = msgspec.Raw(msgspec.json.encode(dict([*tokens.items()][-_MAX_TOKENS:])))
-
-
-def write_back(path: str | os.PathLike[str], key: str, value: Any) -> None:
-    """Set one field of a JSON file atomically; afterwards only its owner can read the file (0600).
-
-    A symbolic link is followed. Concurrent calls wait for each other.
-
-    Args:
-        path: the file, such as the tap's config.
-        key: the field at its top.
-        value: what JSON can represent.
-
-    Raises:
-        ConfigError: the file cannot be read or written, or has no JSON object.
-        SourceError: another process has locked the file for minutes.
-    """
-    place, source = os.path.realpath(path), os.fspath(path)
-    with _locked(place, source):
-        fields = _read(place, source, is_optional=False)
-        fields[key] = msgspec.Raw(msgspec.json.encode(value))
-        try:
-            with _replacement(place) as file:
-                file.write(_encoded(fields))
-                file.truncate()
-        except OSError as error:
-            raise ConfigError(f"the new credential cannot be written: {error.strerror}", source) from None
 
 
 class _UnchangedError(Exception):

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from balog.tap.catalog.entry import PropertySelection
-from balog.tap.endpoints.endpoint import BOOL, ENDPOINT_SETTINGS, TEXT, EndpointStream, is_map
+from balog.tap.endpoints.endpoint import ENDPOINT_SETTINGS, TEXT, EndpointStream, is_map
 from balog.tap.endpoints.graphql_errors import body_of, errors_of, summary
 from balog.tap.endpoints.graphql_query import (
     Variable,
@@ -67,9 +67,8 @@ class GraphQLStream(EndpointStream):
         fields: by property (``author.name`` for one in an object) the field that it comes from, with arguments; None
             does not query it.
         path: the path of the endpoint, below the client's base URL.
-        partial: what errors beside data mean. ``null``: properties are null, with a WARNING, and a record that is
-            lost fails the stream; ``skip``: records are lost, too, with a WARNING; ``fail``: each fails the stream.
-        may_be_null: a field that is null without an error has no records; otherwise it fails the stream.
+
+    Errors beside data leave properties null, with a WARNING; a record that is lost fails the stream.
     """
 
     field: str = ""
@@ -77,16 +76,12 @@ class GraphQLStream(EndpointStream):
     paging: str | None = None
     fields: Mapping[str, str | None] = {}
     path: str = "graphql"
-    partial: str = "null"
-    may_be_null: bool = False
     templates: ClassVar[tuple[str, ...]] = ("variables",)
     own_settings: ClassVar[Checks] = {
         **ENDPOINT_SETTINGS,
         "field": TEXT,
         "fields": (_is_fields, "a dict: for each property the field that it comes from, or None"),
-        "may_be_null": BOOL,
         "paging": TEXT,
-        "partial": (lambda value: value in ("null", "skip", "fail"), "null, skip or fail"),
         "path": TEXT,
         "variables": (is_map, "a dict by declaration, such as 'since: DateTime'"),
     }
@@ -127,7 +122,7 @@ class GraphQLStream(EndpointStream):
             if each.type.endswith("!") and found.get(each.name) is None:
                 raise SourceError(f"the variable ${each.name} of type {each.type} has no value")
         paging = self._paging or Paging(lambda page: None)
-        query, policy, errors = self._query(context), getattr(client, "policy", None) or Policy(), _PartialErrors(self)
+        query, policy, errors = self._query(context), getattr(client, "policy", None) or Policy(), _PartialErrors()
 
         def fetch(position: Any) -> dict[str, Any]:
             document = {"query": query, "variables": {**found, **paging.params(position)}}
@@ -159,8 +154,6 @@ class GraphQLStream(EndpointStream):
         found: Any = body["data"]
         for step in self._steps:
             found = found.get(step.key) if isinstance(found, Mapping) else None
-        if found is None and self.may_be_null and not errors_of(body):
-            return {"items": [], "field": None}
         items = found
         for name in filter(None, (self.items or "").split(".")):
             if isinstance(items, list):
@@ -172,10 +165,7 @@ class GraphQLStream(EndpointStream):
         if not isinstance(items, list):
             errors = errors_of(body)
             place = ".".join([*(step.key for step in self._steps), *([self.items] if self.items else [])])
-            why = (
-                f"the source answered {summary(errors)}" if errors else "set may_be_null=True if that means no records"
-            )
-            raise SourceError(f"{place} is not a list of records; {why}")
+            raise SourceError(f"{place} is not a list of records; the source answered {summary(errors)}")
         if self._is_connection and not isinstance(found.get("pageInfo"), Mapping):
             raise SourceError(f"{self._steps[-1].key} has no pageInfo, so the next page is not known")
         return {"items": items, "field": found}
@@ -223,39 +213,33 @@ class GraphQLStream(EndpointStream):
 class _PartialErrors:
     """The errors beside data, page by page, and the records that they leave."""
 
-    def __init__(self, stream: GraphQLStream) -> None:
+    def __init__(self) -> None:
         self.of_page: list[dict[str, Any]] = []
-        self._partial = stream.partial
         self._count = 0
         self._warn_from = 1
 
     def kept(self, page: list[Any], log: Any) -> Iterator[list[Any]]:
-        """Yield the records of a page that are whole enough.
+        """Yield the records of a page.
 
         Raises:
             SourceError: the errors fail the stream; the records before the first that is lost were yielded.
         """
         errors = self.of_page
-        if errors and self._partial == "fail":
-            raise SourceError(f"the source answered {summary(errors)}; partial='null' keeps records with errors")
-        lost = page.count(None)
-        if lost and self._partial != "skip":
+        if None in page:
             if before := page[: page.index(None)]:
                 yield before
             why = f"the source answered {summary(errors)}" if errors else "the source returned null for it"
-            raise SourceError(f"a record is lost: {why}; partial='skip' goes on without it")
-        if errors or lost:
-            self._warn(errors, lost, log)
-        if kept := [record for record in page if record is not None] if lost else page:
-            yield kept
+            raise SourceError(f"a record is lost: {why}")
+        if errors:
+            self._warn(errors, log)
+        if page:
+            yield page
 
-    def _warn(self, errors: list[dict[str, Any]], lost: int, log: Any) -> None:
-        self._count += len(errors) or lost
+    def _warn(self, errors: list[dict[str, Any]], log: Any) -> None:
+        self._count += len(errors)
         if self._count >= self._warn_from:  # each time that there are twice as many
             self._warn_from = 2 * self._count
-            what = f"{lost} records of a page are lost" if lost else "properties are null"
-            reason = summary(errors) if errors else "the source returned null"
-            log.warning(f"{what}: {reason}; {self._count} errors so far", lost=lost, errors=self._count)
+            log.warning(f"properties are null: {summary(errors)}; {self._count} errors so far", errors=self._count)
 
 
 def _types_of(paging: Paging | None) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Patterns for reading sources: windows of time, pages, sorting, partitions, concurrent requests."""
 
-from balog.tap.patterns.concurrency import buffered, concurrently
-from balog.tap.patterns.ordering import ensure_ordering, request_then_emit
+from balog.tap.patterns.concurrency import concurrently
+from balog.tap.patterns.ordering import request_then_emit
 from balog.tap.patterns.pagination import Next, Page, by_cursor, by_link, by_offset, by_page, by_url, pages
 from balog.tap.patterns.partitions import Partition, for_each
 from balog.tap.patterns.windows import Window, bisected, date_windows
@@ -12,7 +12,6 @@ __all__ = [
     "Partition",
     "Window",
     "bisected",
-    "buffered",
     "by_cursor",
     "by_link",
     "by_offset",
@@ -20,7 +19,6 @@ __all__ = [
     "by_url",
     "concurrently",
     "date_windows",
-    "ensure_ordering",
     "for_each",
     "pages",
     "request_then_emit",

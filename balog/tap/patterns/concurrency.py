@@ -1,4 +1,4 @@
-"""Concurrent requests with results in order, waits that they can cancel, and records collected into pages."""
+"""Concurrent requests with results in order, and waits that they can cancel."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import Context, copy_context
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from balog.signals import signals_for_main_thread
-from balog.tap.errors import TapError, check_number
+from balog.tap.errors import check_number
 
 _thread = threading.local()
 
@@ -68,43 +68,6 @@ def concurrently(
     ahead = 2 * workers if ahead is None else ahead
     check_number("concurrently: ahead", ahead, least=1)
     return _results(iter(items), function, workers, ahead)
-
-
-def buffered(
-    records: Iterable[Any], *, seconds: float = 5.0, most: int = 1000, clock: Callable[[], float] = time.monotonic
-) -> Iterator[list[Any]]:
-    """Collect records into pages, and yield a page when it is old or large enough.
-
-    Pages are written faster than single records. The age is checked when a record comes, so a source that waits delays
-    its page.
-
-    Args:
-        records: dicts, or lists of dicts.
-        seconds: the age of a page, from its first record.
-        most: the maximum number of records of a page.
-        clock: returns seconds.
-
-    Raises:
-        TapError: ``most`` is less than 1.
-    """
-    if most < 1:
-        raise TapError(f"buffered(…, most={most}): want at least 1")
-    return _pages(records, seconds, most, clock)
-
-
-def _pages(records: Iterable[Any], seconds: float, most: int, clock: Callable[[], float]) -> Iterator[list[Any]]:
-    page: list[Any] = []
-    until = 0.0
-    for given in records:
-        for record in given if isinstance(given, list) else (given,):
-            if not page:
-                until = clock() + seconds
-            page.append(record)
-            if len(page) >= most or clock() >= until:
-                yield page
-                page = []
-    if page:
-        yield page
 
 
 class _Task(Generic[_Item, _Result]):

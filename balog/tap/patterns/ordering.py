@@ -1,4 +1,4 @@
-"""The order of records by their replication key: checked, or established by sorting.
+"""Sorting of records by their replication key.
 
 A bookmark before the end of a stream is correct only if records come in ascending order.
 """
@@ -24,51 +24,6 @@ if TYPE_CHECKING:
 _PAGE = 100
 
 
-def ensure_ordering(
-    records: Iterable[Any],
-    key: str,
-    direction: Literal["ASC", "DESC"] = "ASC",
-    *,
-    kind: Literal["time", "number", "text"] | None = None,
-) -> Iterator[Any]:
-    """Pass records, or pages of them, through; raise at the first that is out of order.
-
-    Wrap the call of a source that promises an order. Equal values are in order; null values are ignored.
-
-    Args:
-        records: dicts, or lists of dicts.
-        key: the property by which they are ordered.
-        direction: ``ASC`` or ``DESC``.
-        kind: how values are compared: times as instants, whatever their offsets. None: that of the first value.
-
-    Raises:
-        SourceError: a record is out of order, has no such property, or a value that cannot be compared.
-        TapError: the direction is invalid.
-    """
-    if direction not in ("ASC", "DESC"):
-        raise TapError(f"ensure_ordering(…, {direction!r}): want 'ASC' or 'DESC'")
-    return _ensured(records, key, direction == "ASC", _Ranks(key, kind))
-
-
-def _ensured(records: Iterable[Any], key: str, is_ascending: bool, ranks: _Ranks) -> Iterator[Any]:
-    before, before_at = None, 0
-    number = 0
-    for given in records:
-        for record in given if isinstance(given, list) else (given,):
-            number += 1
-            rank = ranks.of(record, number)
-            if rank is None:
-                continue
-            if before is not None and rank != before and (rank < before) == is_ascending:
-                wanted = "ascending" if is_ascending else "descending"
-                raise SourceError(
-                    f"records are not in {wanted} order of {key!r}: that of record {number} should not come after that "
-                    f"of record {before_at}"
-                )
-            before, before_at = rank, number
-        yield given
-
-
 def request_then_emit(
     records: Iterable[Any],
     key: str,
@@ -85,13 +40,14 @@ def request_then_emit(
     Args:
         records: dicts, or lists of dicts.
         key: the replication key.
-        kind: see ``ensure_ordering``.
+        kind: how values are compared: times as instants, whatever their offsets. None: that of the first value.
         in_memory: the number of records in memory; if there are more, they are sorted in a temporary SQLite file,
             which has no name and is gone when this ends, however it does.
         folder: the folder of that file; None means the system's for temporary files.
 
     Raises:
-        SourceError: see ``ensure_ordering``; the temporary file cannot be written.
+        SourceError: a record has no such property, or a value that cannot be compared; the temporary file cannot be
+            written.
         TapError: ``in_memory`` is less than 1.
     """
     if in_memory < 1:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from balog.event import format_timestamp
 from balog.outputs.streams import data_stream, hold_stdout, lock, write_line
 from balog.signals import signals_for_main_thread
 from balog.tap.errors import OutputError, RecordError
@@ -49,7 +47,6 @@ class RecordWriter:
         write: Callable[[bytes], None],
         stream: str,
         version: int | None,
-        has_time: bool,
         refuse: Refuse | None = None,
     ) -> None:
         self._write = write
@@ -58,7 +55,6 @@ class RecordWriter:
         name = _encoder.encode(stream)
         self._head = b'{"type":"RECORD","stream":%b,"record":' % name
         self._tail = b"}\n" if version is None else b',"version":%d}\n' % version
-        self._has_time = has_time
 
     def __call__(self, record: dict[str, Any]) -> bool:
         """See ``Writer``."""
@@ -67,21 +63,18 @@ class RecordWriter:
         except (TypeError, ValueError, RecursionError, ArithmeticError) as error:
             self._refuse(record, RecordError(self._stream, unwritable(error)))
             return False
-        self._write(self._head + line + (self._tail if not self._has_time else self._timed()))
+        self._write(self._head + line + self._tail)
         return True
 
     def page(self, records: Sequence[dict[str, Any]]) -> int:
         """See ``Writer``."""
-        head, tail = self._head, self._timed() if self._has_time else self._tail
+        head, tail = self._head, self._tail
         encode = _encoder.encode
         try:
             self._write(b"".join([head + encode(record) + tail for record in records]))
         except (TypeError, ValueError, RecursionError, ArithmeticError):
             return sum(map(self, records))  # find the one that fails
         return len(records)
-
-    def _timed(self) -> bytes:
-        return b',"time_extracted":"%b"' % format_timestamp(time.time_ns()).encode() + self._tail
 
 
 _PIECE = 64 * 1024
@@ -159,9 +152,7 @@ class Output:
             }
         )
 
-    def records(
-        self, stream: str, version: int | None = None, *, has_time: bool = False, refuse: Refuse | None = None
-    ) -> Writer:
+    def records(self, stream: str, version: int | None = None, *, refuse: Refuse | None = None) -> Writer:
         """Return the writer of a stream's records. Call it for each record or for each page.
 
         With ``batch``, records are written to files, which BATCH messages name. A STATE follows the files of all
@@ -171,12 +162,11 @@ class Output:
         Args:
             stream: the stream's name in messages.
             version: the version of a full table.
-            has_time: whether RECORD messages have ``time_extracted``; files never do.
             refuse: receives each record that JSON cannot represent, and the error; None raises the error.
         """
         refuse = refuse or raise_refusal
         if self.batch is None or version is not None:
-            return RecordWriter(self.write, stream, version, has_time, refuse)
+            return RecordWriter(self.write, stream, version, refuse)
         from balog.tap.records.batches import BatchFiles
 
         made = BatchFiles(self.write, stream, self.batch, lambda: self._schemas.get(stream, {}), refuse)

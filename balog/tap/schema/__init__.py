@@ -16,7 +16,6 @@ from balog.tap.schema.sources import (
     generated,
     json_file,
     json_folder,
-    registry_type,
     schema_of,
 )
 from balog.tap.schema.validity import check
@@ -34,7 +33,6 @@ __all__ = [
     "infer",
     "json_file",
     "json_folder",
-    "registry_type",
     "resolve",
     "schema_of",
 ]

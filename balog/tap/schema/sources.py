@@ -12,7 +12,7 @@ from balog.tap.relative_files import relative_to_caller
 from balog.tap.schema.documents import Documents
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve, resolve_target
-from balog.tap.schema.validity import decode, fault
+from balog.tap.schema.validity import fault
 
 SchemaSource = Callable[[Any, str], dict[str, Any]]
 """Called as ``source(client, stream)``; returns a JSON Schema with resolved references.
@@ -132,35 +132,5 @@ def from_type(kind: Any) -> SchemaSource:
             name = getattr(kind, "__name__", str(kind))
             raise SchemaError(f"{name} has no JSON Schema: {str(error).splitlines()[0]}") from None
         return flatten(resolve(found))
-
-    return source
-
-
-def registry_type(name: str, version: str | None = None, place: str | None = None) -> SchemaSource:
-    """Return a source with the schema of a type in balog's registry, without ``cls_type`` and ``version``.
-
-    Args:
-        name: the type's ``cls_type``.
-        version: SemVer; None means the latest version.
-        place: the registry's folder or URL; None means ``$BALOG_REGISTRY``, or balog's own types without it.
-    """
-
-    def source(client: Any, stream: str) -> dict[str, Any]:
-        from balog.errors import BalogError
-        from balog.registry import open_registry
-
-        try:
-            with open_registry(place or os.environ.get("BALOG_REGISTRY") or None) as registry:
-                schema = registry.get(name, version)
-        except BalogError as error:
-            raise SchemaError(str(error)) from None
-        if schema.form != "json":
-            raise SchemaError(f"{name} {schema.version} is registered as {schema.form}; want JSON Schema")
-        found = resolve(decode(schema.source, f"{name}/{schema.version}"))
-        own = {"cls_type", "version"}
-        members = {key: value for key, value in found.get("properties", {}).items() if key not in own}
-        required = [key for key in found.get("required", []) if key not in own]
-        rest = {key: value for key, value in found.items() if key not in ("properties", "required")}
-        return flatten({**rest, "properties": members, **({"required": required} if required else {})})
 
     return source

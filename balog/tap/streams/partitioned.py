@@ -18,14 +18,12 @@ class ItemSource:
         list_items: returns the items.
         key: the name of an item's identity, if it is a dict.
         name: the name of the items' bookmarks in the state.
-        earlier_name: the name that earlier versions gave them.
         lookback: subtracted from each bookmark.
     """
 
     list_items: Callable[[Providers], Any]
     key: str | None
     name: str
-    earlier_name: str
     lookback: float
 
     def records(self, call: Callable[[Providers], Any], providers: Providers) -> Iterator[Any]:
@@ -44,9 +42,6 @@ class ItemSource:
             for item in items:
                 yield from call(_with_item(providers, item)) or ()
             return
-        if context.kept(self.name) is None and isinstance(kept := context.kept(self.earlier_name), dict):
-            context.keep(self.name, kept)
-            context.keep(self.earlier_name, None)
         start = context.bookmark
         try:
             for partition in for_each(context, items, key=self.key, name=self.name, lookback=self.lookback):

@@ -22,11 +22,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
 
 
-def _is_errors(value: Any) -> bool:
-    kinds = value if isinstance(value, tuple) else (value,)
-    return all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds)
-
-
 def _is_metadata(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
         isinstance(crumb, tuple) and all(isinstance(part, str) for part in crumb) and isinstance(entry, Mapping)
@@ -42,10 +37,6 @@ _TEXT = (_is_text, "a text")
 _NAMES = (_is_key, "a list of different names")
 _FUNCTION = (callable, "a function")
 _BOOL = (lambda value: isinstance(value, bool), "True or False")
-_COUNT = (
-    lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
-    "a whole number, not below 0",
-)
 _STREAM = (
     lambda value: _is_text(value) or isinstance(value, type) or hasattr(value, "children"),
     "a stream, its class or its name",
@@ -59,13 +50,11 @@ Checks = Mapping[str, tuple[Callable[[Any], bool], str]]
 
 SETTINGS: Checks = {
     "after": _FUNCTION,
-    "before_retry": _FUNCTION,
     "bookmark_of": _FUNCTION,
     "bookmark_strategy": (
         lambda value: value in ("end_of_stream", "end_of_sync") or callable(value) or hasattr(value, "is_due"),
         "end_of_stream, tap.every_n(…), tap.every_seconds(…) or a function",
     ),
-    "buffer_seconds": (_is_number, "seconds"),
     "client": _FUNCTION,
     "created_key": _TEXT,
     "each_key": _TEXT,
@@ -73,7 +62,6 @@ SETTINGS: Checks = {
     "epoch": _one_of("seconds", "milliseconds"),
     "for_each": _FUNCTION,
     "has_log": _BOOL,
-    "has_time": _BOOL,
     "is_sorted": _BOOL,
     "key_properties": _NAMES,
     "lookback": (_is_number, "seconds or a number, not below 0"),
@@ -83,8 +71,6 @@ SETTINGS: Checks = {
     "replication_key": _TEXT,
     "replication_keys": _NAMES,
     "replication_method": _one_of("FULL_TABLE", "INCREMENTAL", "LOG_BASED"),
-    "retries": _COUNT,
-    "retry_on": (_is_errors, "an exception, or a tuple of them"),
     "schema": (
         lambda value: isinstance(value, (dict, type)) or callable(value) or value == INFERRED,
         f"a JSON Schema, a source of one, or {INFERRED!r}",
@@ -125,9 +111,6 @@ def check_settings(kind: type, declared: Mapping[str, Any], title: str) -> dict[
     for name in ("key_properties", "replication_keys"):
         if settings.get(name) is not None:
             settings[name] = list(settings[name])
-    errors = settings.get("retry_on")
-    if errors is not None:
-        settings["retry_on"] = errors if isinstance(errors, tuple) else (errors,)
     return {name: value for name, value in settings.items() if value is not None or name in declared}
 
 
@@ -141,8 +124,8 @@ def _is_overridden(kind: type, name: str) -> bool:
 
 
 def _default(kind: type, name: str) -> Any:
-    """Return the toolkit's default of a setting."""
-    toolkits = (base for base in kind.__mro__ if base.__module__.startswith("balog.tap."))
+    """Return the default of a setting in the class of the toolkit that declares it."""
+    toolkits = (base for base in reversed(kind.__mro__) if base.__module__.startswith("balog.tap."))
     return next((vars(base)[name] for base in toolkits if name in vars(base)), None)
 
 

@@ -46,11 +46,6 @@ class Stream:
         lookback: subtracted from the bookmark before the source is queried: seconds for times, a number for numbers.
         policy: see ``balog.tap.records.Policy``.
         epoch: the unit of integers where the schema has a ``date-time``: "seconds" or "milliseconds" since 1970.
-        has_time: each RECORD carries ``time_extracted``.
-        retry_on: exceptions after which the stream is restarted from its original bookmark.
-        retries: the maximum number of restarts.
-        before_retry: called before a restart, to wait or to reset a client. It may have the parameters ``context`` and
-            ``error``.
         schema: a JSON Schema, or a source of one; see ``balog.tap.schema``. ``"inferred"`` reads the first records.
         metadata: catalog metadata by breadcrumb, in addition to the defaults.
         after: called with each record before it is written; returns the record to write, or None to drop it.
@@ -61,8 +56,6 @@ class Stream:
             others as updated.
         client: makes a client for this stream alone, as ``tap.client`` does for all.
         select: the stream is synced when there is no catalog.
-        buffer_seconds: after this time within one parent record, written records are flushed and the parents'
-            bookmarks are checkpointed; see ``balog.tap.syncing``.
         for_each: a function that returns items, such as accounts: the stream's function is called for each, which is
             its parameter ``item``. With a replication key each item has a bookmark of its own. It may have the
             parameters of the stream's function.
@@ -87,10 +80,6 @@ class Stream:
     lookback: float = 0
     policy: Policy = "coerce"
     epoch: EpochUnit | None = None
-    has_time: bool = False
-    retry_on: tuple[type[Exception], ...] = ()
-    retries: int = 0
-    before_retry: Callable[..., Any] | None = None
     schema: dict[str, Any] | SchemaSource | str | None = None
     metadata: dict[tuple[str, ...], dict[str, Any]] = {}  # noqa: RUF012
     after: Callable[[dict[str, Any]], dict[str, Any] | None] | None = None
@@ -98,7 +87,6 @@ class Stream:
     created_key: str | None = None
     client: Callable[[Any], Any] | None = None
     select: bool = True
-    buffer_seconds: float = 5.0
     for_each: Callable[..., Iterable[Any]] | None = None
     each_key: str | None = None
     each_name: str | None = None
@@ -133,14 +121,10 @@ class Stream:
             raise TapError(f"{self.title}: has a replication_key and replication_keys; set one of them")
         if self.parent is not None and self.source_stream is not None:
             raise TapError(f"{self.title}: has a parent and a source_stream; set one of them")
-        if bool(self.retry_on) != bool(self.retries):
-            raise TapError(f"{self.title}: retry_on= and retries= must be set together")
         try:
             make_strategy(self.bookmark_strategy)
         except TapError as error:
             raise TapError(f"{self.title}: {error}") from None
-        if self.before_retry is not None:
-            inject(self.before_retry, ("context", "error"), f"{self.title}: before_retry")
         if self.bookmark_of is not None:
             inject(self.bookmark_of, ("record", "state"), f"{self.title}: bookmark_of")
         self._items = self._item_source()
@@ -159,9 +143,8 @@ class Stream:
             if getattr(self, name) is not None:
                 raise TapError(f"{self.title}: for_each= and {name}= exclude each other")
         self.is_sorted = False  # over all items
-        earlier = getattr(self.for_each, "__name__", "items").strip("_<>")
         call = inject(self.for_each, _PARAMETERS, f"{self.title}: for_each")
-        return ItemSource(call, self.each_key, self.each_name or self.name, earlier, self.lookback)
+        return ItemSource(call, self.each_key, self.each_name or self.name, self.lookback)
 
     def records(self, *args: Any, **kwargs: Any) -> Records:
         """Yield the records. Subclasses define it with any of the parameters client, context, config and parent."""
@@ -205,9 +188,7 @@ class Stream:
         has_choice = "replication_keys" in self._declared or "valid-replication-keys" in self.metadata.get((), {})
         has_key = bool(self.replication_key or has_choice)
         needed = {
-            "before_retry": (self.retry_on, "retry_on="),
             "bookmark_of": (self.method == "INCREMENTAL", "replication_method='INCREMENTAL'"),
-            "buffer_seconds": (self.parent, "parent="),
             **dict.fromkeys(("created_key", "lookback"), (has_key or self.bookmark_of, "replication_key=")),
             **dict.fromkeys(("each_key", "each_name"), (self.for_each and has_key, "for_each= and replication_key=")),
             "is_sorted": (has_key or self.bookmark_of or self.for_each, "replication_key="),

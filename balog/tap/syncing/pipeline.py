@@ -56,9 +56,7 @@ class RecordPipeline:
     def write_version(self, version: int | None = None) -> None:
         """Write the next records with a version of the table; None means the one in the state, if there is one."""
         version = version or version_in(self._session.state, self._entry.tap_stream_id)
-        self._write: Writer = self._session.output.records(
-            self._entry.stream, version, has_time=self._stream.has_time, refuse=self._transform.refuse
-        )
+        self._write: Writer = self._session.output.records(self._entry.stream, version, refuse=self._transform.refuse)
 
     def put(self, record: Any) -> bool | None:
         """Write a record, or quarantine it. Return whether a STATE is due."""

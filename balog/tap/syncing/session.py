@@ -22,7 +22,7 @@ class SyncStats:
     """The numbers of one stream in one run. They change while it runs and can be read at any time.
 
     Attributes:
-        records: the number of records written; one that a retry returned again counts twice.
+        records: the number of records written.
         new: of those, the number created after the bookmark, by the stream's ``created_key``. For a stream without a
             bookmark it is all, known at the end. None if it is unknown.
         updated: the number of the others, likewise.
@@ -52,9 +52,6 @@ class Observer:
 
     def started(self, stream: Stream, stats: SyncStats) -> None:
         """Called when a stream starts, before its SCHEMA. Substreams start with it, in the order of schemas."""
-
-    def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
-        """Called when a stream is restarted, for the ``attempt``-th time."""
 
     def ended(self, stream: Stream, stats: SyncStats, error: SyncError | None) -> None:
         """Called when a stream is complete, or it or a stream above it failed; not if it was interrupted."""

@@ -1,4 +1,4 @@
-"""Reads the source of a stream: calls its function, passes its items on, and restarts it after an error."""
+"""Reads the source of a stream: calls its function, and passes its items on."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from balog.tap.errors import LateDeclarationError, OutputError, TapError
-from balog.tap.streams import Providers, inject
+from balog.tap.errors import TapError
+from balog.tap.streams import Providers
 from balog.tap.syncing.interrupts import Interrupted
 from balog.tap.syncing.pipeline import StreamParts
-from balog.tap.syncing.session import reason_of
+
+_FLUSH_SECONDS = 5.0
+"""After this time within one parent record, written records are flushed and the parents' bookmarks are checkpointed."""
 
 
 class SourceReader:
@@ -19,7 +21,7 @@ class SourceReader:
     Args:
         sync: the sync of the stream.
         accept: called with each item that its function yields.
-        flush: called each ``buffer_seconds`` while the items of a parent come.
+        flush: called each few seconds while the items of a parent come.
     """
 
     def __init__(self, sync: StreamParts, accept: Callable[[Any], None], flush: Callable[[], None]) -> None:
@@ -27,7 +29,7 @@ class SourceReader:
         self._accept, self._flush = accept, flush
 
     def read(self, parent: Any = None) -> None:
-        """Read all items, from the start again after an error in ``retry_on``.
+        """Read all items.
 
         Args:
             parent: the record of the parent.
@@ -40,22 +42,10 @@ class SourceReader:
             "parent": lambda: parent,
         }
         context.parent = parent
-        attempt = 0
-        while True:
-            try:
-                self._pass_on(self._call(providers))
-                return
-            except (OutputError, LateDeclarationError):
-                raise
-            except stream.retry_on as error:
-                if attempt >= stream.retries:
-                    raise
-                attempt += 1
-                self._before_retry(error, attempt)
-                if self._sync.parent is None:
-                    self._sync.restart()
-            finally:
-                session.stop.in_source = session.is_calling = False
+        try:
+            self._pass_on(self._call(providers))
+        finally:
+            session.stop.in_source = session.is_calling = False
 
     def _call(self, providers: Providers) -> Any:
         session = self._session
@@ -69,30 +59,20 @@ class SourceReader:
         session.is_calling = False
         return items
 
-    def _before_retry(self, error: Exception, attempt: int) -> None:
-        stream, session = self._stream, self._session
-        self._context.log.warning(f"Stream {stream.name} is restarted: {reason_of(stream, error)}")
-        session.observer.retried(stream, error, attempt)
-        if stream.before_retry is not None:
-            providers: Providers = {"context": lambda: self._context, "error": lambda: error}
-            session.stop.in_source = True  # it may wait
-            session.stop.check()
-            inject(stream.before_retry, providers, f"{stream.title}: before_retry")(providers)
-
     def _pass_on(self, items: Any) -> None:
         stream, stop, accept = self._stream, self._session.stop, self._accept
         is_inner = self._sync.parent is not None
         if isinstance(items, (Mapping, str, bytes)):
             raise TapError(f"{stream.title}: returned a {type(items).__name__}: want records, yielded or in a list")
-        monotonic, interval = time.monotonic, stream.buffer_seconds
-        due = monotonic() + interval
+        monotonic = time.monotonic
+        due = monotonic() + _FLUSH_SECONDS
         try:
             for item in items:
                 stop.in_source = False
                 accept(item)
                 if is_inner and monotonic() >= due:
                     self._flush()
-                    due = monotonic() + interval
+                    due = monotonic() + _FLUSH_SECONDS
                 stop.in_source = True
                 if stop.number is not None:
                     raise Interrupted(stop.number)

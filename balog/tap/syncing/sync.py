@@ -18,12 +18,12 @@ class Sync(Session):
     was interrupted. If a stream fails, the others still run; the errors are in ``failures``.
 
     A substream is synced for each record of its parent at once: its records come after the parent's, and the parent's
-    bookmark moves only when they are written. If that takes longer than the substream's ``buffer_seconds``, the output
-    is flushed, and the state up to the previous parent is written if the parent's strategy allows states before the
-    end. So memory holds one record (or page) of each level, and no state is ahead of the records. A substream that
-    fails is not synced again in this run; its parent goes on, but the parent's bookmark stays. A substream's own
-    bookmark is the largest value over all parents and is written when all are complete. Until then its source is
-    queried with the bookmark from the start of the run.
+    bookmark moves only when they are written. If that takes longer than some seconds, the output is flushed, and the
+    state up to the previous parent is written if the parent's strategy allows states before the end. So memory holds
+    one record (or page) of each level, and no state is ahead of the records. A substream that fails is not synced again
+    in this run; its parent goes on, but the parent's bookmark stays. A substream's own bookmark is the largest value
+    over all parents and is written when all are complete. Until then its source is queried with the bookmark from the
+    start of the run.
 
     See ``Session`` for its arguments and attributes.
     """
