@@ -97,7 +97,6 @@ def run_of_its_own() -> Generator[None, None, None]:
 CONDITIONS = (
     "nothing can be mounted here",
     "this structlog writes fatal as error",
-    "the children of a process can be seen on Linux alone",
     "pyright could not get its own program",
     "it imports another",
     # TapPractices: rules that the options leave out, and rules that do not apply to a tap.

@@ -5,6 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
+
+from balog.cli import main
 
 CONFIG = {
     "sinks": [
@@ -40,7 +43,9 @@ def test_it(tmp_path):
     def run(*cases, config=CONFIG):
         path = tmp_path / "cases.json"
         path.write_text(json.dumps({"config": config, "cases": cases}))
-        return subprocess.run([sys.executable, "-m", "balog", "test", str(path)], capture_output=True, text=True)
+        command = ["test", str(path)]
+        done = CliRunner().invoke(main, command, prog_name="balog")
+        return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
 
     return run
 

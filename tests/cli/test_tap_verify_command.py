@@ -1,11 +1,7 @@
 """``balog tap verify`` and ``balog tap rules`` as they are run."""
 
 import json
-import os
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -109,48 +105,3 @@ def test_the_rules_are_listed() -> None:
     assert len(done.stdout.splitlines()) == len(CHECKS)
     line = "records       error    10  records-match-schema: Each record is valid against its stream's schema."
     assert line in done.stdout
-
-
-def test_sigterm_ends_the_tap_and_leaves_no_file(tap: list[str], tmp_path: Path) -> None:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    program = "from balog.cli import main; main(prog_name='balog')"
-    words = ["tap", "verify", "--rules", "sync-succeeds", "--", *tap, "--sin", "hangs"]
-    with subprocess.Popen(
-        [sys.executable, "-c", program, *words],
-        env={**os.environ, "TMPDIR": str(folder)},
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line == "balog tap: sync …\n":
-                break
-        while not (running := [pid for pid in children(process.pid) if b"sinful_tap.py" in command_of(pid)]):
-            time.sleep(0.01)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 143
-    assert list(folder.iterdir()) == []
-    assert not any(Path("/proc", str(pid)).exists() for pid in running)
-
-
-def command_of(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:  # it has ended
-        return b""
-
-
-def children(pid: int) -> list[int]:
-    """Return the processes that the threads of a process have started and not waited for."""
-    tasks = Path(f"/proc/{pid}/task")
-    if not tasks.is_dir():
-        pytest.skip("the children of a process can be seen on Linux alone")
-    return [int(word) for task in tasks.iterdir() for word in words_of(task / "children")]
-
-
-def words_of(path: Path) -> list[str]:
-    try:
-        return path.read_text().split()
-    except OSError:  # the thread has ended
-        return []
