@@ -24,8 +24,6 @@ from balog.payload import (
     ExpectedBand,
     FailedEventPayload,
     FailedEventProblem,
-    HeldBackChannel,
-    HeldBackPayload,
     LogPayload,
     MetricPayload,
     MetricsPayload,
@@ -49,7 +47,6 @@ TYPES = {
     "stream_schema": StreamSchemaPayload,
     "consumer_failure": ConsumerFailurePayload,
     "failed_event": FailedEventPayload,
-    "held_back": HeldBackPayload,
     "log": LogPayload,
     "metrics": MetricsPayload,
     "metric": MetricPayload,
@@ -118,24 +115,6 @@ rollbacks = st.builds(
     number=counts.map(lambda count: count + 1),
     reason=text,
 )
-held_back = st.builds(
-    HeldBackPayload,
-    since=times,
-    until=times,
-    sampled=counts,
-    limited=counts,
-    channels=st.lists(
-        st.builds(
-            HeldBackChannel,
-            channel=text.filter(bool),
-            level=st.sampled_from(["DEBUG", "INFO"]),
-            sampled=counts,
-            limited=counts,
-        ),
-        min_size=1,
-        max_size=3,
-    ),
-)
 states = st.builds(StatePayload, value=plain | text | st.integers(-(2**60), 2**60))
 failures = st.builds(
     ConsumerFailurePayload,
@@ -197,18 +176,7 @@ def test_every_payload_type_that_the_project_writes_has_a_schema_and_every_schem
 
 
 @given(
-    payload=alert_events
-    | schemas
-    | failures
-    | held_back
-    | refused
-    | rollbacks
-    | logs
-    | metrics
-    | metric
-    | runs
-    | states
-    | nulls
+    payload=alert_events | schemas | failures | refused | rollbacks | logs | metrics | metric | runs | states | nulls
 )
 def test_what_is_written_satisfies_its_schema_and_is_read_back(payload: Any) -> None:
     made = event(payload)
