@@ -200,11 +200,8 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         name = self._logger.under("" if payload is None else event) if channel is None else safe_str(channel)
         if recorder.levels is not None and recorder.threshold_of(name) > LEVELS[level]:
             return
-        share = 1.0 if recorder.volume is None else recorder.share_of(name, level)
-        if not share:
-            return
-        if options is not None or recorder.processors or share < 1:
-            self._log_call(recorder, level, event, name, payload, fields, options, share)
+        if options is not None or recorder.processors:
+            self._log_call(recorder, level, event, name, payload, fields, options)
             return
         if payload is None or fields:
             payload = self._payload(recorder, level, event, payload, None, fields, "")
@@ -223,7 +220,6 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         payload: Any,
         fields: dict[str, Any],
         options: CallOptions | None,
-        share: float,
     ) -> None:
         """Write the event of a call that has options, or whose configuration has more to do than to write it."""
         exc_info, problem, frame, context = None, "", None, self._context
@@ -243,9 +239,6 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
             encoded_context, frame = recorder.encode_context(context), None  # the context has the callsite
         else:
             encoded_context = self._encode_bound(recorder) if context else b""
-        if share < 1:
-            context = {**context, "sample_rate": share}
-            encoded_context = recorder.encode_context(context)
         if payload is None or fields or exc_info is not None or problem:
             payload = self._payload(recorder, level, event, payload, exc_info, fields, problem)
         rendered = recorder.render(level, name, payload, context, encoded_context, frame=frame)
@@ -262,7 +255,7 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         if found is not None:
             channel, is_written = found.header.channel, recorder.threshold_of(found.header.channel) <= LEVELS[level]
             level = found.level or level
-            if is_written and recorder.share_of(channel, level):
+            if is_written:
                 recorder.write(level, recorder.render_foreign(found), channel)
         return found is not None
 
@@ -284,7 +277,6 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
                 fields,
                 severity=level,
                 strict=recorder.strict,
-                with_locals=recorder.with_locals,
                 problem=problem,
                 encoder=recorder.encoder,
             )
@@ -357,12 +349,9 @@ def emit(
     if payload.__class__ is Event and EventLogger._write_raw(recorder, level, payload):
         return
     channel = safe_str(channel)
-    share = recorder.share_of(channel, level) if recorder.threshold_of(channel) <= LEVELS[level] else 0.0
-    if not share:
+    if recorder.threshold_of(channel) > LEVELS[level]:
         return
     extra = context or {}
-    if share < 1:
-        extra = {**extra, "sample_rate": share}
     recorder.record(level, channel, payload, extra, recorder.encode_context(extra), nanoseconds)
 
 

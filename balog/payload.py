@@ -21,8 +21,6 @@ __all__ = [
     "FailedEventPayload",
     "FailedEventProblem",
     "Frame",
-    "HeldBackChannel",
-    "HeldBackPayload",
     "LogPayload",
     "MetricPayload",
     "MetricValue",
@@ -172,26 +170,6 @@ class RunStartedPayload(Struct, tag_field="cls_type", tag="run_started", kw_only
     """A pipeline run has started; its report follows at its end, with the same ``run_id``."""
 
     command: str
-    version: str = "1.0.0"
-
-
-class HeldBackChannel(Struct, kw_only=True):
-    """The held-back events of one channel and level."""
-
-    channel: str
-    level: str
-    sampled: int
-    limited: int
-
-
-class HeldBackPayload(Struct, tag_field="cls_type", tag="held_back", kw_only=True):
-    """The events that sampling and rate limits held back between two times."""
-
-    since: str
-    until: str
-    sampled: int
-    limited: int
-    channels: list[HeldBackChannel]
     version: str = "1.0.0"
 
 
@@ -368,7 +346,6 @@ Payload = (
     | AlertSilencePayload
     | ConsumerFailurePayload
     | FailedEventPayload
-    | HeldBackPayload
     | LogPayload
     | MetricsPayload
     | MetricPayload
@@ -390,7 +367,6 @@ _decoders: dict[str, msgspec.json.Decoder[Payload]] = {
     "metric": msgspec.json.Decoder(MetricPayload, strict=False),
     "run": msgspec.json.Decoder(RunPayload, strict=False),
     "run_started": msgspec.json.Decoder(RunStartedPayload, strict=False),
-    "held_back": msgspec.json.Decoder(HeldBackPayload, strict=False),
     "state": msgspec.json.Decoder(StatePayload, strict=False),
     "stream_schema": msgspec.json.Decoder(StreamSchemaPayload, strict=False),
     "null": msgspec.json.Decoder(NullPayload, strict=False),

@@ -23,8 +23,6 @@ from balog.payload import (
     ExpectedBand,
     FailedEventPayload,
     FailedEventProblem,
-    HeldBackChannel,
-    HeldBackPayload,
     LogPayload,
     MetricPayload,
     MetricsPayload,
@@ -47,7 +45,6 @@ TYPES = {
     "stream_schema": StreamSchemaPayload,
     "consumer_failure": ConsumerFailurePayload,
     "failed_event": FailedEventPayload,
-    "held_back": HeldBackPayload,
     "log": LogPayload,
     "metrics": MetricsPayload,
     "metric": MetricPayload,
@@ -107,24 +104,6 @@ refused = st.builds(
     problems=st.lists(st.builds(FailedEventProblem, path=text, reason=text), min_size=1, max_size=3),
     event=st.just(UNSET) | text,
     sender=st.just(UNSET) | text,
-)
-held_back = st.builds(
-    HeldBackPayload,
-    since=times,
-    until=times,
-    sampled=counts,
-    limited=counts,
-    channels=st.lists(
-        st.builds(
-            HeldBackChannel,
-            channel=text.filter(bool),
-            level=st.sampled_from(["DEBUG", "INFO"]),
-            sampled=counts,
-            limited=counts,
-        ),
-        min_size=1,
-        max_size=3,
-    ),
 )
 states = st.builds(StatePayload, value=plain | text | st.integers(-(2**60), 2**60))
 failures = st.builds(
@@ -187,7 +166,7 @@ def test_every_payload_type_that_the_project_writes_has_a_schema_and_every_schem
 
 
 @given(
-    payload=alert_events | schemas | failures | held_back | refused | logs | metrics | metric | runs | states | nulls
+    payload=alert_events | schemas | failures | refused | logs | metrics | metric | runs | states | nulls
 )
 def test_what_is_written_satisfies_its_schema_and_is_read_back(payload: Any) -> None:
     made = event(payload)

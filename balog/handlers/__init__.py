@@ -4,7 +4,7 @@
 the config file of the Meltano SDK.
 """
 
-from balog.handlers.capture import capture_loop, capture_uncaught, capture_warnings
+from balog.handlers.capture import capture_uncaught, capture_warnings
 from balog.handlers.formatter import EventFormatter
 from balog.handlers.handler import EventHandler
 from balog.handlers.installation import install, keep_through_singer_python
@@ -12,7 +12,6 @@ from balog.handlers.installation import install, keep_through_singer_python
 __all__ = [
     "EventFormatter",
     "EventHandler",
-    "capture_loop",
     "capture_uncaught",
     "capture_warnings",
     "install",

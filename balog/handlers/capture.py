@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from balog.event import LEVELS, Level
 from balog.logger import emit
@@ -18,10 +18,7 @@ from balog.recording import configuration, exceptions
 from balog.recording.json_values import safe_str
 from balog.recording.recorder import Recorder
 
-if TYPE_CHECKING:
-    import asyncio
-
-__all__ = ["capture_loop", "capture_uncaught", "capture_warnings"]
+__all__ = ["capture_uncaught", "capture_warnings"]
 
 _thread = threading.local()
 _WANTED = (KeyboardInterrupt, SystemExit)  # a requested end of the program
@@ -57,40 +54,6 @@ def capture_uncaught() -> ExitStack:
     stack.enter_context(_replace(sys, "excepthook", _on_exception))
     stack.enter_context(_replace(threading, "excepthook", _on_thread_exception))
     stack.enter_context(_replace(sys, "unraisablehook", _on_unraisable))
-    return stack
-
-
-def capture_loop(loop: asyncio.AbstractEventLoop | None = None) -> ExitStack:
-    """Turn each exception that reaches an asyncio loop into an event, such as that of a task nobody awaited.
-
-    Without this, asyncio logs them with its own logger, whose records an ``EventHandler`` at the root writes, too. The
-    loop's earlier handler runs afterwards.
-
-    Args:
-        loop: the running loop when None.
-
-    Returns:
-        A stack that undoes it, with ``close()`` or at the end of a ``with`` block.
-    """
-    import asyncio
-
-    watched = loop or asyncio.get_running_loop()
-    previous = watched.get_exception_handler()
-
-    def handle(where: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        fields = {key: safe_str(value, repr) for key, value in context.items() if key not in ("message", "exception")}
-        message = safe_str(context.get("message") or "uncaught in an asyncio loop")
-        _emit("ERROR", message, context.get("exception"), {"where": "asyncio", **fields})
-        if previous is not None:
-            previous(where, context)
-
-    def undo() -> None:
-        if watched.get_exception_handler() is handle:
-            watched.set_exception_handler(previous)
-
-    watched.set_exception_handler(handle)
-    stack = ExitStack()
-    stack.callback(undo)
     return stack
 
 
@@ -184,7 +147,7 @@ def _emit(level: Level, message: str, error: BaseException | None, fields: dict[
     try:
         recorder = configuration.current()
         lost = recorder.lost
-        exception = {} if error is None else exceptions.describe(error, with_locals=recorder.with_locals)
+        exception = {} if error is None else exceptions.describe(error)
         channel = f"{recorder.process_context.get()[0]['application']}.uncaught"
         emit(level, channel, log_payload(message, level, fields=fields, **exception))
         return recorder.lost == lost and _shows(recorder, level, channel)

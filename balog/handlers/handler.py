@@ -77,7 +77,7 @@ class EventHandler(logging.Handler):
             found = read_record(record, recorder, self.naming)
             if isinstance(found, Event):
                 level, channel = found.level or level_of(record.levelno), found.header.channel
-                if recorder.threshold_of(channel) <= LEVELS[level] and recorder.share_of(channel, level):
+                if recorder.threshold_of(channel) <= LEVELS[level]:
                     recorder.write(level, recorder.render_foreign(found), channel)
                 return
         except (PayloadError, KeyboardInterrupt, SystemExit):

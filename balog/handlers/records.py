@@ -151,7 +151,7 @@ def _read_text(message: str, channel: str) -> Event | None:
 def _payload(
     record: logging.LogRecord, recorder: Recorder, message: str, args: tuple[Any, ...], fields: dict[str, Any]
 ) -> Any:
-    make = partial(payload_of, strict=recorder.strict, with_locals=recorder.with_locals, encoder=recorder.encoder)
+    make = partial(payload_of, strict=recorder.strict, encoder=recorder.encoder)
     extra = record.__dict__
     metric = _metric_of(record.msg, args, recorder.max_tag_sets)
     if metric is not None:
@@ -168,7 +168,7 @@ def _payload(
         return make("", given, record.exc_info, fields)
     error = exceptions.find(record.exc_info)
     if error is not None:
-        exception = exceptions.describe(error, with_locals=recorder.with_locals)
+        exception = exceptions.describe(error)
     else:
         exception = {"exc_text": record.exc_text}
     return log_payload(message, record.levelname, logger=record.name, fields=fields, **exception)

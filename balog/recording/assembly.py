@@ -42,7 +42,7 @@ def build_recorder(
     Raises:
         ConfigError: a setting is invalid.
     """
-    validator = redactor = volume = None
+    validator = redactor = None
     check_encoders({} if encoders is None else encoders)
     if settings.validate != "off":
         from balog.recording.validation import DeclaredTypeValidator
@@ -55,11 +55,6 @@ def build_recorder(
             redactor = from_config(settings.redact)
         if redactor is not None:
             redactor = knowing(redactor)
-    if settings.volume:
-        from balog.recording.volume import Volume
-
-        with _blaming("volume", sources):
-            volume = Volume(settings.volume, interval=settings.volume_interval)
     with _blaming("level", sources):
         threshold = parse_threshold("INFO" if settings.level is None else settings.level)
     with _blaming("levels", sources):
@@ -75,12 +70,10 @@ def build_recorder(
         ProcessContext(application, version, redactor.redact_encoded if redactor else None),
         redactor=redactor,
         levels=levels,
-        volume=volume,
         validator=validator,
         processors=processors,
         callsites=_finder(settings.callsite),
         max_tag_sets=settings.max_tag_sets,
-        with_locals=settings.locals,
         strict=settings.strict,
         encoder=ValueEncoder(encoders),
     )

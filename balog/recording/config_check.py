@@ -12,7 +12,6 @@ from balog.outputs import open_output
 from balog.problems import intact
 from balog.recording.levels import parse_threshold
 from balog.recording.logger_config import LoggerConfig, OutputConfig
-from balog.recording.volume import Volume
 from balog.redaction import from_config
 
 
@@ -40,11 +39,6 @@ def _meaning(config: LoggerConfig) -> Iterator[ConfigError]:
             from_config(config.redact)
         except BalogError as error:
             yield ConfigError(getattr(error, "reason", str(error)), path="$.redact")
-    for number, rule in enumerate(config.volume):
-        try:
-            Volume([rule])
-        except ConfigError as error:
-            yield ConfigError(error.reason, path=f"$.volume[{number}]{(error.path or '')[len('$[0]') :]}")
     several = isinstance(config.output, list)
     outputs = config.output if isinstance(config.output, list) else [config.output]
     for number, output in enumerate(outputs):

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from balog.counts import counted
@@ -18,9 +17,8 @@ from balog.recording.assembly import build_recorder
 from balog.recording.context import run_id
 from balog.recording.environment import apply_environment
 from balog.recording.levels import parse_threshold
-from balog.recording.logger_config import Where, config_path, list_outputs, merge_settings
+from balog.recording.logger_config import Where, list_outputs, merge_settings
 from balog.recording.recorder import Recorder
-from balog.recording.reload import ConfigReload
 
 if TYPE_CHECKING:
     from balog.redaction import Redactor
@@ -57,14 +55,10 @@ def configure(
     application: str | None = None,
     application_version: str | None = None,
     redact: bool | Mapping[str, Any] | None = None,
-    volume: Sequence[Mapping[str, Any]] | None = None,
-    volume_interval: float | None = None,
     max_tag_sets: int | None = None,
     validate: Literal["off", "tag", "raise"] | None = None,
-    locals: bool | None = None,
     callsite: bool | Sequence[str] | None = None,
     strict: bool | None = None,
-    reload: bool | float | None = None,
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
     encoders: Mapping[type, Callable[[Any], Any]] | None = None,
 ) -> None:
@@ -89,18 +83,12 @@ def configure(
         application: its name in every event's context. Default: the program's file name.
         application_version: its version, likewise. Default: that of the distribution that owns the running program.
         redact: whether to redact secrets in events, or rules as ``balog.redaction.from_config`` reads them.
-        volume: rules that sample or limit channels; see ``balog.recording.volume``.
-        volume_interval: seconds between two reports of the events that the rules held back.
         max_tag_sets: the number of sets of tags that one metric may have, 0 for no limit. Further ones are folded; see
             ``balog.cardinality.Cardinality``. Default: 1000.
         validate: check payloads of declared types: ``off``, ``tag`` (report in ``payload.problem``) or ``raise``.
-        locals: whether exceptions carry the local variables of their frames, redacted.
         callsite: whether events of loggers have ``callsite`` in their context: ``file``, ``line`` and ``func`` of the
             caller. A list of modules, such as ``["shop.log"]``, names wrappers of the logger, whose callers count.
         strict: raise errors of logging instead of writing the event as well as possible. For tests.
-        reload: True reads the config file again at SIGHUP; a number of seconds also looks that often whether the file
-            has changed. Arguments go before the file, as at first. A wrong file is one line on stderr, and the
-            earlier configuration stays.
         processors: structlog's processors, run before a logger's call becomes an event.
         encoders: functions that convert values of your types to data, by class (``docs/reference/values.md``).
 
@@ -114,14 +102,10 @@ def configure(
         "application": application,
         "application_version": application_version,
         "redact": redact,
-        "volume": volume,
-        "volume_interval": volume_interval,
         "max_tag_sets": max_tag_sets,
         "validate": validate,
-        "locals": locals,
         "callsite": callsite,
         "strict": strict,
-        "reload": reload,
     }
     if config is not None and not isinstance(config, (str, os.PathLike)):  # open() would take over a file descriptor
         raise ConfigError(f"want the path of a file, not {type(config).__name__}", "configure(config=…)")
@@ -141,34 +125,19 @@ def _apply(
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
     encoders: Mapping[type, Callable[[Any], Any]] | None = None,
     ignored: Collection[str] = (),
-    replaces: int | None = None,
 ) -> None:
     """Configure from arguments, the config file and the environment.
 
     Args:
         given: the arguments that are not omitted.
         ignored: environment variables to skip.
-        replaces: the number of the configuration that a reload replaces. If there is another one by the time that the
-            file is read, nothing changes. None replaces any.
     """
-    global _number
     settings, sources = merge_settings(given, config, ignored)
     declared = settings.levels.keys() | ({""} if sources["level"] != "BALOG_LEVEL" and settings.level else set())
     recorder = build_recorder(settings, sources, processors, encoders, program=_program, knowing=_knowing)
     with _lock:
-        if replaces is not None and replaces != _number:
-            return
-        _number += 1
         _drop_overrides(declared)
         _install(recorder)
-        if "BALOG_CONFIG" not in ignored:
-            path = config_path(config)
-            again = partial(_apply, given, path, processors, encoders, replaces=_number)
-            _reloader.use(again, path, settings.reload)
-
-
-_number = 0
-"""Number of configurations so far."""
 
 
 def set_level(name: str | None, level: int | str | None) -> None:
@@ -239,7 +208,6 @@ def on_levels(listener: Callable[[Recorder | None], object]) -> None:
         listener(_current)
 
 
-_reloader = ConfigReload()
 _overrides: Mapping[str, int] = {}
 """What ``set_level`` has set: thresholds by pattern, that of all other channels at an empty one. Never changed."""
 

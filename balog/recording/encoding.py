@@ -54,7 +54,6 @@ def payload_of(
     *,
     severity: str = "INFO",
     strict: bool,
-    with_locals: bool = False,
     problem: str = "",
     encoder: ValueEncoder = _BUILT_IN,
 ) -> Any:
@@ -63,7 +62,7 @@ def payload_of(
     A payload's own keys win over fields and exception.
     """
     error = None if exc_info is None or exc_info is False else exceptions.find(exc_info)
-    details = {} if error is None else exceptions.describe(error, with_locals=with_locals)
+    details = {} if error is None else exceptions.describe(error)
     if problem:
         details["problem"] = problem
     if payload is None:

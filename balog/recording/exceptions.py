@@ -1,11 +1,9 @@
-"""Describe an exception as data: type, message, notes, frames with optional locals, cause, context and group."""
+"""Describe an exception as data: type, message, notes, frames, cause, context and group."""
 
 from __future__ import annotations
 
-import reprlib
 import sys
 import traceback
-from itertools import islice
 from types import TracebackType
 from typing import Any
 
@@ -21,31 +19,6 @@ _MAX_DEPTH = 10
 _MAX_MEMBERS = 15
 _MAX_NOTES = 20
 _MAX_TEXT = 65_536
-_MAX_LOCALS = 50
-_MAX_REPR = 500
-
-
-class _Short(reprlib.Repr):
-    """Representations of few items, and of the beginning of a text.
-
-    reprlib's own cut in the middle of a text may remove the name by which redaction finds a secret.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxdict = self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdeque = 20
-
-    def repr_str(self, x: str, level: int) -> str:
-        return repr(x[:_MAX_REPR])[:_MAX_REPR]
-
-    def repr_int(self, x: int, level: int) -> str:
-        return repr(x)[:_MAX_REPR]
-
-    def repr_instance(self, x: object, level: int) -> str:
-        return repr(x)[:_MAX_REPR]
-
-
-_short = _Short()
 
 
 def find(exc_info: Any) -> BaseException | None:
@@ -62,14 +35,14 @@ def find(exc_info: Any) -> BaseException | None:
     return sys.exc_info()[1] if is_wanted else None
 
 
-def describe(error: BaseException, *, with_locals: bool = False) -> dict[str, Any]:
+def describe(error: BaseException) -> dict[str, Any]:
     """Return the fields ``exception`` and ``exc_text`` of a ``log`` payload; never raises.
 
     ``exception`` has ``type`` (dotted, without ``builtins``), ``message``, ``notes`` (of ``add_note``), ``frames``
-    (outermost first: ``file``, ``line``, ``function`` and, if asked for, ``locals`` as texts) and, of the same form,
-    ``cause`` (of ``raise … from``), ``context`` (the exception that was being handled, unless suppressed) and
-    ``exceptions`` (the members of a group). ``omitted`` counts exceptions next to this one that are not described:
-    they are in a cycle, too deep or too many. Long texts are cut.
+    (outermost first: ``file``, ``line``, ``function``) and, of the same form, ``cause`` (of ``raise … from``),
+    ``context`` (the exception that was being handled, unless suppressed) and ``exceptions`` (the members of a group).
+    ``omitted`` counts exceptions next to this one that are not described: they are in a cycle, too deep or too many.
+    Long texts are cut.
     """
     try:
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
@@ -77,14 +50,13 @@ def describe(error: BaseException, *, with_locals: bool = False) -> dict[str, An
         text = f"(its traceback could not be written: {type(failure).__name__})"
     if len(text) > 4 * _MAX_TEXT:
         text = f"{text[: 2 * _MAX_TEXT]}\n…\n{text[-2 * _MAX_TEXT :]}"
-    return {"exception": _Description(with_locals).of(error, _MAX_DEPTH), "exc_text": text}
+    return {"exception": _Description().of(error, _MAX_DEPTH), "exc_text": text}
 
 
 class _Description:
     """Describes an exception with those that belong to it, each once."""
 
-    def __init__(self, with_locals: bool) -> None:
-        self._with_locals = with_locals
+    def __init__(self) -> None:
         self._seen: set[int] = set()
 
     def of(self, error: BaseException, depth: int) -> dict[str, Any]:
@@ -93,7 +65,7 @@ class _Description:
         notes = getattr(error, "__notes__", None)
         if isinstance(notes, (list, tuple)) and notes:
             data["notes"] = [safe_str(note)[:_MAX_TEXT] for note in notes[:_MAX_NOTES]]
-        frames = _frames(error.__traceback__, self._with_locals)
+        frames = _frames(error.__traceback__)
         if frames:
             data["frames"] = frames
         omitted = 0
@@ -135,17 +107,11 @@ def type_name(kind: type) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _frames(trace: TracebackType | None, with_locals: bool) -> list[dict[str, Any]]:
+def _frames(trace: TracebackType | None) -> list[dict[str, Any]]:
     frames: list[dict[str, Any]] = []
     while trace is not None:
         code = trace.tb_frame.f_code
         frame: dict[str, Any] = {"file": code.co_filename, "line": trace.tb_lineno, "function": code.co_name}
-        if with_locals:
-            local = trace.tb_frame.f_locals
-            frame["locals"] = {
-                name: safe_str(value, _short.repr)[:_MAX_REPR]
-                for name, value in islice(list(local.items()), _MAX_LOCALS)
-            }
         frames.append(frame)
         trace = trace.tb_next
     return frames[-MAX_FRAMES:]

@@ -57,9 +57,7 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         {
             "output": ["stderr", {"to": {"type": "statsd"}, "level": "INFO", "where": "cls_type = 'metric'"}],
             "redact": {"emails": True},
-            "volume": [{"channel": "shop.cache.*", "level": "DEBUG", "sample": 0.1, "per_second": 50, "burst": 200}],
             "callsite": ["file", "line"],
-            "reload": 5,
         },
     )
 
@@ -71,13 +69,6 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     application: Annotated[str, Meta(description="The application's name in the context of events.")] | None = None
     application_version: Annotated[str, Meta(description="Its version in the context of events.")] | None = None
     redact: bool | Annotated[dict[str, Any], Meta(extra_json_schema=REDACTION_SCHEMA)] = True
-    volume: Annotated[
-        list[dict[str, Any]],
-        Meta(description="Sampling and rate limits; the first rule that matches an event applies."),
-    ] = []
-    volume_interval: Annotated[
-        float, Meta(gt=0, description="Seconds between two reports of the events that the rules held back.")
-    ] = 60.0
     max_tag_sets: Annotated[
         int, Meta(ge=0, description="Sets of tags that one metric may have; further ones are folded. 0 is no limit.")
     ] = 1000
@@ -85,7 +76,6 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         Literal["off", "tag", "raise"],
         Meta(description="Check payloads of declared types: report errors in payload.problem (tag), or raise them."),
     ] = "off"
-    locals: Annotated[bool, Meta(description="Write the local variables of an exception's frames, redacted.")] = False
     callsite: Annotated[
         bool | list[Annotated[str, Meta(min_length=1)]],
         Meta(description="Write file, line and func of each call into the context, or those that are named."),
@@ -93,14 +83,10 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     strict: Annotated[
         bool, Meta(description="Raise errors of logging instead of writing the event as well as possible.")
     ] = False
-    reload: Annotated[
-        bool | Annotated[float, Meta(gt=0, le=86400)],
-        Meta(description="Read the config file again at SIGHUP; a number also checks it every so many seconds."),
-    ] = False
 
     @staticmethod
     def extend_schema(definitions: dict[str, Any]) -> list[Any]:
-        """Add the parts that other structs decode, and return their types: sinks, rules of volume, levels, outputs."""
+        """Add the parts that other structs decode, and return their types: sinks, levels, outputs."""
         from balog.recording.logger_schema import extend
 
         return extend(definitions)
@@ -120,12 +106,6 @@ def _entry(output: Any) -> Any:
 
 def _named(output: Any) -> Any:
     return output if isinstance(output, (str, Mapping)) or not is_object(output) else ObjectName.of(output)
-
-
-def config_path(config: str | os.PathLike[str] | None) -> str | None:
-    """Return the absolute path of the config file: the argument's, else that of ``BALOG_CONFIG``."""
-    path = config or os.environ.get("BALOG_CONFIG")
-    return os.path.abspath(path) if path else None
 
 
 def merge_settings(

@@ -6,8 +6,6 @@ from typing import Any
 
 import msgspec
 
-from balog.recording.volume import VolumeRule
-
 _NAMES = ("DEBUG", "INFO", "WARNING", "WARN", "ERROR", "EXCEPTION", "CRITICAL", "FATAL", "OFF")
 
 LEVEL: dict[str, Any] = {
@@ -22,27 +20,16 @@ OUTPUT: dict[str, Any] = {
     "pattern": r"^(singer|stderr|logging|console(\?tracebacks=rich)?|[A-Za-z][A-Za-z0-9+._-]*:[^?][\s\S]*)$",
 }
 
-_HOLDS_BACK = {
-    "anyOf": [
-        {"required": ["sample"], "properties": {"sample": {"exclusiveMaximum": 1}}},
-        {"required": ["per_second"], "properties": {"per_second": {"type": "number"}}},
-    ],
-    "if": {"required": ["burst"], "properties": {"burst": {"type": "number"}}},
-    "then": {"required": ["per_second"], "properties": {"per_second": {"type": "number"}}},
-}
-
 
 def extend(definitions: dict[str, Any]) -> list[Any]:
     """Complete the definitions of ``LoggerConfig`` and ``OutputConfig`` in place. Return the types of added parts."""
     from balog.sinks.base import AnySinkConfig
     from balog.tagged_config import union_of
 
-    added = [union_of(AnySinkConfig), VolumeRule]
-    (sink, rule), further = msgspec.json.schema_components(added)
+    added = [union_of(AnySinkConfig)]
+    (sink,), further = msgspec.json.schema_components(added)
     definitions.update(further)
-    definitions["VolumeRule"] |= _HOLDS_BACK
     whole, output = definitions["LoggerConfig"]["properties"], definitions["OutputConfig"]["properties"]
-    whole["volume"]["items"] = rule
     whole["levels"]["additionalProperties"] = LEVEL
     whole["levels"]["propertyNames"] = {"minLength": 1, "maxLength": 1000}
     for properties in (whole, output):

@@ -21,12 +21,9 @@ from balog.recording.value_encoder import ValueEncoder
 
 if TYPE_CHECKING:
     from balog.recording.validation import DeclaredTypeValidator
-    from balog.recording.volume import Volume
     from balog.redaction import Redactor
 
 __all__ = ["OutputRoute", "Recorder"]
-
-_HELD_BACK = "balog.held_back"
 
 
 class Recorder(EventRenderer):
@@ -37,13 +34,11 @@ class Recorder(EventRenderer):
         process_context: the context of the process and its threads.
         redactor: redacts payloads and bound values.
         levels: the thresholds of channels by pattern; see ``balog.recording.levels``.
-        volume: samples and limits channels.
         validator: checks payloads of declared types.
         processors: callables of structlog's form ``(logger, level, event_dict) -> event_dict``, run before a logger's
             call becomes an event.
         callsites: finds the caller of a logger, whose place goes to the context.
         max_tag_sets: the number of sets of tags that a metric may have before further ones are folded; 0 for no limit.
-        with_locals: whether frames of exceptions have their locals.
         strict: whether errors are raised.
         encoder: encodes payloads and bound values.
 
@@ -60,21 +55,17 @@ class Recorder(EventRenderer):
         *,
         redactor: Redactor | None = None,
         levels: Mapping[str, int] | None = None,
-        volume: Volume | None = None,
         validator: DeclaredTypeValidator | None = None,
         processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
         callsites: CallsiteFinder | None = None,
         max_tag_sets: int = 0,
-        with_locals: bool = False,
         strict: bool = False,
         encoder: ValueEncoder | None = None,
     ) -> None:
         super().__init__(process_context, redactor, validator, callsites, strict, encoder or ValueEncoder())
         self.routes = tuple(routes)
-        self.volume = volume
         self.processors = tuple(processors)
         self.max_tag_sets = max_tag_sets
-        self.with_locals = with_locals
         self.lost = 0
         self._only = self.routes[0] if len(routes) == 1 and routes[0].where is None else None
         self._has_conditions = any(route.where is not None for route in routes)
@@ -101,7 +92,7 @@ class Recorder(EventRenderer):
         self.levels = ChannelLevels(patterns) if patterns else None
         self._rest = min((route.threshold for route in self.routes), default=OFF)
         self.threshold = min([self._rest, *map(self._threshold_under, patterns.values())])
-        self.is_direct = self.levels is None and self.volume is None and not self.processors
+        self.is_direct = self.levels is None and not self.processors
 
     def _threshold_under(self, level: int) -> int:
         return min((route.threshold_under(level) for route in self.routes), default=OFF)
@@ -113,7 +104,7 @@ class Recorder(EventRenderer):
         return self._rest if level is None else self._threshold_under(level)
 
     def redirected(self, routes: Sequence[OutputRoute], *, strict: bool) -> Recorder:
-        """Return a recorder that makes the same events for other outputs, without levels and volume rules."""
+        """Return a recorder that makes the same events for other outputs, without levels."""
         recorder = Recorder(
             routes,
             self.process_context,
@@ -122,30 +113,11 @@ class Recorder(EventRenderer):
             processors=self.processors,
             callsites=self.callsites,
             max_tag_sets=self.max_tag_sets,
-            with_locals=self.with_locals,
             strict=strict,
             encoder=self.encoder,
         )
         recorder._is_redirected = True
         return recorder
-
-    def share_of(self, channel: str, level: Level) -> float:
-        """Return the sampling rate of an event that passes, 1 without sampling; 0 if the event is held back.
-
-        Also reports held-back events when a report is due.
-        """
-        volume = self.volume
-        if volume is None:
-            return 1.0
-        if volume.due():
-            self.report_held_back()
-        return volume.rate(channel, level) if volume.admit(channel, level) else 0.0
-
-    def report_held_back(self) -> None:
-        """Write one event with the number of events held back since the last report, if there are any."""
-        held = self.volume.take() if self.volume is not None else None
-        if held:
-            self.record("WARNING", _HELD_BACK, held, {}, b"")
 
     def record(
         self,
@@ -211,11 +183,7 @@ class Recorder(EventRenderer):
         return self.lost + self._each_output(lambda output, seconds: output.flush(seconds), deadline)
 
     def close(self, deadline: float = 5.0) -> int:
-        """Report held-back events, flush, and close the outputs."""
-        try:
-            self.report_held_back()
-        except Exception:
-            self.failed()
+        """Flush, and close the outputs."""
         return self.lost + self._each_output(lambda output, seconds: output.close(seconds), deadline)
 
     def _each_output(self, act: Callable[[LogOutput, float], int], deadline: float) -> int:

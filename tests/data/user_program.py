@@ -29,7 +29,6 @@ configure(
     callsite=["user_program.log"],
     processors=[add_team],
     redact={"extra_keys": ["pin"]},
-    volume=[{"channel": "poll.*", "sample": 0.5}],
     strict=True,
 )
 

@@ -1,6 +1,4 @@
-import asyncio
 import copy
-import gc
 import io
 import json
 import logging
@@ -879,31 +877,6 @@ class TestUncaught:
         handlers.capture_uncaught().close()
 
         assert (sys.excepthook, threading.excepthook, sys.unraisablehook) == before
-
-
-class TestAsyncioLoops:
-    def test_what_nobody_awaited_is_an_event_and_the_loop_s_own_handler_runs_afterwards(self, lines: Lines) -> None:
-        seen: list[dict[str, Any]] = []
-
-        async def fail() -> None:
-            raise ValueError("bad")
-
-        async def main() -> None:
-            asyncio.get_running_loop().set_exception_handler(lambda _, context: seen.append(context))
-            with handlers.capture_loop():
-                task = asyncio.create_task(fail())
-                await asyncio.sleep(0)
-                del task
-                gc.collect()
-            assert asyncio.get_running_loop().get_exception_handler() is not None
-
-        asyncio.run(main())
-
-        event = lines.take()
-        assert (event.header.channel, event.level) == ("app.uncaught", "ERROR")
-        assert event.payload["exception"]["message"] == "bad"
-        assert event.payload["fields"]["where"] == "asyncio"
-        assert len(seen) == 1
 
 
 def test_traceback_is_the_interpreter_s(lines: Lines, logger: logging.Logger) -> None:

@@ -71,7 +71,7 @@ LOGGER_MISTAKES = {
     "$.output[0].where: ": put("output", 0, "where", value="level ="),
     "$.output[1].level: ": put("output", 1, "level", value="LOUD"),
     "$.output[2]: there is no field 'too'": put("output", 2, "too", value=1),
-    "$.locals: ": put("locals", value="yes"),
+    "$.strict: ": put("strict", value="yes"),
 }
 CASES = {
     "config": {"sinks": [dict(SINK), dict(SINK)]},

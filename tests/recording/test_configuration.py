@@ -109,7 +109,6 @@ class TestRefusals:
             ({"strict": "yes"}, "configure(strict=…): expected `bool`, got `str`"),
             ({"validate": "maybe"}, "configure(validate=…): invalid enum value 'maybe'"),
             ({"redact": {"keyz": []}}, "configure(redact=…): "),
-            ({"volume": [{"chanel": "x"}]}, "configure(volume=…): "),
             ({"processors": ["x"]}, "configure(processors=…): 'x' cannot be called"),
         ],
     )
@@ -184,7 +183,7 @@ class TestFile:
             ('{"output": "paper"}', "$.output: no output 'paper'; there are"),
             ('{"level": "loud"}', "$.level: no level 'loud'; there are"),
             ('{"level": ', "not JSON: "),
-            ('{"volume_interval": 0}', "$.volume_interval: "),
+            ('{"max_tag_sets": -1}', "$.max_tag_sets: "),
         ],
     )
     def test_what_is_wrong_in_it_is_one_line_with_its_name(self, tmp_path: Path, text: str, said: str) -> None:
@@ -275,7 +274,7 @@ def test_lost_events_are_told_at_the_end() -> None:
 
 def test_the_defaults_are_those_of_the_config_file() -> None:
     assert LoggerConfig().redact is True
-    assert (LoggerConfig().validate, LoggerConfig().strict, LoggerConfig().locals) == ("off", False, False)
+    assert (LoggerConfig().validate, LoggerConfig().strict) == ("off", False)
 
 
 def test_texts_that_are_known_to_be_secret_are_in_no_event(tmp_path: Path) -> None:
@@ -392,7 +391,6 @@ class TestWrongArguments:
         ("name", "value", "path"),
         [
             ("redact", {"nope": 1}, r"\$\.redact"),
-            ("volume", [{}], r"\$\.volume\[0\]"),
             ("levels", {"a": "loud"}, r"\$\.levels"),
             ("output", {"to": "stderr", "where": "channel ="}, r"\$\.output"),
         ],

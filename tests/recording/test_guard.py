@@ -194,10 +194,10 @@ def use_wsgi(value: Any) -> None:
     [
         {},
         {"processors": [lambda logger, method, event: event], "callsite": True},
-        {"levels": {"x*": "DEBUG"}, "volume": [{"channel": "x*", "sample": 0.5}], "max_tag_sets": 2},
-        {"redact": False, "locals": True},
+        {"levels": {"x*": "DEBUG"}, "max_tag_sets": 2},
+        {"redact": False},
     ],
-    ids=["usual", "processors", "volume", "locals"],
+    ids=["usual", "processors", "levels", "unredacted"],
 )
 def test_no_entry_raises_whatever_it_is_called_with(tmp_path: Any, options: dict[str, Any]) -> None:
     balog.configure(f"file:{tmp_path / 'log'}?max_bytes=10000000", level="DEBUG", **options)

@@ -1,8 +1,6 @@
 import asyncio
 import inspect
 import logging
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -110,26 +108,6 @@ def test_without_a_recorder_the_next_call_configures(
     configuration.flush()
 
     assert len((tmp_path / "app.jsonl").read_bytes().splitlines()) == (2 if level == "DEBUG" else 1)
-
-
-def test_a_reload_switches_the_methods(tmp_path: Path) -> None:
-    """SIGHUP reads the file again."""
-    file = tmp_path / "logger.json"
-    file.write_text('{"output": "file:%s", "level": "ERROR", "reload": true}' % (tmp_path / "app.jsonl"))
-    configure(config=file)
-    info = get_logger("a").info
-    info("no")
-    file.write_text('{"output": "file:%s", "level": "INFO", "reload": true}' % (tmp_path / "app.jsonl"))
-    signal.raise_signal(signal.SIGHUP)
-    deadline = threading.Event()
-    for _ in range(100):
-        recorder = configuration.peek()
-        if recorder is not None and recorder.threshold == 20:
-            break
-        deadline.wait(0.05)
-    info("yes")
-
-    assert len((tmp_path / "app.jsonl").read_bytes().splitlines()) == 1
 
 
 @pytest.mark.parametrize("call", [lambda log: log.adebug("no", rows=1), lambda log: log.alog("DEBUG", "no")])

@@ -1,4 +1,3 @@
-import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -9,7 +8,6 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-import balog
 from balog import get_logger, metrics
 from balog.event import Event, decode, encode
 from balog.handlers import EventHandler
@@ -19,7 +17,6 @@ from balog.outputs import LogOutput
 from balog.recording import configuration
 from balog.recording.context import ProcessContext
 from balog.recording.recorder import OutputRoute, Recorder
-from balog.recording.volume import Volume
 from balog.redaction import Redactor
 
 
@@ -381,47 +378,6 @@ class TestEmit:
         emit("INFO", "a", object(), context={"x": object()})
 
         assert kept.events[0].payload["problem"]
-
-
-class TestVolume:
-    def test_what_is_held_back_is_told_once_at_the_end(self, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-        balog.configure("stderr", volume=[{"channel": "noisy*", "per_second": 1, "burst": 2}])
-        for _ in range(50):
-            get_logger("noisy.loop").info("x")
-            get_logger("quiet").info("x")
-        balog.configure("singer")
-        events = [json.loads(line) for line in capsysbinary.readouterr().err.splitlines()]
-        channels = [event["header"]["channel"] for event in events]
-
-        assert channels.count("quiet") == 50
-        assert 1 <= channels.count("noisy.loop") <= 10
-        told = [event for event in events if event["payload"].get("cls_type") == "held_back"]
-        assert len(told) == 1
-        assert str(50 - channels.count("noisy.loop")) in json.dumps(told[0]["payload"])
-        assert "problem" not in told[0]["payload"]
-
-
-class TestSampling:
-    def test_what_passes_of_a_sampled_channel_says_its_share(self) -> None:
-        """Given a channel that is sampled, then an event that passes stands for as many as its context tells."""
-        kept = Kept()
-        configuration.swap(
-            Recorder(
-                [OutputRoute("kept", kept)],
-                ProcessContext("app"),
-                volume=Volume([{"channel": "noisy", "sample": 0.5}], seed=1),
-            )
-        )
-        for number in range(100):
-            get_logger("noisy").bind(shard=3).info("hi %d", number)
-            emit("INFO", "noisy", {"cls_type": "x"})
-        get_logger("calm").info("hi")
-
-        *passed, calm = kept.events
-        assert 50 < len(passed) < 150
-        assert {event.header.context["sample_rate"] for event in passed} == {0.5}
-        assert {event.header.context.get("shard") for event in passed} == {3, None}
-        assert "sample_rate" not in calm.header.context
 
 
 @pytest.mark.parametrize(("level", "written"), [("error", "ERROR"), (35, "WARNING"), (None, "INFO"), ([], "INFO")])

@@ -23,11 +23,6 @@ from balog.errors import ConfigError
         ),
         ("metrics", "cls_type:string,version:string,values:array<struct<name:string,value:double>>"),
         ("state", "cls_type:string,version:string,value:string"),
-        (
-            "held_back",
-            "cls_type:string,version:string,since:timestamp,until:timestamp,sampled:bigint,limited:bigint,"
-            "channels:array<struct<channel:string,level:string,sampled:bigint,limited:bigint>>",
-        ),
     ],
 )
 def test_a_registered_type_has_its_schemas_columns(cls_type: str, columns: str) -> None:
