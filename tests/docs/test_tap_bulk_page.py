@@ -1,17 +1,15 @@
 """The page about streams of bulk APIs: its taps run against a server, and what they print is as it says."""
 
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 
 from balog.tap.endpoints import BulkStream
 from balog.tap.endpoints.bulk_job import BulkJob
-from tests.documentation import docs_page
+from tests.documentation import docs_page, reader_environment
 from tests.stand_ins.http_server import HttpStandIn
 from tests.stand_ins.job_server import Jobs
 
@@ -22,11 +20,7 @@ BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", HOW_TO + TEXT, re.DOTALL
 
 
 def test_its_taps_run(tmp_path: Path) -> None:
-    environment = {
-        **{key: value for key, value in os.environ.items() if not key.startswith("BALOG_")},
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-    }
+    environment = {**reader_environment(), "PYTHONPATH": str(ROOT)}
     rows = [{"id": number, "name": "x", "updated": f"2026-01-{number:02}T00:00:00Z"} for number in range(1, 8)]
     jobs = Jobs(rows, polls=0)
     printed = ""

@@ -48,5 +48,5 @@ def test_the_python_runs() -> None:
 
 
 def test_the_visitor_of_the_page_on_catalogs_adds_metadata(tmp_path: Path) -> None:
-    found, _ = run_page("tap-catalog.md", tmp_path)
+    (found,) = run_page("tap-catalog.md", tmp_path)
     assert found == "1\n"

@@ -1,14 +1,12 @@
 """The page about streams of GraphQL: its tap runs against a server, and its query is the one that is sent."""
 
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 from balog.tap.endpoints import GraphQLStream
-from tests.documentation import docs_page
+from tests.documentation import docs_page, reader_environment
 from tests.stand_ins.graphql_server import Issues
 from tests.stand_ins.http_server import HttpStandIn
 
@@ -19,11 +17,7 @@ BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", HOW_TO + TEXT, re.DOTALL
 
 
 def test_its_tap_runs_and_sends_the_query_that_it_shows(tmp_path: Path) -> None:
-    environment = {
-        **{key: value for key, value in os.environ.items() if not key.startswith("BALOG_")},
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-    }
+    environment = {**reader_environment(), "PYTHONPATH": str(ROOT)}
     [[_, name, code], [_, _, commands], [_, _, shown], [_, _, query]] = BLOCKS
     issues = Issues()
 
