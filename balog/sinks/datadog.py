@@ -1,4 +1,4 @@
-"""Metrics, logs and events to Datadog, over HTTPS. The sink ``statsd`` sends metrics to an agent."""
+"""Metrics and logs to Datadog, over HTTPS. The sink ``statsd`` sends metrics to an agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from balog.sinks.datadog_json import (
     CountedSeconds,
     DatadogItem,
     distribution_items,
-    event_item,
     host_of,
     log_item,
     now,
@@ -35,20 +34,19 @@ _MAX_SERIES_BODY = 512_000
 _MAX_LOGS, _MAX_LOGS_BODY = 1000, 5_000_000
 
 _SERIES, _DISTRIBUTIONS = "/api/v2/series", "/api/v1/distribution_points"
-_LOGS, _EVENTS = "/api/v2/logs", "/api/v1/events"
+_LOGS = "/api/v2/logs"
 
-What = Literal["metrics", "logs", "events"]
+What = Literal["metrics", "logs"]
 
 
 class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_unknown_fields=True, kw_only=True):
-    """Send metrics, logs and events to Datadog."""
+    """Send metrics and logs to Datadog."""
 
     examples: ClassVar = (
         {
             "type": "datadog",
             "api_key": {"env": "DD_API_KEY"},
             "site": "datadoghq.eu",
-            "send": ["metrics", "logs", "events"],
             "tags": {"env": "prod"},
         },
     )
@@ -58,7 +56,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
             "at least once",
             "Datadog has accepted it",
             f"logs: ≤ {_MAX_LOGS:,} and {_MAX_LOGS_BODY // 10**6} MB; "
-            f"series or distributions: ≤ {_MAX_SERIES_BODY // 1000} kB; one event",
+            f"series or distributions: ≤ {_MAX_SERIES_BODY // 1000} kB",
         ),
     )
 
@@ -67,7 +65,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
         list[What],
         Meta(
             min_length=1,
-            description="Metric events go as metrics and not as logs, runs as both; events are runs and errors.",
+            description="Metric events go as metrics and not as logs, runs as both.",
         ),
     ] = msgspec.field(default_factory=lambda: ["metrics", "logs"])
     site: Annotated[
@@ -97,12 +95,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
 
     def takes(self, event: Event) -> bool:
         """Return whether the sink sends anything of an event; see ``SinkOptions``."""
-        send = self.send
-        return (
-            "logs" in send
-            or ("metrics" in send and is_measure(event))
-            or ("events" in send and (event.cls_type == "run" or event.level in ("ERROR", "CRITICAL")))
-        )
+        return "logs" in self.send or is_measure(event)
 
     def build(self) -> DatadogSink:
         """Return the sink, unopened.
@@ -146,7 +139,7 @@ class DatadogSink:
         self._api.probe("/api/v1/validate", "GET")
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Send the metrics, logs and events of a batch, each kind in as few requests as possible."""
+        """Send the metrics and logs of a batch, each kind in as few requests as possible."""
         errors, when = RequestErrors(), now()
         taken: dict[str, set[int]] = {}
         measured: set[int] = set()
@@ -159,14 +152,6 @@ class DatadogSink:
                 if (index not in measured or event.cls_type == "run") and self._partial.lacks(_LOGS, event)
             ]
             taken[_LOGS] = self._post(self._logs, _LOGS, items, _Form(b"[", b"]", _MAX_LOGS_BODY, _MAX_LOGS), errors)
-        if "events" in self._send:
-            found = (
-                event_item(index, event, self._service(event), self._tags, when)
-                for index, (event, _) in enumerate(batch)
-                if self._partial.lacks(_EVENTS, event)
-            )
-            items = [item for item in found if item is not None]
-            taken[_EVENTS] = self._post(self._api, _EVENTS, items, _Form(b"", b"", _MAX_SERIES_BODY, 1), errors)
         self._partial.settle(batch, taken, errors.remaining)
         errors.finish()
 
