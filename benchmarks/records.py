@@ -63,8 +63,6 @@ RULES: dict[str, dict[str, Any]] = {
     "set, an expression": {"set": {"email": {"expr": "LOWER(email)"}}},
     "filter, keeps": {"filter": "amount >= 0"},
     "filter, keeps none": {"filter": "amount < 0"},
-    "sample by key, a half": {"sample": {"rate": 0.5}},
-    "flatten, nothing to open": {"flatten": {}},
 }
 
 

@@ -45,7 +45,6 @@ from balog.sinks import (
     TopicSinkConfig,
     WebhookSinkConfig,
 )
-from balog.sinks.datadog_agent import Agent
 from balog.sinks.prometheus import Pushgateway
 from benchmarks.measure import interleaved, machine, medians
 
@@ -152,7 +151,7 @@ def webhook_batches(place: Place) -> Pair:
     return Pair("urllib3", ours, bare, len(place.deliveries), len(place.batches))
 
 
-def _elastic(place: Place, ecs: bool) -> Pair:
+def elastic(place: Place) -> Pair:
     client = place.stack.enter_context(Elasticsearch(place.server.url))
     documents = [(event.header.id, json.loads(body)) for event, body in place.deliveries]
 
@@ -171,16 +170,8 @@ def _elastic(place: Place, ecs: bool) -> Pair:
         helpers.bulk(client, actions(), chunk_size=BATCH)
         return time.perf_counter() - began
 
-    config = ElasticSinkConfig(url=place.server.url, ecs=ecs, compress=False)
+    config = ElasticSinkConfig(url=place.server.url, compress=False)
     return Pair("elasticsearch", through(lambda: config, place), bare, len(documents), len(documents))
-
-
-def elastic(place: Place) -> Pair:
-    return _elastic(place, ecs=False)
-
-
-def elastic_ecs(place: Place) -> Pair:
-    return _elastic(place, ecs=True)
 
 
 def statsd(place: Place) -> Pair:
@@ -218,27 +209,6 @@ def prometheus(place: Place) -> Pair:
     push = Pushgateway(url=place.server.url, job="bench")
     ours = through(lambda: PrometheusSinkConfig(pushgateway=push), place)
     return Pair("prometheus-client", ours, bare, len(place.deliveries), len(points))
-
-
-def datadog_agent(place: Place) -> Pair:
-    place = place._replace(batches=place.batches[:DATAGRAM_BATCHES])
-    tags = ["service:tap-shop", "stream:orders"]
-    client = DogStatsd(host="127.0.0.1", port=place.server.port, disable_telemetry=True, max_buffer_len=1432)
-    place.stack.callback(client.close_socket)
-
-    def bare() -> float:
-        began = time.perf_counter()
-        number = 0.0
-        for batch in place.batches:
-            with client:
-                for _ in batch:
-                    client.increment("record_count", number, tags=tags)
-                    number += 1
-        return time.perf_counter() - began
-
-    config = DatadogSinkConfig(agent=Agent(host="127.0.0.1", port=place.server.port, rate=1_000_000))
-    number = len(place.deliveries)
-    return Pair("datadog", through(lambda: config, place), bare, number, number)
 
 
 def datadog_logs(place: Place) -> Pair:
@@ -413,10 +383,8 @@ def topic(place: Place) -> Pair:
 
 
 SINKS: dict[str, Callable[[Place], Pair]] = {
-    "datadog, agent": datadog_agent,
     "datadog, logs": datadog_logs,
     "elastic": elastic,
-    "elastic, ECS": elastic_ecs,
     "prometheus": prometheus,
     "statsd": statsd,
     "otlp, logs": otlp_logs,

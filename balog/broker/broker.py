@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
@@ -108,7 +107,6 @@ class _Broker:
             position=lambda: self._dispatcher.position,
             durable=lambda: self._dispatcher.durable,
             quarantine=quarantine,
-            sleep=self._sleep,
             observers=self._observers(config),
         )
 
@@ -183,11 +181,6 @@ class _Broker:
                 self._say(f"{name}: {counted(stats.delivered, 'event')} delivered")
             for warning in stats.warnings():
                 self._say(f"{name}: {warning}")
-
-    def _sleep(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while not self._stop.came() and (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, 0.1))
 
     def _samples(self) -> Iterator[StatSample]:
         yield from self._pipe.stats().samples()

@@ -154,7 +154,7 @@ def _renumbered(errors: Iterator[ConfigError], name: str, number: int) -> Iterat
 
 
 def _build_editors(config: BrokerConfig) -> None:
-    Chaining(config, lambda _: None, position=lambda: 0, durable=lambda: 0, quarantine=None, sleep=lambda _: None)
+    Chaining(config, lambda _: None, position=lambda: 0, durable=lambda: 0, quarantine=None)
 
 
 def _open_quarantine(config: QuarantineConfig) -> None:

@@ -60,7 +60,6 @@ class Chaining:
         position: returns the number of the last event that was put into the sinks' queues.
         durable: returns the number up to which every event is safe.
         quarantine: the file for lines that must not pass.
-        sleep: waits a number of seconds, or less when the broker stops.
         observers: editors that see each original SCHEMA and change nothing.
 
     Attributes:
@@ -78,12 +77,10 @@ class Chaining:
         position: Callable[[], int],
         durable: Callable[[], int],
         quarantine: Quarantine | None,
-        sleep: Callable[[float], object],
         observers: Sequence[Editor] = (),
     ) -> None:
         self._say = say
         self._quarantine = quarantine
-        self._sleep = sleep
         self._observers = observers
         self._memory = _SchemaMemory()
         self._editors = self._make(config)
@@ -132,7 +129,7 @@ class Chaining:
         if config.records or config.schemas:
             from balog.broker.records.editor import RecordEditor
 
-            records = RecordEditor(config.records, config.schemas, self._quarantine, self._say, self._sleep)
+            records = RecordEditor(config.records, config.schemas, self._quarantine, self._say)
         if config.batch is not None or config.records:
             from balog.broker.batches.reader import BatchReader
 

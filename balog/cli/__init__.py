@@ -56,7 +56,6 @@ GROUPS = {
         "micro": "Run the whole event service in one process, for a laptop, a test or a CI job.",
         "schema": "Manage the types of events: infer, register, validate, compare, document.",
         "config": "Push, compare and roll back versions of the control document.",
-        "callbacks": "List the callbacks that are disabled, and enable them.",
         "token": "Add, list and revoke the bearer tokens of an event service.",
     },
     "Tap": {"tap": "Make new taps; verify that a tap follows Singer's practices."},

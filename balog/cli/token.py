@@ -12,7 +12,7 @@ import msgspec
 
 from balog.cli import options
 from balog.cli.output import plain, print_json_lines, print_table
-from balog.delivery.api.tokens import Quota, Right, TokenEntry, add_token, make_token, read_tokens, revoke_tokens
+from balog.delivery.api.tokens import Right, TokenEntry, add_token, make_token, read_tokens, revoke_tokens
 
 _PATH = options.FilePath(path_type=Path)
 _file = click.option("--file", "path", metavar="FILE", required=True, type=_PATH, help="File of tokens.")
@@ -40,19 +40,15 @@ def command() -> None:
           help="cls_type of the events and schemas that the token covers.")  # fmt: skip
 @click.option("--days", type=click.FloatRange(0, 36_500, min_open=True), metavar="N",
               help="Days until the token expires.  [default: never]")  # fmt: skip
-@click.option("--quota", metavar="EVENTS[/SECONDS]",
-              help="Maximum events in that time (default: a day), at each service.")  # fmt: skip
 @click.option("--file", "path", metavar="FILE", type=_PATH, help="File of tokens to add the entry to.")
-def add(
-    name: str, may: tuple[Any, ...], types: tuple[str, ...], days: float | None, quota: str | None, path: Path | None
-) -> None:
+def add(name: str, may: tuple[Any, ...], types: tuple[str, ...], days: float | None, path: Path | None) -> None:
     """Create a bearer token and print it once; the file of tokens keeps only its hash.
 
     The token goes to stdout, its entry to --file or else to stderr. Two entries may share a name, so that you can
     replace a token without a gap.
     """
     expires = None if days is None else datetime.now(timezone.utc).replace(microsecond=0) + timedelta(days=days)
-    token, entry = make_token(name, may, types, expires=expires, quota=_quota(quota))
+    token, entry = make_token(name, may, types, expires=expires)
     if path is not None:
         add_token(path, entry)
     else:
@@ -64,12 +60,12 @@ def add(
 @options.json_lines
 @_file
 def list_tokens(as_json: bool, path: Path) -> None:
-    """List the tokens of a file: name, rights, types, expiry, quota, and first digits of the hash."""
+    """List the tokens of a file: name, rights, types, expiry, and first digits of the hash."""
     entries = read_tokens(path)
     if as_json:
         print_json_lines(entries)
         return
-    rows = [("NAME", "MAY", "TYPES", "EXPIRES", "QUOTA", "HASH"), *map(_row, entries)]
+    rows = [("NAME", "MAY", "TYPES", "EXPIRES", "HASH"), *map(_row, entries)]
     print_table(rows)
 
 
@@ -90,23 +86,12 @@ def revoke(name: str, hash_: str, path: Path) -> None:
         sys.exit(1)
 
 
-def _quota(text: str | None) -> Quota | None:
-    if text is None:
-        return None
-    events, _, seconds = text.partition("/")
-    try:
-        return msgspec.convert({"events": int(events), "seconds": float(seconds or 86_400)}, Quota)
-    except (ValueError, msgspec.ValidationError):
-        raise click.BadParameter("expected EVENTS or EVENTS/SECONDS, such as 1000/60", param_hint="--quota") from None
-
-
 def _row(entry: TokenEntry) -> tuple[str, ...]:
     expires = "-"
     if entry.expires is not None:
         expires = entry.expires.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%MZ")
         expires += " (expired)" if entry.expires <= datetime.now(timezone.utc) else ""
-    quota = "-" if entry.quota is None else f"{entry.quota.events}/{entry.quota.seconds:g}s"
-    return entry.name, ",".join(entry.may), plain(",".join(entry.types)), expires, quota, _short(entry)
+    return entry.name, ",".join(entry.may), plain(",".join(entry.types)), expires, _short(entry)
 
 
 def _short(entry: TokenEntry) -> str:

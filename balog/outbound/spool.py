@@ -33,7 +33,7 @@ from balog.outbound.segment import Segment
 from balog.outbound.sync_window import SHORTEST_WINDOW
 from balog.storage.local_files import make_folder, replace_file
 
-WhenFull = Literal["block", "drop_oldest", "drop_newest"]
+WhenFull = Literal["block", "drop_newest"]
 
 _OPTIONS = ("where", "batch", "retry")  # they do not identify a sink
 _PARTS = 16
@@ -69,7 +69,7 @@ class SpoolConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     when_full: Annotated[
         WhenFull,
         Meta(
-            description="drop_newest and drop_oldest lose events and count them; block makes the stream wait until the "
+            description="drop_newest loses events and counts them; block makes the stream wait until the "
             "sink takes some: the one case in which telemetry may hold up data."
         ),
     ] = "drop_newest"
@@ -89,12 +89,10 @@ class Appended(NamedTuple):
 
     Attributes:
         taken: how many of the events are on disk, from the first one on.
-        dropped: how many older events were dropped to make room.
         is_full: whether the others found no room.
     """
 
     taken: int
-    dropped: int
     is_full: bool
 
 
@@ -110,7 +108,7 @@ class Spool:
         self.name = config.path
         self.path = Path(local_path(config.path, "$.spool.path")).absolute()
         self.max_bytes = config.max_bytes
-        self.when_full: WhenFull = config.when_full
+        self.blocks = config.when_full == "block"
         self.sync = config.sync if config.sync >= SHORTEST_WINDOW else 0.0
         try:
             make_folder(self.path, 0o700)
@@ -179,13 +177,13 @@ class SinkSpool:
         self.name = spool.name
         self.sync = spool.sync
         self.max_bytes = spool.max_bytes
-        self.blocks = spool.when_full == "block"
+        self.blocks = spool.blocks
         self.folder = folder
         self.own: deque[Segment] = deque()
         self.adopted: Segment | None = None
         self.adopted_events = 0
         self.torn = 0
-        self.dead = SinkDeadLetters(folder / "dead", self._make_room, self._prepare)
+        self.dead = SinkDeadLetters(folder / "dead", self._has_room, self._prepare)
 
     @property
     def waiting(self) -> int:
@@ -196,12 +194,12 @@ class SinkSpool:
         """Add events after the last one.
 
         Args:
-            in_use: the segment of the batch in flight; it is never dropped.
+            in_use: the segment of the batch in flight; nothing is added to it.
 
         Raises:
             OSError: no more events can be written. Its attribute ``appended`` holds the outcome so far.
         """
-        taken = dropped = 0
+        taken = 0
         limit = max(self._spool.max_bytes // _PARTS, 1)
         most = len(bodies)
         try:
@@ -212,10 +210,8 @@ class SinkSpool:
                 while taken + count < len(bodies) and (not count or (count < most and begun + size < limit)):
                     size += len(bodies[taken + count]) + 1
                     count += 1
-                room, lost = self._free(size + len(Segment.head), in_use)
-                dropped += lost
-                if not room:
-                    return Appended(taken, dropped, True)
+                if not self._has_room(size + len(Segment.head)):
+                    return Appended(taken, True)
                 if not self.own or self.own[-1] is not tail or tail is None or tail.size >= limit:
                     tail = self._create()
                     self.own.append(tail)
@@ -229,9 +225,9 @@ class SinkSpool:
                 taken += count
         except OSError as error:
             self._forget_empty()
-            error.appended = Appended(taken, dropped, False)  # type: ignore[attr-defined]
+            error.appended = Appended(taken, False)  # type: ignore[attr-defined]
             raise
-        return Appended(taken, dropped, False)
+        return Appended(taken, False)
 
     def put_first(self, bodies: Sequence[bytes], after: Segment | None = None) -> Segment | None:
         """Write a batch in flight to a segment of its own, before all others.
@@ -245,7 +241,7 @@ class SinkSpool:
         Raises:
             OSError: the segment can't be written.
         """
-        if not self._make_room(sum(map(len, bodies)) + len(bodies) + len(Segment.head)):
+        if not self._has_room(sum(map(len, bodies)) + len(bodies) + len(Segment.head)):
             return None
         segment = self._create(_name_before(after.path.stem) if after is not None else None)
         try:
@@ -308,27 +304,8 @@ class SinkSpool:
         if self._description is not None and not _has(description, self._description):
             replace_file(description, self._description, 0o600, syncs_folder=False)
 
-    def _make_room(self, size: int) -> bool:
+    def _has_room(self, size: int) -> bool:
         return self._spool.used() + size <= self._spool.max_bytes
-
-    def _free(self, size: int, in_use: Segment | None) -> tuple[bool, int]:
-        """Make room for so many bytes, by dropping the oldest segments if the config says so.
-
-        Returns:
-            Whether there is room now, and how many events were dropped.
-        """
-        dropped = 0
-        while not self._make_room(size):
-            if self._spool.when_full != "drop_oldest":
-                return False, dropped
-            oldest = next((part for part in (self.adopted, *self.own) if part is not None and part is not in_use), None)
-            if oldest is None and self.adopted is None and self.adopt():
-                oldest = self.adopted
-            if oldest is None:
-                return False, dropped
-            dropped += oldest.waiting
-            self._remove(oldest)
-        return True, dropped
 
     def _forget_empty(self) -> None:
         for segment in [segment for segment in self.own if not segment.waiting]:

@@ -93,13 +93,11 @@ class Spooler:
                     in_use = batch.on_disk.segment if batch is not None and batch.on_disk is not None else None
                     done = self.spool.append([body for _, body in moving], in_use)
                     written, error = done.taken, FULL if done.is_full else ""
-                    self._count_dropped(done.dropped)
             except OSError as refusal:
                 error = refusal.strerror or str(refusal)
                 partly: Appended | None = getattr(refusal, "appended", None)
                 if partly is not None:
                     written = partly.taken
-                    self._count_dropped(partly.dropped)
             finally:
                 is_running = self._end_spill(written, error)
             if not is_running:  # the worker did not wait for a slow disk
@@ -131,11 +129,6 @@ class Spooler:
             state.progress += 1
             state.changed.notify_all()
             return True
-
-    def _count_dropped(self, count: int) -> None:
-        with self._state.changed:
-            if not self._state.has_ended:
-                self._state.drop(count)
 
     def _notify(self, error: str) -> None:
         spool = self.spool

@@ -20,7 +20,6 @@ from balog.errors import ConfigError
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.ecs import ecs_document
 from balog.sinks.http_sink import HttpSink
 
 DEFAULT_STREAM = "logs-balog-default"
@@ -43,7 +42,6 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
             "type": "elastic",
             "url": "https://es.example.com:9200",
             "data_stream": "logs-shop-prod",
-            "ecs": True,
             "api_key": {"env": "ES_API_KEY"},
         },
         {"type": "elastic", "index": "events", "user": "balog", "password": {"env": "ES_PASSWORD"}},
@@ -63,9 +61,6 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
         Annotated[str, Meta(min_length=1, description="TYPE-DATASET-NAMESPACE, logs-balog-default.")] | None
     ) = None
     index: Annotated[str, Meta(min_length=1, description="An index or alias, in place of a data stream.")] | None = None
-    ecs: Annotated[bool, Meta(description="Use the field names of the Elastic Common Schema, not the event's own.")] = (
-        False
-    )
     api_key: Annotated[Secret, Meta(description="An API key, as ID:KEY or in its encoded form.")] | None = None
     user: Annotated[str, Meta(min_length=1, description="A user, for basic authentication.")] | None = None
     password: Annotated[Secret, Meta(description="The user's password.")] | None = None
@@ -107,7 +102,7 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
             is_gzipped=self.compress,
         )
         target = self.index or self.data_stream or DEFAULT_STREAM
-        return ElasticSink(client, target, is_stream=self.index is None, ecs=self.ecs, request_bytes=self.request_bytes)
+        return ElasticSink(client, target, is_stream=self.index is None, request_bytes=self.request_bytes)
 
     def _credentials(self) -> dict[str, str]:
         if self.api_key is not None:
@@ -149,11 +144,10 @@ _encoder = msgspec.json.Encoder()
 class ElasticSink(HttpSink):
     """See ``ElasticSinkConfig``. A data stream stores an event once as long as its backing index does not change."""
 
-    def __init__(self, client: HttpClient, target: str, *, is_stream: bool, ecs: bool, request_bytes: int) -> None:
+    def __init__(self, client: HttpClient, target: str, *, is_stream: bool, request_bytes: int) -> None:
         super().__init__(client)
         self._path = f"/{target}{_PATH}"
         self._verb = "create" if is_stream else "index"
-        self._ecs = ecs
         self._request_bytes = request_bytes
 
     def write(self, batch: Sequence[Delivery]) -> None:
@@ -201,10 +195,7 @@ class ElasticSink(HttpSink):
         if len(name) > _MAX_ID:
             name = "LG" + hashlib.sha256(name.encode()).hexdigest()
         timestamp = event.header.timestamp.isoformat(timespec="microseconds").replace("+00:00", "Z")
-        if self._ecs:
-            document = _encoder.encode(ecs_document(event, timestamp))
-        else:
-            document = b'{"@timestamp":"%b",%b' % (timestamp.encode(), body[1:])
+        document = b'{"@timestamp":"%b",%b' % (timestamp.encode(), body[1:])
         return b'{"%b":{"_id":%b}}\n%b\n' % (self._verb.encode(), _encoder.encode(name), document)
 
     def _end_of_request(self, documents: Sequence[bytes], at: int) -> int:

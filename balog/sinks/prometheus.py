@@ -36,9 +36,6 @@ class Pushgateway(Struct, forbid_unknown_fields=True, kw_only=True):
     grouping: Annotated[dict[str, str], Meta(max_length=20, description="More labels that tell this group apart.")] = (
         field(default_factory=dict)
     )
-    keep_others: Annotated[
-        bool, Meta(description="Leave metrics in the group that this run does not have; else the group is replaced.")
-    ] = False
     username: (
         Annotated[str, Meta(min_length=1, max_length=200, description="For basic authentication.", examples=["balog"])]
         | None
@@ -188,11 +185,10 @@ class PrometheusSink:
 
 
 class _Push:
-    """Replaces this broker's group in a pushgateway, or with ``keep_others`` only the metrics that it has."""
+    """Replaces this broker's group in a pushgateway."""
 
     def __init__(self, config: Pushgateway, families: Families) -> None:
         self._families = families
-        self._method = "POST" if config.keep_others else "PUT"
         self._path = f"/metrics/{_segment('job', config.job)}"
         for key, value in config.grouping.items():
             if clean_label(key) != key or key == "job":
@@ -222,7 +218,7 @@ class _Push:
 
     def publish(self) -> None:
         headers = {**self._headers, "Content-Type": _TEXT_FORMAT}
-        self._client.request(self._method, self._path, self._families.render(), headers)
+        self._client.request("PUT", self._path, self._families.render(), headers)
 
     def close(self) -> None:
         self._client.close()

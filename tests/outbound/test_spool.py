@@ -618,22 +618,10 @@ class TestRoom:
         assert len([line for line in said if "is full; events wait in memory" in line]) == 1
         assert stats.warnings()[-1] == f"{stats.dropped} events were not delivered"
 
-    def test_drop_oldest_keeps_the_newest(self, said, tmp_path, dead):
-        spool = self.small(tmp_path, "drop_oldest")
-        dispatcher = Dispatcher([dead[1]], said.append, spool=spool, put_timeout=30)
-        send(dispatcher, 2000)
-        stats = close(dispatcher, 0.1)
-        assert stats.dropped + stats.spooled == 2000
-        kept = events_in(spool)
-        assert len(kept) == stats.spooled
-        assert kept[-1] == 1999
-        assert 32_000 < self.used(spool) <= spool.max_bytes
-
-    @pytest.mark.parametrize("when_full", ["drop_newest", "drop_oldest"])
-    def test_a_spool_smaller_than_a_batch_is_filled(self, said, tmp_path, dead, monkeypatch, when_full):
+    def test_a_spool_smaller_than_a_batch_is_filled(self, said, tmp_path, dead, monkeypatch):
         """Given a burst that is one batch by the sink's config and four times the spool, then the spool gets full."""
         monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 1 << 24)
-        spool = self.small(tmp_path, when_full)
+        spool = self.small(tmp_path, "drop_newest")
         sink, config = dead
         sink.gate.clear()
         dispatcher = Dispatcher([config], said.append, spool=spool, put_timeout=30)
@@ -643,7 +631,7 @@ class TestRoom:
         assert stats.dropped + stats.spooled == 900
         kept = events_in(spool)
         assert len(kept) == stats.spooled
-        assert kept[-1] == 899 if when_full == "drop_oldest" else kept == list(range(len(kept)))
+        assert kept == list(range(len(kept)))
         assert 32_000 < self.used(spool) <= spool.max_bytes
 
     def test_block_makes_the_stream_wait_and_loses_nothing(self, said, tmp_path, dead):
@@ -905,8 +893,7 @@ def test_every_event_is_accounted_for_whatever_happens(said, tmp_path, monkeypat
     monkeypatch.setattr(spooler, "_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(backpressure, "NO_PROGRESS_SECONDS", 0.1)
     monkeypatch.setattr(worker, "DISK_SECONDS", 0.1)
-    policy = chance.choice(["drop_oldest", "drop_newest"])
-    spool = SpoolConfig(path=str(tmp_path / "spool"), max_bytes=chance.choice([1 << 16, 1 << 30]), when_full=policy)
+    spool = SpoolConfig(path=str(tmp_path / "spool"), max_bytes=chance.choice([1 << 16, 1 << 30]))
     taken: list[int] = []
     real = os.pwrite
 

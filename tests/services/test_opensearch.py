@@ -121,34 +121,6 @@ def test_a_blocked_index_holds_events_back_until_it_is_open(server, sinks):
     assert sorted(server.documents("blocked")) == sorted(ids(first) + ids(second))
 
 
-def test_ecs_documents_are_searched_by_the_names_of_the_schema(server, sinks, stream):
-    exception = {"type": "app.Refused", "message": "no", "frames": [{"file": "a.py", "line": 7, "function": "f"}]}
-    run = {"cls_type": "run", "outcome": "failed", "duration": 1.5, "exit_code": 3, "command": "tap", "state": {"a": 1}}
-    context = {"application": "tap-shop", "fqdn": "h1", "process": 4711, "trace_id": "ab" * 16, "run.id": "r1"}
-    batch = deliveries(
-        {"cls_type": "log", "message": "refused", "exception": exception, "fields": {"rows": 5}},
-        {"cls_type": "metric", "type": "counter", "metric": "rows", "value": 5, "tags": {"stream": "users"}},
-        run,
-        {**run, "state": [1, {"b": "c"}]},
-        {"cls_type": "a.type", "value": {"x": 1}},
-        {"cls_type": "another.type", "value": "a text"},
-        {"cls_type": "null"},
-        level="ERROR",
-        context=context,
-    )
-    sinks(data_stream=stream, ecs=True).write(batch)
-    assert sorted(server.documents(stream)) == sorted(ids(batch))
-
-    def count(field, value):
-        return server.ask("POST", f"{stream}/_count", {"query": {"match_phrase": {field: value}}})["count"]
-
-    assert count("log.level", "error") == count("service.name", "tap-shop") == count("process.pid", 4711) == 7
-    assert count("labels.run_id", "r1") == 7
-    assert count("error.type", "app.Refused") == count("labels.rows", "5") == count("event.kind", "metric") == 1
-    assert count("event.outcome", "failure") == count("process.exit_code", 3) == 2
-    assert count("event.id", ids(batch)[0]) == 1
-
-
 def test_a_server_that_goes_away_in_between_gets_all_of_it(server, sinks, stream):
     sink = sinks(data_stream=stream)
     first, second = deliveries({"n": 1}), deliveries({"n": 2})

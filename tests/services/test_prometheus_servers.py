@@ -110,22 +110,20 @@ class TestPushgateway:
         assert list(values(text, "job_duration_seconds_count").values()) == [3]
         assert list(values(text, "g").values()) == [-1]
 
-    def test_a_second_run_replaces_the_first_ones_group_or_keeps_its_other_metrics(self, tmp_path):
+    def test_a_second_run_replaces_the_first_ones_group(self, tmp_path):
         with running_pushgateway(tmp_path) as gateway:
 
-            def run(name, **options):
-                sink = PrometheusSinkConfig(pushgateway=Pushgateway(url=gateway.url, job="taps", **options)).build()
+            def run(name):
+                sink = PrometheusSinkConfig(pushgateway=Pushgateway(url=gateway.url, job="taps")).build()
                 sink.write([metric("gauge", name)])
                 sink.close()
 
             run("first")
-            run("second", keep_others=True)
             assert values(gateway.metrics(), "first")
-            run("third")
+            run("second")
             text = gateway.metrics()
-        assert values(text, "third")
+        assert values(text, "second")
         assert not values(text, "first")
-        assert not values(text, "second")
 
     def test_a_gateway_that_was_away_gets_all_of_it_once(self, tmp_path):
         port = free_port()

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from balog.errors import SinkError
 from balog.secrets import Secret
 from balog.sinks import AlertmanagerSinkConfig, Delivery
 from balog.sinks.alertmanager import AlertmanagerSink
@@ -144,16 +143,6 @@ def test_the_end_of_a_silenced_alert_is_sent(service, sink):
     sink.write([alert_delivery(), alert_delivery(1, "silenced", sequence=2)])
     sink.write([alert_delivery(1, "resolved", previous="silenced", sequence=3)])
     assert service.alerts["m1|tap-shop|orders"]["endsAt"] == "2026-11-24T08:00:00.000000+00:00"
-
-
-def test_a_server_that_is_away_keeps_all(service, sink, server):
-    server.stop()
-    with pytest.raises(SinkError) as caught:
-        sink.write([alert_delivery(1), alert_delivery(2)])
-    assert (caught.value.retryable, caught.value.remaining) == (True, None)
-    server.start()
-    sink.write([alert_delivery(1), alert_delivery(2)])
-    assert len(service.alerts) == 2
 
 
 @pytest.mark.parametrize("since", ["yesterday", "2026-11-24T06:00:00", "0001-01-01T00:00:00+23:00"])

@@ -13,7 +13,6 @@ from balog.errors import ConfigError
 from balog.event import Event, decode, encode
 from balog.secrets import Secret
 from balog.sinks import AnySinkConfig, Delivery, ElasticSinkConfig, SinkError
-from balog.sinks.ecs import ecs_document
 from balog.tagged_config import decode_tagged
 from tests.stand_ins.elastic import ElasticStandIn
 from tests.stand_ins.http_server import Answer
@@ -234,105 +233,7 @@ class TestRefusals:
         assert (error.retryable, error.retry_after) == (True, 11)
 
 
-class TestEcs:
-    def document(self, payload, level="ERROR", **context):
-        event = Event.new("tap_stripe.sync", payload, level=level, context=context, timestamp=AT)
-        return json.loads(msgspec.json.encode(ecs_document(decode(encode(event)), "2026-11-20T07:46:12Z")))
-
-    def test_a_log_with_an_error(self):
-        exception = {
-            "type": "app.Refused",
-            "message": "no",
-            "frames": [{"file": "/app.py", "line": 7, "function": "sync"}],
-        }
-        payload = {
-            "cls_type": "log",
-            "message": "sync failed\nbadly",
-            "logger": "app.sync",
-            "fields": {"rows.read": 12, "ok": False, "nested": {"a": [1, None]}, "nothing": None},
-            "exception": exception,
-        }
-        context = {
-            "fqdn": "host.example.com",
-            "application": "tap-stripe",
-            "application_version": "1.2.3",
-            "process": "4711",
-            "trace_id": "ab" * 16,
-            "span_id": "cd" * 8,
-            "run_id": "r1",
-        }
-        document = self.document(payload, **context)
-        name = document["event"].pop("id")
-        assert name.startswith("LG")
-        assert document == {
-            "@timestamp": "2026-11-20T07:46:12Z",
-            "ecs": {"version": "8.11.0"},
-            "message": "sync failed\nbadly",
-            "log": {"level": "error", "logger": "app.sync"},
-            "event": {"dataset": "tap_stripe.sync", "module": "balog", "kind": "event", "severity": 40},
-            "service": {"name": "tap-stripe", "version": "1.2.3"},
-            "host": {"name": "host.example.com"},
-            "process": {"pid": 4711},
-            "trace": {"id": "ab" * 16},
-            "span": {"id": "cd" * 8},
-            "error": {
-                "type": "app.Refused",
-                "message": "no",
-                "stack_trace": 'Traceback (most recent call last):\n  File "/app.py", line 7, in sync\napp.Refused: no',
-            },
-            "labels": {"run_id": "r1", "rows_read": "12", "ok": "false", "nested": '{"a":[1,null]}'},
-            "balog": {"schema": "0.1.0", "composition": False, "cls_type": "log"},
-        }
-
-    def test_a_metric(self):
-        document = self.document(
-            {"cls_type": "metric", "type": "counter", "metric": "rows", "value": 5, "tags": {"stream": "users"}}
-        )
-        assert document["balog"]["metric"] == {"type": "counter", "name": "rows", "value": 5.0}
-        assert document["labels"] == {"stream": "users"}
-        assert document["event"]["kind"] == "metric"
-        assert document["message"] == "rows 5"
-
-    def test_several_metrics(self):
-        document = self.document({"cls_type": "metrics", "values": [{"name": "rows", "value": "5"}]})
-        assert document["balog"]["metrics"] == [{"name": "rows", "value": 5.0}]
-
-    def test_a_run(self):
-        state = {"bookmarks": {"users": {"id": 1}}}
-        payload = {"cls_type": "run", "outcome": "failed", "duration": 1.5, "exit_code": 3, "command": "tap -c c.json"}
-        document = self.document({**payload, "state": state}, process=12)
-        assert (document["event"]["outcome"], document["event"]["duration"]) == ("failure", 1_500_000_000)
-        assert document["process"] == {"pid": 12, "command_line": "tap -c c.json", "exit_code": 3}
-        assert document["balog"]["run"] == {**payload, "state": '{"bookmarks":{"users":{"id":1}}}'}
-        assert self.document(payload)["balog"]["run"] == payload
-
-    def test_payloads_of_other_types_stay_apart(self):
-        payload = {"cls_type": "shop.order/2", "n": 1}
-        assert self.document(payload)["balog"]["payload"] == {"shop_order_2": payload}
-        assert self.document({"n": 1})["balog"]["payload"] == {"unnamed": {"n": 1}}
-        assert self.document({"cls_type": "metric", "value": "x"})["balog"]["payload"] == {
-            "metric": {"cls_type": "metric", "value": "x"}
-        }
-        assert "payload" not in self.document({"cls_type": "null"})["balog"]
-
-    def test_context_of_another_kind_than_the_field_becomes_a_label(self):
-        document = self.document({}, application={"a": 1}, process="x/y", fqdn="", big=10**30)
-        assert not {"service", "process", "host"} & set(document)
-        assert document["labels"]["application"] == '{"a":1}'
-        assert document["labels"]["process"] == "x/y"
-        assert float(document["labels"]["big"]) == 1e30
-
-    def test_labels_are_bounded(self):
-        document = self.document({}, **{f"k{n}": "x" * 5000 for n in range(500)})
-        assert len(document["labels"]) == 100
-        assert {len(value) for value in document["labels"].values()} == {1024}
-
-    def test_facility_0_0_1_has_no_level(self):
-        line = b'{"schema":"0.0.1","header":{"id":"LG1","channel":"a","timestamp":"2026-01-01T00:00:00Z"},"payload":{}}'
-        document = ecs_document(decode(line), "2026-01-01T00:00:00Z")
-        assert "level" not in document["log"]
-        assert "severity" not in document["event"]
-
+class TestDocuments:
     json_values = st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -357,27 +258,19 @@ class TestEcs:
         }
         line = json.dumps({"schema": "0.1.0", "header": header, "payload": payload}).encode("utf-8", "replace")
         event = decode(line)
-        for ecs in (False, True):
-            sink = ElasticSinkConfig(ecs=ecs).build()
-            action, document, rest = sink._document(Delivery(event, encode(event))).split(b"\n")
-            sink.close()
-            assert rest == b""
-            assert json.loads(action) == {"create": {"_id": "LG1"}}
-            assert json.loads(document)["@timestamp"] == "2026-11-20T07:46:12.500000Z"
-
-    def test_the_sink_writes_it(self, server, sinks):
-        batch = deliveries({"cls_type": "log", "message": "hello"})
-        sinks(ecs=True).write(batch)
-        [(name, document)] = server.documents.items()
-        assert document["event"]["id"] == name
-        assert document["message"] == "hello"
+        sink = ElasticSinkConfig().build()
+        action, document, rest = sink._document(Delivery(event, encode(event))).split(b"\n")
+        sink.close()
+        assert rest == b""
+        assert json.loads(action) == {"create": {"_id": "LG1"}}
+        assert json.loads(document)["@timestamp"] == "2026-11-20T07:46:12.500000Z"
 
 
 class TestConfig:
     def test_it_is_read_from_json(self):
         config = msgspec.json.decode(
             b'{"type": "elastic", "url": "https://es.example.com:9200/prefix", "data_stream": "logs-shop-prod", '
-            b'"ecs": true, "user": "u", "password": {"file": "/run/secrets/es"}, "compress": false}',
+            b'"user": "u", "password": {"file": "/run/secrets/es"}, "compress": false}',
             type=AnySinkConfig,
             dec_hook=decode_tagged,
         )

@@ -1,4 +1,3 @@
-import re
 from datetime import datetime, timedelta, timezone
 
 import msgspec
@@ -269,23 +268,6 @@ def test_headers_and_resource_come_along(receiver, server, monkeypatch):
     assert resource["service.name"] == "etl"
 
 
-@pytest.mark.parametrize(
-    ("status", "is_retryable"),
-    [
-        *((status, True) for status in (429, 502, 503, 504)),  # as the specification has it
-        *((status, True) for status in (301, 401, 403, 404)),  # the config's fault: kept until it is put right
-        *((status, False) for status in (400, 408, 413, 415, 422, 500, 501)),
-    ],
-)
-def test_only_what_the_specification_allows_is_tried_again(server, status, is_retryable):
-    server.respond = lambda request: Answer(status, headers={"Retry-After": "3"})
-    with pytest.raises(SinkError, match=str(status)) as caught:
-        build(server).write([log(), log()])
-    assert caught.value.retryable == is_retryable
-    assert caught.value.remaining == [0, 1]
-    assert caught.value.retry_after == 3
-
-
 def test_only_the_part_that_failed_comes_again(server):
     server.respond = lambda request: Answer(503 if request.path == "/v1/metrics" else 200)
     with pytest.raises(SinkError) as caught:
@@ -476,13 +458,6 @@ def test_any_events_make_requests_that_are_taken(receiver, server, events):
     ids = [event.header.id for event in events if event.cls_type not in ("metric", "metrics", "run")]
     assert [item for item in ids if item in told] == ids
     assert all(events[index].cls_type in ("metric", "metrics", "run") for index in rejected)
-
-
-def test_the_config_is_read_as_it_is_written():
-    config = OtlpSinkConfig(headers={"Authorization": Secret(env="T")}, batch=Batching(age=1.0))
-    again = msgspec.json.decode(msgspec.json.encode(config), type=OtlpSinkConfig)
-    assert again == config
-    assert re.fullmatch(r"otlp http://localhost:4318", again.name)
 
 
 def test_the_same_series_of_two_brokers_are_two_and_of_one_broker_one(receiver, server):

@@ -223,16 +223,6 @@ class TestRefusals:
         assert not second.retryable
         assert len(http_server.requests) == 2
 
-    def test_a_receiver_that_is_down_gets_all_of_it_later(self, http_server, sinks):
-        http_server.stop()
-        sink = sinks(WebhookSinkConfig(url=http_server.url))
-        batch = numbered(2)
-        error = refused(sink, batch)
-        assert (error.retryable, list(error.remaining)) == (True, [0, 1])
-        http_server.start()
-        sink.write(batch)
-        assert len(http_server.requests) == 2
-
     def test_tls_needs_the_right_authority(self, tls_server, sinks):
         url = tls_server.server.url
         assert "certificate" in str(refused(sinks(WebhookSinkConfig(url=url)), numbered(1)))

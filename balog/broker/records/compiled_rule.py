@@ -131,7 +131,7 @@ class CompiledRule:
     @property
     def rewrites(self) -> bool:
         """Whether a kept record is rewritten."""
-        return bool(self.settings or self.masks or self.drops or self.renames or self.config.flatten)
+        return bool(self.settings or self.masks or self.drops or self.renames)
 
 
 def refused_parts(rules: Sequence[RecordRule]) -> list[ConfigError]:

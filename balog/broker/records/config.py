@@ -55,31 +55,10 @@ AnyMask = Sha256 | Md5 | Redact | Partial | Literal["md5", "redact", "null"]
 """How a value is masked; a word is short for the struct without options."""
 
 
-class Flatten(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Properties of nested objects become properties of the record, ``address__city``."""
-
-    separator: Annotated[str, Meta(min_length=1, max_length=20, description="The text between the names.")] = "__"
-    max_depth: Annotated[int, Meta(ge=1, le=100, description="Levels of nested objects to flatten.")] = 10
-
-
-class Sample(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Keep a part of the records. Without a seed, the decision for a record is always the same."""
-
-    rate: Annotated[float, Meta(ge=0, le=1, description="Share of the records to keep, 0 to 1.")]
-    by: Annotated[list[Path], Meta(description="Properties that decide; the stream's key properties by default.")] = []
-    seed: Annotated[int, Meta(description="Decide at random, the same in each run with this seed.")] | None = None
-
-    def __post_init__(self) -> None:
-        if self.by and self.seed is not None:
-            raise ValueError('"by" decides by the record and "seed" by chance; give one of them')
-        for path in self.by:
-            parse_path(path)
-
-
 class RecordRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Changes of a stream's records and schema, in the order of these fields.
 
-    Filter, sample and throttle come first and see the original record, so that only kept records cost further work.
+    The filter comes first and sees the original record, so that only kept records cost further work.
     ``set`` sees unmasked values, and its results can be masked. All names, except the new ones of ``rename``, are those
     of the original record. Several rules for a stream apply in turn, each to the output of the previous one.
     """
@@ -88,8 +67,6 @@ class RecordRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         {
             "stream": "orders",
             "filter": "amount > 0",
-            "sample": {"rate": 0.1, "by": ["customer_id"], "seed": 7},
-            "throttle": 1000,
         },
         {
             "stream": "users*",
@@ -97,23 +74,17 @@ class RecordRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
             "mask": {"email": {"how": "sha256", "key": {"env": "MASK_KEY"}}, "phone": {"how": "partial", "last": 2}},
             "drop": ["password"],
             "rename": {"mail": "email"},
-            "flatten": {"separator": "__"},
         },
     )
 
     stream: Stream
     filter: Annotated[str, Meta(description="Keeps the records for which this expression is true.")] | None = None
-    sample: Sample | None = None
-    throttle: (
-        Annotated[float, Meta(gt=0, description="Records a second at most; the whole pipe is slowed down.")] | None
-    ) = None
     set: Annotated[
         dict[Property, Any], Meta(description='Constants, or {"expr": "…"} over the record, by property.')
     ] = {}
     mask: Annotated[dict[Path, AnyMask], Meta(description="How to mask each property.")] = {}
     drop: Annotated[list[Path], Meta(description="Properties to remove.")] = []
     rename: Annotated[dict[Path, Property], Meta(description="New names by property; a nested one stays nested.")] = {}
-    flatten: Flatten | None = None
     allow_key_change: Annotated[
         bool, Meta(description="Allow rules that drop, set or mask key properties so that rows become the same.")
     ] = False

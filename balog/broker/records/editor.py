@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -47,14 +46,13 @@ class RecordEditor:
 
     A message that can't be read, or changed by its rules, goes to quarantine with the reason. Without a quarantine, it
     ends the stream, because an unmasked value must not pass. The same rules apply to a RECORD before its stream's
-    SCHEMA, but without the keys and the objects to flatten, which only a SCHEMA declares.
+    SCHEMA, but without the keys, which only a SCHEMA declares.
 
     Args:
         rules: ``records`` of the config.
         schema_rules: ``schemas`` of the config.
         quarantine: the file for lines that must not pass; its owner closes it.
         say: called once for each probable mistake in the rules.
-        sleep: waits a number of seconds, for a throttle; may return early when the program stops.
 
     Raises:
         ConfigError: an expression, or the key of a mask, was refused; ``path`` is its place in the config.
@@ -66,13 +64,11 @@ class RecordEditor:
         schema_rules: Sequence[SchemaRule],
         quarantine: Quarantine | None,
         say: Callable[[str], None],
-        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._rules = [CompiledRule(rule, f"$.records[{number}]") for number, rule in enumerate(rules)]
         self._schema_rules = list(schema_rules)
         self._quarantine = quarantine
         self._say = say
-        self._sleep = sleep
         self._streams: dict[str, _Stream] = {}
         named = [rule.stream for rule in rules] + [rule.stream for rule in schema_rules if rule.from_records]
         self.types = frozenset({"RECORD", "SCHEMA"} if named else {"SCHEMA"})
@@ -141,7 +137,7 @@ class RecordEditor:
             if not rules and not schema_rules:
                 return None
             found = self._streams[name] = _Stream(
-                StreamRules(name, rules, self._sleep) if rules else None,
+                StreamRules(name, rules) if rules else None,
                 Enrichment(name, schema_rules, self._say) if schema_rules else None,
                 self._say,
             )

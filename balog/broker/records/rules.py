@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -11,11 +10,9 @@ from typing import Any
 from msgspec import Struct
 
 from balog.broker.records.compiled_rule import CompiledRule, RecordRow, Setting
-from balog.broker.records.flattening import Plan, flatten_record
 from balog.broker.records.json_members import Members, UnreadableError
 from balog.broker.records.masks import Mask
 from balog.broker.records.paths import Steps, reach
-from balog.broker.records.sampling import Sampling, Throttle
 from balog.broker.records.schema_rewriter import SchemaRewriter
 from balog.broker.records.schemas import Node
 from balog.expressions import Expression
@@ -47,16 +44,15 @@ class StreamRules:
     Args:
         stream: the stream's name.
         rules: its rules.
-        sleep: waits a number of seconds, for a throttle.
 
     Attributes:
         rewrites: whether kept records are rewritten; if not, their lines may pass unchanged.
     """
 
-    def __init__(self, stream: str, rules: Sequence[CompiledRule], sleep: Sleep = time.sleep) -> None:
+    def __init__(self, stream: str, rules: Sequence[CompiledRule]) -> None:
         self._stream = stream
-        self._rules = [_StreamRule(stream, rule, sleep) for rule in rules]
-        self._steps = [step for rule in self._rules for step in rule.steps]
+        self._rules = rules
+        self._steps = [step for rule in rules for step in _steps_of(rule)]
         self.rewrites = any(rule.rewrites for rule in rules)
 
     def apply(self, record: Members) -> Members | None:
@@ -90,55 +86,24 @@ class StreamRules:
             None if bookmark_properties is None else list(bookmark_properties),
         )
         for rule in self._rules:
-            rule.rewrite(rewriter)
+            rewriter.rewrite(rule)
         return Described(rewriter.root, rewriter.keys, rewriter.bookmarks, rewriter.unknown)
 
 
-class _StreamRule:
-    """The steps of one rule for one stream."""
-
-    def __init__(self, stream: str, rule: CompiledRule, sleep: Sleep) -> None:
-        self._rule = rule
-        self._plan: Plan | None = None
-        config = rule.config
-        self._sampling = None if config.sample is None else Sampling(config.sample, stream)
-        self.steps: list[Step] = []
-        if rule.filter is not None:
-            self.steps.append(_filtering(rule.filter))
-        if self._sampling is not None:
-            self.steps.append(_sampling(self._sampling))
-        if config.throttle is not None:
-            self.steps.append(_throttling(Throttle(config.throttle, sleep)))
-        if rule.settings:
-            self.steps.append(_setting(rule.settings))
-        self.steps += [_masking(steps, mask) for _, steps, mask in rule.masks]
-        self.steps += [_dropping(steps) for _, steps in rule.drops]
-        self.steps += [_renaming(parent, names) for parent, names in rule.renames.items()]
-        if config.flatten is not None:
-            flatten = config.flatten
-            self.steps.append(lambda record: flatten_record(record, self._plan, flatten))
-
-    def rewrite(self, rewriter: SchemaRewriter) -> None:
-        """Apply the rule to a schema."""
-        if self._sampling is not None:
-            self._sampling.set_keys(rewriter.keys or [])
-        self._plan = rewriter.rewrite(self._rule)
+def _steps_of(rule: CompiledRule) -> list[Step]:
+    steps: list[Step] = []
+    if rule.filter is not None:
+        steps.append(_filtering(rule.filter))
+    if rule.settings:
+        steps.append(_setting(rule.settings))
+    steps += [_masking(path, mask) for _, path, mask in rule.masks]
+    steps += [_dropping(path) for _, path in rule.drops]
+    steps += [_renaming(parent, names) for parent, names in rule.renames.items()]
+    return steps
 
 
 def _filtering(expression: Expression) -> Step:
     return lambda record: record if expression.matches(RecordRow(record)) else None
-
-
-def _sampling(sampling: Sampling) -> Step:
-    return lambda record: record if sampling.takes(record) else None
-
-
-def _throttling(throttle: Throttle) -> Step:
-    def step(record: Members) -> Members:
-        throttle.wait()
-        return record
-
-    return step
 
 
 def _setting(settings: Mapping[str, Setting]) -> Step:

@@ -10,7 +10,6 @@ from functools import partial
 
 from balog.broker.editor import PipeError
 from balog.broker.records.compiled_rule import CompiledRule
-from balog.broker.records.flattening import Plan, flatten_schema
 from balog.broker.records.schemas import (
     Node,
     drop_property,
@@ -42,20 +41,19 @@ class SchemaRewriter:
         self.bookmarks = bookmarks
         self.unknown: list[str] = []
 
-    def rewrite(self, rule: CompiledRule) -> Plan | None:
-        """Apply a rule to the schema, and return the plan for flattening its records, or None without flattening.
+    def rewrite(self, rule: CompiledRule) -> None:
+        """Apply a rule to the schema.
 
         Raises:
             PipeError: a key would be lost, or two properties would have the same name.
         """
         self._rule = rule
         if not rule.rewrites:
-            return None
+            return
         self._set()
         self._mask()
         self._drop()
         self._rename()
-        return self._flatten()
 
     def _set(self) -> None:
         root = self.root
@@ -93,20 +91,6 @@ class SchemaRewriter:
                 self.keys = self.keys and [names.get(key, key) for key in self.keys]
                 self.bookmarks = self.bookmarks and [names.get(bookmark, bookmark) for bookmark in self.bookmarks]
             self._note(found, "rename." + ".".join((*parent, *list(names)[:1])))
-
-    def _flatten(self) -> Plan | None:
-        options = self._rule.config.flatten
-        if options is None:
-            return None
-        try:
-            plan = flatten_schema(self.root, options)
-        except KeyError as error:
-            raise self._clash("flatten", error) from None
-        for name in plan:
-            self._lose(name, "flatten", "it is an object, whose properties take its place")
-        if self.bookmarks:
-            self.bookmarks = [bookmark for bookmark in self.bookmarks if bookmark not in plan]
-        return plan
 
     def _lose(self, name: str, part: str, reason: str) -> None:
         if not self.keys or name not in self.keys:

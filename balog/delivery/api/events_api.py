@@ -94,7 +94,6 @@ class EventsApi:
                 items, found, size = await self._read_in_thread(body, encoding, form, caller, key or "", protobuf)
             else:
                 items = split(body, form, self._limits.events)
-                caller.spend(len(items.bodies))
                 try:
                     found = service.reader.read(items.bodies, caller, key or "", protobuf, may_wait=False)
                 except SchemaNotCached:
@@ -121,7 +120,6 @@ class EventsApi:
 
             def read() -> tuple[Items, list[AcceptedEvent | RejectedItem] | None]:
                 items = split(inflated, form, limits.events)
-                caller.spend(len(items.bodies))
                 try:
                     return items, reader.read(items.bodies, caller, key, protobuf, may_wait=False)
                 except SchemaNotCached:

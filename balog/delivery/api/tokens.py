@@ -43,13 +43,6 @@ TokenName = Annotated[
 ]
 
 
-class Quota(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """A token bucket for events: its size, and the time to refill it. Each service instance counts separately."""
-
-    events: Annotated[int, Meta(ge=1, description="Events within the time.")]
-    seconds: Annotated[float, Meta(gt=0, le=366 * 86_400, description="Seconds to refill the quota.")] = 86_400.0
-
-
 class TokenEntry(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """A stored token: its hash and its rights."""
 
@@ -69,7 +62,6 @@ class TokenEntry(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         Annotated[datetime, Meta(tz=True, description="Time from which the token is rejected; never if omitted.")]
         | None
     ) = None
-    quota: Quota | None = None
 
 
 class TokenFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -84,7 +76,6 @@ class TokenFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
                     "may": ["send"],
                     "types": ["order.*"],
                     "expires": "2027-01-01T00:00:00Z",
-                    "quota": {"events": 100000},
                 }
             ]
         },
@@ -107,14 +98,9 @@ class Principal:
         may: tuple[Right, ...],
         types: tuple[str, ...],
         expires: datetime | None = None,
-        quota: Quota | None = None,
     ) -> None:
         self.name = name
         self.expires = float("inf") if expires is None else expires.timestamp()
-        self._quota = quota
-        self._left = float(quota.events) if quota is not None else 0.0
-        self._filled = time.monotonic()
-        self._lock = threading.Lock()
         self._may = frozenset(may)
         globs = [re.compile(fnmatch.translate(glob)).match for glob in types]
         self._is_for_all = "*" in types
@@ -127,27 +113,6 @@ class Principal:
     def is_for(self, type: str) -> bool:
         """Return whether the principal's rights cover a type."""
         return self._is_for_all or self._matches(type)
-
-    def spend(self, events: int) -> None:
-        """Count sent events against the quota. A request is accepted as a whole while quota is left.
-
-        Raises:
-            ApiError: 429, the quota is used up; with the seconds until it is not.
-        """
-        quota = self._quota
-        if quota is None:
-            return
-        rate = quota.events / quota.seconds
-        with self._lock:  # large bodies are read in threads
-            now = time.monotonic()
-            self._left = min(self._left + (now - self._filled) * rate, quota.events)
-            self._filled = now
-            if self._left >= 1.0:
-                self._left -= events
-                return
-            wait = (1.0 - self._left) / rate
-        limit_text = f"{quota.events} events in {quota.seconds:g} seconds"
-        raise ApiError(429, f"the token {self.name} has used its quota of {limit_text}", retry_after=wait)
 
     def check(self, right: Right, type: str | None = None) -> None:
         """Check that the principal has a right, and for a type if one is given.
@@ -226,7 +191,7 @@ class Tokens:
                 return
             self._stamp = stamp
             try:
-                self._principals = _principals(configs.load(self.path, TokenFile), self._principals)
+                self._principals = _principals(configs.load(self.path, TokenFile))
                 self.problem = ""
             except ConfigError as error:
                 self.problem = f"the earlier tokens stay valid: {error}"
@@ -235,20 +200,9 @@ class Tokens:
             self._lock.release()
 
 
-_Principals = dict[str, tuple[str, Principal, TokenEntry]]
-
-
-def _principals(file: TokenFile, before: _Principals | None = None) -> _Principals:
-    """Return the principals by the hash of their token. Unchanged entries keep their used quota."""
-    found: _Principals = {}
-    for entry in file.tokens:
-        known = (before or {}).get(entry.hash)
-        if known is not None and known[2] == entry:
-            found[entry.hash] = known
-        else:
-            principal = Principal(entry.name, entry.may, entry.types, entry.expires, entry.quota)
-            found[entry.hash] = (entry.hash, principal, entry)
-    return found
+def _principals(file: TokenFile) -> dict[str, tuple[str, Principal]]:
+    """Return the principals by the hash of their token."""
+    return {one.hash: (one.hash, Principal(one.name, one.may, one.types, one.expires)) for one in file.tokens}
 
 
 def _digest(token: str) -> str:
@@ -265,7 +219,6 @@ def make_token(
     types: tuple[str, ...] = ("*",),
     *,
     expires: datetime | None = None,
-    quota: Quota | None = None,
 ) -> tuple[str, TokenEntry]:
     """Create a token and its entry.
 
@@ -273,7 +226,7 @@ def make_token(
         ConfigError: the name is not valid.
     """
     token = _PREFIX + secrets.token_urlsafe(32)
-    entry = {"name": name, "hash": _digest(token), "may": may, "types": types, "expires": expires, "quota": quota}
+    entry = {"name": name, "hash": _digest(token), "may": may, "types": types, "expires": expires}
     try:
         return token, msgspec.convert(entry, TokenEntry)
     except msgspec.ValidationError as error:

@@ -30,6 +30,6 @@ def job_factory(config: ServiceConfig, say: Callable[[str], None]) -> Callable[[
             return TableJob(part, config.topics, say, config.registry, config.registry_options, networks)
         from balog.delivery.jobs.callbacks import CallbackJob
 
-        return CallbackJob(part, config.topics, say, config.control, config.control_options, networks)
+        return CallbackJob(part, config.topics, say, networks)
 
     return make

@@ -16,7 +16,6 @@ KEY = {"env": "MASK_KEY"}
     [
         {"mask": {"a": "md5", "b": "redact", "c": "null", "d": {"how": "sha256", "key": {"file": "key"}}}},
         {"mask": {"a.b": {"how": "partial", "first": 1}, "c\\.d": {"how": "md5", "key": KEY}}},
-        {"sample": {"rate": 0.1, "by": ["a.b"]}, "throttle": 10, "flatten": {"separator": "."}},
         {"set": {"a": None, "b": {"expr": "a"}}, "rename": {"a.b": "x.y"}, "drop": ["a"], "allow_key_change": True},
     ],
 )
@@ -35,11 +34,6 @@ def test_a_rule(rule):
         ({"mask": {"a..b": "null"}}, "no path to a property"),
         ({"drop": ["a\\b"]}, "a backslash stands before"),
         ({"drop": ["a."]}, "no path to a property"),
-        ({"sample": {"rate": 1.1}}, "<= 1"),
-        ({"sample": {"rate": 0.5, "by": ["a"], "seed": 1}}, "give one of them"),
-        ({"sample": {}}, "missing required field `rate`"),
-        ({"throttle": 0}, "> 0"),
-        ({"flatten": {"max_depth": 0}}, ">= 1"),
         ({"maks": {}}, "unknown field `maks`"),
     ],
 )

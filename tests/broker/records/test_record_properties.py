@@ -156,7 +156,6 @@ RULES = st.fixed_dictionaries(
         "mask": st.dictionaries(PATHS, MASKS, max_size=2),
         "drop": st.lists(PATHS, max_size=2),
         "rename": RENAMES,
-        "flatten": st.sampled_from([{}, {"max_depth": 1}]),
     },
 )
 

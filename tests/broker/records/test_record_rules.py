@@ -183,23 +183,6 @@ def test_expressions_see_the_record_as_it_came():
     assert changed({"set": {"a": {"expr": "b"}, "b": {"expr": "a"}}}, {"a": 1, "b": 2}) == '{"a":2,"b":1}'
 
 
-# flatten
-
-
-def test_flatten_lays_objects_flat_and_leaves_arrays():
-    given = {"a": {"b": {"c": 1}, "d": [{"e": 2}]}, "f": {}, "g": 3}
-    assert json.loads(changed({"flatten": {}}, given)) == {"a__b__c": 1, "a__d": [{"e": 2}], "f": {}, "g": 3}
-
-
-def test_flatten_goes_so_deep_and_no_deeper():
-    assert changed({"flatten": {"separator": ".", "max_depth": 1}}, '{"a":{"b":{"c":1}}}') == '{"a.b":{"c":1}}'
-
-
-def test_two_properties_that_would_have_one_name_laid_flat_do_not_pass():
-    with pytest.raises(PipeError, match="laid flat, two of its properties have the same name"):
-        changed({"flatten": {}}, {"a": {"b": 1}, "a__b": 2})
-
-
 # the order
 
 
@@ -211,10 +194,9 @@ def test_the_parts_of_a_rule_work_in_the_order_that_is_documented():
         "mask": {"email": SHA256, "copy": "redact"},
         "drop": ["a.gone"],
         "rename": {"email": "mail", "a": "b"},
-        "flatten": {},
     }
     after = json.loads(changed(rule, {"email": "a@b.de", "a": {"x": 1, "gone": 2}}))
-    assert after == {"mail": sha256(b"a@b.de"), "b__x": 1, "domain": "b.de", "copy": "[redacted]"}
+    assert after == {"mail": sha256(b"a@b.de"), "b": {"x": 1}, "domain": "b.de", "copy": "[redacted]"}
 
 
 def test_of_several_rules_each_works_on_what_the_one_before_gave():

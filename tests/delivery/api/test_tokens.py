@@ -9,7 +9,7 @@ import pytest
 
 from balog.delivery.api import tokens as tokens_module
 from balog.delivery.api.errors import ApiError
-from balog.delivery.api.tokens import Quota, Tokens, add_token, make_token
+from balog.delivery.api.tokens import Tokens, add_token, make_token
 from balog.delivery.service import Service
 from balog.delivery.settings import ServiceConfig
 from balog.errors import ConfigError
@@ -138,43 +138,3 @@ def test_a_token_is_refused_from_the_moment_on_that_it_expires(tmp_path: Path, m
     with pytest.raises(ApiError, match="expired") as refused:
         tokens.principal(f"Bearer {token}")
     assert status_of(refused) == 401
-
-
-def test_a_quota_is_spent_by_events_refilled_by_time_and_kept_when_the_file_changes(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(tokens_module, "_REFRESH_SECONDS", 0.0)
-    clock = [1000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    path = tmp_path / "tokens.json"
-    token, entry = make_token("ci", quota=Quota(events=10, seconds=100))
-    add_token(path, entry)
-    tokens = Tokens(path)
-
-    def spend(events: int) -> None:
-        clock[0] += 0.001
-        tokens.principal(f"Bearer {token}").spend(events)
-
-    spend(9)
-    spend(3)  # whole, since something was left
-    made(path, "another")
-    with pytest.raises(ApiError, match="10 events in 100 seconds") as refused:
-        spend(1)
-    assert (status_of(refused), refused.value.headers["Retry-After"]) == (429, "30")
-    clock[0] += 30
-    spend(1)
-    clock[0] += 100_000
-    spend(10)
-    with pytest.raises(ApiError):
-        spend(1)
-
-
-def test_a_service_keeps_nothing_of_a_request_above_its_token_s_quota(tmp_path: Path):
-    path = tmp_path / "tokens.json"
-    token, entry = make_token("shop", quota=Quota(events=2, seconds=86_400))
-    add_token(path, entry)
-    sender = {"authorization": f"Bearer {token}"}
-    order = {"cls_type": "order", "version": "1.0.0", "price": 1}
-    with serving(tmp_path, tokens=str(path)) as asked:
-        assert asked.post([order, order], **sender)[0] == 202
-        status, answer = asked.post(order, **sender)
-        assert (status, answer["path"]) == (429, "$")
-        assert len(asked.stored("order")) == 2

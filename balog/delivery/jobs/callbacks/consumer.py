@@ -15,7 +15,6 @@ from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks.breaker import Breaker
 from balog.delivery.jobs.callbacks.endpoint import Endpoint, PostFailure
 from balog.delivery.jobs.callbacks.posts import Post, make_posts
-from balog.delivery.jobs.callbacks.switch import Switch
 from balog.errors import BalogError
 from balog.event import Event
 from balog.outbound.notices import ThrottledNotices
@@ -50,14 +49,11 @@ class CallbackConsumer(MessageConsumer, Hook):
         notices: sends lines to the operator.
 
     Attributes:
-        switch: turned off when the endpoint answers 410.
         window: events in flight at most.
         failed: failed requests.
     """
 
-    def __init__(
-        self, config: Callback, group: str, endpoint: Endpoint, switch: Switch, notices: ThrottledNotices
-    ) -> None:
+    def __init__(self, config: Callback, group: str, endpoint: Endpoint, notices: ThrottledNotices) -> None:
         batch, is_batch = config.batch, config.per == "batch"
         super().__init__(
             self.take,
@@ -71,7 +67,6 @@ class CallbackConsumer(MessageConsumer, Hook):
         self.breaker = Breaker(config.retry.first)
         self._config = config
         self._endpoint = endpoint
-        self.switch = switch
         self._notices = notices
         self._failures = FailureEvents()
         self._lock = threading.Lock()
@@ -93,14 +88,11 @@ class CallbackConsumer(MessageConsumer, Hook):
         self._is_closed = True
         self._endpoint.abort(everything=True)
         self._endpoint.close()
-        self.switch.close()
 
     # -- for the engine -----------------------------------------------------------------------------------------------
 
     def room(self, held: int, size: int) -> tuple[int, float]:
         """Return how many events may be received, and the seconds after which to ask again: the engine's admission."""
-        if self.switch.is_off:
-            return 0, MAX_PAUSE
         if wait := self.breaker.wait:
             return (_EXPIRED_AT_ONCE - held if self._expires else 0), min(wait, MAX_PAUSE)
         if self.breaker.is_open:
@@ -108,10 +100,9 @@ class CallbackConsumer(MessageConsumer, Hook):
         return self.window - held if held <= self.window // 2 and size < MAX_WINDOW_BYTES else 0, MAX_PAUSE
 
     def tick(self, engine: ObservedEngine) -> None:
-        """Abort requests that take too long, and read secrets and the switch again if that is due."""
+        """Abort requests that take too long, and read secrets again if that is due."""
         self._endpoint.abort()
         self._endpoint.refresh()
-        self.switch.check()
 
     def after_receive(self, topic: str, received: Sequence[Received]) -> None:
         """Note that no expired events are left."""
@@ -158,8 +149,6 @@ class CallbackConsumer(MessageConsumer, Hook):
                 else:
                     self._fail(failure, begun)
                     failed.update(self._outcomes(post, failure))
-            if failure is not None and failure.is_gone:
-                self.switch.turn_off(failure.reason)
         if failed:
             raise PartialFailure(failed) if is_batch else failed.popitem()[1]  # type: ignore[misc]  # no text among them
 
@@ -168,7 +157,7 @@ class CallbackConsumer(MessageConsumer, Hook):
     def _may_begin(self) -> bool:
         """Return whether a request may be sent now, and count it as in flight if so."""
         with self._lock:
-            is_blocked = self._is_closed or self.switch.is_off or self.breaker.wait
+            is_blocked = self._is_closed or self.breaker.wait
             if is_blocked or (self.breaker.is_open and self._sending):
                 return False
             self._sending += 1
@@ -193,8 +182,6 @@ class CallbackConsumer(MessageConsumer, Hook):
 
     def _fail(self, failure: PostFailure, begun: float) -> None:
         self.failed += 1
-        if failure.is_gone:
-            return
         if failure.is_events:
             self.breaker.succeed()
         else:
@@ -205,8 +192,6 @@ class CallbackConsumer(MessageConsumer, Hook):
 
     def _outcomes(self, post: Post, failure: PostFailure) -> dict[str, BaseException]:
         """Return what becomes of each event of a failed request."""
-        if failure.is_gone:
-            return {id: Requeue(failure.reason, counts=False) for id in post.ids}
         chance = random.random()  # one for all, so that the events of a batch come again together
         return {id: self._retry(message, failure, chance) for id, message in zip(post.ids, post.messages)}
 

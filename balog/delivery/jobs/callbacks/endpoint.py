@@ -27,7 +27,6 @@ REREAD_SECONDS = 10.0
 
 _MAX_ANSWER = 64 * 1024
 _EVENTS_FAULT = frozenset({400, 413, 415, 422})
-_GONE = 410
 
 
 class PostFailure(Struct, frozen=True):
@@ -42,11 +41,6 @@ class PostFailure(Struct, frozen=True):
     reason: str
     retry_after: float | None = None
     status: int = 0
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the endpoint wants no further request."""
-        return self.status == _GONE
 
     @property
     def is_events(self) -> bool:

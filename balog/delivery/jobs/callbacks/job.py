@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +13,6 @@ from balog.delivery.document import Callback
 from balog.delivery.jobs import JobStatus
 from balog.delivery.jobs.callbacks.consumer import CallbackConsumer
 from balog.delivery.jobs.callbacks.endpoint import Endpoint, check_callback
-from balog.delivery.jobs.callbacks.switch import Switch, place_of
 from balog.delivery.jobs.engine_job import EngineJob
 from balog.http.addresses import ANYWHERE, Networks
 from balog.outbound.notices import ThrottledNotices
@@ -30,9 +29,7 @@ class CallbackJob(EngineJob):
     Args:
         config: the callback.
         home_url: the backend of the topics.
-        say: called with one line for the operator: errors, recovery, dead letters, and when it is disabled.
-        control: the service's folder of document versions, which also holds the disabled callbacks.
-        control_options: options of that folder's file system.
+        say: called with one line for the operator: errors, recovery and dead letters.
         networks: private networks that a callback with ``private`` may call.
 
     Raises:
@@ -44,8 +41,6 @@ class CallbackJob(EngineJob):
         config: Callback,
         home_url: str,
         say: Callable[[str], None],
-        control: str | None = None,
-        control_options: Mapping[str, Any] | None = None,
         networks: Networks = ANYWHERE,
     ) -> None:
         check_callback(config)
@@ -53,7 +48,6 @@ class CallbackJob(EngineJob):
         self.consumer: CallbackConsumer | None = None
         self._networks = networks
         self._config = config
-        self._control, self._control_options = control, control_options
         self._notices = ThrottledNotices(f"callback {config.name}", say)
         self._failed = 0
 
@@ -70,11 +64,9 @@ class CallbackJob(EngineJob):
     def consumers(self) -> Sequence[CallbackConsumer]:
         """Return the consumer of its topic."""
         endpoint = Endpoint(self._config, self._networks)
-        place = place_of(self._control, self._url)
-        switch = Switch(self._config, place, self._notices, self._control_options)
         if self.consumer is not None:
             self._failed += self.consumer.failed
-        self.consumer = CallbackConsumer(self._config, self.group, endpoint, switch, self._notices)
+        self.consumer = CallbackConsumer(self._config, self.group, endpoint, self._notices)
         return [self.consumer]
 
     def engine_options(self, consumers: Sequence[Any]) -> dict[str, Any]:
@@ -96,7 +88,4 @@ class CallbackJob(EngineJob):
             return replace(status, state="disabled")
         if self.consumer is None:
             return status
-        status = replace(status, failed=self._failed + self.consumer.failed)
-        if status.state == "running" and (switch := self.consumer.switch).is_off:
-            return replace(status, state="disabled", error=switch.error)
-        return status
+        return replace(status, failed=self._failed + self.consumer.failed)
