@@ -34,10 +34,9 @@ def safe_str(value: Any, convert: Any = str) -> str:
 
 
 _BUILT_IN = frozenset({str, bytes, bool, int, float, type(None)})
-_MAX_LEVELS = 20
 
 
-def replaced(value: Any, levels: int = _MAX_LEVELS) -> Any:
+def replaced(value: Any, levels: int = 20) -> Any:
     """Return a value without parts whose methods raise: they become their type's name. Dicts and lists are copied."""
     try:
         kind = type(value)

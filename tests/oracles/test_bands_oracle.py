@@ -55,7 +55,7 @@ class PlainSeries:
         self.options = options
         self.rows: list[dict[str, Any]] = []  # time, value, residual or None, is_out
         self.days: dict[date, list[float]] = defaultdict(list)
-        self.season = "none" if options.seasonality == "auto" else options.seasonality
+        self.season: str = "none" if options.seasonality == "auto" else options.seasonality
         self.has_chosen = False
         self.drift = self.spread = self.day_spread = self.every = 0.0
         self.counting = 1.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from referencing import Registry
 from referencing.jsonschema import DRAFT7, DRAFT202012
@@ -287,6 +287,7 @@ def _validator(schema: Any, draft: Any) -> Any:
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@example({"allOf": [{"unevaluatedItems": False}, {"unevaluatedItems": {}}]}, [[None]])
 @given(_documents(), st.lists(_INSTANCES, min_size=4, max_size=8))
 def test_resolved_and_flat_a_schema_is_valid_for_the_same(schema: dict[str, Any], instances: list[Any]) -> None:
     resolved = resolve(schema)

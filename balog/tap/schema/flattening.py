@@ -85,11 +85,11 @@ def intersected(one: Any, other: Any) -> dict[str, Any] | None:
     Titles and other annotations are those of the second.
     """
     one, other = _as_dict(one), _as_dict(other)
+    names = one.keys() | other.keys()
+    if not _EVALUATED.isdisjoint(names):  # what is evaluated depends on the parts beside it
+        return None
     if not one or not other:
         return {**one, **other}
-    names = one.keys() | other.keys()
-    if not _EVALUATED.isdisjoint(names):
-        return None
     for group in (_ITEMS, _CONDITION):
         first, second = group & one.keys(), group & other.keys()
         if first and second and not first == second == {"items"}:
