@@ -165,9 +165,7 @@ def test_every_payload_type_that_the_project_writes_has_a_schema_and_every_schem
     assert set(payloads._decoders) == set(TYPES)
 
 
-@given(
-    payload=alert_events | schemas | failures | refused | logs | metrics | metric | runs | states | nulls
-)
+@given(payload=alert_events | schemas | failures | refused | logs | metrics | metric | runs | states | nulls)
 def test_what_is_written_satisfies_its_schema_and_is_read_back(payload: Any) -> None:
     made = event(payload)
     cls_type = type(payload).__struct_config__.tag

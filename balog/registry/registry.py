@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.errors import BalogError, ConfigError
+from balog.errors import BalogError, ConfigError, MissingExtraError
 from balog.registry.listing import UnknownTypeError, UnknownVersionError, VersionListing, printable
 from balog.registry.names import check_message, check_type, check_version, major, order
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, PayloadValidator, Schema
@@ -18,6 +18,9 @@ from balog.storage import StorageError, is_url
 
 if TYPE_CHECKING:
     from balog.registry.comparing import CompatibilityReport, Mode
+
+
+_LARGEST_FOR_REFERENCE = 64 << 10  # bytes of a schema; jsonschema needs about a second for it
 
 
 class VersionTakenError(BalogError):
@@ -236,6 +239,8 @@ class Registry:
         if len(schema.source) > MAX_SCHEMA_BYTES:
             raise InvalidSchemaError(f"larger than {MAX_SCHEMA_BYTES >> 20} MiB", where)
         validator = make_validator(self.bundle(schema))
+        if schema.form == "json" and len(schema.source) <= _LARGEST_FOR_REFERENCE:
+            _check_by_reference(schema.source, where)
         declared = _declared_type(schema)
         if declared not in (None, schema.type):
             raise InvalidSchemaError(f"is of the type {printable(str(declared))}", where, "$.properties.cls_type.const")
@@ -322,6 +327,25 @@ def make_validator(schema: Schema, where: str = "") -> PayloadValidator:
     from balog.registry.json_schema import JsonValidator
 
     return JsonValidator(schema.source, where)
+
+
+def _check_by_reference(source: bytes, where: str) -> None:
+    """Check with jsonschema, the reference implementation, that other validators can read a schema, too.
+
+    Raises:
+        InvalidSchemaError: it breaks its meta-schema.
+        MissingExtraError: jsonschema is not installed.
+    """
+    try:
+        from jsonschema import Draft202012Validator, SchemaError
+        from jsonschema.validators import validator_for
+    except ImportError:
+        raise MissingExtraError("checking a JSON Schema", "schema") from None
+    document = msgspec.json.decode(source)
+    try:
+        validator_for(document, default=Draft202012Validator).check_schema(document)
+    except SchemaError as error:
+        raise InvalidSchemaError(f"not a JSON Schema: {error.message:.200}", where, error.json_path) from None
 
 
 def _declared_type(schema: Schema) -> Any:

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 from uuid import uuid4
 
 import pytest
@@ -340,3 +341,15 @@ def test_threads_share_a_registry(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(use, range(8)))
+
+
+def test_the_reference_implementation_checks_what_is_registered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schema that jsonschema-rs alone reads would be none for other programs."""
+    monkeypatch.setattr("balog.registry.json_schema.compile_schema", lambda document: MagicMock())
+    registry = open_registry(str(tmp_path))
+
+    with pytest.raises(InvalidSchemaError, match=r"order/1\.0\.0: \$\.minLength: not a JSON Schema: -1 is less than"):
+        registry.register(Schema("order", "1.0.0", "json", b'{"minLength": -1}'))
+    assert registry.types() == open_registry(None).types()
