@@ -342,7 +342,7 @@ def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any,
     jsonschema.Draft202012Validator(json.loads(schema.read_bytes())).validate(document)
     assert make_page(found)
     rows = rollups.from_files(spark, [str(tmp_path)])
-    for question in (functions.runs, functions.streams, functions.throughput, functions.waiting):
+    for question in (functions.runs, functions.streams):
         assert question(rows).collect()
 
 
