@@ -346,7 +346,7 @@ def emit(
     level = level_of(level)
     if recorder.threshold > LEVELS[level]:
         return
-    if payload.__class__ is Event and EventLogger._write_raw(recorder, level, payload):
+    if type(payload) is Event and EventLogger._write_raw(recorder, level, payload):
         return
     channel = safe_str(channel)
     if recorder.threshold_of(channel) > LEVELS[level]:

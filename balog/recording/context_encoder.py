@@ -124,7 +124,9 @@ class ContextEncoder:
         if not values:
             return self._keep(key, (outer, encoded, (outer, current)))
         made = self._make(outer, encoded, values, (outer, current))
-        return self._keep(key, made) if _UNCHANGING_OR_UNBOUND.issuperset(map(type, current)) else made
+        kinds = [type(value) for value in current]
+        is_unchanging = {type}.issuperset(map(type, kinds)) and _UNCHANGING_OR_UNBOUND.issuperset(kinds)
+        return self._keep(key, made) if is_unchanging else made
 
     def _is_apart(self, outer: dict[str, Any]) -> bool:
         """Return whether the variables are few, of other names than the rest, and no name may redact another."""
@@ -149,6 +151,8 @@ class ContextEncoder:
             number_names, known = self._number_names, self._members
             for name, value in inner.items():
                 kind = type(value)
+                if type(kind) is not type:  # its hash may raise
+                    break
                 if kind is int and name in number_names and -_LARGE < value < _LARGE:
                     member = number_names[name] % value
                 else:
@@ -163,7 +167,7 @@ class ContextEncoder:
 
     def _member(self, name: str, kind: type, value: Any) -> bytes:
         """Encode one key. Return nothing if that takes the whole context, whose ``problem`` reports replaced values."""
-        if kind not in _UNCHANGING:
+        if type(kind) is not type or kind not in _UNCHANGING:
             return b""
         member = self._encode({name: value})
         if b'"problem' in member:

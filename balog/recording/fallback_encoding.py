@@ -20,6 +20,7 @@ from balog.recording.json_values import (
     clean_text,
     is_deeper_than,
     safe_str,
+    type_name,
 )
 from balog.recording.plain_values import (
     MAX_CONVERSIONS_OF_ONE,
@@ -64,7 +65,7 @@ def make_encodable(
     """
     work = _Fallback(conversions or _BUILT_IN, {} if made is None else made, redact or str)
     data = work.convert(value)
-    if isinstance(value, dict) and not isinstance(data, dict):
+    if issubclass(type(value), dict) and not isinstance(data, dict):
         data = {"value": data}
     return data, work.problem()
 
@@ -100,7 +101,7 @@ class _Fallback:
     def convert(self, value: Any) -> Any:
         result: list[Any] = [None]
         # A value that is not an object is written into one.
-        self._put(value, result, 0, ValuePath("$", None, 1 if isinstance(value, dict) else 2))
+        self._put(value, result, 0, ValuePath("$", None, 1 if issubclass(type(value), dict) else 2))
         while self._waiting:
             _, _, part, holder, slot, path = heapq.heappop(self._waiting)
             if type(part) is str:
@@ -284,7 +285,7 @@ class _Fallback:
 
     def _integer(self, value: int, path: ValuePath) -> Any:
         try:
-            _encode(value)
+            _decode(_encode(value))
         except Exception:
             self._note("a number too long to write", path)
             return self._representation(value, path)
@@ -299,8 +300,9 @@ class _Fallback:
         return text
 
     def _unreadable(self, value: Any, error: Exception, path: ValuePath) -> str:
-        self._note(f"{type(value).__name__} cannot be read: {type(error).__name__}", path)
-        return f"<{type(value).__name__}>"
+        name = type_name(value)
+        self._note(f"{name} cannot be read: {type(error).__name__}", path)
+        return f"<{name}>"
 
     def _clean(self, text: str, path: ValuePath) -> str:
         cleaned = clean_text(text)

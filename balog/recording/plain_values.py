@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,6 +22,7 @@ _MAX_CONVERTED_LEVELS = 100
 _TEXT = frozenset({str})
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.decode
+_UNREADABLE_NUMBER = re.compile(rb"-\d{4300}")  # msgspec writes a digit more than it reads
 
 Made = dict[int, tuple[Any, Any]]
 """The results of conversions by the id of the value, with the value itself, so that ids stay in use.
@@ -152,14 +154,16 @@ def has_numbers_only(data: Any) -> bool:
 
 def is_within_limits(encoded: bytes) -> bool:
     """Return whether a document is at most 3 MiB large and 200 levels deep, as readers accept it."""
-    return len(encoded) <= MAX_BYTES and not is_deeper_than(encoded, MAX_LEVELS)
+    if len(encoded) > MAX_BYTES or is_deeper_than(encoded, MAX_LEVELS):
+        return False
+    return len(encoded) <= 4300 or _UNREADABLE_NUMBER.search(encoded) is None
 
 
 def encode_checked(data: dict[str, Any]) -> bytes:
-    """Encode data; raise ValueError if it is larger or deeper than readers accept, or a number is nan."""
+    """Encode data; raise ValueError if it is larger or deeper than readers accept, or a number is nan or too long."""
     encoded = _encode(data)
     if not is_within_limits(encoded):
-        raise ValueError(f"more than {MAX_BYTES} bytes or {MAX_LEVELS} levels")
+        raise ValueError(f"more than {MAX_BYTES} bytes or {MAX_LEVELS} levels, or a number too long to read")
     if b"null" in encoded and not has_numbers_only(data):
         raise ValueError(NO_NUMBER)
     return encoded

@@ -7,9 +7,6 @@ from typing import NamedTuple
 
 _QUOTE = re.compile(r"[bBuUrR]{0,2}(\\{0,7})([\"'`])")
 _TRIPLE = re.compile(r"[bBuUrR]{0,2}(\\{0,7}[\"'])\1\1")  # of TOML and Python
-_EXCEPTION = re.compile(
-    r"[ \t|+]*[A-Za-z_][\w.]{0,200}(?:Error|Exception|Warning|Interrupt|Exit|Timeout)\b[^:\n]{0,40}: "
-)
 _BRACKET = re.compile(r"[\[\]{}]")
 # A bare value includes , ; & and quotes, except where the following characters show that they end it.
 _BARE = re.compile(
@@ -126,11 +123,7 @@ def loose_span(text: str, begin: int, at: int, stop: int, *, is_quoted: bool) ->
 
 
 def _quoted_span(text: str, at: int, stop: int) -> Span | None:
-    """Return the span of a quoted value without its quotes; None without an opening quote.
-
-    A value without an end reaches to ``stop``; in the line of an exception to the next white space, because the reason
-    follows there.
-    """
+    """Return the span of a quoted value without its quotes; None without an opening quote."""
     if quote := _TRIPLE.match(text, at):
         end = text.find(quote[1] * 3, quote.end(), stop)
     elif quote := _QUOTE.match(text, at):
@@ -138,14 +131,7 @@ def _quoted_span(text: str, at: int, stop: int) -> Span | None:
     else:
         return None
     begin = quote.end()
-    if end < 0 or end >= stop:
-        line = text.rfind("\n", max(0, begin - 2000), begin) + 1
-        space = _SPACE.search(text, begin, stop) if _EXCEPTION.match(text, line, begin) else None
-        end = space.start() if space else stop
-    return Span(begin, max(begin, end))
-
-
-_SPACE = re.compile(r"\s")
+    return Span(begin, stop if end < 0 else max(begin, end))
 
 
 def percent_span(text: str, at: int) -> Span:

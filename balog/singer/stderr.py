@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Any, Generic, TypeVar, cast
 
+import msgspec
+
 from balog.error_redaction import redact_error
 from balog.event import MAX_CHANNEL_LENGTH, Event
 from balog.payload import log_payload
@@ -33,8 +35,10 @@ _MAX_RECORD = 1024 * 1024  # characters; a longer record is split
 
 _MAX_SECRET_LINES = 100
 _KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?!.{0,8192}-----END )", re.DOTALL)
-_ASSIGNED = re.compile(r"[=:]\s{0,4}[\"'`]")
-_UNCLOSED = re.compile(r"([\"'`]{1,3})\[redacted\]\Z")
+_KEY_END = "-----END "
+_KEY_LINE = re.compile(r"(?=[A-Za-z]{0,76}[0-9+/=])[A-Za-z0-9+/]{1,76}={0,2}")  # base64, not a word
+_OPENING = re.compile(r"[=:]\s{0,4}[\"'`]|>\s{0,4}\Z")
+_UNCLOSED = re.compile(r"([\"'`]{1,3})\[redacted\](?:</)?\Z|\[redacted\](</)\Z")
 
 _TRACEBACK = "Traceback (most recent call last):"
 _GROUP = "  + Exception Group " + _TRACEBACK
@@ -139,29 +143,40 @@ _Mark = TypeVar("_Mark")
 
 
 class _OpenSecret:
-    """A secret of several lines that a line begins: a private key, or a value in quotes. All its lines are one record.
+    """A secret of several lines that a line begins: a private key, or a value in quotes or in an element of XML.
 
-    Each line alone would not show that it is secret.
+    All its lines are one record, because each line alone would not show that it is secret. The next record ends it.
     """
 
     def __init__(self, line: str) -> None:
-        self._end = "-----END " if _KEY.search(line) else ""
-        if not self._end and _ASSIGNED.search(line) and (value := _UNCLOSED.search(redact_error(f"{line}\nmore"))):
-            self._end = value[1]
-        self._left = _MAX_SECRET_LINES if self._end else 0
+        self._end = _KEY_END if _KEY.search(line) else ""
+        if not self._end and _OPENING.search(line) and (value := _UNCLOSED.search(redact_error(f"{line}\nmore</"))):
+            self._end = value[1] or value[2]
+        self._left = _MAX_SECRET_LINES if self._end and not _is_object(line) else 0
 
     @property
     def is_open(self) -> bool:
         return self._left > 0
 
-    def holds(self, line: str) -> bool:
-        """Return whether the next line belongs to the secret."""
-        if not self._left:
+    def holds(self, line: str, head: LogLine | None) -> bool:
+        """Return whether the next line belongs to the secret.
+
+        Args:
+            line: the next line.
+            head: of the record that it begins. It has a line of a private key if the lines were logged one by one.
+        """
+        if head is not None and not (self._end == _KEY_END and (_KEY_END in line or _KEY_LINE.fullmatch(head.message))):
             return False
-        self._left -= 1
-        if self._end in line:
-            self._left = 0
+        self._left = 0 if self._end in line else self._left - 1
         return True
+
+
+def _is_object(line: str) -> bool:
+    """Return whether a line is a whole JSON object."""
+    try:
+        return line.startswith("{") and isinstance(msgspec.json.decode(line), dict)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return False
 
 
 class RecordAssembler(Generic[_Mark]):
@@ -208,6 +223,12 @@ class RecordAssembler(Generic[_Mark]):
     def _head(self, line: str) -> LogLine | None:
         return read_line(line, self._zone, self._patterns)
 
+    def _start(self, line: str, ahead: Ahead) -> LogLine | None:
+        """Return the head of the record that a line begins in any form; None if it may continue another."""
+        is_start = line.startswith(_FAILURES) or _begins_traceback(line) or _is_object(line)
+        head = self._head(line)
+        return LogLine() if head is None and (is_start or crash_report(line, ahead) is not None) else head
+
     def _read(self, ahead: Ahead) -> list[tuple[_Mark, LogLine]]:
         records = []
         while self._lines:
@@ -221,7 +242,7 @@ class RecordAssembler(Generic[_Mark]):
 
     def _step(self, line: str, mark: _Mark, ahead: Ahead) -> list[tuple[_Mark, LogLine]]:
         record = self._record if self._left > 0 and self._space >= 0 else None
-        if record is not None and self._secret.holds(line):
+        if record is not None and self._secret.is_open and self._secret.holds(line, self._start(line, ahead)):
             return self._add(line)
         self._secret = _OpenSecret(line)
         if record is not None and record.awaits(line):
@@ -359,7 +380,7 @@ class _Record:
             trace = self._report.lines
         elif trace:
             head.exception = exception_in(trace, self._exception)
-            head.message = head.message or _last_words(trace, head.exception)
+            head.message = head.message or _last_words(self._exception or trace[-1], head.exception)
             if head.level == "WARNING" and _begins_in_main(trace):
                 head.level, head.is_uncaught = "ERROR", True
             if head.is_uncaught and is_out_of_memory(self._exception):
@@ -378,8 +399,8 @@ def _begins_in_main(trace: list[str]) -> bool:
     return first.endswith((", in <module>", ", in _run_module_as_main"))
 
 
-def _last_words(trace: list[str], exception: dict[str, Any] | None) -> str:
-    """Return the line with the raised exception."""
-    if exception is not None and trace[0].startswith((_GROUP, "╭")):
-        return f"{exception['type']}: {exception['message']}".partition("\n")[0]
-    return trace[-1]
+def _last_words(last: str, exception: dict[str, Any] | None) -> str:
+    """Return the first line of the raised exception: a secret in it may end on a later line."""
+    if exception is None:
+        return last
+    return f"{exception['type']}: {exception['message']}".partition("\n")[0].removesuffix(": ")

@@ -257,8 +257,25 @@ def test_an_argument_that_raises_is_replaced_and_the_event_is_written() -> None:
         log.bind(x=value).info("a")
         for option in OPTIONS:
             log.info("a", other=1, **{option: value})
-        assert len(written) == 7 + len(OPTIONS)
+        emit("INFO", "x", value)
+        emit("INFO", "x", {"k": value}, context={"x": value})
+        with balog.bound(x=value), structlog.contextvars.bound_contextvars(y=value):
+            log.info("a")
+            emit("INFO", "x", {"k": 1})
+        assert len(written) == 11 + len(OPTIONS)
     assert configuration.current().lost == 0
+
+
+def test_a_negative_number_that_no_parser_reads_is_written_as_text() -> None:
+    """msgspec writes 4300 digits after a minus sign, and does not read them."""
+    number, written = -(10**4299), list[balog.Event]()
+    balog.configure(written.append)
+    balog.get_logger("x").info("a", v=number)
+    balog.get_logger("x").bind(v=number).info("a", payload={"k": [number], "n": 1 - 10**4299})
+    assert written[0].payload["fields"] == {"v": str(number)}
+    assert written[1].payload["k"] == [str(number)]
+    assert written[1].payload["n"] == 1 - 10**4299
+    assert written[1].header.context["v"] == str(number)
 
 
 def test_a_panic_of_an_argument_stays_inside_and_a_request_to_end_does_not() -> None:

@@ -13,6 +13,7 @@ from balog.redaction import DEFAULT_KEYS, Redactor
 SECRET = "Zx9qKw7Lm2Vt"
 redactor = Redactor()
 GONE = "[redacted]"
+PLACE = 'File "a.py", line 1, in b\n'
 
 
 @pytest.mark.parametrize(
@@ -31,10 +32,14 @@ GONE = "[redacted]"
         (f"&lt;password&gt;{SECRET}&lt;/password&gt;", f"<password>{GONE}</password>"),
         (f"&#112;assword&equals;{SECRET} a", f"password={GONE} a"),
         ("a &lt; b &amp;&amp; tokens&#61;3", "a &lt; b &amp;&amp; tokens&#61;3"),
-        # a quote without its end: the reason in an exception's line stays
-        (f'ValueError: unclosed password="{SECRET} at line 3', f'ValueError: unclosed password="{GONE} at line 3'),
-        (f"a.b.ParserError: bad {{'password': '{SECRET} at 3", f"a.b.ParserError: bad {{'password': '{GONE} at 3"),
+        # a quote without its end, also in the line of an exception
+        (f"ValueError: unclosed password='a {SECRET} at line 3", f"ValueError: unclosed password='{GONE}"),
+        (f"a.b.ParserError: bad {{'password': 'a {SECRET} at 3", f"a.b.ParserError: bad {{'password': '{GONE}"),
         (f'INFO: unclosed password="{SECRET} and the rest', f'INFO: unclosed password="{GONE}'),
+        (f"{PLACE}ValueError: password='a {SECRET}\n{SECRET}\n\nThe above exception was the direct cause of it",
+         f"{PLACE}ValueError: password='{GONE}\nThe above exception was the direct cause of it"),
+        (f'  |   {PLACE}  | ValueError: {{"password": "a {SECRET}\n  +--- 2 ---\n    | KeyError: 1',
+         f'  |   {PLACE}  | ValueError: {{"password": "{GONE}\n    | KeyError: 1'),
         # JSON and repr: a bare value ends at the structure around it
         (f'{{"token":null,"password":"{SECRET}"}}', f'{{"token":null,"password":"{GONE}"}}'),
         (f'{{"otp":123456,"password":"{SECRET}"}}', f'{{"otp":"{GONE}","password":"{GONE}"}}'),

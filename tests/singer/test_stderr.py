@@ -379,6 +379,18 @@ KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowhunter2\nhunter2AQEA\n-----END RSA
         'WARNING password="first\nhunter2\nhunter2"',
         "INFO {'token': 'first\nhunter2' ok",
         'secret = """\nhunter2\n"""',
+        "<password>\nhunter2\n</password>",
+        *(
+            f'Traceback (most recent call last):\n  File "a.py", line 1, in b\n{kind}: {text}'
+            for kind in ("ValueError", "a.<locals>.B")
+            for text in (
+                "password='a\nhunter2\nhunter2'",
+                'config password="abc\nhunter2"',
+                'password = """\nhunter2\n"""',
+                "<password>\nhunter2\n</password>",
+                "password:\n  hunter2",
+            )
+        ),
     ],
 )
 def test_a_secret_of_several_lines_is_one_event_that_redaction_recognizes(lines: str) -> None:
@@ -400,5 +412,34 @@ def test_a_line_without_an_open_secret_takes_no_other(line: str) -> None:
 
 def test_a_secret_without_an_end_takes_a_hundred_lines() -> None:
     assembler = LineAssembler("tap")
-    events = assembler.feed(b"INFO -----BEGIN PRIVATE KEY-----\n" + b"INFO line\n" * 103) + assembler.close()
+    events = assembler.feed(b"-----BEGIN PRIVATE KEY-----\n" + b"line\n" * 103) + assembler.close()
     assert len(events) == 4
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "INFO:root:cannot read key: no start line: expecting -----BEGIN PRIVATE KEY-----",
+        "INFO:root:config: {'token': 'abcdefgh...",
+        "password='hunter2hunter2 (truncated)",
+        'set cookie: "a=b',
+        'password = """',
+        "usage: login <password>",
+        r"""{"level":"info","message":"password=\"abc"}""",
+        r"""{"text":"password=\"abc"}""",
+    ],
+)
+@pytest.mark.parametrize(
+    "record",
+    [
+        "ERROR:root:row 1",
+        "2024-01-02 03:04:05,678 - app - ERROR - row 1",
+        '{"level":"error","message":"row 1"}',
+        'Traceback (most recent call last):\n  File "a.py", line 1, in b\nValueError: row 1',
+        "panic: row 1",
+    ],
+)
+def test_a_record_ends_what_only_looks_like_the_start_of_a_secret(first: str, record: str) -> None:
+    assembler = LineAssembler("tap")
+    events = assembler.feed("\n".join([first, *[record] * 150, ""]).encode()) + assembler.close()
+    assert [event.level == "INFO" for event in events] == [True] + [False] * 150
