@@ -34,9 +34,10 @@ class Observation(Struct, frozen=True, kw_only=True):
 
 
 class RunObserved(Observation, frozen=True, kw_only=True):
-    """A run that ended; its payload has the counts by stream."""
+    """A run that ended; its payload has the counts by stream. It is None if another field than the outcome is wrong."""
 
-    report: RunPayload
+    outcome: str
+    report: RunPayload | None
 
 
 class RunStarted(Observation, frozen=True, kw_only=True):
@@ -120,18 +121,20 @@ EARLIEST, LATEST = 1.0, 4_102_444_800.0
 
 
 def observe(event: Event) -> Iterator[Observation]:
-    """Yield the observations of an event; none for an event that no kind of monitor judges, or with a wrong payload."""
+    """Yield the observations of an event that monitors judge; of a wrong payload, a run's outcome and an error only."""
     kind = event.cls_type
     try:
-        payload = read(event) if kind in _TYPES else None
+        payload: Any = read(event) if kind in _TYPES else None
     except EventError:
-        return
+        payload = _run_of(event) if kind in _RUNS else None
     is_error = kind == "consumer_failure" or (event.level in ERROR_LEVELS and kind not in _EVENTS_OF_MONITORS)
     if payload is None and not is_error:
         return
     common: dict[str, Any] = {
         "time": min(max(event.header.timestamp.timestamp(), EARLIEST), LATEST),
-        "pipeline": _pipeline(event, payload.command if isinstance(payload, RunPayload | RunStartedPayload) else ""),
+        "pipeline": _pipeline(
+            event, payload.command if isinstance(payload, RunPayload | RunStartedPayload | _Run) else ""
+        ),
         "run": _text(event.header.context.get("run_id")),
     }
     yield from _of_payload(payload, common)
@@ -140,34 +143,40 @@ def observe(event: Event) -> Iterator[Observation]:
         yield ErrorObserved(fingerprint=found.fingerprint, message=found.original, **common)
 
 
-class _Command(Struct):
-    command: str = ""
+class _Run(Struct):
+    outcome: Any = ""
+    command: Any = ""
 
 
-_decode_command = msgspec.json.Decoder(_Command).decode
+_RUNS = ("run", "run_started")
+_decode_run = msgspec.json.Decoder(_Run).decode
+
+
+def _run_of(event: Event) -> _Run:
+    try:
+        return _decode_run(event.raw_payload)
+    except (msgspec.DecodeError, RecursionError):
+        return _Run()
 
 
 def pipeline_of(event: Event) -> str:
     """Return the pipeline of an event's observations, without the cost of making them; any text if it has none."""
-    command = ""
-    if event.cls_type in ("run", "run_started") and not event.header.context.get("pipeline"):
-        try:
-            command = _decode_command(event.raw_payload).command
-        except (msgspec.DecodeError, RecursionError):
-            pass  # it makes no observation
-    return _pipeline(event, command)
+    is_named = event.cls_type in _RUNS and not event.header.context.get("pipeline")
+    return _pipeline(event, _run_of(event).command if is_named else "")
 
 
-def _pipeline(event: Event, command: str) -> str:
+def _pipeline(event: Event, command: Any) -> str:
     context = event.header.context
-    return _text(context.get("pipeline")) or command[:_MAX_TEXT] or _text(context.get("application"))
+    return _text(context.get("pipeline")) or _text(command) or _text(context.get("application"))
 
 
 def _of_payload(payload: Any, common: dict[str, Any]) -> Iterator[Observation]:
     if isinstance(payload, RunPayload):
-        yield RunObserved(report=payload, **common)
+        yield RunObserved(outcome=payload.outcome, report=payload, **common)
         if payload.state is not UNSET and payload.state is not None:
             yield StateObserved(value=payload.state, **common)
+    elif isinstance(payload, _Run) and payload.outcome in ("succeeded", "failed"):
+        yield RunObserved(outcome=payload.outcome, report=None, **common)
     elif isinstance(payload, RunStartedPayload):
         yield RunStarted(**common)
     elif isinstance(payload, MetricPayload):

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Struct, field
 
 from balog.event import Event
+from balog.payload import RunPayload
 from balog.watch.backtest import Backtest, run_backtest
 from balog.watch.kinds.base import Verdict
 from balog.watch.monitors import MonitorConfig
@@ -113,8 +114,8 @@ def _drafts(events: Iterable[Event]) -> Iterator[_Draft]:
     for event in events:
         for one in observe(event):
             seen[type(one)] += 1
-            if isinstance(one, RunObserved) and one.pipeline:
-                _note(pipelines[one.pipeline], one)
+            if isinstance(one, RunObserved) and one.pipeline and one.report:
+                _note(pipelines[one.pipeline], one.report, one.time)
     busiest = sorted(pipelines, key=lambda name: (-len(pipelines[name].times), name))[:MAX_PIPELINES]
     for name in sorted(busiest):
         if len(pipelines[name].times) >= MIN_RUNS:
@@ -133,12 +134,11 @@ def _drafts(events: Iterable[Event]) -> Iterator[_Draft]:
         yield _Draft({"name": "bookmark-stands-still"}, runs)
 
 
-def _note(pipeline: _Pipeline, run: RunObserved) -> None:
-    report = run.report
+def _note(pipeline: _Pipeline, report: RunPayload, when: float) -> None:
     pipeline.is_rejecting |= bool(report.invalid_lines is not UNSET and report.invalid_lines)
     pipeline.is_rejecting |= any(one.quarantined is not UNSET and bool(one.quarantined) for one in report.streams)
     if report.outcome == "succeeded":
-        pipeline.times.append(run.time)
+        pipeline.times.append(when)
         pipeline.has_counts |= bool(report.streams) or bool(report.records)
 
 

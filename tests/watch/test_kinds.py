@@ -182,6 +182,8 @@ def test_the_reason_of_failed_runs_in_a_row_says_how_the_last_one_failed() -> No
         ([failed(0), failed(2), failed(1), run(3)], [("firing", 2.0), ("resolved", 3.0)]),
         ([run(1), failed(0), failed(0.5), failed(2), run(3)], []),  # the first two were over when they came
         ([failed(1), failed(1, run_id="other")], [("firing", 1.0)]),
+        ([run(1), failed(1), failed(2)], [("firing", 2.0)]),  # at one time, the order of arrival counts
+        ([failed(0), failed(1), run(1)], [("firing", 1.0), ("resolved", 1.0)]),
     ],
 )
 def test_runs_in_a_row_are_those_of_their_own_times(events: list[Event], expected: list[tuple[str, float]]) -> None:
@@ -354,6 +356,33 @@ def test_pipelines_streams_and_conditions_select() -> None:
 def test_a_series_without_events_has_no_data() -> None:
     quiet = monitor(duration={"over": "1h"}, no_data="3h")
     assert states(evaluate([quiet], [run(0), run(1)], until=9)) == [("tap-shop", "no_data", 4.0)]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"records": "ten"}, {"streams": None}, {"exit_code": None}, {"duration": None}, {"command": 7}, {"problem": 1}],
+    ids=str,
+)
+def test_the_outcome_of_a_run_counts_also_if_another_field_is_wrong(odd: dict[str, Any]) -> None:
+    def with_odd(good: Event) -> Event:
+        good.payload.update(odd)
+        return good
+
+    kinds = {"late": {"freshness": {"every": "3h"}}, "row": {"failures": {"in_a_row": 2}}, "volume": {"volume": {}}}
+    kinds |= {"hangs": {"duration": {"over": "1h"}}, "share": {"quarantine": {"over": 0}}}
+    monitors = [monitor(name=name, **kind) for name, kind in kinds.items()]
+    monitors.append(monitor(name="errors", failures={"new_fingerprint": True}))
+    events = [with_odd(run(0)), started(1, "f1"), with_odd(failed(1, run_id="f1")), with_odd(failed(2)), run(30)]
+    alerts = [one for one in evaluate(monitors, events, until=31) if one.state in ("firing", "resolved")]
+    assert [(one.monitor, one.state, one.since[11:13]) for one in alerts] == [
+        ("row", "firing", "08"),
+        ("late", "firing", "09"),
+        ("late", "resolved", "12"),
+        ("row", "resolved", "12"),
+    ]
+    assert alerts[0].reason == "2 runs failed in a row."
+    wrong = event(26, {"cls_type": "run", "message": "disk is full"}, level="ERROR")
+    assert states(evaluate(monitors[-1:], [failed(0), wrong]))[-1][1:] == ("firing", 26.0)
 
 
 def test_what_is_no_event_of_a_kind_changes_nothing() -> None:

@@ -60,7 +60,7 @@ class DurationEvaluator:
         run, pipeline = observation.run, observation.pipeline
         if isinstance(observation, RunStarted):
             yield SeriesSample(pipeline, "", DurationSample(run, started=observation.time), run)
-        elif observation.report.outcome == "succeeded":
+        elif observation.report is not None and observation.outcome == "succeeded":
             yield SeriesSample(pipeline, "", DurationSample(run, duration=observation.report.duration), run)
         else:
             yield SeriesSample(pipeline, "", DurationSample(run))

@@ -75,7 +75,7 @@ class FailureEvaluator:
         if self._options.in_a_row is not None:
             yield SeriesSample(pipeline, "", observation, run, _ROW)
         if self._rate is not None:
-            yield SeriesSample(pipeline, "", observation.report.outcome == "failed", run, _RATE)
+            yield SeriesSample(pipeline, "", observation.outcome == "failed", run, _RATE)
         if self._options.new_fingerprint:
             yield SeriesSample(pipeline, "", None, run, _ERRORS)  # the pipeline is known from its first run on
 
@@ -112,10 +112,10 @@ class FailureEvaluator:
     def _judge_row(self, state: FailureState, run: RunObserved, now: float) -> Verdict:
         """Judge the runs since the last success, in the order of their times: one may come late, or twice."""
         when = min(run.time, now)
-        if run.report.outcome == "succeeded":
+        if run.outcome == "succeeded":
             state.succeeded = when if state.succeeded > now else max(state.succeeded, when)  # the clock was set back
             state.failed = [one for one in state.failed if state.succeeded < one[0] <= now]
-        elif when > state.succeeded and (when, run.run) not in state.failed:
+        elif when >= state.succeeded and (when, run.run) not in state.failed:
             state.failed = [*state.failed, (when, run.run)][-MAX_RUNS:]
         count, least = len(state.failed), self._options.in_a_row or 1
         expected = ExpectedBand(high=least - 1)
@@ -123,7 +123,7 @@ class FailureEvaluator:
             words = f"{counted(count, 'run')} failed since the last success." if count else "A run succeeded."
             return Verdict("ok", words, float(count), expected)
         words = "The run failed" if count == 1 else f"{count:,} runs failed in a row"
-        if when == max(state.failed)[0]:
+        if run.report and when == max(state.failed)[0]:
             words += f"{', the last one' if count > 1 else ''}{_cause(run.report)}"
         return Verdict("bad", f"{words}.", float(count), expected)
 

@@ -39,13 +39,13 @@ class FreshnessEvaluator:
 
     def samples(self, observation: RunObserved) -> Iterator[SeriesSample]:
         """Yield the time of a success, of the run or of each stream with records."""
-        if observation.report.outcome != "succeeded":
+        if observation.outcome != "succeeded":
             return
         pipeline, when, run = observation.pipeline, observation.time, observation.run
         if not self._by_stream:
             yield SeriesSample(pipeline, "", when, run)
             return
-        for count in observation.report.streams:
+        for count in observation.report.streams if observation.report else ():
             if count.records:
                 yield SeriesSample(pipeline, count.stream, when, run)
 

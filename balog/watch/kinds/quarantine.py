@@ -26,10 +26,10 @@ class QuarantineEvaluator(WithoutClock):
     def samples(self, observation: RunObserved) -> Iterator[SeriesSample]:
         """Yield rejected and accepted records."""
         report = observation.report
-        for one in report.streams:
+        for one in report.streams if report else ():
             rejected = 0 if one.quarantined is UNSET else one.quarantined
             yield SeriesSample(observation.pipeline, one.stream, (rejected, one.records), observation.run)
-        if report.invalid_lines is not UNSET:
+        if report and report.invalid_lines is not UNSET:
             yield SeriesSample(observation.pipeline, "", (report.invalid_lines, report.records), observation.run)
 
     def judge(self, state: Nothing, value: tuple[int, int], now: float) -> Verdict:

@@ -39,7 +39,7 @@ class VolumeEvaluator(WithoutClock):
     def samples(self, observation: RunObserved) -> Iterator[SeriesSample]:
         """Yield the counts of each stream; those of the whole run if its streams were not counted."""
         report = observation.report
-        if report.outcome != "succeeded":
+        if report is None or report.outcome != "succeeded":
             return
         start = seconds_of(report.started) if isinstance(report.started, str) else None
         if start is None:
