@@ -77,7 +77,11 @@ def command(
     from balog.analytics.reading.inputs import EMPTY
     from balog.analytics.tables import check_location, is_tables
 
-    text = sys.stdin.read() if sql == "-" else sql
+    try:
+        text = sys.stdin.read() if sql == "-" else sql
+        text.encode()
+    except UnicodeError:
+        raise ConfigError("not UTF-8", "SQL") from None
     if is_spark:  # a statement that is not allowed fails before anything starts
         from balog.analytics.querying.policy import check
 
@@ -163,7 +167,7 @@ def _write_answer(asked: _Asked, answer: QueryAnswer) -> Written:
     if form == "parquet" and output is not None:
         try:
             with replacing(output) as file:
-                return answer.write_parquet(file, limit), False
+                return answer.write_parquet(file, limit)
         except OSError as error:
             raise _unwritable(output, error) from None
     return _to_output(lambda out: write_rows(answer.names, answer.rows(limit), form, out, limit), output)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.errors import BalogError, ConfigError, MissingExtraError
+from balog.errors import BalogError, ConfigError, EventError, MissingExtraError
+from balog.event import check_keys
 from balog.registry.listing import UnknownTypeError, UnknownVersionError, VersionListing, printable
 from balog.registry.names import check_message, check_type, check_version, major, order
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, PayloadValidator, Schema
@@ -239,8 +240,8 @@ class Registry:
         if len(schema.source) > MAX_SCHEMA_BYTES:
             raise InvalidSchemaError(f"larger than {MAX_SCHEMA_BYTES >> 20} MiB", where)
         validator = make_validator(self.bundle(schema))
-        if schema.form == "json" and len(schema.source) <= _LARGEST_FOR_REFERENCE:
-            _check_by_reference(schema.source, where)
+        if schema.form == "json":
+            _check_document(schema.source.removeprefix(b"\xef\xbb\xbf"), where)
         declared = _declared_type(schema)
         if declared not in (None, schema.type):
             raise InvalidSchemaError(f"is of the type {printable(str(declared))}", where, "$.properties.cls_type.const")
@@ -329,19 +330,24 @@ def make_validator(schema: Schema, where: str = "") -> PayloadValidator:
     return JsonValidator(schema.source, where)
 
 
-def _check_by_reference(source: bytes, where: str) -> None:
-    """Check with jsonschema, the reference implementation, that other validators can read a schema, too.
+def _check_document(source: bytes, where: str) -> None:
+    """Check that each key is there once, and with jsonschema that other validators can read a schema, too.
 
     Raises:
-        InvalidSchemaError: it breaks its meta-schema.
+        InvalidSchemaError: a key is duplicate, or the schema breaks its meta-schema.
         MissingExtraError: jsonschema is not installed.
     """
+    try:
+        document = check_keys(source)
+    except EventError as error:
+        raise InvalidSchemaError(error.reason, where, error.path) from None
+    if len(source) > _LARGEST_FOR_REFERENCE:
+        return
     try:
         from jsonschema import Draft202012Validator, SchemaError
         from jsonschema.validators import validator_for
     except ImportError:
         raise MissingExtraError("checking a JSON Schema", "schema") from None
-    document = msgspec.json.decode(source)
     try:
         validator_for(document, default=Draft202012Validator).check_schema(document)
     except SchemaError as error:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from balog.errors import EventError, MissingExtraError, split_refusal
-from balog.event import MAX_EVENT_BYTES, decode
+from balog.event import MAX_EVENT_BYTES, check_keys, decode
 
 _MAX_WHOLE = 64 << 20
 
@@ -92,6 +92,7 @@ def _sample(place: str, data: bytes) -> PayloadSample:
     if len(data) > MAX_EVENT_BYTES:
         return PayloadSample(place, b"", EventError(f"more than {MAX_EVENT_BYTES} bytes"))
     try:
+        check_keys(data)
         if not _members.decode(data).keys() >= _EVENT:
             return PayloadSample(place, data.strip())
         return PayloadSample(place, bytes(decode(data).raw_payload), prefix="$.payload")

@@ -94,27 +94,6 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666, *, syncs_folder: bo
         file.write(data)
 
 
-def replace_in_folder(folder: int, name: str, data: bytes, *, part: str, mode: int = 0o600) -> None:
-    """Write a small file in an open folder whole or not at all, for readers that run now: nothing is synced.
-
-    Args:
-        folder: the folder's descriptor, which a symbolic link at its path can't redirect.
-        part: the file's name until it is complete; what has this name is removed first.
-
-    Raises:
-        OSError: the file could not be written.
-    """
-    with suppress(FileNotFoundError):
-        os.unlink(part, dir_fd=folder)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    file = os.open(part, flags, mode, dir_fd=folder)
-    try:
-        write_all(file, data)
-    finally:
-        os.close(file)
-    os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
-
-
 def write_all(file: int, data: bytes) -> None:
     """Write every byte into an open file on disk."""
     view = memoryview(data)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from balog.errors import EventError, MessageError
-from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, Event, Level, decode, encode
+from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, Event, Level, check_keys, decode, encode
 from balog.registry import Registry, SchemaViolation, UnknownTypeError, UnknownVersionError, open_registry
 from balog.registry.json_schema import JsonValidator
 from balog.topics.base import Message, Topic
@@ -51,12 +51,13 @@ def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any], id
         id: the event's; a new one by default.
 
     Raises:
-        EventError: the line is not a JSON object, or the channel is invalid.
+        EventError: the line is not a JSON object, has a duplicate key, or the channel is invalid.
     """
     if len(line) > MAX_EVENT_BYTES:
         raise EventError(f"{len(line)} bytes; the limit is {MAX_EVENT_BYTES}")
     try:
         found = msgspec.json.decode(line, type=dict[str, Raw])
+        check_keys(line)
         payload = msgspec.json.encode({**members, **found})
         return encode(decode(encode(Event.new(channel, Raw(payload), level=level, id=id))))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec import Raw
 
 from balog.cli import main
 from balog.event import Event, encode
@@ -113,6 +114,14 @@ def test_what_cannot_be_registered_is_one_line(name: str, document: Any, said: s
     assert done.stderr.count("\n") == 1
 
 
+def test_a_key_twice_is_refused_and_a_byte_order_mark_accepted() -> None:
+    Path("x.json").write_bytes(b'\xef\xbb\xbf{"type": "object"}')
+    named = ("register", "x.json", "--type", "a.b", "--version", "1.0.0", "--registry", "kept")
+    assert run(*named).stdout == "a.b/1.0.0\n"
+    Path("x.json").write_text('{"type": "object", "type": "string"}')
+    assert "a.b/1.0.0: $.type: this key is there twice" in run(*named[:-1], "other").stderr
+
+
 def test_nothing_is_registered_nowhere() -> None:
     done = run("register", write("order/1.0.0.json", ORDER))
 
@@ -151,6 +160,7 @@ def test_every_fault_of_every_line_is_told_without_its_value(registered: str) ->
         b'{"cls_type": "nope"}',
         b'{"cls_type": "order", "version": "7.0.0", "id": 1}',
         b'{"id": 1}',
+        encode(Event.new("a", Raw(b'{"a": {"id": 1, "id": 2}}'))),
     ]
     Path("lines.jsonl.gz").write_bytes(gzip.compress(b"\n".join(lines)))
 
@@ -163,7 +173,8 @@ def test_every_fault_of_every_line_is_told_without_its_value(registered: str) ->
     assert told[3].startswith("lines.jsonl.gz: line 5: $.cls_type: the registry knows no type 'nope'; there are")
     assert told[4].startswith("lines.jsonl.gz: line 6: $.version: the registry has no version '7.0.0' of order")
     assert told[5] == "lines.jsonl.gz: line 7: $: 'cls_type' is missing"
-    assert done.stderr == "balog schema: 7 read, 1 valid, 6 not\n"
+    assert told[6] == "lines.jsonl.gz: line 8: $.payload.a.id: this key is there twice; want it once"
+    assert done.stderr == "balog schema: 8 read, 1 valid, 7 not\n"
     assert "hunter2" not in done.stdout + done.stderr
 
 
@@ -232,8 +243,3 @@ def test_the_page_is_written(registered: str) -> None:
     page = Path("types.html").read_text()
     assert "Our &lt;types&gt;" in page
     assert 'id="order"' in page
-
-
-def test_each_command_has_its_help() -> None:
-    for name in ("list", "show", "register", "validate", "infer", "docs"):
-        assert run(name, "--help").returncode == 0

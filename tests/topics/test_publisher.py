@@ -36,7 +36,7 @@ def test_any_line_is_wrapped_or_refused(line: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("line", "channel"),
-    [(b"[]", "a"), (b"1", "a"), (b"{", "a"), (b'{"a":"\xff"}', "a"), (b"{}", ""), (b"{}", "x" * 2000)],
+    [(n, "a") for n in (b"[]", b"1", b"{", b'{"a":"\xff"}', b'{"a":1,"a":2}')] + [(b"{}", ""), (b"{}", 2000 * "x")],
 )
 def test_what_is_no_object_or_channel_is_refused(line: bytes, channel: str) -> None:
     with pytest.raises(EventError) as caught:

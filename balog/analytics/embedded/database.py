@@ -29,6 +29,9 @@ _TYPES = {"boolean": "BOOLEAN", "byte": "TINYINT", "short": "SMALLINT", "integer
 _WRONG = ("BinderException", "CatalogException", "InvalidInputException", "NotImplementedException", "ParserException")
 """Errors of a statement, not of a row."""
 
+_NO_TABLE = re.compile(
+    r'(Table with name (\w+) does not exist!)( Did you mean "(pg|duckdb|sqlite|pragma|info)[^"]*"\?)?$'
+)
 _DECIMAL = re.compile(r"decimal\(\d+,\s*-?\d+\)")
 
 
@@ -131,7 +134,8 @@ def _explanation(error: duckdb.Error) -> BalogError:
     """Return an error of DuckDB as one line, with the line of the statement."""
     reason, _, place = str(error).partition("\n\nLINE ")
     line = f", line {place.partition(':')[0]}" if place else ""
-    message = f"{' '.join(reason.split()):.500}{line}"
+    reason = _NO_TABLE.sub(r'\1 Raw events of --source \2 are balog."\2"', " ".join(reason.split()))
+    message = f"{reason:.500}{line}"
     if type(error).__name__ in _WRONG:
         return ConfigError(message, "SQL (DuckDB's)")
     return BalogError(f"SQL: {message}")

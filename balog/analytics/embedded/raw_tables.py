@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from balog.analytics.reading.inputs import Inputs
     from balog.analytics.reading.tasks import Slice
 
-_NAME = re.compile(r"""'[^']*'|--[^\n]*|\bbalog\s*\.\s*(?:"((?:[^"]|"")+)"|(\w+))""", re.IGNORECASE)
+_NAME = re.compile(r"""'[^']*'|--[^\n]*|(?:\bbalog|"balog")\s*\.\s*(?:"((?:[^"]|"")+)"|(\w+))""", re.IGNORECASE)
 _COUNT = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 
 

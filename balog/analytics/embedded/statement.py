@@ -12,7 +12,7 @@ from balog.analytics.closed_duckdb import quoted
 from balog.analytics.embedded.database import SECONDS, open_database
 from balog.analytics.embedded.stored_tables import ReadableTables
 from balog.analytics.querying.sources import check_length
-from balog.errors import ConfigError
+from balog.errors import BalogError, ConfigError
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,27 +35,36 @@ class QueryAnswer:
         self.names: list[str] = [row[0] for row in described]
         self._types: list[str] = [row[1] for row in described]
         self._columns = [f"c{number}" for number in range(len(self.names))]
-        self._rows = f"(\n{sql}\n) AS answer({', '.join(self._columns)})"
+        self._rows = f"({sql}\n) AS answer({', '.join(self._columns)})"
 
     def rows(self, limit: int | None = None) -> Iterator[str]:
         """Yield the JSON text of each row, an object with the fields ``c0``, ``c1`` …; one more than ``limit``."""
         fields = ", ".join(f"'{name}': {_json(name, kind)}" for name, kind in zip(self._columns, self._types))
-        self._connection.execute(f"SELECT to_json({{{fields}}}) FROM {self._rows}{_limited(limit and limit + 1)}")
+        self._connection.execute(f"SELECT to_json({{{fields}}}) FROM {self._rows}{_limited(limit)}")
         batches = iter(lambda: self._connection.fetchmany(_ROWS), [])
         return (row[0] for row in chain.from_iterable(batches))
 
-    def write_parquet(self, file: IO[bytes], limit: int | None = None) -> int:
-        """Write the rows as a Parquet file, and return their number."""
+    def write_parquet(self, file: IO[bytes], limit: int | None = None) -> tuple[int, bool]:
+        """Write the rows as a Parquet file; return their number, and whether there are more."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         shown = ", ".join(f"{column} AS {quoted(name)}" for column, name in zip(self._columns, self.names))
-        written = 0
+        read = 0
         reader = self._connection.sql(f"SELECT {shown} FROM {self._rows}{_limited(limit)}").to_arrow_reader(100_000)
-        with pq.ParquetWriter(file, reader.schema, compression="snappy") as writer:
-            for batch in reader:
-                writer.write_batch(batch)
-                written += batch.num_rows
-        return written
+        try:
+            with pq.ParquetWriter(file, reader.schema, compression="snappy") as writer:
+                for batch in reader:
+                    writer.write_batch(batch if limit is None else batch.slice(0, max(0, limit - read)))
+                    read += batch.num_rows
+        except pa.ArrowException as error:
+            raise ConfigError(f"Parquet lacks the type of a column, CAST it to VARCHAR: {error}", "SQL") from None
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise BalogError(f"SQL: {' '.join(str(error).split()):.500}") from None  # DuckDB's, as Arrow passes it on
+        more = limit is not None and read > limit
+        return read - more, more
 
 
 @contextmanager
@@ -86,7 +95,7 @@ def ask(tables: ReadableTables, sql: str, seconds: float = SECONDS) -> Iterator[
 
 
 def _limited(rows: int | None) -> str:
-    return "" if rows is None else f" LIMIT {rows}"
+    return "" if rows is None else f" LIMIT {rows + 1}"
 
 
 def _json(column: str, kind: str) -> str:

@@ -81,7 +81,7 @@ def find_source(path: str, sources: Sequence[str], where: str = "") -> str:
             if not is_topic(source) and _lies_in(_absolute(path), source):
                 return source
     near = suggest(path, [shown(source) for source in sources], limit=20)
-    raise ConfigError(f"no source {shown(path)!r:.200}{where}: --source PATH allows reading one{near}", "SQL")
+    raise ConfigError(f"no source {shown(path)!r:.200}{where}; --source PATH allows reading one{near}", "SQL")
 
 
 def open_source(path: str, sources: Sequence[str]) -> RawSource:

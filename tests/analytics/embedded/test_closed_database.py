@@ -229,6 +229,7 @@ def test_a_query_that_takes_too_long_ends_with_one_line(tmp_path: Path) -> None:
     [
         ("SELECT mesage FROM log", r'"mesage" not found.*"message".*, line 1$'),
         ("SELECT n\nFROM logg", r'logg does not exist! Did you mean "log"\?, line 2$'),
+        ("SELECT n\nFROM dumps", r'dumps does not exist! Raw events of --source dumps are balog."dumps", line 2$'),
         ("SELEC 1 FROM log", r'syntax error at or near "SELEC", line 1$'),
         ("SELECT n, max(message) FROM log", r'"n" must appear in the GROUP BY clause'),
         ("SELECT 9223372036854775807 + n FROM log", r"(?i)overflow"),

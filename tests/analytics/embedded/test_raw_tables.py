@@ -86,7 +86,7 @@ def test_a_wrong_source_or_name_is_one_line(root: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "paths"),
     [
-        ('SELECT 1 FROM balog."a b" JOIN Balog . dumps USING (id)', ["a b", "dumps"]),
+        ('SELECT 1 FROM balog."a b" JOIN Balog . dumps USING (id), "balog".c', ["a b", "dumps", "c"]),
         ('SELECT 1 FROM balog."x""y" a JOIN balog."x""y" b USING (id)', ['x"y']),
         ("SELECT 'balog.x', 'it''s balog.\"y\"' -- balog.z\nFROM log", []),
     ],
