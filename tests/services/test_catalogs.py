@@ -16,7 +16,7 @@ import pytest
 
 from tests.services.servers.process import CACHE, fetch, java
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.timeout(1800)]  # Delta's steps take minutes where others use the cores
 
 ROOT = Path(__file__).parents[2]
 SPARKS = {"delta": "4.2"}
@@ -83,7 +83,7 @@ def run(python: str | Path, folder: Path, place: str, loaded: str, settings: dic
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1500,
     )
     said = [line for line in done.stdout.splitlines() if line.startswith("SAID ")]
     assert said, done.stderr[-3000:]
