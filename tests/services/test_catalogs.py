@@ -16,7 +16,8 @@ import pytest
 
 from tests.services.servers.process import CACHE, fetch, java
 
-pytestmark = [pytest.mark.service, pytest.mark.timeout(1800)]  # Delta's steps take minutes where others use the cores
+# Delta's steps take minutes where others use the cores; run once more for each test, they would take hours.
+pytestmark = [pytest.mark.service, pytest.mark.timeout(1800), pytest.mark.flaky(reruns=0)]
 
 ROOT = Path(__file__).parents[2]
 SPARKS = {"delta": "4.2"}
