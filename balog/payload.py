@@ -26,6 +26,7 @@ __all__ = [
     "MetricValue",
     "MetricsPayload",
     "NullPayload",
+    "RunOutcome",
     "RunPayload",
     "RunStartedPayload",
     "StatePayload",
@@ -33,6 +34,7 @@ __all__ = [
     "StreamSchemaPayload",
     "log_payload",
     "read",
+    "run_outcome",
 ]
 
 
@@ -389,3 +391,26 @@ def read(event: Event) -> Payload | None:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         reason, where = split_refusal(error)
         raise EventError(reason, "$.payload" + where.removeprefix("$")) from None
+
+
+class RunOutcome(Struct):
+    """What a run's event says of itself, if nothing else in its payload can be read: any JSON, "" if it is missing."""
+
+    outcome: Any = ""
+    command: Any = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the run has succeeded or failed."""
+        return self.outcome in ("succeeded", "failed")
+
+
+_decode_outcome = msgspec.json.Decoder(RunOutcome).decode
+
+
+def run_outcome(event: Event) -> RunOutcome:
+    """Return the outcome and the command of a run, also if other fields of its payload are wrong."""
+    try:
+        return _decode_outcome(event.raw_payload)
+    except (msgspec.DecodeError, RecursionError):
+        return RunOutcome()

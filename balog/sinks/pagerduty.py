@@ -18,7 +18,7 @@ from msgspec import Meta
 from balog.errors import ConfigError, EventError
 from balog.event import LEVELS, Event, Level
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
-from balog.payload import AlertPayload, RunPayload, read
+from balog.payload import AlertPayload, RunOutcome, run_outcome
 from balog.secrets import Secret
 from balog.sinks.alert_sink import LatestChanges
 from balog.sinks.alert_text import read_alert
@@ -240,9 +240,9 @@ class PagerDutySink(HttpSink):
             return True
         failed = self._failed.setdefault(key, set())
         if action == "trigger":
-            failed.add(run.command)
+            failed.add(str(run.command))
         else:
-            failed.discard(run.command)
+            failed.discard(str(run.command))
         if not failed or len(self._failed) > _MAX_FAILING_KEYS:
             del self._failed[key]
         return action == "trigger" or not failed
@@ -320,14 +320,9 @@ def _headline(event: Event, application: str) -> str:
     return cut(f"{cut(application, 200)}: {text}", _MAX_SUMMARY)
 
 
-def _run(event: Event) -> RunPayload | None:
-    if event.cls_type != "run":
-        return None
-    try:
-        run = read(event)
-    except EventError:
-        return None
-    return run if isinstance(run, RunPayload) else None
+def _run(event: Event) -> RunOutcome | None:
+    run = run_outcome(event) if event.cls_type == "run" else None
+    return run if run is not None and run.is_known else None
 
 
 def _field(event: Event, name: str) -> str:

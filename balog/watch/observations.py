@@ -17,11 +17,13 @@ from balog.payload import (
     AlertSilencePayload,
     MetricPayload,
     MetricsPayload,
+    RunOutcome,
     RunPayload,
     RunStartedPayload,
     StatePayload,
     StreamSchemaPayload,
     read,
+    run_outcome,
 )
 
 
@@ -126,14 +128,14 @@ def observe(event: Event) -> Iterator[Observation]:
     try:
         payload: Any = read(event) if kind in _TYPES else None
     except EventError:
-        payload = _run_of(event) if kind in _RUNS else None
+        payload = run_outcome(event) if kind in _RUNS else None
     is_error = kind == "consumer_failure" or (event.level in ERROR_LEVELS and kind not in _EVENTS_OF_MONITORS)
     if payload is None and not is_error:
         return
     common: dict[str, Any] = {
         "time": min(max(event.header.timestamp.timestamp(), EARLIEST), LATEST),
         "pipeline": _pipeline(
-            event, payload.command if isinstance(payload, RunPayload | RunStartedPayload | _Run) else ""
+            event, payload.command if isinstance(payload, RunPayload | RunStartedPayload | RunOutcome) else ""
         ),
         "run": _text(event.header.context.get("run_id")),
     }
@@ -143,26 +145,13 @@ def observe(event: Event) -> Iterator[Observation]:
         yield ErrorObserved(fingerprint=found.fingerprint, message=found.original, **common)
 
 
-class _Run(Struct):
-    outcome: Any = ""
-    command: Any = ""
-
-
 _RUNS = ("run", "run_started")
-_decode_run = msgspec.json.Decoder(_Run).decode
-
-
-def _run_of(event: Event) -> _Run:
-    try:
-        return _decode_run(event.raw_payload)
-    except (msgspec.DecodeError, RecursionError):
-        return _Run()
 
 
 def pipeline_of(event: Event) -> str:
     """Return the pipeline of an event's observations, without the cost of making them; any text if it has none."""
     is_named = event.cls_type in _RUNS and not event.header.context.get("pipeline")
-    return _pipeline(event, _run_of(event).command if is_named else "")
+    return _pipeline(event, run_outcome(event).command if is_named else "")
 
 
 def _pipeline(event: Event, command: Any) -> str:
@@ -175,7 +164,7 @@ def _of_payload(payload: Any, common: dict[str, Any]) -> Iterator[Observation]:
         yield RunObserved(outcome=payload.outcome, report=payload, **common)
         if payload.state is not UNSET and payload.state is not None:
             yield StateObserved(value=payload.state, **common)
-    elif isinstance(payload, _Run) and payload.outcome in ("succeeded", "failed"):
+    elif isinstance(payload, RunOutcome) and payload.is_known:
         yield RunObserved(outcome=payload.outcome, report=None, **common)
     elif isinstance(payload, RunStartedPayload):
         yield RunStarted(**common)

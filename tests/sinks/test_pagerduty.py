@@ -168,6 +168,13 @@ def test_a_run_event_that_is_none_counts_by_its_level(service, server):
     assert [action for action, _ in actions(service)] == ["trigger"]
 
 
+@pytest.mark.parametrize("odd", [{"exit_code": None}, {"streams": None}, {"records": "ten"}, {"command": 7}])
+def test_a_run_with_another_field_wrong_counts_by_its_outcome(service, server, odd):
+    ends = [{"cls_type": "run", "outcome": outcome, "duration": 1, **odd} for outcome in ("failed", "succeeded")]
+    build(server).write([delivery(Event.new("tap-stripe.run", end, level="INFO")) for end in ends])
+    assert [action for action, _ in actions(service)] == ["trigger", "resolve"]
+
+
 @pytest.mark.parametrize("text", ["x" * 2_000_000, '"\\' * 1_000_000, "😀" * 500_000, "\1" * 500_000])
 def test_a_huge_event_is_shortened_to_what_is_taken(service, server, text):
     build(server).write([error(text, note=text)])
