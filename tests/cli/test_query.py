@@ -136,6 +136,28 @@ def test_formats_files_and_limits_are_those_of_spark(place: Path, tmp_path: Path
     assert (tmp_path / "a.csv").read_text().count("\n") == 4
 
 
+def test_raw_events_are_answered_without_tables(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dumps").symlink_to(place.parent)
+    sql = "SELECT level, count(*) AS n FROM balog.dumps GROUP BY ALL"
+    done = CliRunner().invoke(command, [sql, "--source", "dumps", "--format", "csv", "--engine", "duckdb"])
+    assert (done.exit_code, done.stdout) == (0, "level,n\nINFO,3\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT mesage FROM log", 'Candidate bindings: "message"'),
+        ("SELECT id FROM logs", 'Did you mean "log"?, line 1'),
+    ],
+)
+def test_a_wrong_name_is_one_line_with_a_suggestion(place: Path, sql: str, said: str) -> None:
+    done = CliRunner().invoke(command, ["--tables", str(place), sql])
+    assert isinstance(done.exception, ConfigError)
+    assert said in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
 def test_duckdb_answers_in_its_own_sql_and_is_named(place: Path) -> None:
     sql = "SELECT median(length(message)) FILTER (level = 'INFO') AS n FROM log"
     done = CliRunner().invoke(command, ["--tables", str(place), sql, "--format", "jsonl"], catch_exceptions=False)

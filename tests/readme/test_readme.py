@@ -1,6 +1,7 @@
 """What the README shows runs as it is written: its fenced blocks, in order, in one copy of the checkout.
 
-A block's info string says what happens with it. ``sh``: run by bash, stopping at the first command that fails.
+A block's info string says what happens with it. ``sh``: run by bash, stopping at the first command that fails. One with
+``||`` shows what a failure does, so it is run as in a reader's shell, where only the last program of a pipe counts.
 ``python``: run as a script. ``python NAME``, ``json NAME`` and ``yaml NAME``: written to the file NAME, for the blocks
 after it. ``text``: what the block before it prints on stdout; ``…`` stands for any text. A ``sh`` block that begins
 with ``make`` is left to CI and to the demo's own test. The blocks after ``cd FOLDER`` run in that folder.
@@ -34,7 +35,8 @@ def run(block: Block, folder: Path) -> subprocess.CompletedProcess[str] | None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(block.text, encoding="utf-8")
         return None
-    commands = {"sh": ["bash", "-eo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
+    shell = ["bash", "-e", "-c"] if "||" in block.text else ["bash", "-eo", "pipefail", "-c"]
+    commands = {"sh": shell, "python": [sys.executable, "-c"]}
     return subprocess.run(
         [*commands[block.language], block.text],
         cwd=folder,

@@ -102,13 +102,20 @@ def test_a_topic_that_can_not_be_read_hides_no_other(home, inspector, until, tmp
     assert (good.messages, good.error) == (3, "")
 
 
-def test_a_home_that_can_not_be_listed_is_told(home, inspector, until, monkeypatch):
-    def fail():
-        raise TopicError("no answer")
+def fail(*_):
+    raise TopicError("no answer: sasl.password=hunter2pw")
 
+
+def test_the_error_of_a_topic_has_no_secret(home, inspector, until, monkeypatch):
+    publish(home, "t", 1)
+    monkeypatch.setattr(type(home.topic("t")), "describe", fail)
+    until(lambda: [one.error for one in inspector.topics()] == ["no answer: sasl.password=[redacted]"])
+
+
+def test_a_home_that_can_not_be_listed_is_told_without_secrets(home, inspector, until, monkeypatch):
     monkeypatch.setattr(home, "names", fail)
     inspector.topics()
-    until(lambda: inspector.error == "no answer")
+    until(lambda: inspector.error == "no answer: sasl.password=[redacted]")
     assert inspector.topics() == []
 
 

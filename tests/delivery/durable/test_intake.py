@@ -118,9 +118,10 @@ def test_an_id_that_comes_again_while_it_is_stored_has_the_same_fate() -> None:
             one = accepted()
             puts = [asyncio.ensure_future(intake.put([one])) for _ in range(3)]
             await until(lambda: intake.state().topics)
-            home.down = "no"
+            home.down = "no: password=hunter2pw"
             home.may_go_on.set()
             assert [placed.status for (placed,) in await asyncio.gather(*puts)] == [503] * 3
+            assert intake.state().topics["order"].error == "no: password=[redacted]"
             home.down = ""
             await until(lambda: not intake._writers["order"].retry_after)
             assert (await intake.put([one])) == [
@@ -137,12 +138,12 @@ def test_while_the_topics_fail_events_are_in_the_fallback_and_go_back_in_order(k
         async with running(home, spare) as intake:
             events = [accepted(n) for n in range(60)]
             await intake.put(events[:10])
-            home.down = "on fire"
+            home.down = "on fire: password=hunter2pw"
             for n in range(10, 50, 10):
                 assert {one.store for one in await intake.put(events[n : n + 10])} == {"fallback"}
             assert stored(spare, "fallback--order") == ids(events[10:50])
             assert intake.state().topics["order"].backlog == 40
-            assert "on fire" in intake.state().topics["order"].error
+            assert "on fire: password=[redacted]" in intake.state().topics["order"].error
             assert not intake.error
             home.down = ""
             await intake.put(events[50:])
