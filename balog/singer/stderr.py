@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Any, Generic, TypeVar, cast
 
-import msgspec
-
-from balog.error_redaction import redact_error
 from balog.event import MAX_CHANNEL_LENGTH, Event
 from balog.payload import log_payload
 from balog.singer.crash_reports import (
@@ -26,19 +22,13 @@ from balog.singer.crash_reports import (
 from balog.singer.dialects import read_line, without_colours
 from balog.singer.log_line import LogLine, exception_in, is_below_traceback
 from balog.singer.log_patterns import Pattern
+from balog.singer.open_secrets import OpenSecret, is_object
 
 MAX_LINE = 256 * 1024
 """Bytes of a line that are read."""
 
 _MAX_RECORD_LINES = 2000
 _MAX_RECORD = 1024 * 1024  # characters; a longer record is split
-
-_MAX_SECRET_LINES = 100
-_KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?!.{0,8192}-----END )", re.DOTALL)
-_KEY_END = "-----END "
-_KEY_LINE = re.compile(r"(?=[A-Za-z]{0,76}[0-9+/=])[A-Za-z0-9+/]{1,76}={0,2}")  # base64, not a word
-_OPENING = re.compile(r"[=:]\s{0,4}[\"'`]|>\s{0,4}\Z")
-_UNCLOSED = re.compile(r"([\"'`]{1,3})\[redacted\](?:</)?\Z|\[redacted\](</)\Z")
 
 _TRACEBACK = "Traceback (most recent call last):"
 _GROUP = "  + Exception Group " + _TRACEBACK
@@ -142,43 +132,6 @@ def payload_of(line: LogLine) -> dict[str, Any]:
 _Mark = TypeVar("_Mark")
 
 
-class _OpenSecret:
-    """A secret of several lines that a line begins: a private key, or a value in quotes or in an element of XML.
-
-    All its lines are one record, because each line alone would not show that it is secret. The next record ends it.
-    """
-
-    def __init__(self, line: str) -> None:
-        self._end = _KEY_END if _KEY.search(line) else ""
-        if not self._end and _OPENING.search(line) and (value := _UNCLOSED.search(redact_error(f"{line}\nmore</"))):
-            self._end = value[1] or value[2]
-        self._left = _MAX_SECRET_LINES if self._end and not _is_object(line) else 0
-
-    @property
-    def is_open(self) -> bool:
-        return self._left > 0
-
-    def holds(self, line: str, head: LogLine | None) -> bool:
-        """Return whether the next line belongs to the secret.
-
-        Args:
-            line: the next line.
-            head: of the record that it begins. It has a line of a private key if the lines were logged one by one.
-        """
-        if head is not None and not (self._end == _KEY_END and (_KEY_END in line or _KEY_LINE.fullmatch(head.message))):
-            return False
-        self._left = 0 if self._end in line else self._left - 1
-        return True
-
-
-def _is_object(line: str) -> bool:
-    """Return whether a line is a whole JSON object."""
-    try:
-        return line.startswith("{") and isinstance(msgspec.json.decode(line), dict)
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-        return False
-
-
 class RecordAssembler(Generic[_Mark]):
     """Joins lines into records, each with the mark that came with its first line.
 
@@ -194,7 +147,7 @@ class RecordAssembler(Generic[_Mark]):
         self._record: _Record | CrashReport | None = None
         self._space = self._left = 0  # characters and lines that the record may still have
         self._mark: _Mark | None = None
-        self._secret = _OpenSecret("")
+        self._secret = OpenSecret("")
 
     def take(self, raw: bytes, mark: _Mark) -> list[tuple[_Mark, LogLine]]:
         """Add the next line, and return the records that it completes. A line is cut at 256 KiB."""
@@ -225,7 +178,7 @@ class RecordAssembler(Generic[_Mark]):
 
     def _start(self, line: str, ahead: Ahead) -> LogLine | None:
         """Return the head of the record that a line begins in any form; None if it may continue another."""
-        is_start = line.startswith(_FAILURES) or _begins_traceback(line) or _is_object(line)
+        is_start = line.startswith(_FAILURES) or _begins_traceback(line) or is_object(line)
         head = self._head(line)
         return LogLine() if head is None and (is_start or crash_report(line, ahead) is not None) else head
 
@@ -244,7 +197,7 @@ class RecordAssembler(Generic[_Mark]):
         record = self._record if self._left > 0 and self._space >= 0 else None
         if record is not None and self._secret.is_open and self._secret.holds(line, self._start(line, ahead)):
             return self._add(line)
-        self._secret = _OpenSecret(line)
+        self._secret = OpenSecret(line)
         if record is not None and record.awaits(line):
             return self._add(line)
         head = self._head(line)
