@@ -17,18 +17,7 @@ from balog.event import Event, decode
 from balog.handlers import EventFormatter, EventHandler, install
 from balog.outputs import LogOutput
 from balog.outputs.stdlib import find_logger
-from balog.recording import configuration
-
-
-@pytest.fixture(autouse=True)
-def configuration_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Restore the configuration after each test."""
-    for name in ("BALOG_OUTPUT", "BALOG_LEVEL", "BALOG_RUN_ID", "BALOG_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-    before, overrides = configuration.swap(None), configuration.swap_overrides({})
-    yield
-    configuration.swap_overrides(overrides)
-    configuration.swap(before)
+from tests.stand_ins.configurations import configuration_of_its_own as configuration_of_its_own
 
 
 class Records(logging.Handler):

@@ -1,6 +1,5 @@
 import fnmatch
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from balog.recording import configuration
 from balog.recording.levels import ChannelLevels, parse_threshold
 from balog.recording.recorder import Recorder
 from balog.testing import capture_events
+from tests.stand_ins.configurations import configuration_of_its_own as configuration_of_its_own
 
 COVERAGE = [
     ({"singer": 30}, "singer", 30),
@@ -40,17 +40,6 @@ COVERAGE = [
     ({"*": 10}, "", 10),
     ({"x\ny": 10}, "x\ny", 10),
 ]
-
-
-@pytest.fixture(autouse=True)
-def configuration_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Restore the configuration and the levels that a test sets."""
-    for name in ("BALOG_OUTPUT", "BALOG_LEVEL", "BALOG_RUN_ID", "BALOG_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-    before, overrides = configuration.swap(None), configuration.swap_overrides({})
-    yield
-    configuration.swap_overrides(overrides)
-    configuration.swap(before)
 
 
 def logged(path: Path) -> list[tuple[str, str]]:

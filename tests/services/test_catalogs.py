@@ -16,8 +16,8 @@ import pytest
 
 from tests.services.servers.process import CACHE, fetch, java
 
-# Delta's steps take minutes where others use the cores; run once more for each test, they would take hours.
-pytestmark = [pytest.mark.service, pytest.mark.timeout(1800), pytest.mark.flaky(reruns=0)]
+# The steps take minutes; run once more for each test, they would take hours.
+pytestmark = [pytest.mark.service, pytest.mark.flaky(reruns=0)]
 
 ROOT = Path(__file__).parents[2]
 SPARKS = {"delta": "4.2"}
@@ -84,7 +84,7 @@ def run(python: str | Path, folder: Path, place: str, loaded: str, settings: dic
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=1500,
+        timeout=600,
     )
     said = [line for line in done.stdout.splitlines() if line.startswith("SAID ")]
     assert said, done.stderr[-3000:]

@@ -13,9 +13,10 @@ from balog.delivery.jobs.tables import TableJob
 from balog.event import Event, encode
 from balog.outbound.attempt import attempt
 from balog.secrets import Secret
-from balog.sinks import ClickHouseSinkConfig, Delivery, Retrying, SinkError
+from balog.sinks import ClickHouseSinkConfig, Retrying, SinkError
 from balog.topics import Message, open_topics
 from tests.services.servers.clickhouse import PASSWORD, running_clickhouse
+from tests.stand_ins.batches import batch_of
 
 pytestmark = pytest.mark.service
 
@@ -61,8 +62,7 @@ def rows(server, database):
 
 
 def deliveries(*payloads, **changes):
-    events = [Event.new("shop.orders", payload, **{"timestamp": AT, **changes}) for payload in payloads]
-    return [Delivery(event, encode(event)) for event in events]
+    return batch_of(*payloads, channel="shop.orders", **{"timestamp": AT, **changes})
 
 
 class TestTables:

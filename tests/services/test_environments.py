@@ -1,7 +1,6 @@
 """The base install lives beside what taps and targets pin: an environment for each, from the wheel that users get."""
 
 import json
-import os
 import subprocess
 import sys
 import zipfile
@@ -9,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.services.environments import ROOT, install
+
 pytestmark = pytest.mark.service
 
-ROOT = Path(__file__).parents[2]
 NEIGHBOURS = ["singer-python==6.8.0", "singer-sdk", "target-jsonl==0.1.4"]
 TABLES = ROOT / "tests" / "data" / "tables"
 COUNT_CHANNELS = """
@@ -31,20 +31,6 @@ def run(*command: str | Path, cwd: Path) -> str:
     done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-def install(environment: Path, *packages: str | Path) -> subprocess.CompletedProcess[str]:
-    """As the Makefile does it; the uv beside this Python is used when there is one."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return subprocess.run(
-        ["sh", ".ci/install", environment, "pip", *packages],
-        cwd=ROOT,
-        env={**os.environ, "PATH": path, "PYTHON": sys.executable},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
 
 
 @pytest.fixture(scope="module")

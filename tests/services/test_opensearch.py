@@ -7,11 +7,12 @@ from datetime import datetime, timezone
 
 import pytest
 
-from balog.event import Event, encode
+from balog.event import Event
 from balog.outbound.attempt import attempt
 from balog.singer import write_log
-from balog.sinks import Delivery, ElasticSinkConfig, SinkError
+from balog.sinks import ElasticSinkConfig, SinkError
 from tests.services.servers.opensearch import running_opensearch
+from tests.stand_ins.batches import batch_of, ids
 
 pytestmark = pytest.mark.service
 
@@ -55,12 +56,7 @@ def sinks(server):
 
 
 def deliveries(*payloads, **changes):
-    events = [Event.new("shop.orders", payload, **{"timestamp": AT, **changes}) for payload in payloads]
-    return [Delivery(event, encode(event)) for event in events]
-
-
-def ids(batch):
-    return [event.header.id for event, _ in batch]
+    return batch_of(*payloads, channel="shop.orders", **{"timestamp": AT, **changes})
 
 
 def test_events_are_found_again_whole_by_their_ids(server, sinks, stream):

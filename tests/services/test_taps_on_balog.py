@@ -17,10 +17,10 @@ import pytest
 from balog.event import Event, decode
 from balog.payload import LogPayload, MetricPayload, read
 from tests.documentation import docs_page
+from tests.services.environments import ROOT, install
 
 pytestmark = pytest.mark.service
 
-ROOT = Path(__file__).parents[2]
 PAGE = docs_page("log-from-a-tap.md").read_text(encoding="utf-8")
 
 SINGER_TAP = """
@@ -71,19 +71,6 @@ def block(name: str) -> str:
 
 def environment_with(folder: Path, package: str) -> Path:
     """Make an environment with balog and one package; give its commands. Skips where the index can't be reached."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-
-    def install(environment: Path, *packages: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["sh", ".ci/install", environment, "pip", *packages],
-            cwd=ROOT,
-            env={**os.environ, "PATH": path, "PYTHON": sys.executable},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
-
     probe = install(folder / "environment", "setuptools")
     if probe.returncode:
         pytest.skip(f"the package index can't be reached: {probe.stderr.strip().splitlines()[-1:]}")

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.errors import ConfigError
-from balog.event import Event, encode
+from balog.event import Event
 from balog.outbound.attempt import attempt
 from balog.secrets import Secret
-from balog.sinks import ClickHouseSinkConfig, Delivery, SinkError
+from balog.sinks import ClickHouseSinkConfig, SinkError
 from balog.sinks.clickhouse_table import (
     MOST_COLUMNS,
     Dialect,
@@ -21,6 +21,7 @@ from balog.sinks.clickhouse_table import (
     column_of_value,
     quoted,
 )
+from tests.stand_ins.batches import batch_of
 from tests.stand_ins.clickhouse import ClickHouseStandIn
 from tests.stand_ins.http_server import Answer
 
@@ -42,8 +43,7 @@ def sink(server):
 
 
 def deliveries(*payloads, **changes):
-    events = [Event.new("shop", payload, **{"timestamp": AT, **changes}) for payload in payloads]
-    return [Delivery(event, encode(event)) for event in events]
+    return batch_of(*payloads, channel="shop", **{"timestamp": AT, **changes})
 
 
 class TestVersions:

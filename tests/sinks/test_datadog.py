@@ -18,6 +18,7 @@ from balog.secrets import Secret
 from balog.sinks import Delivery, SinkError
 from balog.sinks.datadog import DatadogSinkConfig
 from balog.sinks.datadog_agent import Agent
+from tests.stand_ins.batches import JSON, METRICS, PAYLOADS
 from tests.stand_ins.datadog import Datadog
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
@@ -512,25 +513,11 @@ class TestConfig:
         assert DatadogSinkConfig(agent=Agent(), api_key=key, url="http://p:1").name == "datadog http://p:1"
 
 
-document = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=10,
-)
-metrics = st.builds(
-    MetricPayload,
-    type=st.sampled_from(["counter", "timer", "gauge"]),
-    metric=st.text(min_size=1),
-    value=st.floats(min_value=0, allow_nan=False, allow_infinity=False),
-    tags=st.dictionaries(st.text(), document, max_size=3),
-)
-logs = st.builds(log_payload, st.text(), st.just("INFO"), fields=st.dictionaries(st.text(), document, max_size=3))
-others = st.dictionaries(st.sampled_from(["cls_type", "message"]) | st.text(), document, max_size=5)
-contexts = st.dictionaries(st.sampled_from([*CONTEXT, "trace_id", "span_id"]) | st.text(), document, max_size=5)
+contexts = st.dictionaries(st.sampled_from([*CONTEXT, "trace_id", "span_id"]) | st.text(), JSON, max_size=5)
 events = st.builds(
     Event.new,
     st.text(min_size=1, max_size=50),
-    st.one_of(metrics, logs, others),
+    PAYLOADS,
     level=st.sampled_from(["INFO", "ERROR"]),
     context=contexts,
 )
@@ -553,7 +540,7 @@ def test_any_events_make_requests_that_are_taken(account, server, events, tags):
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.lists(metrics, min_size=1, max_size=5), st.dictionaries(st.text(min_size=1), st.text(), max_size=2))
+@given(st.lists(METRICS, min_size=1, max_size=5), st.dictionaries(st.text(min_size=1), st.text(), max_size=2))
 def test_any_metric_is_a_line_that_an_agent_can_read(agent, found, tags):
     sink = build_for(agent, tags=tags)
     sink.write([delivery(payload) for payload in found])

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode
 from balog.secrets import Secret
-from balog.sinks import AnySinkConfig, Delivery, ElasticSinkConfig, SinkError
+from balog.sinks import AnySinkConfig, Delivery, ElasticSinkConfig
 from balog.tagged_config import decode_tagged
+from tests.stand_ins.batches import batch_of, ids, numbered, refused
 from tests.stand_ins.elastic import ElasticStandIn
 from tests.stand_ins.http_server import Answer
 
@@ -41,23 +42,7 @@ def sinks(server):
 
 
 def deliveries(*payloads, **changes):
-    events = [Event.new("a.b", payload, **{"timestamp": AT, **changes}) for payload in payloads]
-    return [Delivery(event, encode(event)) for event in events]
-
-
-def numbered(count):
-    return deliveries(*({"n": n} for n in range(count)))
-
-
-def ids(batch):
-    return [event.header.id for event, _ in batch]
-
-
-def refused(sink, batch):
-    with pytest.raises(SinkError) as caught:
-        sink.write(batch)
-    assert "\n" not in str(caught.value)
-    return caught.value
+    return batch_of(*payloads, **{"timestamp": AT, **changes})
 
 
 class TestRequests:

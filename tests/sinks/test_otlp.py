@@ -22,6 +22,7 @@ from balog.payload import (
 from balog.secrets import Secret
 from balog.sinks import Batching, Delivery, SinkError
 from balog.sinks.otlp import OtlpSinkConfig
+from tests.stand_ins.batches import JSON, PAYLOADS
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.otlp import OtlpReceiver, plain
 
@@ -417,25 +418,11 @@ def test_bounds_must_rise(buckets):
         OtlpSinkConfig(buckets=buckets).build()
 
 
-json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=10,
-)
-metrics = st.builds(
-    MetricPayload,
-    type=st.sampled_from(["counter", "timer", "gauge"]),
-    metric=st.text(min_size=1),
-    value=st.floats(min_value=0, allow_nan=False, allow_infinity=False),
-    tags=st.dictionaries(st.text(), json, max_size=3),
-)
-logs = st.builds(log_payload, st.text(), st.just("INFO"), fields=st.dictionaries(st.text(), json, max_size=3))
-others = st.dictionaries(st.sampled_from(["cls_type", "message"]) | st.text(), json, max_size=5)
-contexts = st.dictionaries(st.sampled_from([*CONTEXT, "trace_id", "span_id"]) | st.text(), json, max_size=5)
+contexts = st.dictionaries(st.sampled_from([*CONTEXT, "trace_id", "span_id"]) | st.text(), JSON, max_size=5)
 events = st.builds(
     Event.new,
     st.text(min_size=1, max_size=50),
-    st.one_of(metrics, logs, others),
+    PAYLOADS,
     context=contexts,
     timestamp=st.datetimes(timezones=st.just(timezone.utc)),
 )

@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from balog.errors import ConfigError
-from balog.event import Event, encode
 from balog.secrets import Secret
-from balog.sinks import AnySinkConfig, Delivery, SinkError, WebhookSinkConfig
+from balog.sinks import AnySinkConfig, WebhookSinkConfig
 from balog.tagged_config import decode_tagged
+from tests.stand_ins.batches import batch_of as deliveries
+from tests.stand_ins.batches import ids, numbered, refused
 from tests.stand_ins.http_server import Answer
 
 standardwebhooks = pytest.importorskip("standardwebhooks", reason="standardwebhooks is not installed")
@@ -39,26 +40,6 @@ def sinks():
     yield make
     for sink in made:
         sink.close()
-
-
-def deliveries(*payloads):
-    events = [Event.new("a.b", payload) for payload in payloads]
-    return [Delivery(event, encode(event)) for event in events]
-
-
-def numbered(count):
-    return deliveries(*({"n": n} for n in range(count)))
-
-
-def ids(batch):
-    return [event.header.id for event, _ in batch]
-
-
-def refused(sink, batch):
-    with pytest.raises(SinkError) as caught:
-        sink.write(batch)
-    assert "\n" not in str(caught.value)
-    return caught.value
 
 
 def signed(*numbers):

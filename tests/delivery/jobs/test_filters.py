@@ -130,14 +130,14 @@ class TestJob:
         for least in (1, 1500, 3000):
             process = subprocess.Popen([sys.executable, "-c", KILLED, home.url])
             try:
-                wait_until(lambda least=least: topic.exists() and topic.describe().messages >= least, seconds=240)
+                wait_until(lambda least=least: topic.exists() and topic.describe().messages >= least)
             finally:
                 os.kill(process.pid, signal.SIGKILL)
                 process.wait()
         selecting = config(select={"n": "payload.n"}, cls_type="x")
         job = FilterJob(selecting, home.url, print)
         job.start()
-        wait_until(lambda: home.topic("orders").group_state("filter.big").pending == 0, seconds=240)
+        wait_until(lambda: home.topic("orders").group_state("filter.big").pending == 0)
         job.stop(5)
         assert sorted(one.payload["n"] for one in read(home, "out")) == list(range(6000))
 

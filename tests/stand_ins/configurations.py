@@ -1,0 +1,18 @@
+"""A configuration of balog for each test of a module that imports this."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from balog.recording import configuration
+
+
+@pytest.fixture(autouse=True)
+def configuration_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Restore the configuration and its levels after each test."""
+    for name in ("BALOG_OUTPUT", "BALOG_LEVEL", "BALOG_RUN_ID", "BALOG_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    before, overrides = configuration.swap(None), configuration.swap_overrides({})
+    yield
+    configuration.swap_overrides(overrides)
+    configuration.swap(before)
