@@ -37,7 +37,7 @@ FUNCTION_LINES = 60
 ROOM_LINES = {"balog": 80_810, "balog/tap": 11_370, "plugins": 2_120, "tests": 87_230}
 """Lines of code that a room has at most. A limit only ever goes down, except that a package may move to ``plugins``."""
 
-DOCS_WORDS = 93_940
+DOCS_WORDS = 93_900
 """Words of ``docs/`` at most; likewise."""
 
 # word of an identifier or a file name -> what to write instead
