@@ -74,7 +74,7 @@ def by_balog(shape: Shape, runs: list[Run]) -> Firings:
             command="p",
             streams=[StreamCount(stream="s", records=run.records)],
         )
-        alerts += evaluation.observe(RunObserved(time=run.end or 0.0, pipeline="p", report=report))
+        alerts += evaluation.observe(RunObserved(time=run.end or 0.0, pipeline="p", outcome="succeeded", report=report))
     alerts += evaluation.advance(runs[-1].slot + shape.step)
     for alert, when in alerts:
         if alert.state == "firing":

@@ -37,9 +37,6 @@ class Inference:
 
     Args:
         formats: a predicate for each format to detect. None detects all formats with jsonschema-rs.
-
-    Raises:
-        MissingExtraError: jsonschema-rs is not installed, and ``formats`` is None.
     """
 
     def __init__(self, formats: Mapping[str, Callable[[str], bool]] | None = None) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from balog.errors import MissingExtraError
 from balog.registry.schema import InvalidSchemaError
 from balog.registry.subschemas import subschemas
 
@@ -35,13 +34,10 @@ def compile_schema(document: Any, *, formats: bool = True, pattern_bytes: int = 
         pattern_bytes: the size that a compiled pattern may have.
 
     Raises:
-        MissingExtraError: jsonschema-rs is not installed.
         ValueError: not a JSON Schema, or a pattern is too large.
     """
-    try:
-        import jsonschema_rs
-    except ImportError:
-        raise MissingExtraError("JSON Schema", "schema") from None
+    import jsonschema_rs  # imported when a schema is used
+
     options = jsonschema_rs.RegexOptions(size_limit=pattern_bytes)
     return jsonschema_rs.validator_for(
         document, validate_formats=formats, offline=True, pattern_options=options, mask="…"

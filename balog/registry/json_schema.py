@@ -43,7 +43,6 @@ class JsonValidator:
 
     Raises:
         InvalidSchemaError: not a JSON Schema, a reference to another document, or a limit exceeded.
-        MissingExtraError: jsonschema-rs is not installed.
     """
 
     def __init__(self, schema: bytes | Mapping[str, Any], where: str = "") -> None:

@@ -114,9 +114,6 @@ class SchemaCheck:
 
     Args:
         registry: of payloads; by default the types that come with balog.
-
-    Raises:
-        MissingExtraError: jsonschema-rs is not installed.
     """
 
     def __init__(self, registry: Registry | None = None) -> None:

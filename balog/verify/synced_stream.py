@@ -207,7 +207,6 @@ def validator_for(schema: dict[str, Any]) -> JsonValidator:
 
     Raises:
         InvalidSchemaError: the schema is invalid in each of these drafts.
-        MissingExtraError: jsonschema-rs is not installed.
     """
     try:
         return JsonValidator(schema)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from balog.distribution import install_command
 from balog.verify import Options, VerifyReport, verify
 from balog.verify.rules import CHECKS
 from balog.verify.trials import Trials
@@ -143,19 +142,6 @@ def test_runs_that_were_cut_are_not_judged_by_what_would_have_come(config: Path)
     assert [finding.rule.id for finding in report.failed] == []
     skipped = {finding.rule.id for finding in report.findings if finding.outcome == "skipped"}
     assert {"state-is-written", "bookmark-advances", "resumes-with-little"} <= skipped
-
-
-def test_without_a_validator_what_needs_it_is_not_judged(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in ("jsonschema_rs", "jsonschema"):
-        monkeypatch.setitem(sys.modules, package, None)
-
-    report = verified(config, rules=("records-match-schema", "schemas-are-json-schema", "keys-are-there"))
-
-    said = {finding.rule.id: (finding.outcome, finding.detail) for finding in report.findings}
-    assert said["keys-are-there"] == ("passed", "")
-    for rule in ("records-match-schema", "schemas-are-json-schema"):
-        assert said[rule][0] == "skipped"
-        assert install_command("schema") in said[rule][1]
 
 
 def test_a_tap_that_knows_the_older_form_alone_is_judged_by_that(config: Path) -> None:

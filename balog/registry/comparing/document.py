@@ -52,7 +52,6 @@ class SchemaDocument:
 
     Raises:
         InvalidSchemaError: the document is not a schema.
-        MissingExtraError: jsonschema-rs is not installed.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from balog.distribution import install_command
 from balog.verify.catalogs import method_of
 from balog.verify.rules.registration import RuleSource, Violation, check, check_each
 from balog.verify.rules.subjects import streams, streams_with
@@ -27,10 +26,6 @@ _keyed_incremental = streams_with(
 def _validated(trials: Trials) -> list[tuple[str, SyncedStream]]:
     found = [(name, stream) for name, stream in _with_schema(trials) if stream.can_validate]
     if not found:
-        try:
-            import jsonschema_rs  # noqa: F401
-        except ImportError:
-            raise Skip(f"validation needs: {install_command('schema')}") from None
         raise Skip("no stream has a valid SCHEMA")
     return found
 
