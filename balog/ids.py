@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-__all__ = ["IdSeries", "id_batch", "new_id"]
+__all__ = ["id_batch", "new_id"]
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _PAIRS = tuple(a + b for a in _DIGITS for b in _DIGITS)
@@ -79,30 +79,6 @@ _ids = _IdSource()
 id_batch = _ids.batch
 new_id = _ids.next
 """Return a new event id: 24 letters and digits, ordered by time, unique across threads and forks."""
-
-
-class IdSeries:
-    """A reproducible series of ids, by name and number.
-
-    Args:
-        name: the name of an earlier series, 18 letters and digits; by default a new one.
-
-    Raises:
-        ValueError: the name is invalid.
-    """
-
-    def __init__(self, name: str = "") -> None:
-        self.name = name or new_id()[2:20]
-        if len(self.name) != 18 or not set(self.name) <= set(_DIGITS):
-            raise ValueError(f"{self.name!r:.40} is not the name of a series of ids")
-        self._millisecond = 0
-        for digit in self.name[:8]:
-            self._millisecond = self._millisecond * 62 + _DIGITS.index(digit)
-
-    def id(self, number: int) -> str:
-        """Return the id of a number, 0 or more. A larger number has a larger id."""
-        later, count = divmod(number, _COUNTER_LIMIT)
-        return f"LG{_base62(self._millisecond + later, 8)}{self.name[8:]}{_base62(count, 4)}"
 
 
 def _forget_ids() -> None:

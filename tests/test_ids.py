@@ -6,7 +6,7 @@ from itertools import count, pairwise
 import pytest
 
 from balog import ids
-from balog.ids import IdSeries, new_id
+from balog.ids import new_id
 
 
 @pytest.fixture
@@ -180,21 +180,3 @@ def test_a_signal_handler_may_make_an_id_while_its_thread_makes_one(
     outer = source.next()
 
     assert len({outer, *inner}) == 2
-
-
-class TestIdSeries:
-    def test_the_same_name_and_number_give_the_same_id(self):
-        series = IdSeries()
-        assert IdSeries(series.name).id(7) == series.id(7)
-
-    def test_ids_of_a_series_look_like_others_and_grow_with_the_number(self):
-        series = IdSeries()
-        numbers = [0, 1, 2, 62**4 - 1, 62**4, 62**4 + 1, 10**9]
-        ids = [series.id(number) for number in numbers]
-        assert ids == sorted(set(ids))
-        assert all(len(id) == len(new_id()) and id.isalnum() and id.startswith("LG") for id in ids)
-
-    @pytest.mark.parametrize("name", ["x", "0VbVFou7HSyYB9r5b!", "0VbVFou7HSyYB9r5bVV"])
-    def test_another_name_is_refused(self, name):
-        with pytest.raises(ValueError, match="not the name of a series"):
-            IdSeries(name)

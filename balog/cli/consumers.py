@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 
 import click
-import msgspec
 
 from balog.cli import options
 from balog.cli.output import print_rich_table
@@ -24,9 +23,8 @@ def command() -> None:
 @command.command("list", short_help="List each handler's topic, events and options.")
 @click.argument("package")
 @options.settings
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document: consumers and warnings.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if there is a warning.")
-def show(package: str, settings: dict[str, str], as_json: bool, strict: bool) -> None:
+def show(package: str, settings: dict[str, str], strict: bool) -> None:
     """List the @consumer_config handlers of PACKAGE: the topic, the events and the options of each.
 
     PACKAGE is a dotted name; the current directory is searched first. The package is imported; no handler runs. A
@@ -35,18 +33,12 @@ def show(package: str, settings: dict[str, str], as_json: bool, strict: bool) ->
 
     \b
     balog consumers list mypackage --set env=prod
-    balog consumers list mypackage --json | jq '.consumers[] | select(.topic == "orders")'
     """
     hub = scan_package(package)
     operator = ConsumerOperator(settings)
-    listed = [describe(consumer, operator) for consumer in hub.consumers]
     versions = Versions.registered()
     warnings = [line for consumer in hub.consumers for line in unmeetable(consumer, versions)]
-    if as_json:
-        document = msgspec.json.encode({"consumers": listed, "warnings": warnings})
-        click.echo(msgspec.json.format(document, indent=2).decode())
-    else:
-        _print(listed)
+    _print([describe(consumer, operator) for consumer in hub.consumers])
     for line in warnings:
         click.echo(f"balog consumers: {line}", err=True)
     if warnings and strict:

@@ -85,9 +85,7 @@ engine_options = options.bundle(
         help="Store of the handlers that are done with each event: sqlite:PATH, redis://HOST or none:. "
         "By default a file in the folder of local topics, else in your state folder.",
     ),
-    option(
-        "--listen", metavar="HOST:PORT", help="Serve /metrics, /health and /ready at this address, or at unix:PATH."
-    ),
+    option("--listen", metavar="HOST:PORT", help="Serve /metrics, /health and /ready at this address."),
 )
 
 

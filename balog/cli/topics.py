@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
@@ -19,7 +18,6 @@ from balog.counts import counted
 from balog.errors import ConfigError, EventError, MessageError, TopicError
 from balog.event import LEVELS, Event
 from balog.expressions import Expression
-from balog.ids import IdSeries
 from balog.topics import Message, Received, open_topics
 from balog.topics.inspection import inspect, look
 from balog.topics.keys import key_reader
@@ -147,43 +145,36 @@ def peek_topic(url: str, topic: str, limit: int, newest: bool, where: Expression
     "--channel", default="balog.topics.publish", show_default=True, help="With --payload: channel of the events."
 )
 @options.choice("--level", of=list(LEVELS), default="INFO", help="With --payload: level of the events.")
-@click.option("--resume", metavar="LINE[-IDS]", help="Continue after a failure; its message names the value.")
 def publish_lines(
     url: str, topic: str, file: IO[bytes], check: bool, registry_place: options.RegistryPlace, payload: dict[str, str],
-    key: str, channel: str, level: Any, resume: str | None,
+    key: str, channel: str, level: Any,
 ) -> None:  # fmt: skip
     """Publish events to TOPIC, one a line of FILE (or of standard input).
 
     An invalid line is reported with its number, an event that the topic rejects with its id; all others are published.
-    If the topic fails, the command reports how many events are stored and how to publish the rest.
+    If the topic fails, the command reports how many events are stored.
 
     \b
     balog topics publish --topics local:topics orders events.jsonl
     echo '{"rows": 3}' | balog topics publish --topics local:topics orders --payload cls_type=app.job
     """
     key_of = key_reader(key, "--key")
-    first, series = _read_resume(resume)
     source = options.name_of(file)
     refuse = FirstLines(_report)
 
     def refuse_message(message: Message, error: MessageError) -> None:
         refuse(f"{source}: event {message.id}: {error}")
 
-    waiting: deque[int] = deque()  # the numbers of the lines that were read and are not stored yet
-
     def read(checker: SchemaCheck | None) -> Iterator[Message]:
         for number, line in enumerate(file, 1):
             text = line.rstrip(b"\r\n")
-            if number < first or not text.strip():
+            if not text.strip():
                 continue
             try:
-                event = wrap(text, channel, level, payload, series.id(number)) if payload else text
-                message = as_message(event, checker, key_of)
+                event = wrap(text, channel, level, payload) if payload else text
+                yield as_message(event, checker, key_of)
             except EventError as error:
                 refuse(f"{source}: line {number}: {error}")
-                continue
-            waiting.append(number)
-            yield message
 
     sent = new = 0
     with ExitStack() as stack:
@@ -193,16 +184,8 @@ def publish_lines(
         try:
             for batch in publish_all(topics.topic(topic), read(checker), refuse_message):
                 sent, new = sent + batch.sent, new + batch.new
-                for _ in range(batch.taken):
-                    waiting.popleft()
         except (TopicError, KeyboardInterrupt):
-            if waiting:
-                ids = f"-{series.name}" if payload else ""
-                before = f", all before line {waiting[0]} of {source}" if sent else ""
-                _report(
-                    f"{counted(sent, 'event', 'are')} stored{before};"
-                    f" publish the rest with the same command and --resume {waiting[0]}{ids}"
-                )
+            _report(f"{counted(sent, 'event', 'are')} stored, the first ones of {source}")
             raise
     there = f" ({sent - new} there already)" if sent - new else ""
     _report(
@@ -211,17 +194,6 @@ def publish_lines(
     )
     if refuse.count:
         sys.exit(1)
-
-
-def _read_resume(text: str | None) -> tuple[int, IdSeries]:
-    """Return the first line to publish, counted from 1, and the ids of events that are made of lines."""
-    line, _, name = (text or "1").partition("-")
-    try:
-        if not 1 <= int(line) < 1 << 62:
-            raise ValueError
-        return int(line), IdSeries(name)
-    except ValueError:
-        raise ConfigError(f"--resume {text!r:.60}: expected the value from the failure's message, such as 17") from None
 
 
 def _show(message: Received, event: Event | EventError) -> None:

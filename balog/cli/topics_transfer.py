@@ -20,7 +20,7 @@ from balog.signals import StopSignals
 from balog.storage import is_url, open_storage
 from balog.suggestions import suggest
 from balog.topics import DeadLetter, Topic, open_topics
-from balog.topics.ingest import Choice, Ingest, IngestState, IngestStats
+from balog.topics.ingest import Choice, Ingest, IngestStats
 from balog.topics.keys import RUN, key_reader
 from balog.topics.redrive import Patch, Redrive
 
@@ -193,15 +193,12 @@ def dump(url: str, topic: str, to: str, group: str, consume: bool, limit: int | 
 @click.option("--after", type=_Time(), metavar="TIME", help="Only events of this time or later.")
 @click.option("--before", type=_Time(), metavar="TIME", help="Only events before this time.")
 @click.option("--channel", metavar="GLOB", help="Only events of matching channels.")
-@click.option("--glob", "files", metavar="GLOB", help="Only files whose path below PATH matches.")
 @key_option
 @click.option("--dry-run", is_flag=True, help="Read and count; publish nothing.")
-@click.option("--state", metavar="FILE", help="File that keeps the position, so that the next run continues there.")
-@click.option("--quarantine", metavar="FILE", help="File for invalid lines, with file, line and reason.")
 @options.store
 def ingest(
     paths: tuple[str, ...], url: str, topic: str, after: datetime | None, before: datetime | None, channel: str | None,
-    files: str | None, key: str, dry_run: bool, state: str | None, quarantine: str | None, options_file: str | None,
+    key: str, dry_run: bool, options_file: str | None,
 ) -> None:  # fmt: skip
     """Publish archived events again: files of JSON lines, or of older lines time⇥channel⇥payload; also .gz and .zst.
 
@@ -210,30 +207,20 @@ def ingest(
 
     \b
     balog topics ingest archive/orders --topics local:topics --topic orders --after 2026-11-01
-    balog topics ingest s3://dumps --topics sqs:eu-west-1 --topic orders --glob '2026/11/*' --state ingest.state
+    balog topics ingest s3://dumps --topics sqs:eu-west-1 --topic orders --dry-run
     """
     key_of = key_reader(key, "--key")
     read = options.load_options(options_file)
     stores = [open_storage(path, read if is_url(path) else None, "PATH") for path in paths]
-    last = "more invalid lines are only counted" + ("" if quarantine else "; --quarantine FILE keeps them")
     with ExitStack() as open_now:
         topics = open_now.enter_context(open_topics(url))
         into = topics.topic(topic)
-        progress = None
-        if state is not None:
-            progress = IngestState(state, f"{topic} of {topics.url.partition('?')[0]}")
-            open_now.callback(progress.close)
-        aside = None
-        if quarantine is not None:
-            aside = open_now.enter_context(open(quarantine, "ab"))
         stop = open_now.enter_context(StopSignals())
         run = Ingest(
             None if dry_run else into,
-            Choice(after, before, channel, files),
+            Choice(after, before, channel),
             key_of=key_of,
-            progress=progress,
-            quarantine=aside,
-            report=FirstLines(_report, last=last),
+            report=FirstLines(_report, last="more invalid lines are only counted"),
             step=lambda done, counts: show(done, counted(counts.sent, "event")),
             should_stop=stop.came,
         )

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Any, NoReturn
+from typing import Any
 
 from balog.consumers.attempts import read
 from balog.consumers.consumer import ReceivedEvent
@@ -21,7 +18,6 @@ from balog.consumers.routing import causes
 from balog.consumers.run_context import RunContext
 from balog.consumers.scheduling import GRACE
 from balog.consumers.task_results import Disposition, TaskResult, find_halt, results_of
-from balog.error_redaction import redact_error
 from balog.errors import TopicError
 from balog.recording.context import bound
 from balog.topics.lease_clock import uptime
@@ -39,7 +35,6 @@ class HandlerCaller:
         self._hooks = context.hooks
         self._group = context.settings.group
         self._remembers = memory_of(context.ledger) != "none"
-        self._pid = os.getpid()
 
     def prepare(self, call: HandlerCall) -> Any:
         """Return the handler's argument: an event (or a received one), or a list of those for a batch.
@@ -134,7 +129,6 @@ class HandlerCaller:
 
     def end(self, call: HandlerCall, error: BaseException | None) -> None:
         """Report the end of a call, in the thread that ran it."""
-        self.stay_one_process(error)
         try:
             self._end(call, error)
         except BaseException as broken:  # such as a ledger's; otherwise the thread would end silently and the run never
@@ -163,11 +157,6 @@ class HandlerCaller:
         if entries:
             with suppress(TopicError):  # the settler records it a moment later
                 self._context.ledger.record(self._group, entries)
-
-    def stay_one_process(self, error: BaseException | None = None) -> None:
-        """End a child process that a handler forked and that returned from it: its parent owns the messages."""
-        if os.getpid() != self._pid:
-            _end_child(error)
 
     def overrun(self, call: HandlerCall) -> None:
         """Ask a call that passed its deadline to end, or go on without it."""
@@ -199,18 +188,3 @@ class HandlerCaller:
 def timeout_error(call: HandlerCall) -> TimeoutError:
     """Return the error of a call that took longer than its consumer's timeout."""
     return TimeoutError(f"no end after {call.handler.timeout:g} s")
-
-
-def _end_child(error: BaseException | None) -> NoReturn:
-    code: object = None
-    if isinstance(error, SystemExit):
-        code = error.code
-    elif error is not None:
-        sys.stderr.write(redact_error("".join(traceback.format_exception(error))))
-        code = 1
-    if isinstance(code, str):
-        sys.stderr.write(f"{redact_error(code)}\n")
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):
-            stream.flush()
-    os._exit(code if isinstance(code, int) else 0 if code is None else 1)

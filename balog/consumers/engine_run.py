@@ -101,7 +101,6 @@ class EngineRun:
             wake_main=self._wake,
             wake_loop=self._loop.wake,
             memory=memory_of(self._ledger),
-            admission=settings.admission,
         )
         context = RunContext(
             settings=settings,

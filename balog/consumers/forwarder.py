@@ -7,25 +7,19 @@ when the process dies. A rejected event becomes a dead letter; an outage of the 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 
 from balog.consumers.consumer import Consumer
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.sink_adapter import SinkAdapter
-from balog.errors import BalogError, ConfigError
+from balog.errors import ConfigError
 from balog.event import Event
 from balog.expressions import Expression
 from balog.outbound.attempt import reason_of
 from balog.outbound.spool import sink_folder
-from balog.signals import signals_for_main_thread
 from balog.sinks import SinkConfig, TopicSinkConfig
 from balog.stats import StatSample
 from balog.topics import local_folder
-
-JOIN_SECONDS = 5.0
-"""Seconds that closing waits for a sink that is being opened."""
 
 _MAX_NAME = 180
 
@@ -98,8 +92,6 @@ class Forwarder:
             raise ConfigError("no sinks, so there is nowhere to forward to", path="$.sinks")
         self.hub = ConsumerHub()
         self.sinks: list[SinkConsumer] = []
-        self._end = threading.Event()
-        self._opener: threading.Thread | None = None
         for number, (config, name) in enumerate(zip(configs, _names(configs))):
             place = f"$.sinks[{number}]"
             if isinstance(config, TopicSinkConfig) and config.topic == topic and _is_same_place(config.url, url):
@@ -108,39 +100,21 @@ class Forwarder:
             self.hub.add(self.sinks[-1])
 
     def __enter__(self) -> Forwarder:
-        """Open the sinks. A thread retries those whose target can't be reached, until their first batch.
+        """Open the sinks. Those whose target can't be reached are opened with their first batch.
 
         Raises:
             SinkError: a sink can't be opened, and a retry can't help.
         """
         try:
-            waits = [sink.adapter.open() for sink in self.sinks]
+            for sink in self.sinks:
+                sink.adapter.open()
         except BaseException:
             self._close()
             raise
-        if any(waits):
-            self._opener = threading.Thread(target=self._keep_opening, name="balog forward", daemon=True)
-            with signals_for_main_thread():
-                self._opener.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end.set()
-        if self._opener is not None:
-            self._opener.join(JOIN_SECONDS)
         self._close()
-
-    def _keep_opening(self) -> None:
-        wait = 0.0
-        while not self._end.wait(wait):
-            shut = [sink for sink in self.sinks if not sink.adapter.is_open]
-            if not shut:
-                return
-            waits = []
-            for sink in shut:
-                with suppress(BalogError):  # the adapter reported it, and the events wait
-                    waits.append(sink.adapter.open())
-            wait = max(0.05, min(waits, default=1.0))
 
     def _close(self) -> None:
         for sink in self.sinks:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import stat
 import threading
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,7 +23,7 @@ STALE = 30.0
 """Seconds without a turn of its main loop after which an engine counts as dead; it turns every second."""
 
 _LOOPBACK = "127.0.0.1"
-_FORMS = "HOST:PORT, :PORT for this machine alone, 0.0.0.0:PORT for all addresses, or unix:PATH"
+_FORMS = "HOST:PORT, :PORT for this machine alone, or 0.0.0.0:PORT for all addresses"
 
 
 class Watch(Hook):
@@ -45,7 +42,7 @@ class Watch(Hook):
     Otherwise ``/health`` and ``/ready`` answer 503 with the problems as JSON.
 
     Args:
-        listen: ``HOST:PORT``, ``:PORT`` on loopback, or ``unix:PATH``, a socket for this user.
+        listen: ``HOST:PORT``, or ``:PORT`` on loopback.
         metrics: the metrics to serve; new ones when omitted.
 
     Raises:
@@ -56,7 +53,7 @@ class Watch(Hook):
     def __init__(self, listen: str, metrics: MetricsHook | None = None) -> None:
         self.listen = listen
         self.metrics = metrics if metrics is not None else MetricsHook()
-        self._family, self._address = read_address(listen)
+        self._address = read_address(listen)
         self._registry = self.metrics.registry()
         self._engine: ObservedEngine | None = None
         self._is_over = False
@@ -91,12 +88,7 @@ class Watch(Hook):
                 return
             pages = {"/metrics": self._metrics_page, "/health": self._health_page, "/ready": self._ready_page}
             try:
-                if self._family == socket.AF_UNIX:
-                    _remove_stale(self._address)
-                    family, address = self._family, self._address
-                else:
-                    host, port = self._address
-                    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+                family, *_, address = socket.getaddrinfo(*self._address, type=socket.SOCK_STREAM)[0]
                 with signals_for_main_thread():
                     self._server = PageServer(family, address, pages)
             except (OSError, UnicodeError) as error:
@@ -109,9 +101,6 @@ class Watch(Hook):
             server, self._server = self._server, None
             if server is not None:
                 server.stop()
-                if self._family == socket.AF_UNIX:
-                    with suppress(OSError):
-                        os.unlink(self._address)
 
     def __enter__(self) -> Watch:
         self.open()
@@ -122,9 +111,8 @@ class Watch(Hook):
 
     @property
     def port(self) -> int:
-        """The TCP port, also the assigned one if the address has port 0; 0 for a Unix socket."""
-        address = self._server.server_address if self._server is not None else self._address
-        return int(address[1]) if self._family != socket.AF_UNIX else 0
+        """The TCP port, also the assigned one if the address has port 0."""
+        return int((self._server.server_address if self._server is not None else self._address)[1])
 
     # -- what is asked ------------------------------------------------------------------------------------------------
 
@@ -173,32 +161,13 @@ class Watch(Hook):
         return PageAnswer("application/json", msgspec.json.encode(content) + b"\n", status=503 if problems else 200)
 
 
-def read_address(listen: str) -> tuple[int, Any]:
-    """Parse an address to listen at: AF_UNIX and a path, or AF_UNSPEC and host and port.
+def read_address(listen: str) -> tuple[str, int]:
+    """Parse an address to listen at and return its host and port.
 
     Raises:
         ConfigError: an invalid address.
     """
-    if listen.startswith("unix:"):
-        path = listen.removeprefix("unix:")
-        if not path or "\0" in path or len(os.fsencode(path)) > 100:
-            raise ConfigError(f"cannot listen at {listen!r:.200}: want unix:PATH, of at most 100 bytes")
-        return socket.AF_UNIX, path
     host, colon, port = listen.rpartition(":")
     if not (colon and port.isascii() and port.isdigit() and int(port) <= 65535) or (":" in host and host[0] != "["):
         raise ConfigError(f"cannot listen at {listen!r:.200}: want {_FORMS}")
-    return socket.AF_UNSPEC, (host.strip("[]") or _LOOPBACK, int(port))
-
-
-def _remove_stale(path: str) -> None:
-    """Remove the socket of a killed process; keep one that a process listens at, and any other file."""
-    try:
-        if not stat.S_ISSOCK(os.lstat(path).st_mode):
-            return
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.settimeout(1)
-            probe.connect(path)
-    except ConnectionRefusedError:
-        os.unlink(path)
-    except OSError:
-        return
+    return host.strip("[]") or _LOOPBACK, int(port)

@@ -15,13 +15,6 @@ MAX_HELD = 10_000
 MAX_HELD_BYTES = 128 * 1024 * 1024
 """Bytes of their bodies; the receive that exceeds the limit is the last."""
 
-Admission = Callable[[int, int], "tuple[int, float]"]
-"""Says how many messages may be received now, from the number in flight and the bytes of their bodies.
-
-It returns that number, and the seconds after which to ask again when it is 0. It is called before each receive and must
-return at once.
-"""
-
 
 class InFlightMessages:
     """The messages that were received and are not settled yet. The caller holds the schedule's lock.
@@ -29,50 +22,34 @@ class InFlightMessages:
     Args:
         lock: the schedule's.
         batch: messages to receive at once.
-        admission: a further limit.
 
     Attributes:
         count: messages in flight.
-        is_held_back: a poller waits for the admission, so messages in flight should be settled soon.
     """
 
-    def __init__(self, lock: threading.Lock, batch: int, admission: Admission | None) -> None:
+    def __init__(self, lock: threading.Lock, batch: int) -> None:
         self.count = 0
-        self.is_held_back = False
         self._bytes = 0
         self._batch = batch
-        self._admission = admission
         self._changed = threading.Condition(lock)
 
     @property
     def is_full(self) -> bool:
         """Whether nothing is received until some messages are settled."""
-        return self.is_held_back or self.count >= MAX_HELD or self._bytes >= MAX_HELD_BYTES
+        return self.count >= MAX_HELD or self._bytes >= MAX_HELD_BYTES
 
-    def room(self) -> tuple[int, float | None]:
-        """Return how many messages may be received; when it is 0, also the seconds until it may change by itself."""
-        self.is_held_back = False
-        if self.is_full:
-            return 0, None
-        most = min(self._batch, MAX_HELD - self.count)
-        if self._admission is None:
-            return most, None
-        room, rest = self._admission(self.count, self._bytes)
-        self.is_held_back = room <= 0
-        return max(0, min(room, most)), rest
+    @property
+    def room(self) -> int:
+        """How many messages may be received."""
+        return 0 if self.is_full else min(self._batch, MAX_HELD - self.count)
 
-    def wait(self, seconds: float | None = None) -> None:
+    def wait(self) -> None:
         """Wait until there may be more room."""
-        self._changed.wait(seconds)
+        self._changed.wait()
 
     def wake_all(self) -> None:
         """Wake every poller that waits."""
         self._changed.notify_all()
-
-    def wake_held_back(self) -> None:
-        """Wake pollers that wait for the admission."""
-        if self.is_held_back:
-            self._changed.notify_all()
 
     def add(self, subscription: Subscription, received: Sequence[Received], until: float) -> list[MessageDelivery]:
         """Add messages: from now on their leases are extended."""

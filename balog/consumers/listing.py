@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib import resources
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -30,57 +31,18 @@ class Versions(Struct, frozen=True):
         )
 
 
-class Listed(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One consumer as declared. Times are in seconds; the JSON omits fields that were not declared."""
+class Listed(NamedTuple):
+    """One consumer as declared, for people.
+
+    Attributes:
+        wants: the conditions on events, as a line each; "everything" without conditions.
+        handling: the options of calls, as a line each; none when the engine's defaults apply.
+    """
 
     consumer: str
     topic: str
-    cls_type: tuple[str, ...] | None = None
-    version: tuple[str, ...] | None = None
-    payload_version: tuple[str, ...] | None = None
-    channel: tuple[str, ...] | None = None
-    level: str | None = None
-    where: str | None = None
-    batch: tuple[int, float] | None = None
-    retries: int | None = None
-    backoff: tuple[float, float] | None = None
-    timeout: float | None = None
-    concurrency: int | None = None
-    ordered_by: str | None = None
-    is_async: bool = False
-    matches_its_own_way: bool = False
-
-    @property
-    def wants(self) -> list[str]:
-        """The conditions on events, as a line each; "everything" without conditions."""
-        conditions = [
-            (", ".join(self.cls_type or ()), ""),
-            (", ".join(self.version or ()), "facility "),
-            (", ".join(self.payload_version or ()), "payload version "),
-            (" or ".join(self.channel or ()), "channel "),
-            (self.level and f"{self.level} and above", "level "),
-            (self.where, "where "),
-            (self.matches_its_own_way and "by its own match_event", ""),
-        ]
-        return [label + str(text) for text, label in conditions if text] or ["everything"]
-
-    @property
-    def handling(self) -> list[str]:
-        """The options of calls, as a line each; none when the engine's defaults apply."""
-        lines = ["async"] if self.is_async else []
-        if self.batch is not None:
-            lines.append(f"batches of {self.batch[0]}, or after {self.batch[1]:g} s")
-        if self.ordered_by is not None:
-            lines.append(f"in order by {self.ordered_by}")
-        if self.concurrency is not None:
-            lines.append(f"{self.concurrency} at once")
-        if self.retries is not None:
-            lines.append(f"{self.retries} retries")
-        if self.backoff is not None:
-            lines.append(f"backoff {self.backoff[0]:g} to {self.backoff[1]:g} s")
-        if self.timeout is not None:
-            lines.append(f"timeout {self.timeout:g} s")
-        return lines
+    wants: list[str]
+    handling: list[str]
 
 
 def describe(consumer: Consumer, operator: Operator) -> Listed:
@@ -89,18 +51,38 @@ def describe(consumer: Consumer, operator: Operator) -> Listed:
         topic = operator.get_topic(consumer)
     except ConfigError:
         topic = consumer.topic
-    conditions = consumer.conditions
-    declared = {name: getattr(conditions, name) for name in ("version", "payload_version", "channel", "level")}
-    options = ("batch", "retries", "backoff", "timeout", "concurrency", "is_async", "matches_its_own_way")
-    return Listed(
-        consumer=consumer.name,
-        topic=topic,
-        cls_type=None if conditions.cls_type is None else tuple(sorted(conditions.cls_type)),
-        where=None if consumer.where is None else consumer.where.text,
-        ordered_by=None if consumer.ordered_by is None else consumer.ordered_by.text,
-        **declared,
-        **{name: getattr(consumer, name) for name in options},
-    )
+    return Listed(consumer.name, topic, _wants(consumer), _handling(consumer))
+
+
+def _wants(consumer: Consumer) -> list[str]:
+    conditions, where = consumer.conditions, consumer.where
+    lines = [
+        (", ".join(sorted(conditions.cls_type or ())), ""),
+        (", ".join(conditions.version or ()), "facility "),
+        (", ".join(conditions.payload_version or ()), "payload version "),
+        (" or ".join(conditions.channel or ()), "channel "),
+        (conditions.level and f"{conditions.level} and above", "level "),
+        (where and where.text, "where "),
+        (consumer.matches_its_own_way and "by its own match_event", ""),
+    ]
+    return [label + str(text) for text, label in lines if text] or ["everything"]
+
+
+def _handling(consumer: Consumer) -> list[str]:
+    lines = ["async"] if consumer.is_async else []
+    if consumer.batch is not None:
+        lines.append(f"batches of {consumer.batch.size}, or after {consumer.batch.wait:g} s")
+    if consumer.ordered_by is not None:
+        lines.append(f"in order by {consumer.ordered_by.text}")
+    if consumer.concurrency is not None:
+        lines.append(f"{consumer.concurrency} at once")
+    if consumer.retries is not None:
+        lines.append(f"{consumer.retries} retries")
+    if consumer.backoff is not None:
+        lines.append(f"backoff {consumer.backoff.first:g} to {consumer.backoff.longest:g} s")
+    if consumer.timeout is not None:
+        lines.append(f"timeout {consumer.timeout:g} s")
+    return lines
 
 
 def unmet_today(consumer: Consumer) -> str | None:

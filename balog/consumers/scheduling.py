@@ -20,7 +20,7 @@ from functools import partial
 from balog.consumers.consumer_queue import ConsumerQueue
 from balog.consumers.deadlines import Deadlines
 from balog.consumers.delivery import HandlerCall, HandlerTask, MessageDelivery, Subscription
-from balog.consumers.in_flight import Admission, InFlightMessages
+from balog.consumers.in_flight import InFlightMessages
 from balog.consumers.ledger import Memory
 from balog.consumers.ready_calls import ReadyCalls
 from balog.consumers.settlement_queue import SettlementQueue
@@ -52,7 +52,6 @@ class Schedule:
         wake_main: wakes the main thread, which runs timers and deadlines.
         wake_loop: wakes the event loop's thread, because a call for it is ready.
         memory: how long the ledger remembers calls.
-        admission: limits the messages in flight further.
 
     Attributes:
         stopping: no further call begins. Any thread may set it without the lock; ``stop`` does the rest.
@@ -73,7 +72,6 @@ class Schedule:
         wake_main: Callable[[], object],
         wake_loop: Callable[[], object],
         memory: Memory = "lasting",
-        admission: Admission | None = None,
     ) -> None:
         self.subscriptions = subscriptions
         self._memory = memory
@@ -88,7 +86,7 @@ class Schedule:
         self._wake_at = -1
         self._wake_main = wake_main
         self._lock = threading.Lock()
-        self._in_flight = InFlightMessages(self._lock, batch, admission)
+        self._in_flight = InFlightMessages(self._lock, batch)
         self._queues = {each: ConsumerQueue(each) for one in subscriptions for each in one.all_handlers}
         self._ready = ReadyCalls(self._lock, self._queues, wake_loop)
         self._timers = Timers(wake_main)
@@ -116,13 +114,11 @@ class Schedule:
                     self._wake_at = max(self._wake_at, capacity + ahead - ahead // 2 - 1)
                     self._in_flight.wait()
                     continue
-                allowed, rest = self._in_flight.room()
-                if allowed:
+                if allowed := self._in_flight.room:
                     return min(room, allowed)
-                if rest is None or not (self.running or self._ready.tasks):
-                    self._launch_forming(self.subscriptions)  # they would wait for events that can't come
+                self._launch_forming(self.subscriptions)  # they would wait for events that can't come
                 self.settlements.hurry()
-                self._in_flight.wait(rest)
+                self._in_flight.wait()
             return 0
 
     @property
@@ -316,7 +312,6 @@ class Schedule:
             for key, of_key in retries.items():
                 self._end_call(queue, key, of_key)
             self._ready.end(call)
-        self._in_flight.wake_held_back()
         self._wake_pollers()
         self.settlements.hurry()
 

@@ -8,7 +8,6 @@ from typing import Literal, get_args
 
 from balog.backoff import LONGEST_BACKOFF, Backoff
 from balog.consumers.hooks import Hook
-from balog.consumers.in_flight import Admission
 from balog.consumers.ledger import Ledger
 from balog.consumers.operator import Operator
 from balog.errors import ConfigError
@@ -42,7 +41,6 @@ class EngineSettings:
     ledger: Ledger | None
     hooks: tuple[Hook, ...]
     default_event_handler: Callable[[Event], object] | None
-    admission: Admission | None
     unwanted: Unwanted
 
     def __post_init__(self) -> None:
@@ -53,7 +51,6 @@ class EngineSettings:
                 raise ConfigError(f"{name} {value!r} can't be; want a whole number from 1")
         if self.prefetch is not None and (not isinstance(self.prefetch, int) or self.prefetch < 0):
             raise ConfigError(f"prefetch {self.prefetch!r} can't be; want a whole number from 0")
-
         if self.unwanted not in get_args(Unwanted):
             raise ConfigError(f"unwanted {self.unwanted!r} can't be; want one of {', '.join(get_args(Unwanted))}")
 

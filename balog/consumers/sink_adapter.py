@@ -66,34 +66,24 @@ class SinkAdapter:
         self._next_try = 0.0
 
     @property
-    def is_open(self) -> bool:
-        """Whether the sink is open."""
-        return self._connection is not None and self._connection.is_open
-
-    @property
     def error(self) -> str:
         """Why the target fails, in one line; "" while it works."""
         return self._health.reason if self._health.is_failing else ""
 
-    def open(self) -> float:
-        """Open the sink unless it is open, and return the seconds until the next try: 0 when it is open.
+    def open(self) -> None:
+        """Open the sink. If its target can't be reached, the first batch opens it.
 
         Raises:
             SinkError: a retry can't help.
             Halt: a secret or a package is missing.
         """
         with self._lock:
-            if self.is_open or self._is_closed:
-                return 0.0
-            if (wait := self._next_try - time.monotonic()) > 0:
-                return wait
             try:
                 self._open()
             except SinkError as error:
                 if not error.retryable:
                     raise
-                return self._put_off(error, self._failures)
-            return 0.0
+                self._put_off(error, self._failures)
 
     def send(self, events: Sequence[Event]) -> None:
         """Deliver events. When this returns, the target has them, as far as the sink guarantees that.

@@ -21,8 +21,8 @@ class SQSEngine(Engine):
 
     Args:
         region: ``eu-central-1``.
-        aws_access_key_id: and all else up to ``s3_client``: as :class:`balog.topics.sqs.SqsTopics` takes them. Without
-            a key boto3 looks for credentials as it always does.
+        aws_access_key_id: and all else up to ``create``: as :class:`balog.topics.sqs.SqsTopics` takes them. Without a
+            key boto3 looks for credentials as it always does.
         polling_period: seconds that a receive waits for messages, 0 to 20; a stop may take as long. 5 when omitted.
         num_messages: messages per receive, as ``batch``; SQS returns at most 10.
         options: arguments of :class:`balog.consumers.Engine`.
@@ -50,9 +50,6 @@ class SQSEngine(Engine):
         claim_check: str | None = None,
         s3_endpoint: str | None = None,
         create: bool = True,
-        session: Any = None,
-        client: Any = None,
-        s3_client: Any = None,
         **options: Any,
     ) -> None:
         topics = SqsTopics(
@@ -64,9 +61,6 @@ class SQSEngine(Engine):
             claim_check=claim_check,
             s3_endpoint=s3_endpoint,
             create=create,
-            session=session,
-            client=client,
-            s3_client=s3_client,
             polling_period=polling_period,
         )
         if num_messages is not None:

@@ -61,7 +61,6 @@ class _Worker(threading.Thread):
             with caller.binding(call):
                 result = call.handler.function(argument)
                 if result is not None and isawaitable(result):
-                    caller.stay_one_process()
                     if call.handler.max_calls is None:
                         call.handler.max_calls = self._pool.max_async_calls
                     self._pool._loop.await_result(call, result)

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
+from balog.consumers.health import read_address
 from balog.delivery.api.bodies import ByteBudget
 from balog.delivery.api.failed_events import FailedEvents
 from balog.delivery.api.item_reader import ItemReader
-from balog.delivery.api.listener import check_listen, open_socket, url_of
+from balog.delivery.api.listener import open_socket, url_of
 from balog.delivery.api.metrics import ServiceGauges, ServiceMetrics
 from balog.delivery.api.tokens import Tokens
 from balog.delivery.control.applier import Applier
@@ -73,7 +74,7 @@ class Service:
         for problem in service_problems(config):
             raise problem
         self.config = config
-        port = check_listen(config.listen)[1]  # two services on one machine report under different names
+        port = read_address(config.listen)[1]  # two services on one machine report under different names
         self.name = config.name or (f"{socket.gethostname()}:{port}" if port else socket.gethostname())
         self.started = time.monotonic()
         self.is_stopping = False

@@ -7,7 +7,8 @@ import ssl
 from collections.abc import Callable, Iterator
 
 from balog import config as configs
-from balog.delivery.api.listener import check_listen, is_loopback
+from balog.consumers.health import read_address
+from balog.delivery.api.listener import is_loopback
 from balog.delivery.api.tokens import Tokens
 from balog.delivery.control.folder import open_version_store
 from balog.delivery.durable.fallback import open_fallback
@@ -66,7 +67,7 @@ def service_problems(config: ServiceConfig) -> Iterator[ConfigError]:
 
 
 def _check_listen_address(config: ServiceConfig) -> None:
-    host, _ = check_listen(config.listen)
+    host, _ = read_address(config.listen)
     if config.tokens is None and not is_loopback(host):
         raise ConfigError(
             f"others could connect to {config.listen} without authentication; name a file of tokens "

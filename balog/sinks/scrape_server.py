@@ -6,7 +6,6 @@ It is a module of its own so that only programs that serve import an HTTP server
 from __future__ import annotations
 
 import os
-import socket
 import socketserver
 import threading
 import weakref
@@ -44,7 +43,6 @@ class PageServer(socketserver.ThreadingMixIn, HTTPServer):
     """Answers GET requests in threads of its own.
 
     Args:
-        family: the address family; AF_UNIX for a path, which only this user may use.
         pages: the pages by path.
 
     Raises:
@@ -67,10 +65,8 @@ class PageServer(socketserver.ThreadingMixIn, HTTPServer):
         self.server_close()
 
     def server_bind(self) -> None:
-        """Bind without a DNS request for the host's name, as ``HTTPServer`` makes; a path is for this user only."""
+        """Bind without a DNS request for the host's name, as ``HTTPServer`` makes."""
         socketserver.TCPServer.server_bind(self)
-        if self.address_family == socket.AF_UNIX:
-            os.chmod(self.server_address, 0o600)  # type: ignore[arg-type]
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start a thread for a client, or close the connection if there are too many clients."""

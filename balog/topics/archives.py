@@ -32,15 +32,13 @@ _COMPRESSED = re.compile(r"\.(?:gz|zst|bz2)$", re.IGNORECASE)
 class Line(NamedTuple):
     """A line of a file: its number from 1, its offset in the decompressed file, and its bytes.
 
-    ``is_whole`` is False if the line is longer than any event; ``data`` then is its beginning. ``is_ended`` is False
-    for a last line without a line break: a process may still write it.
+    ``is_whole`` is False if the line is longer than any event; ``data`` then is its beginning.
     """
 
     number: int
     offset: int
     data: bytes
     is_whole: bool = True
-    is_ended: bool = True
 
 
 def day_of(folder: str) -> date | None:
@@ -80,12 +78,12 @@ def read_lines(source: IO[bytes]) -> Iterator[Line]:
         if len(rest) > MAX_EVENT_BYTES:
             yield Line(number, offset, bytes(rest[:MAX_EVENT_BYTES]), is_whole=False)
             offset, too_long, rest = offset + len(rest), True, bytearray()
-    yield from _line(number, offset, bytes(rest), is_ended=False)
+    yield from _line(number, offset, bytes(rest))
 
 
-def _line(number: int, offset: int, data: bytes, is_whole: bool = True, is_ended: bool = True) -> Iterator[Line]:
+def _line(number: int, offset: int, data: bytes, is_whole: bool = True) -> Iterator[Line]:
     if data.strip():
-        yield Line(number, offset, data, is_whole, is_ended)
+        yield Line(number, offset, data, is_whole)
 
 
 def read_event(line: Line, file: str) -> Event:

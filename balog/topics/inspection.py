@@ -39,19 +39,14 @@ _SAMPLE_WHERE = 10_000
 _SAMPLE_OF_QUEUE = 10  # reading a queue means receiving: it hides messages for a while and counts as a delivery
 
 
-def inspect(topic: Topic, sample: int | None = None) -> Inspection:
-    """Inspect a topic and its newest messages.
-
-    Args:
-        sample: number of messages to read; by default 1000, or 10 of a queue, where reading counts as a delivery.
+def inspect(topic: Topic) -> Inspection:
+    """Inspect a topic and its newest 1000 messages; 10 of a queue, where reading counts as a delivery.
 
     Raises:
         TopicError: the topic does not exist, or can't be reached.
     """
     state = topic.describe()
-    if sample is None:
-        sample = _SAMPLE if topic.keeps_groups else _SAMPLE_OF_QUEUE
-    messages = topic.peek(sample, newest=True) if sample else []
+    messages = topic.peek(_SAMPLE if topic.keeps_groups else _SAMPLE_OF_QUEUE, newest=True)
     types = Counter(_type_of(message.body) for message in messages)
     rate = None
     if messages and (topic.keeps_order or len(messages) >= state.messages):
@@ -61,17 +56,16 @@ def inspect(topic: Topic, sample: int | None = None) -> Inspection:
 
 
 def look(
-    topic: Topic, limit: int, *, newest: bool = False, where: Expression | None = None, sample: int | None = None
+    topic: Topic, limit: int, *, newest: bool = False, where: Expression | None = None
 ) -> Iterator[tuple[Received, Event | EventError]]:
     """Yield messages with their events, or with the reason why they have none.
 
     Args:
         limit: the largest number of messages.
-        where: selects events.
-        sample: with ``where``, the number of messages to read; by default 10,000, or 10 of a queue.
+        where: selects events among 10,000 messages, or among 10 of a queue.
     """
     if where is not None:
-        among = sample or (_SAMPLE_WHERE if topic.keeps_groups else _SAMPLE_OF_QUEUE)
+        among = _SAMPLE_WHERE if topic.keeps_groups else _SAMPLE_OF_QUEUE
     else:
         among = limit
     found = []

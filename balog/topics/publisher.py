@@ -43,12 +43,11 @@ def as_message(
     return Message(event.header.id, encode(event), key_of(event))
 
 
-def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any], id: str = "") -> bytes:
+def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any]) -> bytes:
     """Return an event whose payload is a line with a JSON object.
 
     Args:
         members: fields to put before the object's own, such as ``cls_type``; the object's own take precedence.
-        id: the event's; a new one by default.
 
     Raises:
         EventError: the line is not a JSON object, has a duplicate key, or the channel is invalid.
@@ -59,7 +58,7 @@ def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any], id
         found = msgspec.json.decode(line, type=dict[str, Raw])
         check_keys(line)
         payload = msgspec.json.encode({**members, **found})
-        return encode(decode(encode(Event.new(channel, Raw(payload), level=level, id=id))))
+        return encode(decode(encode(Event.new(channel, Raw(payload), level=level))))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise EventError(f"want a JSON object: {error}") from None
 
@@ -80,9 +79,8 @@ def publish_each(topic: Topic, batch: Sequence[Message], refuse: Refuse) -> int:
 
 
 class MessageBatch(NamedTuple):
-    """Counts of a published batch: messages read, accepted and new."""
+    """Counts of a published batch: messages accepted and new."""
 
-    taken: int
     sent: int
     new: int
 
@@ -102,11 +100,11 @@ def publish_all(topic: Topic, messages: Iterable[Message], refuse: Refuse) -> It
         size += len(message.body)
         if len(batch) >= _BATCH or size >= _BATCH_BYTES:
             new = publish_each(topic, batch, count)
-            yield MessageBatch(len(batch), len(batch) - refused, new)
+            yield MessageBatch(len(batch) - refused, new)
             batch, size, refused = [], 0, 0
     if batch:
         new = publish_each(topic, batch, count)
-        yield MessageBatch(len(batch), len(batch) - refused, new)
+        yield MessageBatch(len(batch) - refused, new)
 
 
 class SchemaCheck:

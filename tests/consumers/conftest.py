@@ -1,5 +1,6 @@
 """Packages of handlers, made for a test and forgotten after it."""
 
+import subprocess
 import sys
 import threading
 import time
@@ -10,10 +11,13 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from balog.cli import main
 from balog.consumers import Consumer, ConsumerHub, Engine, EngineStats
 from balog.consumers.ledgers import MemoryLedger
 from balog.event import Event, encode
+from balog.recording import configuration
 from balog.topics import DeadLetter, Message, Topic
 from balog.topics.local import LocalTopics
 from balog.topics.memory import MemoryTopics
@@ -42,6 +46,26 @@ def make_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ma
     yield make
     for name in set(sys.modules) - known:
         if not name.startswith(("balog", "venusian", "semantic_version")):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Give a function that calls a command in this process, with the test's folder as the current one."""
+    known = set(sys.modules)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    before = configuration.current()
+
+    def call(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        done = CliRunner(env={"COLUMNS": "200"}).invoke(main, arguments)
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+    yield call
+    configuration.swap(before)
+    for name in set(sys.modules) - known:
+        if name.split(".")[0] == "team":
             del sys.modules[name]
 
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -247,45 +245,6 @@ class TestLeases:
 
         counts = bench.run(Consumer(slow, "orders", name="h", ordered_by="payload.k"), lease=0.2, prefetch=10)
         assert (counts, stolen) == (EngineStats(received=5, succeeded=5), [])
-
-
-class TestFork:
-    PROGRAM = """
-import os, sys
-from balog.consumers import Consumer, ConsumerHub, Engine
-from balog.event import Event, encode
-from balog.topics import Message, open_topics
-
-def handle(settings, event):
-    if os.fork() == 0:
-        os.write(1, b"child\\n")
-        {child}
-        return
-    os.write(1, b"parent\\n")
-    os.wait()
-
-hub = ConsumerHub()
-hub.add(Consumer(handle, "orders", name="h"))
-with open_topics("local:topics") as home:
-    events = [Event.new("tests", {{}}) for _ in range(3)]
-    home.topic("orders").publish([Message(event.header.id, encode(event)) for event in events])
-    print(Engine(hub, home).run(until_empty=True), flush=True)
-"""
-
-    @pytest.mark.parametrize("child", ["pass", "raise ValueError", "sys.exit(3)"])
-    def test_a_child_that_comes_back_from_the_handler_neither_acks_nor_goes_on(self, tmp_path: Any, child: str) -> None:
-        done = subprocess.run(
-            [sys.executable, "-c", self.PROGRAM.format(child=child)],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
-        lines = Counter(done.stdout.splitlines())
-        assert lines["child"] == lines["parent"] == 3
-        assert done.stdout.splitlines()[-1].startswith("EngineStats(received=3, succeeded=3, failed=0")
-        assert len(lines) == 3
 
 
 class TestStopping:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -209,15 +209,6 @@ def down(retry_after: "float | None" = None) -> None:
 
 
 class TestOpening:
-    def test_a_sink_that_is_not_there_yet_is_opened_when_it_is_though_no_event_comes(self) -> None:
-        config = Scripted(openings=[SinkError("not yet")] * 3, retry=Retrying(first=0.01, longest=0.02))
-        with forwarding(config) as made:
-            until = time.monotonic() + 30
-            while not made.sinks[0].adapter.is_open:
-                assert time.monotonic() < until
-                time.sleep(0.01)
-        assert (config.opened, config.closed) == (1, 1)
-
     def test_its_events_wait_meanwhile(self) -> None:
         config = Scripted(openings=[SinkError("not yet")])
         with forwarding(config) as made:
@@ -256,12 +247,6 @@ class TestOpening:
 
 def forwarding(*configs: Any, url: str = "local:there", topic: str = "events") -> Forwarder:
     return Forwarder(configs, url, topic, lambda line: None)
-
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
-    yield
-    assert not [thread for thread in threading.enumerate() if thread.name == "balog forward"]
 
 
 class TestConsumers:

@@ -143,22 +143,6 @@ def test_each_event_is_handled_once_and_what_is_none_is_set_aside(
         assert "not an event" in letter.reason
 
 
-def test_a_session_of_boto3_serves_in_place_of_credentials(
-    tmp_path: Path, server: MotoServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import boto3.session
-
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    session = boto3.session.Session(aws_access_key_id="test", aws_secret_access_key="test")
-    event = Event.new("tests", {"cls_type": "x"})
-    handled: list[str] = []
-    engine = SQSEngine(hub_of("sessions", handled), "eu-central-1", session=session, endpoint=server.endpoint)
-    engine.topics.topic("sessions").publish([Message(event.header.id, encode(event))])
-    engine.run(until_empty=True)
-    assert handled == [event.header.id]
-
-
 def test_without_credentials_it_says_which_are_wanted(
     tmp_path: Path, server: MotoServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

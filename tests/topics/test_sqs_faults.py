@@ -10,7 +10,6 @@ from typing import Any
 
 import boto3.session
 import pytest
-from botocore.exceptions import EndpointConnectionError
 from botocore.response import StreamingBody
 from botocore.stub import ANY, Stubber
 
@@ -24,6 +23,13 @@ from tests.stand_ins.http_server import Answer, HttpStandIn
 
 URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/orders"
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+
+
+def topics(sqs: Stubber, s3: "Stubber | None" = None, **options: Any) -> SqsTopics:
+    """Return topics whose clients are those of the stubs."""
+    home = SqsTopics("eu-central-1", **options)
+    home._account._clients = {"sqs": sqs.client, **({"s3": s3.client} if s3 is not None else {})}
+    return home
 
 
 @pytest.fixture
@@ -50,8 +56,7 @@ def s3(session: Any) -> Iterator[Stubber]:
 
 @pytest.fixture
 def topic(stub: Stubber, s3: Stubber) -> SqsTopic:
-    home = SqsTopics("eu-central-1", client=stub.client, s3_client=s3.client, claim_check="s3://bucket")
-    return home.topic("orders")
+    return topics(stub, s3, claim_check="s3://bucket").topic("orders")
 
 
 @pytest.fixture(autouse=True)
@@ -188,22 +193,7 @@ class TestWhole:
         with Stubber(session.client("sqs")) as stub:
             stub.add_client_error("get_queue_url", "AccessDenied", "", 403)
             with pytest.raises(TopicError, match="access denied"):
-                SqsTopics("eu-central-1", client=stub.client).topic("orders").exists()
-
-    def test_a_region_that_there_is_not_is_no_passing_error(
-        self, monkeypatch: pytest.MonkeyPatch, session: Any
-    ) -> None:
-        def refuse(self: Any, *_: Any, **__: Any) -> None:
-            raise EndpointConnectionError(endpoint_url="https://sqs.eu-nowhere-1.amazonaws.com/")
-
-        monkeypatch.setattr("botocore.endpoint.Endpoint.make_request", refuse)
-        for region, retryable, said in (
-            ("eu-nowhere-1", False, "there is no region 'eu-nowhere-1'"),
-            ("eu-central-1", True, "AWS in eu-central-1 can't be reached"),
-        ):
-            with pytest.raises(TopicError, match=said) as caught:
-                SqsTopics(region, session=session).topic("orders").receive("g")
-            assert caught.value.retryable is retryable
+                topics(stub).topic("orders").exists()
 
 
 class TestOnTheWire:
@@ -220,33 +210,33 @@ class TestOnTheWire:
     def refuse(self, code: str, status: int = 400) -> Answer:
         return Answer(status, json.dumps({"__type": f"com.amazonaws.sqs#{code}", "message": "why"}).encode())
 
-    def exists(self, server: HttpStandIn, session: Any) -> bool:
-        with SqsTopics("eu-central-1", endpoint=server.url, session=session) as home:
+    def exists(self, server: HttpStandIn) -> bool:
+        with SqsTopics("eu-central-1", "AKIAIOSFODNN7EXAMPLE", SECRET, endpoint=server.url) as home:
             return home.topic("orders").exists()
 
-    def test_throttling_and_lost_connections_are_tried_again(self, server: HttpStandIn, session: Any) -> None:
+    def test_throttling_and_lost_connections_are_tried_again(self, server: HttpStandIn) -> None:
         server.will(self.refuse("RequestThrottled"), Answer(trouble="reset"), self.refuse("ServiceUnavailable", 503))
-        assert self.exists(server, session)
+        assert self.exists(server)
         assert len(server.requests) == 4
 
-    def test_what_is_refused_for_good_is_asked_once(self, server: HttpStandIn, session: Any) -> None:
+    def test_what_is_refused_for_good_is_asked_once(self, server: HttpStandIn) -> None:
         server.will(self.refuse("AccessDenied", 403))
         with pytest.raises(TopicError, match="access denied") as caught:
-            self.exists(server, session)
+            self.exists(server)
         assert not caught.value.retryable
         assert len(server.requests) == 1
 
-    def test_throttling_that_does_not_end_may_pass_later(self, server: HttpStandIn, session: Any) -> None:
+    def test_throttling_that_does_not_end_may_pass_later(self, server: HttpStandIn) -> None:
         server.will(*[self.refuse("RequestThrottled")] * 4)
         with pytest.raises(TopicError, match="RequestThrottled: why") as caught:
-            self.exists(server, session)
+            self.exists(server)
         assert caught.value.retryable
-        assert self.exists(server, session)
+        assert self.exists(server)
 
-    def test_an_answer_that_is_none_of_sqs_is_an_error_in_one_line(self, server: HttpStandIn, session: Any) -> None:
+    def test_an_answer_that_is_none_of_sqs_is_an_error_in_one_line(self, server: HttpStandIn) -> None:
         server.will(*[Answer(502, b"<html>\nbad gateway</html>")] * 4)
         with pytest.raises(TopicError) as caught:
-            self.exists(server, session)
+            self.exists(server)
         assert caught.value.retryable
         assert "\n" not in str(caught.value)
 
@@ -400,7 +390,7 @@ class TestOneOrTheOther:
         entry = {"Id": "0", "MessageBody": "x" * 4096, "MessageAttributes": {}}
         stub.add_response("send_message_batch", answer([]), {"QueueUrl": self.DEAD, "Entries": [entry]})
         stub.add_response("delete_message_batch", answer([]))
-        topic = SqsTopics("eu-central-1", client=stub.client).topic("orders")
+        topic = topics(stub).topic("orders")
         assert topic.dead_letter("g", [Received("m", b"x" * 4096, "h", 1, 0.0)], "why") == 1
 
     def test_a_letter_that_can_not_be_sent_back_stays(self, session: Any) -> None:
@@ -413,7 +403,7 @@ class TestOneOrTheOther:
             stub.add_client_error("send_message_batch", "ServiceUnavailable", "", 503)
             back = {"Id": "0", "ReceiptHandle": "h", "VisibilityTimeout": 0}
             stub.add_response("change_message_visibility_batch", answer([]), {"QueueUrl": self.DEAD, "Entries": [back]})
-            topic = SqsTopics("eu-central-1", client=stub.client).topic("orders")
+            topic = topics(stub).topic("orders")
             with pytest.raises(TopicError, match="ServiceUnavailable"):
                 topic.redrive("g", lambda letter: letter.body)
             stub.assert_no_pending_responses()
@@ -433,7 +423,7 @@ class TestDeadQueues:
             stub.add_response("receive_message", {"Messages": [letter]})
             stub.add_response("receive_message", {})
             stub.add_response("change_message_visibility_batch", answer([]))
-            (read,) = SqsTopics("eu-central-1", client=stub.client).topic("orders").dead_letters("g")
+            (read,) = topics(stub).topic("orders").dead_letters("g")
         assert (read.body, read.attempts, read.consumers) == (b"x", 1, ())
 
     @pytest.mark.parametrize(

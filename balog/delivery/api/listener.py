@@ -6,22 +6,9 @@ import ipaddress
 import socket
 
 from balog.consumers.health import read_address
-from balog.errors import BalogError, ConfigError
+from balog.errors import BalogError
 
 _BACKLOG = 2048
-
-
-def check_listen(listen: str) -> tuple[str, int]:
-    """Return host and port of ``HOST:PORT``; ``:PORT`` means only this machine.
-
-    Raises:
-        ConfigError: not such an address.
-    """
-    family, address = read_address(listen)
-    if family == socket.AF_UNIX:
-        raise ConfigError(f"cannot listen at {listen!r:.200}: want HOST:PORT, or :PORT for this machine alone")
-    host, port = address
-    return host, port
 
 
 def is_loopback(host: str) -> bool:
@@ -40,7 +27,7 @@ def open_socket(listen: str) -> socket.socket:
         ConfigError: not an address.
         BalogError: the address is not available.
     """
-    host, port = check_listen(listen)
+    host, port = read_address(listen)
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

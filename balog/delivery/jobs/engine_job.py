@@ -12,7 +12,7 @@ import msgspec
 
 from balog.backoff import Backoff, BackoffSequence
 from balog.consumers import Engine, EngineStats, MessageConsumer
-from balog.consumers.forwarder import JOIN_SECONDS, SinkConsumer
+from balog.consumers.forwarder import SinkConsumer
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.lag import Lag
 from balog.delivery.jobs import JobStatus, Kind
@@ -25,6 +25,9 @@ MAX_ATTEMPTS = 100
 """Errors of the target do not count as attempts. Only a process that dies with an event in flight counts, which is
 rarely caused by the event.
 """
+
+JOIN_SECONDS = 5.0
+"""Seconds beyond the drain that a stop waits for the thread."""
 
 LAG_AGE = 2.0
 """Seconds for which the lag is cached."""

@@ -29,8 +29,6 @@ class Account:
         credentials: ``aws_access_key_id``, ``aws_secret_access_key``, ``aws_session_token``; None for boto3's own chain
             (environment, files, role of the machine …).
         endpoints: the URL of a service (``sqs``, ``s3``) other than AWS's.
-        session: a ``boto3.session.Session`` to create the clients with, instead of the credentials.
-        clients: ready clients by service; a forked child closes their connections.
     """
 
     def __init__(
@@ -38,14 +36,10 @@ class Account:
         region: str,
         credentials: dict[str, str | None],
         endpoints: dict[str, str | None],
-        session: Any = None,
-        clients: dict[str, Any] | None = None,
     ) -> None:
         self.region = region
         self._credentials = credentials
         self._endpoints = endpoints
-        self._session = session
-        self._ready = dict(clients or {})
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
         _accounts.add(self)
@@ -85,11 +79,11 @@ class Account:
         """Close connections; a later call opens them again."""
         with self._lock:
             clients, self._clients = self._clients, {}
-        for client in (*clients.values(), *self._ready.values()):
+        for client in clients.values():
             client.close()
 
     def _client(self, service: str, where: str) -> Any:
-        client = self._ready.get(service) or self._clients.get(service)
+        client = self._clients.get(service)
         if client is not None:
             return client
         with self._lock:  # creating a client is not thread-safe
@@ -117,7 +111,7 @@ class Account:
             **alien,
         )
         try:
-            session = self._session or boto3.session.Session(**self._credentials)
+            session = boto3.session.Session(**self._credentials)
             return session.client(service, region_name=self.region, endpoint_url=endpoint, config=config)
         except Exception as error:
             raise self._explain(error, service, where) from None
@@ -134,8 +128,6 @@ def _after_fork() -> None:
     """Drop the parent's connections and locks in a forked child."""
     for account in list(_accounts):
         account._renew()
-        for client in account._ready.values():
-            client.close()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 from importlib.util import find_spec
-from typing import Any
 from urllib.parse import urlsplit
 
 from balog.errors import ConfigError, MissingExtraError
@@ -37,8 +36,6 @@ class SqsTopics(Topics):
         s3_endpoint: the URL of an S3 server other than AWS's.
         create: create missing queues when they are needed.
         polling_period: seconds that a receive waits for messages when its caller leaves the wait to the topic.
-        session: a ``boto3.session.Session`` to create clients with, instead of the credentials.
-        client: a ready SQS client, and ``s3_client`` one of S3; they are closed with the backend.
 
     Raises:
         ConfigError: an invalid region, endpoint or claim check.
@@ -56,9 +53,6 @@ class SqsTopics(Topics):
         s3_endpoint: str | None = None,
         create: bool = True,
         polling_period: float | None = None,
-        session: Any = None,
-        client: Any = None,
-        s3_client: Any = None,
     ) -> None:
         if not _REGION.fullmatch(region):
             raise ConfigError(f"{region!r:.60} is not an AWS region: want a name like eu-central-1")
@@ -72,8 +66,6 @@ class SqsTopics(Topics):
                 "aws_session_token": aws_session_token or None,
             },
             {"sqs": _checked("endpoint", endpoint), "s3": _checked("s3_endpoint", s3_endpoint)},
-            session,
-            {name: ready for name, ready in (("sqs", client), ("s3", s3_client)) if ready is not None},
         )
         self._claims = ClaimCheck(self._account, claim_check) if claim_check else None
         self._create = create

@@ -81,8 +81,6 @@ def explain(error: Exception, where: str, region: str, endpoint: str | None) -> 
             f"{where}: no AWS credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role",
             retryable=False,
         )
-    if isinstance(error, exceptions.EndpointConnectionError) and endpoint is None and not _is_region(region):
-        return AwsError(f"{where}: there is no region {region!r:.40}, or it has no SQS", retryable=False)
     if isinstance(error, (exceptions.ProxyConnectionError, exceptions.SSLError)):  # more is in their text, URLs too
         return AwsError(f"{where}: can't be reached: {type(error).__name__}; check proxy and certificates")
     if isinstance(error, (exceptions.HTTPClientError, exceptions.ConnectionError, exceptions.IncompleteReadError)):
@@ -113,15 +111,6 @@ def _explain_answer(response: dict[str, Any], where: str) -> AwsError:
         reason = f"{code or status}: {text}"
     retryable = code in _PASSING or status >= 500 or status in (408, 429)
     return AwsError(f"{where}: {reason}", code, status, retryable=retryable)
-
-
-def _is_region(region: str) -> bool:
-    import botocore.session
-
-    session = botocore.session.get_session()
-    return any(
-        region in session.get_available_regions("sqs", partition) for partition in session.get_available_partitions()
-    )
 
 
 def _line(text: object) -> str:
