@@ -17,7 +17,7 @@ from typing import NamedTuple
 from balog.topics.base import Generation
 
 MAX_UNEXPLAINED = 100
-"""Deliveries beyond a consumer's limit after which an event is given up, where the ledger forgets with its process."""
+"""Deliveries beyond a consumer's limit after which an event is given up, where no ledger counts its calls."""
 
 _NUMBER = r"(\d{1,18})"
 _SUCCESS = re.compile(rf"done in {_NUMBER}")

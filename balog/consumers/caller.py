@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
@@ -12,7 +13,7 @@ from balog.consumers.consumer import ReceivedEvent
 from balog.consumers.delivery import HandlerCall, HandlerTask
 from balog.consumers.hooks import Work
 from balog.consumers.leases import extend
-from balog.consumers.ledger import LedgerEntry, memory_of
+from balog.consumers.ledger import LedgerEntry, remembers
 from balog.consumers.outcomes import Retry
 from balog.consumers.routing import causes
 from balog.consumers.run_context import RunContext
@@ -34,7 +35,8 @@ class HandlerCaller:
         self._schedule = context.schedule
         self._hooks = context.hooks
         self._group = context.settings.group
-        self._remembers = memory_of(context.ledger) != "none"
+        self._pid = os.getpid()
+        self._remembers = remembers(context.ledger)
 
     def prepare(self, call: HandlerCall) -> Any:
         """Return the handler's argument: an event (or a received one), or a list of those for a batch.
@@ -42,6 +44,7 @@ class HandlerCaller:
         Raises:
             Retry: the ledger does not answer, or no event of the call is left.
         """
+        self._stay_one_process()
         self._drop(call)
         if call.is_suspect:
             self._mark(call)
@@ -129,6 +132,7 @@ class HandlerCaller:
 
     def end(self, call: HandlerCall, error: BaseException | None) -> None:
         """Report the end of a call, in the thread that ran it."""
+        self._stay_one_process()
         try:
             self._end(call, error)
         except BaseException as broken:  # such as a ledger's; otherwise the thread would end silently and the run never
@@ -157,6 +161,11 @@ class HandlerCaller:
         if entries:
             with suppress(TopicError):  # the settler records it a moment later
                 self._context.ledger.record(self._group, entries)
+
+    def _stay_one_process(self) -> None:
+        """End a child process that a handler forked and that returned from it: its parent owns the messages."""
+        if os.getpid() != self._pid:
+            os._exit(1)
 
     def overrun(self, call: HandlerCall) -> None:
         """Ask a call that passed its deadline to end, or go on without it."""

@@ -9,7 +9,7 @@ from balog.backoff import Backoff
 from balog.consumers.attempts import MAX_UNEXPLAINED, Calls, describe_calls, describe_giving_up, describe_success
 from balog.consumers.consumer import BatchOptions, Consumer
 from balog.consumers.hooks import Work
-from balog.consumers.ledger import LedgerEntry, Memory
+from balog.consumers.ledger import LedgerEntry
 from balog.consumers.routing import ConsumerRouter
 from balog.event import Event, decode
 from balog.topics import Received, Topic
@@ -58,7 +58,6 @@ class Subscription:
         lease_lock: held while messages are released or their leases extended, so that no released message has its lease
             extended a moment later.
         is_flowing: the last receive returned messages and the next one follows at once.
-        last_receive: when the topic last answered, in seconds since the epoch.
         error: why the topic does not answer; "" while it does.
     """
 
@@ -75,7 +74,6 @@ class Subscription:
         self.by_event: dict[str, MessageDelivery] = {}
         self.lease_lock = threading.Lock()
         self.is_flowing = False
-        self.last_receive: float | None = None
         self.error = ""
 
     def capacity(self, threads: int) -> int:
@@ -288,11 +286,11 @@ class HandlerTask:
         calls = self.calls
         return calls._replace(unended=calls.unended + 1, explained=self.delivery.message.attempts)
 
-    def is_open(self, memory: Memory) -> bool:
+    def is_open(self, has_ledger: bool) -> bool:
         """Return whether the handler is to be called, and decide how; a consumer whose calls never end gives up.
 
         Args:
-            memory: how long the ledger remembers calls.
+            has_ledger: a ledger remembers calls.
         """
         delivery, handler = self.delivery, self.handler
         if delivery.is_finished(handler.name):
@@ -300,7 +298,7 @@ class HandlerTask:
         attempts, calls = delivery.message.attempts, self.calls
         # A call that did not end may have run beside the one that ended the process: it gets another one, alone.
         is_spent = calls.spent >= handler.max_attempts and calls.unended > 1
-        if is_spent or (memory != "lasting" and attempts > handler.max_attempts + MAX_UNEXPLAINED):
+        if is_spent or (not has_ledger and attempts > handler.max_attempts + MAX_UNEXPLAINED):
             what = f"{calls.unended} of {calls.spent} calls" if is_spent else f"{attempts - 1} deliveries"
             reason = f"{what} came to no end: the handler may kill its process, or never return"
             delivery.give_up(handler.name, f"{handler.name}: {reason}")

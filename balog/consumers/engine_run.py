@@ -19,7 +19,7 @@ from balog.consumers.delivery import Handler, Subscription
 from balog.consumers.failure_log import FailureLog
 from balog.consumers.hooks import HookCalls, ObservedEngine
 from balog.consumers.leases import LeaseKeeper
-from balog.consumers.ledger import Ledger, memory_of
+from balog.consumers.ledger import Ledger, remembers
 from balog.consumers.listing import unmet_today
 from balog.consumers.poller import Poller
 from balog.consumers.routing import ConsumerRouter
@@ -100,7 +100,7 @@ class EngineRun:
             settle_at=SETTLE_AT_QUEUES if has_queues else SETTLE_AT,
             wake_main=self._wake,
             wake_loop=self._loop.wake,
-            memory=memory_of(self._ledger),
+            has_ledger=remembers(self._ledger),
         )
         context = RunContext(
             settings=settings,
@@ -152,7 +152,6 @@ class EngineRun:
             calls=schedule.running,
             hung=schedule.hung,
             hung_limit=self._settings.concurrency,
-            last_receive={one.name: one.last_receive for one in self._subscriptions},
             errors={one.name: one.error for one in self._subscriptions},
         )
 

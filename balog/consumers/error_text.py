@@ -1,13 +1,10 @@
-"""Errors as text of bounded length and without secrets, for logs and dead letters.
-
-Thousands of events fail in the same place, so the text of a traceback is cached.
-"""
+"""Errors as text of bounded length and without secrets, for logs and dead letters."""
 
 from __future__ import annotations
 
 import os
 import traceback
-from types import CodeType, TracebackType
+from types import TracebackType
 
 from balog.error_redaction import redact_error
 
@@ -15,12 +12,7 @@ _MAX_LENGTH = 300
 TRACEBACK_LIMIT = 16_384
 """Characters of a traceback's end that are kept."""
 
-_MAX_FRAMES = 50
-_REMEMBERED = 256
 _OWN = os.path.dirname(__file__) + os.sep
-
-_Place = tuple[tuple[CodeType, int, int], ...]
-_written: dict[_Place, str] = {}
 
 
 def error_line(error: BaseException) -> str:
@@ -43,25 +35,11 @@ def _name(error: BaseException) -> str:
 def format_traceback(error: BaseException) -> str:
     """Return the traceback that Python would print, without the engine's frames above the handler's."""
     try:
-        text = _format(error, _skip_own(error.__traceback__))
+        text = "".join(traceback.format_exception(type(error), error, _skip_own(error.__traceback__)))
         frames, name, reason = text[-2 * TRACEBACK_LIMIT :].rpartition(f"\n{_name(error)}: ")
         return f"{redact_error(frames)}{name}{redact_error(reason)}"[-TRACEBACK_LIMIT:]
     except BaseException:  # an error whose __str__ raises, or whose source can't be read
         return type(error).__name__
-
-
-def _format(error: BaseException, trace: TracebackType | None) -> str:
-    place = _place(trace)
-    is_chained = error.__cause__ is not None or (error.__context__ is not None and not error.__suppress_context__)
-    if is_chained or hasattr(error, "exceptions") or len(place) > _MAX_FRAMES:
-        return "".join(traceback.format_exception(type(error), error, trace))
-    frames = _written.get(place)
-    if frames is None:
-        frames = "".join(traceback.format_tb(trace))
-        if len(_written) >= _REMEMBERED:
-            _written.clear()
-        _written[place] = frames
-    return f"Traceback (most recent call last):\n{frames}{''.join(traceback.format_exception_only(type(error), error))}"
 
 
 def _skip_own(trace: TracebackType | None) -> TracebackType | None:
@@ -69,11 +47,3 @@ def _skip_own(trace: TracebackType | None) -> TracebackType | None:
     while rest is not None and rest.tb_frame.f_code.co_filename.startswith(_OWN):
         rest = rest.tb_next
     return rest if rest is not None else trace
-
-
-def _place(trace: TracebackType | None) -> _Place:
-    frames = []
-    while trace is not None:
-        frames.append((trace.tb_frame.f_code, trace.tb_lasti, trace.tb_lineno))
-        trace = trace.tb_next
-    return tuple(frames)

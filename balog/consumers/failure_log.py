@@ -99,21 +99,13 @@ class FailureLog:
     def _may_log(self, level: int, what: str) -> bool:
         if not log.isEnabledFor(level):
             return False
-        now = time.monotonic()
         with self._lock:
-            period = self._periods.get(what)
-            if period is not None and now - period.since < PERIOD:
-                if period.logged >= MAX_LINES:
-                    period.left_out += 1
-                    return False
-                period.logged += 1
-                return True
-            before = period
-            self._periods[what] = period = _Period(now)
-            period.logged = 1
-        if before is not None:
-            _log_left_out(what, before, now)
-        return True
+            period = self._periods.setdefault(what, _Period(time.monotonic()))
+            if period.logged >= MAX_LINES:
+                period.left_out += 1
+                return False
+            period.logged += 1
+            return True
 
 
 def _log_left_out(what: str, period: _Period, now: float) -> None:

@@ -78,9 +78,6 @@ class Hook:
     def unreachable(self, topic: str, error: BalogError) -> None:
         """Called when a topic can't be reached; the engine tries again."""
 
-    def before_receive(self, topic: str) -> None:
-        """Called before a receive."""
-
     def after_receive(self, topic: str, received: Sequence[Received]) -> None:
         """Called after a receive, also an empty one."""
 
@@ -136,7 +133,6 @@ class HookCalls:
         self.stopped = overridden("stopped")
         self.tick = overridden("tick")
         self.unreachable = overridden("unreachable")
-        self.before_receive = overridden("before_receive")
         self.after_receive = overridden("after_receive")
         self.before_process = overridden("before_process")
         self.after_process = overridden("after_process")

@@ -7,16 +7,12 @@ handler's return and the ack. An engine reads the ledger before it calls a handl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-__all__ = ["DEFAULT_WINDOW", "Ledger", "LedgerEntry", "Memory", "memory_of"]
+__all__ = ["DEFAULT_WINDOW", "Ledger", "LedgerEntry", "remembers"]
 
 DEFAULT_WINDOW = 4 * 86400.0
 """Seconds that an entry is kept at least: SQS's default retention."""
-
-
-Memory = Literal["none", "process", "lasting"]
-"""How long a ledger keeps entries: not at all, while this process lives, or for its window whatever happens."""
 
 
 class LedgerEntry(NamedTuple):
@@ -34,8 +30,6 @@ class LedgerEntry(NamedTuple):
 
 class Ledger(Protocol):
     """A store of entries by group. Any thread may call its methods.
-
-    A ledger that loses its entries at the end of the process has an attribute ``memory``, see :func:`memory_of`.
 
     Raises:
         TopicError: from every method: the ledger can't be reached.
@@ -56,7 +50,6 @@ class Ledger(Protocol):
         """Close files and connections; a later call opens them again."""
 
 
-def memory_of(ledger: Ledger) -> Memory:
-    """Return how long a ledger keeps entries; ``lasting`` unless it has an attribute ``memory``."""
-    found: Memory = getattr(ledger, "memory", "lasting")
-    return found
+def remembers(ledger: Ledger) -> bool:
+    """Return whether a ledger keeps entries: all do, unless they have an attribute ``remembers`` that is False."""
+    return bool(getattr(ledger, "remembers", True))

@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
-from balog.consumers.ledger import DEFAULT_WINDOW, Ledger, LedgerEntry, Memory
+from balog.consumers.ledger import DEFAULT_WINDOW, Ledger, LedgerEntry
 from balog.consumers.ledger_sqlite import SqliteLedger
 from balog.consumers.redis_place import option_seconds, split_options
 from balog.errors import ConfigError
@@ -20,10 +18,7 @@ from balog.topics import local_folder
 
 __all__ = ["LEDGERS", "MemoryLedger", "NoLedger", "SqliteLedger", "default_ledger", "open_ledger"]
 
-MAX_REMEMBERED = 1_000_000
-"""Entries that a ledger in memory holds; it drops the oldest of more."""
-
-_FORMS = "sqlite:PATH, redis://HOST:PORT/DB?password.env=NAME, memory: or none:"
+_FORMS = "sqlite:PATH, redis://HOST:PORT/DB?password.env=NAME or none:"
 
 LEDGERS = PluginRegistry(
     "balog.ledgers",
@@ -31,7 +26,6 @@ LEDGERS = PluginRegistry(
         "sqlite": "balog.consumers.ledgers:_open_sqlite",
         "redis": "balog.consumers.ledgers:_open_redis",
         "rediss": "balog.consumers.ledgers:_open_redis",
-        "memory": "balog.consumers.ledgers:_open_memory",
         "none": "balog.consumers.ledgers:_open_none",
     },
 )
@@ -39,54 +33,22 @@ LEDGERS = PluginRegistry(
 
 
 class MemoryLedger:
-    """Entries in this process's memory. They prevent duplicates only while the process lives.
+    """Entries in this process's memory, for topics in memory: both end with the process."""
 
-    Args:
-        window: seconds that an entry is kept, unless there are more than ``limit`` later ones.
-        clock: returns seconds.
-    """
-
-    memory: Memory = "process"
-
-    def __init__(
-        self,
-        window: float = DEFAULT_WINDOW,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        limit: int = MAX_REMEMBERED,
-    ) -> None:
-        self._window = window
-        self._clock = clock
-        self._limit = limit
-        self._count = 0
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        # By group and event, the one written last at the end: when, and by consumer why it gave up.
-        self._entries: OrderedDict[tuple[str, str], tuple[float, dict[str, str]]] = OrderedDict()
-
-    def __repr__(self) -> str:
-        return f"MemoryLedger(window={self._window:g})"
+        self._entries: dict[tuple[str, str], dict[str, str]] = {}
 
     def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         """Return the entries of events; see :class:`balog.consumers.ledger.Ledger`."""
-        oldest = self._clock() - self._window
         with self._lock:
-            found = {event: self._entries.get((group, event)) for event in events}
-            return {event: dict(entry[1]) for event, entry in found.items() if entry is not None and entry[0] >= oldest}
+            return {event: dict(found) for event in events if (found := self._entries.get((group, event)))}
 
     def record(self, group: str, entries: Sequence[LedgerEntry], *, durable: bool = True) -> None:
         """Remember entries."""
-        now = self._clock()
         with self._lock:
             for event, consumer, gave_up in entries:
-                _, reasons = self._entries.pop((group, event), (now, {}))
-                self._count += consumer not in reasons
-                self._entries[group, event] = (now, {**reasons, consumer: gave_up})
-            while self._entries:
-                written, reasons = next(iter(self._entries.values()))
-                if written >= now - self._window and self._count <= self._limit:
-                    break
-                self._entries.popitem(last=False)
-                self._count -= len(reasons)
+                self._entries.setdefault((group, event), {})[consumer] = gave_up
 
     def close(self) -> None:
         """Do nothing: the entries stay for later use."""
@@ -98,7 +60,7 @@ class NoLedger:
     The engine then counts deliveries as attempts, also those of events that were only in flight when a process ended.
     """
 
-    memory: Memory = "none"
+    remembers = False
 
     def __repr__(self) -> str:
         return "NoLedger()"
@@ -120,7 +82,7 @@ def open_ledger(url: str) -> Ledger:
     Args:
         url: ``sqlite:PATH``, for the processes of one machine; ``redis://HOST:PORT/DB`` or ``rediss://…`` (TLS), for
             several machines, with ``?username=…&password.env=NAME&password.file=PATH&ca_file=PATH&timeout=SECONDS``;
-            ``memory:``; ``none:``; or the URL of another package's ledger (docs/reference/plugins.md). All
+            ``none:``; or the URL of another package's ledger (docs/reference/plugins.md). All
             built-in ones except ``none:`` take ``?window=SECONDS``. Options are percent-encoded.
 
     Raises:
@@ -178,32 +140,22 @@ def _check_place(path: Path, advice: str) -> None:
         raise ConfigError(f"the ledger {path} can't be written, {there} is in the way or not this user's; {advice}")
 
 
-def _open_memory(url: str) -> Ledger:
-    place, options = _split(url, {"window"})
-    _want_no_place("memory", place)
-    return MemoryLedger(_window(options))
-
-
 def _open_none(url: str) -> Ledger:
-    _want_no_place("none", _split(url, set())[0])
+    if _split(url, set())[0]:
+        raise ConfigError("none: takes no place; want none: alone")
     return NoLedger()
 
 
 def _open_redis(url: str) -> Ledger:
     from balog.consumers.ledger_redis import RedisLedger
-    from balog.consumers.redis_place import REDIS_OPTIONS, open_redis
+    from balog.consumers.redis_place import REDIS_OPTIONS, RedisPlace
 
     _, options = _split(url, {"window", *REDIS_OPTIONS})
-    return RedisLedger(open_redis(url, "ledger", options), _window(options))
+    return RedisLedger(RedisPlace(url, "ledger", options), _window(options))
 
 
 def _split(url: str, takes: Set[str]) -> tuple[str, dict[str, str]]:
     return split_options(url, "ledger", takes)
-
-
-def _want_no_place(scheme: str, place: str) -> None:
-    if place:
-        raise ConfigError(f"{scheme}: takes no place; want {scheme}: alone")
 
 
 def _window(options: dict[str, str]) -> float:

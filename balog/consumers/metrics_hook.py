@@ -5,24 +5,23 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from operator import itemgetter
 from typing import Annotated, Any, ClassVar
 
 from msgspec.structs import replace
 
 from balog.consumers.hooks import Hook, ObservedEngine, Work
-from balog.consumers.lag import MAX_AGE, Lag
+from balog.consumers.lag import Lag
 from balog.consumers.outcomes import PartialFailure, Requeue, Retry
 from balog.consumers.stats import EngineStats
-from balog.errors import ConfigError
 from balog.event import Event
 from balog.sinks.families import families_of, registry_of
 from balog.stats import Stats, StatSample, counter, gauge
 from balog.topics import Received
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
-"""The default upper bounds of the histogram of calls, in seconds."""
+"""The upper bounds of the histogram of calls, in seconds."""
 
 
 class TopicStats(Stats):
@@ -64,8 +63,8 @@ class _Durations:
 
     __slots__ = ("calls", "seconds")
 
-    def __init__(self, buckets: int) -> None:
-        self.calls = [0] * buckets  # of each bucket by itself, the last one without a bound
+    def __init__(self) -> None:
+        self.calls = [0] * (len(BUCKETS) + 1)  # of each bucket by itself, the last one without a bound
         self.seconds = 0.0
 
 
@@ -79,20 +78,9 @@ class MetricsHook(Hook):
     (:class:`EngineStats`) and by ``sink`` (``SinkStats``); gauges of the engine (:class:`EngineState`), by ``topic``
     (:class:`TopicHealth`), and by ``topic`` and ``group`` (:class:`GroupStats`), which are requested at a scrape.
     ``balog_consumer_handler_seconds`` is a histogram of calls by ``topic`` and ``consumer``.
-
-    Args:
-        buckets: upper bounds of the histogram, in seconds, ascending.
-        max_age: seconds that the lag is cached.
-
-    Raises:
-        ConfigError: buckets that do not ascend.
     """
 
-    def __init__(self, buckets: Sequence[float] = BUCKETS, max_age: float = MAX_AGE) -> None:
-        if not buckets or any(one >= two for one, two in pairwise(buckets)):
-            raise ConfigError("want numbers that ascend", path="buckets")
-        self._bounds = tuple(map(float, buckets))
-        self._max_age = max_age
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_topic: dict[str, TopicStats] = {}
         self._by_consumer: dict[tuple[str, str], tuple[ConsumerStats, _Durations]] = {}
@@ -110,7 +98,7 @@ class MetricsHook(Hook):
                 self._of_consumer(topic, consumer.name)
                 self._by_topic.setdefault(topic, TopicStats())
         self._engine = engine
-        self._lag = Lag(engine.topics, (topic for topic, _ in consumers), engine.group, self._max_age)
+        self._lag = Lag(engine.topics, (topic for topic, _ in consumers), engine.group)
 
     def stopped(self, engine: ObservedEngine) -> None:
         """Read no more from the engine: its topics may be closed."""
@@ -139,7 +127,7 @@ class MetricsHook(Hook):
             stats, durations = self._of_consumer(work.topic, work.consumer.name)
             stats.succeeded += succeeded
             stats.failed += failed
-            durations.calls[bisect_left(self._bounds, seconds)] += 1
+            durations.calls[bisect_left(BUCKETS, seconds)] += 1
             durations.seconds += seconds
 
     def retried(self, work: Work, event: Event, error: BaseException, delay: float) -> None:
@@ -153,7 +141,7 @@ class MetricsHook(Hook):
     def _of_consumer(self, topic: str, consumer: str) -> tuple[ConsumerStats, _Durations]:
         found = self._by_consumer.get((topic, consumer))
         if found is None:
-            found = self._by_consumer[topic, consumer] = ConsumerStats(), _Durations(len(self._bounds) + 1)
+            found = self._by_consumer[topic, consumer] = ConsumerStats(), _Durations()
         return found
 
     # -- as a collector -----------------------------------------------------------------------------------------------
@@ -188,7 +176,7 @@ class MetricsHook(Hook):
         calls = HistogramMetricFamily(
             "balog_consumer_handler_seconds", "How long calls of a handler took.", labels=("topic", "consumer")
         )
-        bounds = [*map(repr, self._bounds), "+Inf"]
+        bounds = [*map(repr, BUCKETS), "+Inf"]
         for key, counted, seconds in times:
             calls.add_metric(key, list(zip(bounds, accumulate(counted))), seconds)
         yield calls

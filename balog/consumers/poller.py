@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 
 from balog.backoff import Backoff, BackoffSequence
 from balog.consumers.attempts import Calls, read
 from balog.consumers.delivery import HandlerTask, MessageDelivery, Subscription
 from balog.consumers.error_text import error_line
-from balog.consumers.ledger import LedgerEntry, memory_of
+from balog.consumers.ledger import LedgerEntry, remembers
 from balog.consumers.routing import causes
 from balog.consumers.run_context import RunContext
 from balog.errors import EventError, TopicError
@@ -90,10 +89,8 @@ class Poller:
             self._exists = topic.exists()
             if not self._exists:
                 return []
-        hooks.call(hooks.before_receive, subscription.name)
         until = uptime() + context.settings.lease
         received = topic.receive(context.settings.group, limit, wait, context.settings.lease)
-        subscription.last_receive = time.time()
         subscription.error = ""
         hooks.call(hooks.after_receive, subscription.name, received)
         if not received:
@@ -157,7 +154,7 @@ class Poller:
     def _look_up(self, deliveries: Sequence[MessageDelivery]) -> None:
         """Look up which consumers have handled which event, and how often the others were called."""
         context = self._context
-        if memory_of(context.ledger) == "none":
+        if not remembers(context.ledger):
             for delivery in deliveries:
                 before = delivery.message.attempts - 1
                 delivery.calls = {name: Calls(before, 0, before) for name in delivery.wanted_by}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
@@ -26,64 +26,59 @@ class RedisPlace:
     """A database of a Redis server. It connects at the first use.
 
     Args:
+        url: ``redis://HOST:PORT/DB``, or ``rediss://…`` for TLS, which verifies the server's certificate and name.
         user: what uses it, for errors, such as ``ledger``.
-        host: the server.
-        database: the number of the database.
-        username: for Redis 6's access lists.
-        password: a reference to the secret, read at each connection.
-        is_encrypted: use TLS and verify the server's certificate and name.
-        ca_file: PEM certificates to trust instead of the system's.
-        timeout: seconds to wait for the server.
+        options: those of the URL, as ``split_options`` returns them: ``username`` for Redis 6's access lists;
+            ``password.env`` or ``password.file``, which is read at each connection; ``ca_file`` with PEM certificates
+            to trust instead of the system's; ``timeout``, the seconds to wait for the server.
 
     Attributes:
         name: the server and the database, for people.
         client: the client of the package redis.
 
     Raises:
+        ConfigError: an invalid URL or option, or a password or certificates that can't be read. The error never shows
+            a password.
         MissingExtraError: the package redis is not installed.
-        ConfigError: the password or the certificates can't be read.
     """
 
-    def __init__(
-        self,
-        user: str,
-        host: str,
-        port: int = PORT,
-        database: int = 0,
-        *,
-        username: str | None = None,
-        password: Secret | None = None,
-        is_encrypted: bool = False,
-        ca_file: str | None = None,
-        timeout: float = 10.0,
-    ) -> None:
+    def __init__(self, url: str, user: str, options: Mapping[str, str]) -> None:
+        parts = _split_redis(url, user)
+        database = parts.path.removeprefix("/") or "0"
+        if not database.isdecimal() or len(database) > 4:
+            raise ConfigError(f"a {user}'s redis URL ends in the number of a database: redis://HOST:PORT/0")
+        sources = {name: options[key] for name in ("env", "file") if (key := f"password.{name}") in options}
+        if len(sources) > 1:
+            raise ConfigError("password.env and password.file: want one of the two")
+        username, ca_file = options.get("username"), options.get("ca_file")
+        if username is not None and not sources:
+            raise ConfigError(f"a {user}'s username needs a password.env or a password.file", path="username")
+        if ca_file is not None and not os.access(ca_file, os.R_OK):
+            raise ConfigError(f"the certificates {ca_file} cannot be read", path="ca_file")
+        timeout = option_seconds(user, "timeout", options.get("timeout"), 10.0)
         try:
             import redis
             from redis.backoff import NoBackoff
             from redis.retry import Retry
         except ImportError:
             raise MissingExtraError(f"the {user} redis", "redis") from None
-        if username is not None and password is None:
-            raise ConfigError(f"a {user}'s username needs a password.env or a password.file", path="username")
-        if ca_file is not None and not os.access(ca_file, os.R_OK):
-            raise ConfigError(f"the certificates {ca_file} cannot be read", path="ca_file")
-        self.name = f"{host}:{port}/{database}"
+        host, port = parts.hostname or "localhost", parts.port or PORT
+        self.name = f"{host}:{port}/{int(database)}"
         self.errors = (redis.RedisError, OSError)
         self._user = user
         self._not_logged_in = redis.AuthenticationError
         self._lasting = (redis.AuthenticationError, redis.exceptions.NoPermissionError, redis.DataError)
-        options: dict[str, Any] = {"ssl": True, "ssl_ca_certs": ca_file} if is_encrypted else {}
-        credentials = None if password is None else _credentials(username, password)
+        encryption: dict[str, Any] = {"ssl": True, "ssl_ca_certs": ca_file} if parts.scheme == "rediss" else {}
         self.client: Redis = redis.Redis(
             host=host,
             port=port,
-            db=database,
-            credential_provider=credentials,
+            db=int(database),
+            credential_provider=_credentials(username, Secret(**sources)) if sources else None,
             retry=Retry(NoBackoff(), 1),  # for a connection that was dropped meanwhile; the caller does the others
             socket_timeout=timeout,
             socket_connect_timeout=timeout,
             health_check_interval=30,
-            **options,
+            **encryption,
         )
 
     def run(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -117,37 +112,6 @@ class RedisPlace:
     def close(self) -> None:
         """Close the connections; a later use opens them again."""
         self.client.close()
-
-
-def open_redis(url: str, user: str, options: dict[str, str]) -> RedisPlace:
-    """Return the database that a URL ``redis://HOST:PORT/DB`` or ``rediss://…`` names.
-
-    Args:
-        user: as for ``RedisPlace``.
-        options: those of the URL; ``split_options`` returns them.
-
-    Raises:
-        ConfigError: an invalid URL or option. The error never shows a password.
-        MissingExtraError: the package redis is not installed.
-    """
-    parts = _split_redis(url, user)
-    database = parts.path.removeprefix("/") or "0"
-    if not database.isdecimal() or len(database) > 4:
-        raise ConfigError(f"a {user}'s redis URL ends in the number of a database: redis://HOST:PORT/0")
-    sources = {name: options[key] for name in ("env", "file") if (key := f"password.{name}") in options}
-    if len(sources) > 1:
-        raise ConfigError("password.env and password.file: want one of the two")
-    return RedisPlace(
-        user,
-        parts.hostname or "localhost",
-        parts.port or PORT,
-        int(database),
-        username=options.get("username"),
-        password=Secret(**sources) if sources else None,
-        is_encrypted=parts.scheme == "rediss",
-        ca_file=options.get("ca_file"),
-        timeout=option_seconds(user, "timeout", options.get("timeout"), 10.0),
-    )
 
 
 def split_options(url: str, user: str, takes: Set[str]) -> tuple[str, dict[str, str]]:

@@ -21,7 +21,6 @@ from balog.consumers.consumer_queue import ConsumerQueue
 from balog.consumers.deadlines import Deadlines
 from balog.consumers.delivery import HandlerCall, HandlerTask, MessageDelivery, Subscription
 from balog.consumers.in_flight import InFlightMessages
-from balog.consumers.ledger import Memory
 from balog.consumers.ready_calls import ReadyCalls
 from balog.consumers.settlement_queue import SettlementQueue
 from balog.consumers.stats import EngineStats
@@ -51,7 +50,7 @@ class Schedule:
         settle_at: concluded messages that are settled without waiting for more.
         wake_main: wakes the main thread, which runs timers and deadlines.
         wake_loop: wakes the event loop's thread, because a call for it is ready.
-        memory: how long the ledger remembers calls.
+        has_ledger: a ledger remembers calls.
 
     Attributes:
         stopping: no further call begins. Any thread may set it without the lock; ``stop`` does the rest.
@@ -71,10 +70,10 @@ class Schedule:
         settle_at: int,
         wake_main: Callable[[], object],
         wake_loop: Callable[[], object],
-        memory: Memory = "lasting",
+        has_ledger: bool = True,
     ) -> None:
         self.subscriptions = subscriptions
-        self._memory = memory
+        self._has_ledger = has_ledger
         self.stopping = False
         self.received = self.failed = self.running = self.hung = 0
         self._stats = stats
@@ -188,7 +187,7 @@ class Schedule:
                 first.followers.append(delivery)
                 return
         wanted = delivery.tasks
-        delivery.tasks = [task for task in wanted if task.is_open(self._memory)]
+        delivery.tasks = [task for task in wanted if task.is_open(self._has_ledger)]
         delivery.open = len(delivery.tasks)
         for task in delivery.tasks:
             self._submit(task)

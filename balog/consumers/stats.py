@@ -30,7 +30,6 @@ class EngineState(Stats):
         draining: the engine stops and waits for handlers.
         alive: when its main loop last turned, in seconds of ``time.monotonic``; it does at least every second.
         hung_limit: more hung calls than this end the run.
-        last_receive: by topic, when it last answered a receive, in seconds since the epoch; None before.
         errors: by topic, why it does not answer; "" when it does.
     """
 
@@ -42,5 +41,4 @@ class EngineState(Stats):
     calls: Annotated[int, gauge("Running calls of handlers.")] = 0
     hung: Annotated[int, gauge("Handlers that took longer than their timeout and can't be ended.")] = 0
     hung_limit: int = 1
-    last_receive: dict[str, float | None] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)

@@ -26,7 +26,6 @@ class EventFormatter(logging.Formatter):
             library set it as ``format``.
         channel: the channel of all records, instead of their loggers' names.
         prefix: put before the loggers' names.
-        form: the same as ``fmt``.
 
     Raises:
         ConfigError: another format, or ``channel`` or ``prefix`` is not a text.
@@ -41,11 +40,10 @@ class EventFormatter(logging.Formatter):
         *,
         channel: str | None = None,
         prefix: str | None = None,
-        form: str | None = None,
         defaults: Any = None,
     ) -> None:
         super().__init__()
-        self.form = form or fmt or "json"
+        self.form = fmt or "json"
         if self.form not in ("json", "singer"):
             raise ConfigError(f"no format {self.form[:80]!r}; there are json, singer", "EventFormatter")
         self.naming = Naming.checked(channel, prefix, "EventFormatter")

@@ -10,7 +10,6 @@ from typing import Any
 
 from balog.handlers.capture import capture_uncaught, capture_warnings
 from balog.handlers.handler import EventHandler
-from balog.handlers.records import Naming
 
 __all__ = ["install", "keep_through_singer_python"]
 
@@ -26,8 +25,7 @@ def install(
 ) -> ExitStack:
     """Turn every log record of this process into an event.
 
-    A second call adds no second handler. If it has a ``channel`` or a ``prefix``, these replace the earlier ones until
-    it is undone.
+    A second call adds no second handler, and keeps the channel and prefix of the first.
 
     Args:
         root_level: the root logger's new level; None leaves it.
@@ -43,16 +41,10 @@ def install(
     root = logging.getLogger()
     stack = ExitStack()
     before = list(root.handlers)
-    installed = [handler for handler in before if isinstance(handler, EventHandler)]
-    if not installed:
+    if not any(isinstance(handler, EventHandler) for handler in before):
         handler = EventHandler(channel=channel, prefix=prefix)
         root.addHandler(handler)
         stack.callback(root.removeHandler, handler)
-    elif channel is not None or prefix is not None:
-        for handler in installed:
-            stack.callback(
-                _rename, handler, handler.naming, _rename(handler, Naming.checked(channel, prefix, "EventHandler"))
-            )
     if replace:
         for other in before:
             if not isinstance(other, EventHandler):
@@ -67,13 +59,6 @@ def install(
     if uncaught:
         stack.enter_context(capture_uncaught())
     return stack
-
-
-def _rename(handler: EventHandler, naming: Naming, current: Naming | None = None) -> Naming:
-    """Set a handler's naming and return it, unless the handler no longer has the ``current`` one."""
-    if current is None or handler.naming is current:
-        handler.naming = naming
-    return naming
 
 
 def keep_through_singer_python() -> ExitStack:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
-from balog.consumers.redis_place import REDIS_OPTIONS, RedisPlace, open_redis, split_options
+from balog.consumers.redis_place import REDIS_OPTIONS, RedisPlace, split_options
 from balog.errors import TopicError
 from balog.watch.store import HANDLED_SECONDS, MAX_HANDLED, StoredState, decode_facts, encode_facts
 
@@ -206,7 +206,7 @@ def open_redis_store(url: str, group: str, lease: float) -> RedisWatchStore:
         MissingExtraError: the extra ``redis`` is not installed.
     """
     _, options = split_options(url, _USER, REDIS_OPTIONS)
-    return RedisWatchStore(open_redis(url, _USER, options), group, lease)
+    return RedisWatchStore(RedisPlace(url, _USER, options), group, lease)
 
 
 def _flat(pairs: Iterable[tuple[Any, Any]]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""``balog forward`` as a process: what arrives, what stays, and how it ends."""
+"""``balog forward``: what arrives, what stays, and how it ends."""
 
 import json
 import random
@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from balog.cli import main
 from balog.consumers.ledger import Ledger
 from balog.consumers.ledgers import default_ledger
 from balog.event import Event, decode, encode
+from balog.recording import configuration
 from balog.topics import Message, Topic
 from balog.topics.local import LocalTopics
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
@@ -51,9 +54,16 @@ class Place:
         return [sys.executable, "-m", "balog", "forward", *own, *arguments]
 
     def run(self, *sinks: dict[str, Any], **config: Any) -> "subprocess.CompletedProcess[str]":
+        """Call the command in this process until the topic is empty."""
         arguments = ("--until-empty", *config.pop("arguments", ()))
-        command = self.command(*sinks, arguments=arguments, **config)
-        return subprocess.run(command, cwd=self.root, capture_output=True, text=True, timeout=120)
+        command = self.command(*sinks, arguments=arguments, **config)[3:]
+        before = configuration.peek()
+        try:
+            done = CliRunner().invoke(main, command)
+        finally:
+            configuration.swap(before)
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
 
     def start(self, *sinks: dict[str, Any], **config: Any) -> "subprocess.Popen[str]":
         return subprocess.Popen(self.command(*sinks, **config), cwd=self.root, stderr=subprocess.PIPE, text=True)
@@ -81,7 +91,8 @@ def ids_of(request: Request) -> list[str]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    monkeypatch.chdir(tmp_path)
     with LocalTopics(tmp_path / "topics") as home, HttpStandIn() as server:
         yield Place(tmp_path, home, server)
 
@@ -116,11 +127,6 @@ class TestForwarding:
             f"balog forward: topic local:{place.root}/copies#never: 0 delivered, 0 refused, 0 retries",
         ]
 
-    def test_batches_are_as_large_as_the_sink_s_config_says(self, place: Place) -> None:
-        place.publish(*numbers(25))
-        place.run(place.hook(per="batch", format="ndjson", batch={"events": 10, "age": 1}))
-        assert [len(ids_of(request)) for request in place.server.requests] == [10, 10, 5]
-
     def test_a_server_that_fails_at_random_gets_every_event_once(self, place: Place) -> None:
         chance = random.Random(5)
         taken: list[str] = []
@@ -139,22 +145,6 @@ class TestForwarding:
         assert done.returncode == 0, done.stderr
         assert sorted(taken) == sorted(place.ids)
         assert place.pending() == 0
-
-    def test_another_group_gets_everything_again(self, place: Place) -> None:
-        place.publish(*numbers(2))
-        place.run(place.hook())
-        place.run(place.hook())
-        assert place.posted() == place.ids
-        place.run(place.hook(), arguments=("--group", "again"))
-        assert place.posted() == place.ids * 2
-
-    def test_measures_add_up_over_batches(self, place: Place) -> None:
-        metric = {"cls_type": "metric", "type": "counter", "metric": "record_count", "value": 2}
-        place.publish(*[metric] * 10)
-        file = place.root / "balog.prom"
-        done = place.run({"type": "prometheus", "textfile": {"path": str(file)}, "batch": {"events": 3, "age": 0.01}})
-        assert done.returncode == 0, done.stderr
-        assert "record_count_total 20.0" in file.read_text()
 
 
 class TestTrouble:
@@ -208,6 +198,7 @@ class TestTrouble:
         self, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("BALOG_OUTPUT", f"file:{place.root}/log.jsonl")
+        configuration.swap(None)
         place.publish(*numbers(10))
         bad = place.ids[3]
         place.server.will(*[Answer(503)] * 5)
@@ -233,15 +224,6 @@ class TestTrouble:
         assert "seven is no number" in letter.reason
         assert place.posted().count(bad) == 1
         assert place.pending() == 0
-
-    def test_what_is_no_event_is_a_dead_letter_with_its_bytes(self, place: Place) -> None:
-        place.publish(*numbers(1))
-        place.topic.publish([Message("odd", b"\xffnot an event")])
-        done = place.run(place.hook())
-        assert done.returncode == 1
-        assert place.posted() == place.ids
-        (letter,) = place.topic.dead_letters("forward")
-        assert letter.body == b"\xffnot an event"
 
     def test_a_sink_that_cannot_be_opened_yet_is_waited_for(self, place: Place) -> None:
         (place.root / "archive").write_text("a file where the folder should be")
@@ -286,16 +268,6 @@ class TestStopping:
             assert process.wait(timeout=60) == 0
         assert place.topic.group_state("forward").in_flight == 0
         assert {message.attempts for message in place.topic.receive("forward", 10)} == {1}
-
-    def test_the_second_signal_ends_it_at_once(self, place: Place) -> None:
-        place.publish(*numbers(1))
-        place.server.will(Answer(trouble="hang"))
-        with place.start(place.hook(timeout=60)) as process:
-            until(lambda: place.posted())
-            process.send_signal(signal.SIGTERM)
-            time.sleep(0.3)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=60) == 128 + signal.SIGTERM
 
 
 class TestConfig:
@@ -356,9 +328,3 @@ class TestConfig:
         assert done.returncode == 2
         assert says in done.stderr
         assert place.server.requests == []
-
-    def test_until_empty_without_the_topic_is_wrong_use(self, place: Place) -> None:
-        done = place.run(place.hook())
-        assert done.returncode == 2
-        assert ": no such topic; " in done.stderr
-        assert "delivered" not in done.stderr

@@ -55,7 +55,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     known = set(sys.modules)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    before = configuration.current()
+    before = configuration.peek()
 
     def call(*arguments: str) -> "subprocess.CompletedProcess[str]":
         done = CliRunner(env={"COLUMNS": "200"}).invoke(main, arguments)

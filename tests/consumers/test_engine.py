@@ -66,13 +66,6 @@ class TestSuccess:
         assert (logs.seen, both.seen) == ([log], [log, metric])
         assert counts == EngineStats(received=3, succeeded=2, unwanted=1, unwanted_types={"other": 1})
 
-    def test_unwanted_events_are_acked(self, home: LocalTopics, orders: Topic, publish: Publish) -> None:
-        publish({"cls_type": "other"})
-        assert run(home, Consumer(Recorder(), "orders", "log")) == EngineStats(
-            received=1, unwanted=1, unwanted_types={"other": 1}
-        )
-        assert orders.group_state("balog").pending == 0
-
     def test_groups_are_independent(self, home: LocalTopics, publish: Publish) -> None:
         ids = publish({}, {})
         one, two = Recorder(), Recorder()
@@ -154,16 +147,6 @@ class TestFailure:
         assert 'raise self.error("no luck' in dead.traceback
         assert orders.group_state("balog").pending == 0
 
-    def test_a_retry_leaves_out_who_succeeded(self, home: LocalTopics, publish: Publish) -> None:
-        (id,) = publish({})
-        first, failing, last = Recorder(), Recorder(failures=3), Recorder()
-        assert run(home, first, failing, last) == EngineStats(received=4, succeeded=1, failed=3)
-        assert (first.seen, failing.seen, last.seen) == ([id], [id] * 4, [id])
-
-    def test_a_handler_that_exits_has_failed(self, home: LocalTopics, publish: Publish) -> None:
-        publish({})
-        assert run(home, Recorder(failures=1, error=SystemExit)) == EngineStats(received=2, succeeded=1, failed=1)
-
     def test_a_hundred_events_that_failed_together_do_not_retry_together(
         self, home: LocalTopics, publish: Publish
     ) -> None:
@@ -215,17 +198,6 @@ class TestWaiting:
         recorder = Recorder()
         assert run(home, recorder).succeeded == 1
         assert recorder.seen == [id]
-
-    def test_a_slow_handler_keeps_what_it_has_in_hand(self, home: LocalTopics, orders: Topic, publish: Publish) -> None:
-        publish({}, {}, {})
-        stolen = []
-
-        def slow(settings: dict[str, Any], event: Event) -> None:
-            time.sleep(0.5)
-            stolen.extend(orders.receive("balog"))
-
-        assert run(home, slow, lease=0.3, prefetch=10) == EngineStats(received=3, succeeded=3)
-        assert stolen == []
 
     def test_a_topic_that_comes_later_is_waited_for(self, home: LocalTopics, publish: Publish) -> None:
         recorder = Recorder()

@@ -329,10 +329,10 @@ class TestCrashes:
         assert (letter.id, letter.consumers) == (killer, ("handler0",))
         assert letter.reason.startswith("handler0: 3 of 5 calls came to no end")
 
-    def test_a_ledger_that_forgets_does_not_keep_a_killer_alive(self, bench: Any) -> None:
+    def test_without_a_ledger_a_killer_is_not_kept_alive(self, bench: Any) -> None:
         bench.publish({})
         deliver(bench.orders, 106)
-        assert bench.run(lambda settings, event: None).dead == 1
+        assert bench.run(lambda settings, event: None, ledger=NoLedger()).dead == 1
 
     def test_suspects_run_one_at_a_time_and_the_ledger_knows_before(self, bench: Any) -> None:
         ids = bench.publish(*({} for _ in range(6)))

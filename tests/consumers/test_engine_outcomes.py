@@ -146,14 +146,6 @@ class TestAnyError:
         bench.publish({})
         assert bench.run(lambda settings, event: None, hooks=[Broken()]).succeeded == 1
 
-    def test_of_an_own_match_event_it_is_a_failed_attempt(self, bench: Any) -> None:
-        class Undecided(Consumer):
-            def match_event(self, event: Any) -> bool:
-                raise PanicException
-
-        bench.publish({})
-        assert bench.run(Undecided(lambda settings, event: None, "orders", name="h"), max_attempts=2).dead == 1
-
 
 class TestReject:
     def test_it_is_given_up_at_the_first_attempt(self, bench: Any) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -125,15 +127,6 @@ class TestAsync:
         bench.run(Consumer(handle, "orders", concurrency=1))
         assert seen == ids
 
-    def test_they_are_retried_and_given_up_as_others(self, bench: Any) -> None:
-        bench.publish({})
-
-        async def handle(settings: Settings, event: Event) -> None:
-            raise SystemExit(3)
-
-        assert bench.run(handle, max_attempts=2) == EngineStats(received=2, failed=2, dead=1)
-        assert bench.dead[0].reason == "handler0: SystemExit: 3"
-
     def test_a_plain_handler_may_give_something_to_await(self, bench: Any) -> None:
         bench.publish({}, {})
         seen: list[str] = []
@@ -245,6 +238,45 @@ class TestLeases:
 
         counts = bench.run(Consumer(slow, "orders", name="h", ordered_by="payload.k"), lease=0.2, prefetch=10)
         assert (counts, stolen) == (EngineStats(received=5, succeeded=5), [])
+
+
+class TestFork:
+    PROGRAM = """
+import os, sys
+from balog.consumers import Consumer, ConsumerHub, Engine
+from balog.event import Event, encode
+from balog.topics import Message, open_topics
+
+def handle(settings, event):
+    if os.fork() == 0:
+        os.write(1, b"child\\n")
+        {child}
+        return
+    os.write(1, b"parent\\n")
+    os.wait()
+
+hub = ConsumerHub()
+hub.add(Consumer(handle, "orders", name="h"))
+with open_topics("local:topics") as home:
+    events = [Event.new("tests", {{}}) for _ in range(3)]
+    home.topic("orders").publish([Message(event.header.id, encode(event)) for event in events])
+    print(Engine(hub, home).run(until_empty=True), flush=True)
+"""
+
+    @pytest.mark.parametrize("child", ["pass", "raise ValueError"])
+    def test_a_child_that_comes_back_from_the_handler_neither_acks_nor_goes_on(self, tmp_path: Any, child: str) -> None:
+        done = subprocess.run(
+            [sys.executable, "-c", self.PROGRAM.format(child=child)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        lines = Counter(done.stdout.splitlines())
+        assert lines["child"] == lines["parent"] == 3
+        assert done.stdout.splitlines()[-1].startswith("EngineStats(received=3, succeeded=3, failed=0")
+        assert len(lines) == 3
 
 
 class TestStopping:
@@ -457,7 +489,7 @@ class TestPrefetch:
         class Counts(Hook):
             receives = 0
 
-            def before_receive(self, topic: str) -> None:
+            def after_receive(self, topic: str, received: Any) -> None:
                 self.receives += 1
 
         bench.publish(*({"cls_type": "a"} for _ in range(1000)))

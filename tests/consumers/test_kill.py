@@ -81,16 +81,3 @@ def test_no_event_is_lost_when_publisher_and_consumer_are_killed(tmp_path: Path)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert connection.execute("SELECT COUNT(*) FROM messages").fetchone()[0] >= len(accepted)
         assert connection.execute("SELECT COUNT(*) FROM leases").fetchone() == (0,)
-
-
-def test_without_a_kill_several_consumers_handle_each_event_once(tmp_path: Path) -> None:
-    (tmp_path / "team.py").write_text(HANDLERS)
-    program = PUBLISHER.replace("while True", "for _ in range(60)").replace("time.sleep", "abs")
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, stdout=subprocess.PIPE, timeout=120)
-    processes = [subprocess.Popen([*CONSUME, "--until-empty"], cwd=tmp_path, stderr=subprocess.PIPE) for _ in range(3)]
-    for process in processes:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
-    handled = Counter((tmp_path / "handled").read_text().split())
-    assert len(handled) == 7 * 60
-    assert set(handled.values()) == {1}

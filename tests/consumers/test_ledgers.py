@@ -141,21 +141,8 @@ def rows(path: Path) -> list[str]:
 class TestMemoryLedger(LedgerContract):
     @pytest.fixture
     def open_ledger(self) -> OpenLedger:
-        return MemoryLedger
-
-    def test_an_entry_is_known_for_the_window(self, clock: Clock) -> None:
-        ledger = MemoryLedger(100, clock)
-        ledger.record("g", [LedgerEntry("LGa", "one")])
-        clock.now += 100
-        assert ledger.known("g", ["LGa"])
-        clock.now += 1
-        assert not ledger.known("g", ["LGa"])
-
-    def test_it_never_holds_more_than_its_limit_and_forgets_the_oldest(self) -> None:
-        ledger = MemoryLedger(limit=3)
-        for event in ("LGa", "LGb", "LGa", "LGc"):
-            ledger.record("g", [LedgerEntry(event, "one"), LedgerEntry(event, "two")])
-        assert ledger.known("g", ["LGa", "LGb", "LGc"]) == {"LGc": {"one": "", "two": ""}}
+        ledger = MemoryLedger()
+        return lambda window=DEFAULT_WINDOW: ledger
 
 
 def test_no_ledger_knows_nothing() -> None:
@@ -170,8 +157,6 @@ class TestOpenLedger:
         opened = {
             f"sqlite:{tmp_path}/l?window=60": f"SqliteLedger('{tmp_path}/l', window=60)",
             "sqlite:relative": f"SqliteLedger('relative', window={DEFAULT_WINDOW:g})",
-            "memory:": f"MemoryLedger(window={DEFAULT_WINDOW:g})",
-            "memory:?window=60": "MemoryLedger(window=60)",
             "none:": "NoLedger()",
             "redis://one:6380/2?password.env=LEDGER_PASSWORD&window=60": "RedisLedger('one:6380/2', window=60)",
             "rediss://one": f"RedisLedger('one:6379/0', window={DEFAULT_WINDOW:.0f})",
@@ -191,7 +176,6 @@ class TestOpenLedger:
             ("sqlite:x?windows=1", "no option 'windows'"),
             ("sqlite:x?window", "can't be read"),
             ("sqlite:x?window=1&window=2", "twice"),
-            ("memory:here", "no place"),
             ("none:here", "no place"),
             ("none:?window=1", "no option 'window'"),
             ("redis:one", "want redis://"),
@@ -226,7 +210,7 @@ class TestOpenLedger:
 
     @settings(deadline=None)
     @given(
-        st.sampled_from(["", "sqlite:", "redis:", "redis://", "rediss://", "memory:", "none:"]),
+        st.sampled_from(["", "sqlite:", "redis:", "redis://", "rediss://", "none:"]),
         st.text("ab:/@[]?&=%.19\0 ü", max_size=20),
         st.sampled_from(["", "window=5", "window=-1", "timeout=x", "password.env=A", "password.env=%00"]),
     )

@@ -634,7 +634,7 @@ class TestConfigs:
             {
                 "version": 1,
                 "disable_existing_loggers": False,
-                "formatters": {"events": {"()": "balog.handlers.EventFormatter", "form": "json", "channel": "c"}},
+                "formatters": {"events": {"()": "balog.handlers.EventFormatter", "fmt": "json", "channel": "c"}},
                 "handlers": {"events": {"()": "balog.handlers.EventHandler", "channel": "c"}},
                 "loggers": {"configured": {"handlers": ["events"], "level": "INFO", "propagate": False}},
             }
@@ -692,31 +692,6 @@ class TestInstall:
             warnings.showwarning("careful", UserWarning, "f", 1)
 
         assert len(lines.events) == 2
-
-    def test_a_later_prefix_or_channel_replaces_the_earlier_one_until_it_is_undone(self, lines: Lines) -> None:
-        library = logging.getLogger("library")
-        with handlers.install(prefix="one"):
-            library.info("1")
-            with handlers.install(prefix="two"):
-                library.info("2")
-                with handlers.install():
-                    library.info("3")
-                with handlers.install(channel="all"):
-                    library.info("4")
-            library.info("5")
-
-        channels = [event.header.channel for event in lines.events]
-        assert channels == ["one.library", "two.library", "two.library", "all", "one.library"]
-
-    def test_an_outer_one_undone_first_leaves_the_later_prefix(self, lines: Lines) -> None:
-        logging.getLogger().addHandler(handler := EventHandler(prefix="config"))
-        first, second = handlers.install(prefix="one"), handlers.install(prefix="two")
-        first.close()
-        logging.getLogger("library").warning("hi")
-        second.close()
-        logging.getLogger().removeHandler(handler)
-
-        assert lines.take().header.channel == "two.library"
 
     def test_other_handlers_stay_if_asked(self, lines: Lines) -> None:
         other = logging.StreamHandler(io.StringIO())

@@ -1,4 +1,4 @@
-"""Handlers of the top-level ``consumers/`` as `balog consume` runs them, at real peers: SQS, Kafka, S3, Prometheus."""
+"""Handlers of the top-level ``consumers/`` as `balog consume` runs them, at real peers: S3, Prometheus."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ import pytest
 from balog.event import Event
 from balog.testing import assert_no_dead_letters, publish
 from balog.topics import open_topics
-from tests.services.servers.elasticmq import running_sqs, set_credentials
-from tests.services.servers.kafka import running_kafka
 from tests.services.servers.process import free_port
 from tests.services.servers.prometheus import running_prometheus
 from tests.services.servers.s3 import KEY, SECRET, running_s3
@@ -159,12 +157,5 @@ def act(url: str, folder: Path) -> list[str]:
     return list(pagerduty.open)
 
 
-def test_all_of_them_act_on_a_queue_of_sqs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_credentials(monkeypatch)
-    with running_sqs(tmp_path) as server:
-        assert "balog/tap-9" in act(server.url, tmp_path)  # a standard queue promises no order
-
-
-def test_all_of_them_act_on_a_topic_of_kafka(tmp_path: Path) -> None:
-    with running_kafka(tmp_path) as server:
-        assert act(server.url(partitions=3), tmp_path) == ["balog/tap-9"]  # the key is the pipeline's here
+def test_all_of_them_act_on_one_topic(tmp_path: Path) -> None:
+    assert act(f"local:{tmp_path}/topics", tmp_path) == ["balog/tap-9"]

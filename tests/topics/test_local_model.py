@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from balog.errors import TopicError
-from balog.topics import Message, Received, Topics
+from balog.topics import Message, Received
 from balog.topics.local import LocalTopics
 from balog.topics.local.tables import DELAYED_SHARE
-from balog.topics.memory import MemoryTopics
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 GROUPS = ("one", "two")
@@ -52,10 +51,9 @@ def place_id(group: Group, place: str | int) -> str:
 
 
 class Model:
-    """What a topic should do. One that ``shares`` lets new messages pass most of those that were put off by a delay."""
+    """What a topic should do. New messages pass most of those that were put off by a delay."""
 
-    def __init__(self, shares: bool) -> None:
-        self.shares = shares
+    def __init__(self) -> None:
         self.ids: list[str] = []
         self.groups = {name: Group() for name in GROUPS}
         self.deaths = 0
@@ -65,11 +63,10 @@ class Model:
         redriven = sorted(place for place in ready if isinstance(place, int))
         again = sorted((place for place in ready if isinstance(place, str)), key=self.ids.index)
         fresh = self.ids[group.cursor :]
-        if self.shares:
-            put_off = [place for place in again if group.leases[place].is_put_off]
-            put_off.sort(key=lambda place: group.leases[place].ready_at)
-            again = [place for place in again if place not in put_off] + put_off[:share]
-            fresh = [*fresh, *put_off[share:]]
+        put_off = [place for place in again if group.leases[place].is_put_off]
+        put_off.sort(key=lambda place: group.leases[place].ready_at)
+        again = [place for place in again if place not in put_off] + put_off[:share]
+        fresh = [*fresh, *put_off[share:]]
         places = [*redriven, *again, *fresh][:limit]
         return [(place, group.leases[place].attempts + 1 if place in group.leases else 1) for place in places]
 
@@ -85,18 +82,14 @@ class Model:
 
 class LocalTopicMachine(RuleBasedStateMachine):
     received = Bundle("received")
-    shares = True
-
-    def make_home(self) -> Topics:
-        return LocalTopics(self.path, clock=lambda: self.now, uptime=lambda: self.now)
 
     @initialize()
     def open(self) -> None:
         self.now = 1_800_000_000.0
         self.path = tempfile.mkdtemp(dir=MEMORY)  # what a disk keeps is asked elsewhere
-        self.home = self.make_home()
+        self.home = LocalTopics(self.path, clock=lambda: self.now, uptime=lambda: self.now)
         self.topic = self.home.topic("t")
-        self.model = Model(self.shares)
+        self.model = Model()
         self.topic.publish([Message("0", b"0")])
         self.model.ids.append("0")
 
@@ -209,14 +202,5 @@ class LocalTopicMachine(RuleBasedStateMachine):
         shutil.rmtree(self.path)
 
 
-class MemoryTopicMachine(LocalTopicMachine):
-    shares = False
-
-    def make_home(self) -> Topics:
-        return MemoryTopics(lambda: self.now)
-
-
 TestLocalTopicAgainstItsModel = LocalTopicMachine.TestCase
 TestLocalTopicAgainstItsModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
-TestMemoryTopicAgainstItsModel = MemoryTopicMachine.TestCase
-TestMemoryTopicAgainstItsModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
-from balog.errors import TopicError
 from balog.testing.contracts import TopicContract
 from balog.testing.contracts.topic_fixtures import ids, messages
 from balog.topics import Topics
@@ -63,29 +62,9 @@ def test_waiting_may_move_the_clock_instead_of_taking_time(clock: Clock) -> None
     assert ids(topic.receive("g", wait=1)) == ["a"]
 
 
-def test_the_same_calls_give_the_same(clock: Clock) -> None:
-    def run() -> list[object]:
-        topic = MemoryTopics(clock).topic("t")
-        topic.publish(messages("a", "b"))
-        first = topic.receive("g")
-        topic.release("g", first[:1])
-        topic.dead_letter("g", first[1:], "why")
-        return [first, topic.receive("g"), topic.dead_letters("g"), topic.describe()]
-
-    assert run() == run()
-
-
 def test_homes_share_nothing() -> None:
     MemoryTopics().topic("t").publish(messages("a"))
     assert MemoryTopics().names() == []
-
-
-def test_a_receipt_of_another_kind_is_refused() -> None:
-    topic = MemoryTopics().topic("t")
-    topic.publish(messages("a"))
-    (received,) = topic.receive("g")
-    with pytest.raises(TopicError, match="not a receipt"):
-        topic.ack("g", [type(received)("a", b"", "AQEB", 1, 0.0)])
 
 
 def test_a_body_that_the_publisher_changes_later_stays_what_it_was() -> None:
