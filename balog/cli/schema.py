@@ -1,4 +1,4 @@
-"""``balog schema``: infer, register, validate, compare and document the types of events."""
+"""``balog schema``: infer, register, validate and compare the types of events."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def command() -> None:
     balog schema register order/1.0.0.json --registry schemas     add a compatible version, forever
     balog schema validate events.jsonl --registry schemas         find errors, line by line
     balog schema list --registry schemas
-    balog schema docs --registry schemas -o types.html            write one page of all types
     """
 
 
@@ -126,8 +125,8 @@ def infer(files: Sequence[IO[bytes]], type: str | None, limit: int) -> None:
 
     Edit the draft before you register it: it describes the samples, not all events that may come.
     """
+    from balog.cli.samples import read_samples
     from balog.registry.inference import from_singer, is_singer_schema
-    from balog.registry.samples import read_samples
 
     drafts = _Drafts(type)
     singer: dict[str, Any] = {}
@@ -152,23 +151,6 @@ def infer(files: Sequence[IO[bytes]], type: str | None, limit: int) -> None:
         there = ", ".join(sorted(found)[:10]) or "none with a cls_type"
         raise ConfigError(f"--type: name the type to draft; the samples have {there}")
     click.echo(msgspec.json.format(msgspec.json.encode(found[name]), indent=2))
-
-
-@command.command("docs", short_help="Write one HTML page of all types.")
-@options.registry
-@click.option("-o", "--output", type=options.FilePath(dir_okay=False), default="-", help="The file.  [default: stdout]")
-@click.option("--title", default="Types of events", show_default=True, help="Title of the page.")
-def docs(registry_place: options.RegistryPlace, output: str, title: str) -> None:
-    """Write one self-contained HTML page of all types: fields, constraints, examples, versions and changes."""
-    from balog.registry.page import render
-
-    with registry_place.open() as registry:
-        page = render(registry, title)
-    if output == "-":
-        click.echo(page, nl=False)
-    else:
-        Path(output).write_text(page, encoding="utf-8")
-        _report(f"{output} is written")
 
 
 class _Drafts:
@@ -232,4 +214,4 @@ def _judge(registry: Registry, schema: Schema, mode: Mode) -> CompatibilityRepor
 def _explain(verdict: CompatibilityReport) -> None:
     for found in verdict.findings:
         word = "undecided" if found.undecided else "breaks" if found.breaks else "fine"
-        _report(f"{found.layer} {word}: {found.path}: {found.reason}" + (f" ({found.ddl})" if found.ddl else ""))
+        _report(f"{found.layer} {word}: {found.path}: {found.reason}")

@@ -234,12 +234,3 @@ def test_a_sample_that_is_none_says_where() -> None:
 
     assert done.returncode == 2
     assert done.stderr.startswith("balog schema: <stdin>: line 2: $: not JSON")
-
-
-def test_the_page_is_written(registered: str) -> None:
-    done = run("docs", "--registry", registered, "-o", "types.html", "--title", "Our <types>")
-
-    assert done.returncode == 0
-    page = Path("types.html").read_text()
-    assert "Our &lt;types&gt;" in page
-    assert 'id="order"' in page

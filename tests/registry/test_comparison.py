@@ -117,9 +117,9 @@ def test_the_table_gets_columns_and_keeps_what_it_has() -> None:
 
     found = [one for one in judge(old, new).findings if one.layer == "table"]
 
-    assert [one.ddl for one in found] == [
-        "ALTER TABLE order ADD COLUMNS (price_recovered double)",
-        "ALTER TABLE order ADD COLUMNS (lines.element.a_b bigint)",
+    assert [(one.path, one.reason) for one in found] == [
+        ("$.price", "the column price bigint can't hold double, which goes to a new column price_recovered double"),
+        ("$.lines[*].a b", "new column lines.element.a_b bigint"),
     ]
     assert not any(one.breaks for one in found)
 

@@ -35,7 +35,7 @@ def compare(old: Schema, new: Schema, mode: Mode = "backward", *, open: bool = T
     before, after = document_of(old), document_of(new)
     findings = compare_documents(before, after, mode, open=open)
     findings += _wire(old, new, mode)
-    findings += compare_tables(before, after, new.type or old.type or "the_table")
+    findings += compare_tables(before, after)
     compatible = not any(finding.breaks for finding in findings)
     return CompatibilityReport(compatible=compatible, bump=_bump(old, new, before, after, findings), findings=findings)
 

@@ -93,26 +93,20 @@ def table_steps(old: SchemaDocument, new: SchemaDocument) -> list[TableStep]:
     return list(table.take(Struct(columns_of(new)), (), "$"))
 
 
-def compare_tables(old: SchemaDocument, new: SchemaDocument, name: str) -> list[CompatibilityFinding]:
-    """Return the changes of a table as findings. ``name`` is the name of the table and of the type."""
+def compare_tables(old: SchemaDocument, new: SchemaDocument) -> list[CompatibilityFinding]:
+    """Return the changes of a table as findings."""
     findings = []
     for step in table_steps(old, new):
         reason = f"new column {'.'.join(step.path)} {step.type}"
         if step.instead_of:
             reason = f"the column {step.instead_of} can't hold {step.type}, which goes to a {reason}"
-        ddl = f"ALTER TABLE {_quoted(name)} ADD COLUMNS ({'.'.join(map(_quoted, step.path))} {step.type})"
-        findings.append(CompatibilityFinding(layer="table", path=step.field, reason=reason, breaks=False, ddl=ddl))
+        findings.append(CompatibilityFinding(layer="table", path=step.field, reason=reason, breaks=False))
     return findings
 
 
 def _named(field: str, top: bool) -> str:
     name = "".join(char if char.isalnum() or char == "_" else "_" for char in field)[:_LONGEST_NAME] or "_"
     return f"payload_{name}" if top and name.lower() in _RESERVED else name
-
-
-def _quoted(name: str) -> str:
-    """Return a name for SQL: plain if it is an identifier, else in backticks."""
-    return name if name.isidentifier() and name.isascii() else "`" + name.replace("`", "``") + "`"
 
 
 def columns_of(document: SchemaDocument) -> dict[str, Column]:

@@ -25,7 +25,6 @@ class CompatibilityFinding(Struct, frozen=True, kw_only=True):
         breaks: the versions are incompatible in the requested mode.
         undecided: neither compatibility nor a break could be proved, which counts as a break.
         refused_by: the side that rejects payloads of the other one; "" if nothing breaks.
-        ddl: for the table layer, the statement that alters the table.
     """
 
     layer: Layer
@@ -34,7 +33,6 @@ class CompatibilityFinding(Struct, frozen=True, kw_only=True):
     breaks: bool = True
     undecided: bool = False
     refused_by: Literal["old", "new", ""] = ""
-    ddl: str = ""
 
 
 class CompatibilityReport(Struct, frozen=True, kw_only=True):
