@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,7 +13,7 @@ import msgspec
 
 from balog.cli import options
 from balog.cli.output import print_table, reporter
-from balog.cli.schema_comparison import check, diff, mode_option
+from balog.cli.schema_comparison import check, mode_option
 from balog.cli.schema_validation import validate
 from balog.errors import ConfigError, EventError
 from balog.registry import IncompatibleError, Registry, Schema
@@ -41,7 +40,7 @@ def command() -> None:
     """
 
 
-for _command in (check, diff, validate):
+for _command in (check, validate):
     command.add_command(_command)
 
 
@@ -116,36 +115,28 @@ def register(
     click.echo(f"{schema.type}/{schema.version}")
 
 
-@command.command("infer", short_help="Draft a schema from samples, or from a Singer SCHEMA message.")
+@command.command("infer", short_help="Draft a schema from samples.")
 @click.argument("files", type=click.File("rb"), nargs=-1, required=True)
-@click.option("--type", metavar="NAME", help="Type or stream to draft, if the samples have several.")
-@options.integer("--limit", default=100_000, help="Maximum number of samples.")
-def infer(files: Sequence[IO[bytes]], type: str | None, limit: int) -> None:
-    """Draft the schema of a type from FILES: events, payloads or Singer messages, as lines or arrays.
+@click.option("--type", metavar="NAME", help="Type to draft, if the samples have several.")
+def infer(files: Sequence[IO[bytes]], type: str | None) -> None:
+    """Draft the schema of a type from FILES: events or payloads, as lines or arrays.
 
     Edit the draft before you register it: it describes the samples, not all events that may come.
     """
     from balog.cli.samples import read_samples
-    from balog.registry.inference import from_singer, is_singer_schema
 
     drafts = _Drafts(type)
-    singer: dict[str, Any] = {}
-    looked = 0
     for file in files:
         place = ""
         try:
-            for sample in islice(read_samples(file), limit - looked):
-                looked, place = looked + 1, f"{sample.place}: " if sample.place else ""
+            for sample in read_samples(file):
+                place = f"{sample.place}: " if sample.place else ""
                 if sample.problem is not None:
                     raise sample.problem
-                if is_singer_schema(sample.payload):
-                    stream, draft = from_singer(sample.payload)
-                    singer[stream] = draft
-                elif not singer:
-                    drafts.add(sample.payload)
+                drafts.add(sample.payload)
         except EventError as error:
             raise ConfigError(f"{place}{error}", options.name_of(file)) from None
-    found = singer if singer else drafts.schemas()
+    found = drafts.schemas()
     name = type if type is not None else next(iter(found), None)
     if name is None or name not in found or (type is None and len(found) > 1):
         there = ", ".join(sorted(found)[:10]) or "none with a cls_type"

@@ -1,4 +1,4 @@
-"""``balog schema check`` and ``diff``: compare the versions of a type."""
+"""``balog schema check``: compare the versions of a type."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from balog.cli.samples import read_samples
 from balog.errors import ConfigError, EventError
 from balog.registry import Registry, Schema, make_validator
 from balog.registry.comparing import CompatibilityReport, Mode, compare, compare_history, least_version
-from balog.registry.comparing.comparison import document_of
-from balog.registry.comparing.diff import differences
-from balog.registry.comparing.document import path_of
 from balog.registry.names import order, parse_file_name
 
 _report = reporter("balog schema")
@@ -105,36 +102,6 @@ def check(
         _summarize(new, verdict, mode, least, too_small, tried)
     if not verdict.compatible or too_small or (tried is not None and tried.failed):
         sys.exit(1)
-
-
-@click.command(
-    "diff",
-    short_help="List the changes between two versions.",
-    epilog="\b\nExit codes:\n0  done, with or without differences\n2  wrong use",
-)
-@options.registry
-@click.argument("old")
-@click.argument("new")
-@options.proto_message
-@options.json_lines
-def diff(registry_place: options.RegistryPlace, old: str, new: str, message: str, as_json: bool) -> None:
-    """List the changes from OLD to NEW, each a file or TYPE/VERSION of a registry.
-
-    \b
-    balog schema diff order/1.0.0.json order/1.1.0.json
-    balog schema diff order/1.0.0 order/1.1.0 --registry schemas
-    """
-    with registry_place.open() as registry:
-        before, after = (document_of(_schema(one, registry, None, message)) for one in (old, new))
-    changes = differences(before, after)
-    rows = [("PATH", "WHAT")]
-    for change in changes:
-        row = {"path": path_of(change.path), "reason": change.reason}
-        if as_json:
-            click.echo(msgspec.json.encode({**row, "narrows": change.narrows, "widens": change.widens}))
-        rows.append((row["path"], row["reason"]))
-    if not as_json and changes:
-        print_table(rows)
 
 
 def _schema(name_or_path: str, registry: Registry, type: str | None, message: str) -> Schema:

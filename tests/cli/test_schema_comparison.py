@@ -1,4 +1,4 @@
-"""``balog schema check`` and ``diff``: exit codes, both outputs, registries and stored events."""
+"""``balog schema check``: exit codes, both outputs, registries and stored events."""
 
 import json
 import re
@@ -123,17 +123,3 @@ def test_wrong_use_is_one_line_and_exit_2(types: Path, arguments: list[str]) -> 
 
     assert done.exit_code == 2
     assert len(done.stderr.splitlines()) == 1
-
-
-def test_diff_tells_what_is_new(types: Path) -> None:
-    done = run("diff", "order/1.0.0.json", "order/1.1.0.json")
-    as_json = run("diff", "order/1.0.0", "order/1.2.0", "--registry", ".", "--json")
-
-    assert done.stdout.splitlines() == ["PATH    WHAT", "$.note  optional property 'note' was added"]
-    assert [json.loads(line)["reason"] for line in as_json.stdout.splitlines()] == ["type number became integer"]
-
-
-def test_diff_of_the_same_tells_nothing(types: Path) -> None:
-    done = run("diff", "order/1.0.0.json", "order/1.0.0.json")
-
-    assert (done.exit_code, done.stdout) == (0, "")

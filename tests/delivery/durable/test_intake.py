@@ -19,11 +19,6 @@ from balog.topics import Message, Topics
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def accepted(number: int = 0, cls_type: str | None = "order", **payload: Any) -> AcceptedEvent:
     event = Event.new("tests", {"cls_type": cls_type, "n": number, **payload}, context={"run_id": "r"})
     return AcceptedEvent(event, encode(event))
