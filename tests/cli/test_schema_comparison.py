@@ -39,11 +39,11 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["schema", *arguments])
 
 
-def test_what_is_compatible_says_what_the_table_gets_and_the_least_version(types: Path) -> None:
+def test_what_is_compatible_says_what_changed_and_the_least_version(types: Path) -> None:
     done = run("check", "order/1.0.0.json", "order/1.1.0.json")
 
     assert done.exit_code == 0
-    assert re.search(r"^table +fine +\$\.note +new column note string$", done.stdout, re.MULTILINE)
+    assert re.search(r"^json +fine +\$\.note +optional property 'note' was added$", done.stdout, re.MULTILINE)
     assert "compatible (backward); the least version is 1.1.0" in done.stderr
 
 

@@ -111,19 +111,6 @@ def test_a_version_that_a_schema_names_is_no_change() -> None:
     assert judge(old, new, "full").compatible
 
 
-def test_the_table_gets_columns_and_keeps_what_it_has() -> None:
-    old = objects(id=TEXT, price=INTEGER, lines={"type": "array", "items": objects(sku=TEXT)})
-    new = objects(id=TEXT, price=NUMBER, lines={"type": "array", "items": objects(sku=TEXT, **{"a b": INTEGER})})
-
-    found = [one for one in judge(old, new).findings if one.layer == "table"]
-
-    assert [(one.path, one.reason) for one in found] == [
-        ("$.price", "the column price bigint can't hold double, which goes to a new column price_recovered double"),
-        ("$.lines[*].a b", "new column lines.element.a_b bigint"),
-    ]
-    assert not any(one.breaks for one in found)
-
-
 def versions(**documents: Any) -> list[Schema]:
     return [json_schema(document, name.strip("v").replace("_", ".")) for name, document in documents.items()]
 

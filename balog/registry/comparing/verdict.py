@@ -9,7 +9,7 @@ from msgspec import Struct
 Mode = Literal["backward", "forward", "full", "backward_transitive", "forward_transitive", "full_transitive"]
 """Backward: readers of the new version can read events of the old one. Forward: the reverse."""
 
-Layer = Literal["json", "wire", "table"]
+Layer = Literal["json", "wire"]
 
 Bump = Literal["none", "patch", "minor", "major"]
 """The least increment of the version that a change requires."""
