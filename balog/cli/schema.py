@@ -1,11 +1,10 @@
-"""``balog schema``: infer, register, validate, compare and document the types of events."""
+"""``balog schema``: infer, register, validate and compare the types of events."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,7 +13,7 @@ import msgspec
 
 from balog.cli import options
 from balog.cli.output import print_table, reporter
-from balog.cli.schema_comparison import check, diff, mode_option
+from balog.cli.schema_comparison import check, mode_option
 from balog.cli.schema_validation import validate
 from balog.errors import ConfigError, EventError
 from balog.registry import IncompatibleError, Registry, Schema
@@ -38,11 +37,10 @@ def command() -> None:
     balog schema register order/1.0.0.json --registry schemas     add a compatible version, forever
     balog schema validate events.jsonl --registry schemas         find errors, line by line
     balog schema list --registry schemas
-    balog schema docs --registry schemas -o types.html            write one page of all types
     """
 
 
-for _command in (check, diff, validate):
+for _command in (check, validate):
     command.add_command(_command)
 
 
@@ -117,58 +115,33 @@ def register(
     click.echo(f"{schema.type}/{schema.version}")
 
 
-@command.command("infer", short_help="Draft a schema from samples, or from a Singer SCHEMA message.")
+@command.command("infer", short_help="Draft a schema from samples.")
 @click.argument("files", type=click.File("rb"), nargs=-1, required=True)
-@click.option("--type", metavar="NAME", help="Type or stream to draft, if the samples have several.")
-@options.integer("--limit", default=100_000, help="Maximum number of samples.")
-def infer(files: Sequence[IO[bytes]], type: str | None, limit: int) -> None:
-    """Draft the schema of a type from FILES: events, payloads or Singer messages, as lines or arrays.
+@click.option("--type", metavar="NAME", help="Type to draft, if the samples have several.")
+def infer(files: Sequence[IO[bytes]], type: str | None) -> None:
+    """Draft the schema of a type from FILES: events or payloads, as lines or arrays.
 
     Edit the draft before you register it: it describes the samples, not all events that may come.
     """
-    from balog.registry.inference import from_singer, is_singer_schema
-    from balog.registry.samples import read_samples
+    from balog.cli.samples import read_samples
 
     drafts = _Drafts(type)
-    singer: dict[str, Any] = {}
-    looked = 0
     for file in files:
         place = ""
         try:
-            for sample in islice(read_samples(file), limit - looked):
-                looked, place = looked + 1, f"{sample.place}: " if sample.place else ""
+            for sample in read_samples(file):
+                place = f"{sample.place}: " if sample.place else ""
                 if sample.problem is not None:
                     raise sample.problem
-                if is_singer_schema(sample.payload):
-                    stream, draft = from_singer(sample.payload)
-                    singer[stream] = draft
-                elif not singer:
-                    drafts.add(sample.payload)
+                drafts.add(sample.payload)
         except EventError as error:
             raise ConfigError(f"{place}{error}", options.name_of(file)) from None
-    found = singer if singer else drafts.schemas()
+    found = drafts.schemas()
     name = type if type is not None else next(iter(found), None)
     if name is None or name not in found or (type is None and len(found) > 1):
         there = ", ".join(sorted(found)[:10]) or "none with a cls_type"
         raise ConfigError(f"--type: name the type to draft; the samples have {there}")
     click.echo(msgspec.json.format(msgspec.json.encode(found[name]), indent=2))
-
-
-@command.command("docs", short_help="Write one HTML page of all types.")
-@options.registry
-@click.option("-o", "--output", type=options.FilePath(dir_okay=False), default="-", help="The file.  [default: stdout]")
-@click.option("--title", default="Types of events", show_default=True, help="Title of the page.")
-def docs(registry_place: options.RegistryPlace, output: str, title: str) -> None:
-    """Write one self-contained HTML page of all types: fields, constraints, examples, versions and changes."""
-    from balog.registry.page import render
-
-    with registry_place.open() as registry:
-        page = render(registry, title)
-    if output == "-":
-        click.echo(page, nl=False)
-    else:
-        Path(output).write_text(page, encoding="utf-8")
-        _report(f"{output} is written")
 
 
 class _Drafts:
@@ -232,4 +205,4 @@ def _judge(registry: Registry, schema: Schema, mode: Mode) -> CompatibilityRepor
 def _explain(verdict: CompatibilityReport) -> None:
     for found in verdict.findings:
         word = "undecided" if found.undecided else "breaks" if found.breaks else "fine"
-        _report(f"{found.layer} {word}: {found.path}: {found.reason}" + (f" ({found.ddl})" if found.ddl else ""))
+        _report(f"{found.layer} {word}: {found.path}: {found.reason}")

@@ -1,10 +1,9 @@
-"""``balog schema check`` and ``diff``: compare the versions of a type."""
+"""``balog schema check``: compare the versions of a type."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, get_args
@@ -14,22 +13,19 @@ import msgspec
 
 from balog.cli import options
 from balog.cli.output import FirstLines, print_table, reporter
+from balog.cli.samples import read_samples
 from balog.errors import ConfigError, EventError
 from balog.registry import Registry, Schema, make_validator
 from balog.registry.comparing import CompatibilityReport, Mode, compare, compare_history, least_version
-from balog.registry.comparing.comparison import document_of
-from balog.registry.comparing.diff import differences
-from balog.registry.comparing.document import path_of
 from balog.registry.names import order, parse_file_name
-from balog.registry.samples import read_samples
-from balog.topics import open_topics
-from balog.topics.inspection import look
 
 _report = reporter("balog schema")
 
+_MAX_FAULTS = 1000
+
 
 class _Rejected(msgspec.Struct, frozen=True):
-    """A stored event that the new version rejects; ``place`` is its file and line, or its message."""
+    """A stored event that the new version rejects; ``place`` is its file and line."""
 
     place: str
     path: str
@@ -70,13 +66,10 @@ mode_option = options.choice(
     help="Whether an optional property may be added to an open model.  [default: open]",
 )
 @options.repeated("--events", type=click.File("rb"), metavar="FILE", help="Also validate these events with NEW.")
-@click.option("--topics", "url", metavar="URL", help="With --topic: URL of the topics (local:PATH, sqs:REGION …).")
-@click.option("--topic", metavar="NAME", help="Also validate the newest events of a topic with NEW.")
-@options.integer("--last", default=1000, help="Number of events of each source.")
 @options.json_object
 def check(
     registry_place: options.RegistryPlace, schemas: Sequence[str], type: str | None, message: str, mode: Mode,
-    is_open: bool, events: Sequence[IO[bytes]], url: str | None, topic: str | None, last: int, as_json: bool,
+    is_open: bool, events: Sequence[IO[bytes]], as_json: bool,
 ) -> None:  # fmt: skip
     """Check whether NEW is compatible with OLD, or with all versions in the registry.
 
@@ -88,12 +81,9 @@ def check(
     balog schema check order/1.0.0.json order/1.1.0.json
     balog schema check order/1.1.0.json --registry schemas --mode full_transitive
     balog schema check order/1.0.0 draft.json --registry schemas --events yesterday.jsonl.gz
-    balog schema check draft.json --type order --registry schemas --topics local:topics --topic orders
     """
     if len(schemas) > 2:
         raise ConfigError("give NEW, or OLD and NEW")
-    if (url is None) != (topic is None):
-        raise ConfigError("--topics and --topic need each other")
     with registry_place.open() as registry:
         new = _schema(schemas[-1], registry, type, message)
         if len(schemas) == 2:
@@ -104,7 +94,7 @@ def check(
             verdict = compare_history(history, new, mode, open=is_open)
     least = least_version(history, verdict) if all(one.version for one in history) else None
     too_small = bool(least and new.version) and order(new.version) < order(least)
-    tried = _validate(new, events, url, topic, last) if events or url else None
+    tried = _validate(new, events) if events else None
     if as_json:
         click.echo(_as_json(new, verdict, least, tried))
     else:
@@ -112,36 +102,6 @@ def check(
         _summarize(new, verdict, mode, least, too_small, tried)
     if not verdict.compatible or too_small or (tried is not None and tried.failed):
         sys.exit(1)
-
-
-@click.command(
-    "diff",
-    short_help="List the changes between two versions.",
-    epilog="\b\nExit codes:\n0  done, with or without differences\n2  wrong use",
-)
-@options.registry
-@click.argument("old")
-@click.argument("new")
-@options.proto_message
-@options.json_lines
-def diff(registry_place: options.RegistryPlace, old: str, new: str, message: str, as_json: bool) -> None:
-    """List the changes from OLD to NEW, each a file or TYPE/VERSION of a registry.
-
-    \b
-    balog schema diff order/1.0.0.json order/1.1.0.json
-    balog schema diff order/1.0.0 order/1.1.0 --registry schemas
-    """
-    with registry_place.open() as registry:
-        before, after = (document_of(_schema(one, registry, None, message)) for one in (old, new))
-    changes = differences(before, after)
-    rows = [("PATH", "WHAT")]
-    for change in changes:
-        row = {"path": path_of(change.path), "reason": change.reason}
-        if as_json:
-            click.echo(msgspec.json.encode({**row, "narrows": change.narrows, "widens": change.widens}))
-        rows.append((row["path"], row["reason"]))
-    if not as_json and changes:
-        print_table(rows)
 
 
 def _schema(name_or_path: str, registry: Registry, type: str | None, message: str) -> Schema:
@@ -173,40 +133,31 @@ def _history(registry: Registry, new: Schema, place: str | None) -> list[Schema]
     return [registry.get(new.type, one) for one in below]
 
 
-def _validate(new: Schema, files: Sequence[IO[bytes]], url: str | None, topic: str | None, last: int) -> _Events:
-    """Validate the last stored payloads of each source with the new version."""
+def _validate(new: Schema, files: Sequence[IO[bytes]]) -> _Events:
+    """Validate the stored payloads of each file with the new version."""
     validator = make_validator(new)
     events = _Events(faults=[])
-    for place, payload, prefix, problem in _stored(files, url, topic, last):
+    for place, payload, prefix, problem in _stored(files):
         if problem is None and _is_other(payload, new.type):
             events.others += 1
             continue
         events.tried += 1
         found = [problem] if problem else [(prefix + path[1:], reason) for path, reason in validator.check(payload)]
         events.failed += bool(found)
-        events.faults += [_Rejected(place, path, reason) for path, reason in found]
+        if len(events.faults) < _MAX_FAULTS:
+            events.faults += [_Rejected(place, path, reason) for path, reason in found]
     return events
 
 
-def _stored(
-    files: Sequence[IO[bytes]], url: str | None, topic: str | None, last: int
-) -> Iterator[tuple[str, bytes, str, tuple[str, str] | None]]:
+def _stored(files: Sequence[IO[bytes]]) -> Iterator[tuple[str, bytes, str, tuple[str, str] | None]]:
     """Yield the place, payload and path of each stored event, and the error of one that cannot be read."""
     for file in files:
         try:
-            for sample in deque(read_samples(file), maxlen=last):
+            for sample in read_samples(file):
                 problem = None if sample.problem is None else (sample.problem.path, sample.problem.reason)
                 yield f"{options.name_of(file)}: {sample.place}", sample.payload, sample.prefix, problem
         except EventError as error:
             yield options.name_of(file), b"", "$", (error.path, error.reason)
-    if url is not None and topic is not None:
-        with open_topics(url) as topics:
-            for message, event in look(topics.topic(topic), last, newest=True):
-                place = f"{topic}: {message.id}"
-                if isinstance(event, EventError):
-                    yield place, b"", "$", (event.path, event.reason)
-                else:
-                    yield place, bytes(event.raw_payload), "$.payload", None
 
 
 def _is_other(payload: bytes, type: str) -> bool:
@@ -232,9 +183,6 @@ def _print(verdict: CompatibilityReport) -> None:
         rows.append((found.layer, word, found.path, found.reason))
     if len(rows) > 1:
         print_table(rows)
-    ddl = [found.ddl for found in verdict.findings if found.ddl]
-    if ddl:
-        click.echo("\n" + "\n".join(f"{line};" for line in ddl))
 
 
 def _summarize(

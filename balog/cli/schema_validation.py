@@ -44,9 +44,9 @@ def validate(
     tail -n 1000 payloads.jsonl | balog schema validate --type order --version 1.1.0 --registry schemas -
     balog schema validate --schema draft.json events.jsonl
     """
+    from balog.cli.samples import read_samples
     from balog.registry import Schema, make_validator
     from balog.registry.payload_check import PayloadCheck
-    from balog.registry.samples import read_samples
 
     show = FirstLines(click.echo, _MAX_REPORTED)
     count = bad = 0

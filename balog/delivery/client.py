@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import structs
 
 from balog.backoff import Backoff, BackoffSequence
-from balog.errors import BalogError, ConfigError, complain
+from balog.errors import BalogError, ConfigError
 from balog.event import Event, encode
 from balog.http import HttpStatusError
-from balog.outbound.dispatcher import Dispatcher
-from balog.outbound.spool import SpoolConfig
-from balog.outbound.stats import SinkStats
 from balog.secrets import Secret
-from balog.sinks.base import Batching, Delivery, SinkError
+from balog.sinks.base import Batching, SinkError
 from balog.sinks.service import Item, ServiceApi, ServiceSinkConfig
 
 _MAX_REQUEST_EVENTS = 1000
 _MAX_REQUEST_BYTES = 4 << 20
-_CLOSE_SECONDS = 10.0
-_POLL_SECONDS = 0.02
 _SHORTEST_TIMEOUT = 0.05  # seconds for an answer, when the time is all but over
 
 
@@ -48,15 +41,6 @@ class DeliveryError(BalogError):
         self.unsent = list(unsent)
 
 
-class _Parts(NamedTuple):
-    """The connection and queue of one process. ``parent`` is never closed: that would change the parent's files."""
-
-    pid: int
-    api: ServiceApi
-    queue: Dispatcher
-    parent: _Parts | None
-
-
 class ServiceClient:
     """Sends events to ``balog serve``. Thread-safe; a forked child opens its own connections.
 
@@ -64,24 +48,21 @@ class ServiceClient:
 
     ::
 
-        with ServiceClient("https://events.example.com", token=Secret(env="BALOG_TOKEN"), spool="spool") as client:
-            client.publish({"cls_type": "order", "version": "1.0.0", "price": 12})
+        with ServiceClient("https://events.example.com", token=Secret(env="BALOG_TOKEN")) as client:
             [ack] = client.send([{"cls_type": "order", "version": "1.0.0", "price": 12}])
 
-    ``publish`` queues an event and returns at once; ``send`` waits until the service has answered for each event. The
-    client turns a payload into an event with an id, so that retries store it once.
+    The client turns a payload into an event with an id, so that retries store it once. To queue events, also on disk
+    while the service is unreachable, log them with an output for the service.
 
     Args:
         url: URL of the service.
         token: bearer token.
-        spool: folder that holds published events while the service is unreachable, also across processes. Without a
-            spool, at most 16 MiB wait in memory; further events are dropped and counted.
         gzip: compress requests.
         timeout: seconds to connect, and to wait for each answer.
         ca_file: PEM file of the trusted authorities, instead of the system's.
 
     Raises:
-        ConfigError: not a URL, a missing token, or an unusable spool.
+        ConfigError: not a URL, or a missing token.
     """
 
     def __init__(
@@ -89,7 +70,6 @@ class ServiceClient:
         url: str,
         *,
         token: Secret | None = None,
-        spool: str | Path | None = None,
         gzip: bool = False,
         timeout: float = 30.0,
         ca_file: str | None = None,
@@ -102,53 +82,14 @@ class ServiceClient:
             ca_file=ca_file,
             batch=Batching(events=_MAX_REQUEST_EVENTS, bytes=_MAX_REQUEST_BYTES),
         )
-        self._spool = None if spool is None else SpoolConfig(path=str(spool))
-        self._lock = threading.Lock()
-        self._opened = self._open()
-
-    def _open(self, parent: _Parts | None = None) -> _Parts:
-        api = self._config.api()
-        return _Parts(os.getpid(), api, Dispatcher([self._config], complain, spool=self._spool), parent)
+        self._opened = [(os.getpid(), self._config.api())]
 
     @property
-    def _parts(self) -> _Parts:
-        """The parts of this process. A forked child has no threads of its parent, and must not use its connections."""
-        if self._opened.pid != os.getpid():
-            with self._lock:
-                if self._opened.pid != os.getpid():
-                    self._opened = self._open(self._opened)
-        return self._opened
-
-    def publish(self, item: Event | Mapping[str, Any]) -> str:
-        """Queue an event, or a payload with its ``cls_type``, and return the event's id.
-
-        Raises:
-            ConfigError: the payload has no ``cls_type``.
-        """
-        event = _event_of(item)
-        self._parts.queue.put(Delivery(event, encode(event)))
-        return event.header.id
-
-    def flush(self, timeout: float = _CLOSE_SECONDS) -> int:
-        """Wait until the service has stored all published events, and return the number of those that it has not.
-
-        The remaining events stay in memory or in the spool. Rejected events do not count; see ``stats``.
-
-        Args:
-            timeout: seconds.
-        """
-        until = time.monotonic() + timeout
-        while True:
-            stats = self.stats
-            pending = stats.put + stats.adopted - stats.delivered - stats.dead - stats.dropped
-            if pending <= 0 or time.monotonic() >= until:
-                return max(0, pending)
-            time.sleep(_POLL_SECONDS)
-
-    @property
-    def stats(self) -> SinkStats:
-        """The counters of published events."""
-        return self._parts.queue.stats().get(self._config.name, SinkStats())
+    def _api(self) -> ServiceApi:
+        """The connections of this process. A forked child neither uses nor closes those of its parent."""
+        if self._opened[-1][0] != os.getpid():
+            self._opened.append((os.getpid(), self._config.api()))
+        return self._opened[-1][1]
 
     def send(
         self, items: Iterable[Event | Mapping[str, Any]], timeout: float = 30.0, *, keep_failed: bool = True
@@ -188,7 +129,7 @@ class ServiceClient:
             wait = delays.next(asked)
             if pending and time.monotonic() + wait > until:
                 raise DeliveryError(
-                    f"{self._parts.api.client.place}: {len(pending)} of {len(events)} events not acked in {timeout:g} "
+                    f"{self._api.client.place}: {len(pending)} of {len(events)} events not acked in {timeout:g} "
                     f"seconds: {reason}",
                     acks,
                     [events[number] for number in pending],
@@ -206,7 +147,7 @@ class ServiceClient:
         while parts:
             part = parts.pop(0)
             try:
-                answer = self._parts.api.post(
+                answer = self._api.post(
                     [bodies[number] for number in part],
                     only_failed=False,
                     keep_failed=keep_failed,
@@ -221,7 +162,7 @@ class ServiceClient:
                     parts[:0] = [part[: len(part) // 2], part[len(part) // 2 :]]
                 continue
             if len(answer.items) != len(part):
-                raise SinkError(f"{self._parts.api.client.place} does not answer as an event service does")
+                raise SinkError(f"{self._api.client.place} does not answer as an event service does")
             for number, item in zip(part, answer.items):
                 if item.status == 429 or item.status >= 500:
                     asked = max(asked or 0.0, item.retry_after or 0.0)
@@ -229,11 +170,9 @@ class ServiceClient:
                     acks[number] = structs.replace(item, index=number)
         return asked
 
-    def close(self, timeout: float = _CLOSE_SECONDS) -> int:
-        """Send queued events for at most ``timeout`` seconds and spool the rest. Return the number of lost events."""
-        stats = self._parts.queue.close(timeout)
-        self._parts.api.close()
-        return sum(found.lost for found in stats.values())
+    def close(self) -> None:
+        """Close the connections."""
+        self._api.close()
 
     def __enter__(self) -> ServiceClient:
         return self

@@ -124,11 +124,9 @@ class Callback(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         Meta(max_length=5, description="Signing keys, the newest first; each request is signed with all."),
     ] = ()
     headers: Headers = msgspec.field(default_factory=dict)
-    per: Annotated[Literal["event", "batch"], Meta(description="The content of a request.")] = "event"
     concurrency: Annotated[
         int, Meta(ge=1, le=64, description="Concurrent requests; 1 keeps the topic's order, except for retries.")
     ] = 4
-    batch: Batching = Batching(events=100, age=1.0)
     retry: Retrying = Retrying(first=5.0, longest=3600.0)
     give_up: Annotated[
         float, Meta(gt=0, le=30 * 86_400, description="Seconds after its arrival until an event becomes a dead letter.")

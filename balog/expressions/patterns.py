@@ -111,7 +111,7 @@ def compile_regex(pattern: str) -> Regex:
     return Regex(pattern, _parse(pattern))
 
 
-_GROUP = re.compile(r"\((?:\?(?::|i:|=|!|<=|<!))?(?!\?)")
+_GROUP = re.compile(r"\((?:\?i?:)?(?!\?)")
 _ESCAPE = re.compile(r"\\(?:[dDwWsSbBAtnrf]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^\w\s])", re.ASCII)
 _CLASS = re.compile(
     r"\[\^?(?:\\(?:[dDwWsStnrf]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^\w\s])|(?!&&|--|~~|\|\|)[^\]\[\\])+\]", re.ASCII
@@ -125,7 +125,6 @@ class _Group:
     varies: bool = False  # holds a choice or a repeat whose number is not fixed
     endless: bool = False  # holds a repeat without an upper bound
     folded: bool = False
-    looks: bool = False
     branches: list[list[Any]] = field(default_factory=lambda: [[]])
 
     def take_in(self, inner: _Group) -> None:
@@ -134,8 +133,7 @@ class _Group:
 
     def tree(self) -> Any:
         parts = [Sequence(tuple(branch)) for branch in self.branches]
-        found = parts[0] if len(parts) == 1 else Alternation(tuple(parts))
-        return Sequence((found,), looks=True) if self.looks else found
+        return parts[0] if len(parts) == 1 else Alternation(tuple(parts))
 
 
 def _parse(pattern: str) -> Any:
@@ -164,7 +162,7 @@ def _parse(pattern: str) -> Any:
             raise ValueError(f"{token_text!r} at character {place + 1} is not supported in regular expressions")
         if char == "(":
             begin = match[0] if match else ""
-            groups.append(_Group(folded=groups[-1].folded or begin == "(?i:", looks=begin[1:] not in ("", "?:", "?i:")))
+            groups.append(_Group(folded=groups[-1].folded or begin == "(?i:"))
             inner = None
         elif char == ")":
             if len(groups) == 1:

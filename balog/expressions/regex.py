@@ -39,10 +39,9 @@ class Anchor(Struct, frozen=True):
 
 
 class Sequence(Struct, frozen=True):
-    """Parts in a row. ``looks`` is for a look-ahead or look-behind."""
+    """Parts in a row."""
 
     parts: tuple[Any, ...]
-    looks: bool = False
 
 
 class Alternation(Struct, frozen=True):
@@ -83,18 +82,14 @@ class Regex:
             self._search = re.compile(pattern, re.ASCII).search  # \d, \w and \s are ASCII in Java
         except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(f"not a regular expression: {error}") from None
-        self._quick = _longest(tree, states, _QUICK_STEPS)
-        self._automaton: _Automaton | None = None
-        if _looks(tree):
-            self.searched = self._quick = max(_longest(tree, states, _QUICK_STEPS * 3), 1)
-        else:
-            self._automaton = _Automaton(tree)
-            self.searched = min(MAX_SEARCHED, max(_MAX_WORK // max(states, 1), 1))
+        self._quick = _longest(tree, states)
+        self._automaton = _Automaton(tree)
+        self.searched = min(MAX_SEARCHED, max(_MAX_WORK // max(states, 1), 1))
 
     def search(self, text: str) -> bool:
         """Return whether the pattern is found in the first ``searched`` characters of a text."""
         text = text[: self.searched]
-        if self._automaton is None or len(text) <= self._quick:
+        if len(text) <= self._quick:
             return self._search(text) is not None
         return self._automaton.search(text)
 
@@ -108,16 +103,10 @@ def _states(node: Any) -> int:
     return 1
 
 
-def _looks(node: Any) -> bool:
-    if isinstance(node, (Sequence, Alternation)):
-        return getattr(node, "looks", False) or any(map(_looks, node.parts))
-    return isinstance(node, Repeat) and _looks(node.part)
-
-
-def _longest(tree: Any, states: int, steps: float) -> int:
-    """Return a length of texts that ``re`` searches within a number of steps."""
+def _longest(tree: Any, states: int) -> int:
+    """Return a length of texts that ``re`` searches quickly."""
     length = MAX_SEARCHED
-    while length and (1 if _is_anchored(tree) else length) * _ways(tree, length) * states > steps:
+    while length and (1 if _is_anchored(tree) else length) * _ways(tree, length) * states > _QUICK_STEPS:
         length = length * 3 // 4
     return length
 
@@ -126,7 +115,7 @@ def _is_anchored(node: Any) -> bool:
     if isinstance(node, Alternation):
         return all(map(_is_anchored, node.parts))
     if isinstance(node, Sequence):
-        return bool(node.parts) and not node.looks and _is_anchored(node.parts[0])
+        return bool(node.parts) and _is_anchored(node.parts[0])
     return isinstance(node, Anchor) and node.kind in ("^", "\\A")
 
 

@@ -1,4 +1,4 @@
-"""Infers a draft schema from samples, or from a Singer SCHEMA message. Review a draft before you register it.
+"""Infers a draft schema from samples. Review a draft before you register it.
 
 Every sample is valid against the draft. The draft asserts only what the samples show:
 
@@ -19,7 +19,7 @@ import msgspec
 
 from balog.errors import EventError
 from balog.registry.json_schema import JsonValidator
-from balog.registry.subschemas import copy_schema, type_of
+from balog.registry.subschemas import type_of
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _MOST_VALUES = 10
@@ -184,63 +184,16 @@ def _may_be(text: str, format: str) -> bool:
     return format != "uri" or text.startswith(("http://", "https://"))
 
 
-def is_singer_schema(payload: bytes) -> bool:
-    """Return whether a document is a Singer SCHEMA message; the case of ``type`` does not matter."""
-    try:
-        found = msgspec.json.decode(payload, type=dict[str, msgspec.Raw])
-        name = msgspec.json.decode(found["type"])
-    except (msgspec.DecodeError, UnicodeError, KeyError):
-        return False
-    return isinstance(name, str) and name.upper() == "SCHEMA" and {"stream", "schema"} <= found.keys()
-
-
-def from_singer(payload: bytes) -> tuple[str, dict[str, Any]]:
-    """Return the stream of a SCHEMA message, and the draft of a type whose payloads are that stream's records.
-
-    Raises:
-        EventError: the message is not a valid SCHEMA message.
-    """
-    try:
-        found = msgspec.json.decode(payload, type=_Singer)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise EventError(f"not a Singer SCHEMA message: {error}") from None
-    document = copy_schema({name: value for name, value in found.schema.items() if name != "$schema"}, _modern)
-    keys = [name for name in found.key_properties if name not in document.get("required", [])]
-    if keys or "required" in document:
-        document["required"] = [*document.get("required", []), *keys]
-    return found.stream, _as_type(document, found.stream, f"A draft from the Singer stream {found.stream}.")
-
-
-class _Singer(msgspec.Struct):
-    stream: str
-    schema: dict[str, Any]
-    key_properties: list[str] = []
-
-
-def _modern(schema: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
-    """Write the exclusive bounds of draft 4 as later drafts do."""
-    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if isinstance(schema.get(exclusive), bool) and schema.pop(exclusive) and bound in schema:
-            schema[exclusive] = schema.pop(bound)
-    return schema
-
-
 def _as_type(document: dict[str, Any], type: str, description: str) -> dict[str, Any]:
     """Add ``cls_type`` and ``version`` to the schema of an object."""
-    properties = dict(document.get("properties", {}))
-    for name in ("cls_type", "version"):
-        properties.pop(name, None)
     own = {"cls_type": {"const": type}, "version": {"type": "string"}}
+    properties = {name: inner for name, inner in document.get("properties", {}).items() if name not in own}
     required = [name for name in document.get("required", []) if name not in own]
-    rest = {
-        name: value
-        for name, value in document.items()
-        if name not in ("$schema", "title", "description", "type", "required", "properties")
-    }
+    rest = {name: value for name, value in document.items() if name not in ("type", "required", "properties")}
     return {
         "$schema": _DRAFT,
         "title": type,
-        "description": document.get("description", description),
+        "description": description,
         "type": "object",
         "required": ["cls_type", *required],
         "properties": {**own, **properties},

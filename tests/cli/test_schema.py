@@ -218,28 +218,8 @@ def test_of_samples_of_several_types_one_must_be_named() -> None:
     assert json.loads(run("infer", "-", "--type", "refund", feed=lines).stdout)["title"] == "refund"
 
 
-def test_a_draft_from_a_singer_stream() -> None:
-    message = {"type": "SCHEMA", "stream": "users", "schema": {"properties": {"id": {"type": "integer"}}}}
-    lines = (
-        json.dumps({**message, "key_properties": ["id"]}) + '\n{"type": "RECORD", "stream": "users", "record": {}}\n'
-    )
-
-    draft = json.loads(run("infer", "-", feed=lines.encode()).stdout)
-    assert draft["properties"]["cls_type"] == {"const": "users"}
-    assert draft["required"] == ["cls_type", "id"]
-
-
 def test_a_sample_that_is_none_says_where() -> None:
     done = run("infer", "-", "--type", "a", feed=b'{"id": 1}\nword\n')
 
     assert done.returncode == 2
     assert done.stderr.startswith("balog schema: <stdin>: line 2: $: not JSON")
-
-
-def test_the_page_is_written(registered: str) -> None:
-    done = run("docs", "--registry", registered, "-o", "types.html", "--title", "Our <types>")
-
-    assert done.returncode == 0
-    page = Path("types.html").read_text()
-    assert "Our &lt;types&gt;" in page
-    assert 'id="order"' in page

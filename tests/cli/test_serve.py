@@ -2,6 +2,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -75,17 +76,13 @@ def test_what_is_no_config_is_one_line(tmp_path: Path, text):
 
 
 def test_an_address_that_is_taken_is_told(tmp_path: Path):
-    (tmp_path / "c.json").write_text('{"topics": "local:topics", "listen": ":0"}')
-    with started("--config", "c.json", cwd=tmp_path) as first:
-        port = first.stdout.readline().strip().rpartition(":")[2]
-        with started("--config", "c.json", "--listen", f":{port}", cwd=tmp_path) as second:
-            _, err = second.communicate(timeout=60)
-        first.send_signal(signal.SIGINT)
-        first.communicate(timeout=60)
+    (tmp_path / "c.json").write_text(f'{{"topics": "local:{tmp_path}/topics"}}')
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = CliRunner().invoke(main, ["serve", "--config", str(tmp_path / "c.json"), "--listen", f":{port}"])
 
-    assert second.returncode == 1
-    assert err.startswith(f"balog serve: cannot listen at :{port}: ")
-    assert first.returncode == 0
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"balog serve: cannot listen at :{port}: ")
 
 
 def test_a_token_is_shown_once_with_its_entry_beside(tmp_path: Path):

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -26,14 +25,13 @@ from balog.delivery import ServiceClient
 
 order = {"cls_type": "order", "version": "1.0.0"}
 with ServiceClient(sys.argv[1]) as client:
-    client.publish(order)
-    assert client.flush() == 0
+    assert client.send([order])[0].status == 202
     if (child := os.fork()) == 0:
         code = 1
         try:
-            client.publish(order)
-            [ack] = client.send([order])
-            code = client.flush() + client.close() + (ack.status != 202)
+            acks = client.send([order, order])
+            client.close()
+            code = [ack.status for ack in acks] != [202, 202]
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -172,42 +170,3 @@ class TestSend:
 
         with pytest.raises(DeliveryError, match="does not answer as an event service does"):
             client.send([ORDER], timeout=0.1)
-
-
-class TestPublish:
-    def test_events_arrive_in_their_order(self, client: ServiceClient, service: ServiceStandIn) -> None:
-        ids = [client.publish(ORDER) for _ in range(100)]
-
-        assert client.flush() == 0
-        assert list(service.events) == ids
-
-    def test_flush_tells_how_many_the_service_has_not(self, client: ServiceClient, server: HttpStandIn) -> None:
-        server.stop()
-        client.publish(ORDER)
-
-        assert client.flush(0.05) == 1
-        server.start()
-        assert client.flush(30.0) == 0
-
-    def test_while_the_service_is_away_events_wait_on_disk_for_the_next_client(
-        self, service: ServiceStandIn, server: HttpStandIn, tmp_path: Path
-    ) -> None:
-        server.stop()
-        with ServiceClient(server.url, spool=tmp_path / "spool") as client:
-            ids = [client.publish(ORDER) for _ in range(3)]
-            assert client.close(0.2) == 0
-        server.start()
-
-        with ServiceClient(server.url, spool=tmp_path / "spool") as client:
-            ids.append(client.publish(ORDER))
-            client.close(10.0)
-
-        assert sorted(service.events) == sorted(ids)
-
-    def test_what_is_refused_is_counted(self, client: ServiceClient, service: ServiceStandIn) -> None:
-        event = Event.new("a", ORDER)
-        service.refused[event.header.id] = (422, [])
-        client.publish(event)
-
-        assert client.flush() == 0
-        assert client.stats.dead == 1

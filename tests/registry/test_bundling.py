@@ -97,18 +97,6 @@ def test_a_schema_may_be_true_or_false(tmp_path: Path, document: bytes, faults: 
         assert registry.original("any").source == document
 
 
-@pytest.mark.parametrize("mode", ["backward", "full"])
-def test_a_property_that_is_named_beside_equal_unevaluated_ones_is_compatible(mode: Any):
-    old = {"type": "object", "properties": {"a": {"type": "integer"}}, "unevaluatedProperties": {"type": "integer"}}
-    new = {**old, "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
-    within = {"$defs": {"base": {"properties": {"id": {"type": "string"}}}}, "allOf": [{"$ref": "#/$defs/base"}]}
-
-    for before, after in ((old, new), ({**old, **within}, {**new, **within})):
-        verdict = compare(schema("o", "1.0.0", before), schema("o", "1.1.0", after), mode)
-        assert verdict.compatible
-        assert not any(found.undecided for found in verdict.findings)
-
-
 def test_a_property_of_another_type_beside_unevaluated_ones_breaks():
     old = {"type": "object", "properties": {"a": {}}, "unevaluatedProperties": {"type": "integer"}}
     new = {**old, "properties": {"a": {}, "b": {"type": "string"}}}

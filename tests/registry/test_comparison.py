@@ -111,19 +111,6 @@ def test_a_version_that_a_schema_names_is_no_change() -> None:
     assert judge(old, new, "full").compatible
 
 
-def test_the_table_gets_columns_and_keeps_what_it_has() -> None:
-    old = objects(id=TEXT, price=INTEGER, lines={"type": "array", "items": objects(sku=TEXT)})
-    new = objects(id=TEXT, price=NUMBER, lines={"type": "array", "items": objects(sku=TEXT, **{"a b": INTEGER})})
-
-    found = [one for one in judge(old, new).findings if one.layer == "table"]
-
-    assert [one.ddl for one in found] == [
-        "ALTER TABLE order ADD COLUMNS (price_recovered double)",
-        "ALTER TABLE order ADD COLUMNS (lines.element.a_b bigint)",
-    ]
-    assert not any(one.breaks for one in found)
-
-
 def versions(**documents: Any) -> list[Schema]:
     return [json_schema(document, name.strip("v").replace("_", ".")) for name, document in documents.items()]
 

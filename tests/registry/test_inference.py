@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.errors import EventError
-from balog.registry.inference import Inference, from_singer, is_singer_schema
+from balog.registry.inference import Inference
 from balog.registry.json_schema import JsonValidator
 
 
@@ -105,39 +105,3 @@ def test_every_sample_is_valid_by_its_draft(payloads: list[dict[str, Any]]) -> N
 
     for payload in payloads:
         assert validator.check(json.dumps({**payload, "cls_type": "order"}).encode()) == []
-
-
-def test_a_singer_stream_becomes_a_type() -> None:
-    message = {
-        "type": "schema",
-        "stream": "users",
-        "schema": {
-            "$schema": "http://json-schema.org/draft-04/schema#",
-            "type": "object",
-            "properties": {"id": {"type": "integer"}, "age": {"minimum": 0, "exclusiveMinimum": True}},
-            "additionalProperties": False,
-        },
-        "key_properties": ["id"],
-    }
-    payload = json.dumps(message).encode()
-
-    assert is_singer_schema(payload)
-    stream, draft = from_singer(payload)
-    assert stream == "users"
-    assert draft["required"] == ["cls_type", "id"]
-    assert draft["properties"]["age"] == {"exclusiveMinimum": 0}
-    check = JsonValidator(draft).check
-    assert check(b'{"cls_type": "users", "version": "1.0.0", "id": 1, "age": 3}') == []
-    assert [fault.path for fault in check(b'{"cls_type": "users", "id": "1", "age": 0}')] == ["$.id", "$.age"]
-
-
-@pytest.mark.parametrize(
-    "payload", [b"{", b'{"type": "RECORD", "stream": "a"}', b'{"type": 1, "stream": 1, "schema": 1}']
-)
-def test_what_is_no_singer_schema(payload: bytes) -> None:
-    assert not is_singer_schema(payload)
-
-
-def test_a_broken_singer_schema_is_one_line() -> None:
-    with pytest.raises(EventError, match="not a Singer SCHEMA message"):
-        from_singer(b'{"type": "SCHEMA", "stream": 1, "schema": []}')

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
-import sys
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -88,8 +86,8 @@ async def read_body(receive: Receive, headers: Mapping[str, str], limits: Reques
         headers: with names in lower case.
 
     Raises:
-        ApiError: 413 too many bytes, 408 too slow, 503 budget exhausted.
-        ClientDisconnected: the client disconnected.
+        ApiError: 413 too many bytes, 503 budget exhausted.
+        ClientDisconnected: the client disconnected, or was too slow.
     """
     declared = headers.get("content-length", "")
     if declared.isdigit() and int(declared[:20]) > limits.body_bytes:
@@ -97,53 +95,23 @@ async def read_body(receive: Receive, headers: Mapping[str, str], limits: Reques
     parts: list[bytes] = []
     size = 0
     try:
-        try:
-            async with _Deadline(limits.seconds):
-                more = True
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise ClientDisconnected
-                    part = message.get("body", b"")
-                    more = message.get("more_body", False)
-                    if part:
-                        if size + len(part) > limits.body_bytes:
-                            raise _too_large(limits.body_bytes)
-                        budget.acquire(len(part))
-                        size += len(part)
-                        parts.append(part)
-        except asyncio.TimeoutError:
-            raise ApiError(
-                408, f"the request did not arrive within {limits.seconds:g} seconds", headers={"Connection": "close"}
-            ) from None
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnected
+            part = message.get("body", b"")
+            more = message.get("more_body", False)
+            if part:
+                if size + len(part) > limits.body_bytes:
+                    raise _too_large(limits.body_bytes)
+                budget.acquire(len(part))
+                size += len(part)
+                parts.append(part)
     except BaseException:
         budget.release(size)
         raise
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-class _Deadline:
-    """``asyncio.timeout``, which Python 3.10 does not have."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._is_late = False
-
-    async def __aenter__(self) -> None:
-        self._task = asyncio.current_task()
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._expire)
-
-    def _expire(self) -> None:
-        self._is_late = True
-        if self._task is not None:
-            self._task.cancel()
-
-    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        self._timer.cancel()
-        if self._is_late and isinstance(error, asyncio.CancelledError):
-            if sys.version_info >= (3, 11) and self._task is not None:
-                self._task.uncancel()
-            raise asyncio.TimeoutError from None
 
 
 def _too_large(limit: int) -> ApiError:

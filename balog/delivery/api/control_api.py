@@ -21,7 +21,6 @@ from balog.delivery.api.endpoints import Endpoint, json_response, principal_of, 
 from balog.delivery.api.errors import ApiError
 from balog.delivery.api.page import page
 from balog.delivery.api.tokens import Principal, Right
-from balog.delivery.control.diff import diff
 from balog.delivery.control.folder import FolderControl
 from balog.delivery.control.inspector import TopicView
 from balog.delivery.control.store import Applied, Control, ControlError, DocumentVersion, ServiceStatus, VersionConflict
@@ -51,7 +50,6 @@ def routes(service: ServiceContext) -> list[Route]:
         ("GET", "/v1/config/history", endpoints.history),
         ("GET", "/v1/config/history/{number:int}", endpoints.entry),
         ("GET", "/v1/config/documents/{sha}", endpoints.document),
-        ("GET", "/v1/config/diff", endpoints.difference),
         ("GET", "/v1/config/services", endpoints.services),
         ("DELETE", "/v1/config/services", endpoints.forget),
     ]
@@ -127,20 +125,6 @@ class _Endpoints:
         _authorize(self._service, request, "read")
         sha = request.path_params["sha"]
         return json_response(msgspec.Raw(await _call(self._service, lambda control: control.named(sha))))
-
-    async def difference(self, request: Request) -> Response:
-        _authorize(self._service, request, "read")
-        old, new = _number(request, "old"), _number(request, "new")
-
-        def compare(control: FolderControl) -> Any:
-            head = control.head()
-            newest = head.number if head else 0
-            last = newest if new is None else new
-            first = max(last - 1, 0) if old is None else old
-            before, after = (control.document(control.entry(one)) if one else b"{}" for one in (first, last))
-            return {"old": first, "new": last, "changes": diff(before, after)}
-
-        return json_response(await _call(self._service, compare))
 
     async def services(self, request: Request) -> Response:
         _authorize(self._service, request, "read")

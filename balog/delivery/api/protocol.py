@@ -15,7 +15,6 @@ from balog.delivery.api.errors import ApiError
 from balog.delivery.settings import RequestLimits
 
 _MAX_HEAD = 64 << 10
-_GRACE = 2.0  # seconds for the application to answer a slow request itself
 _RESERVE = 32  # connections above the limit, for probes
 _RESERVE_SECONDS = 1.0  # for a reserve connection to send the request of a probe
 _IDLE_SECONDS = 2.0  # until a connection without a request may be closed in favour of a new one
@@ -70,7 +69,7 @@ class _Protocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._full = self.loop.call_later(self.limits.seconds + _GRACE, self.transport.abort)
+        self._full = self.loop.call_later(self.limits.seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -124,15 +123,20 @@ class _Protocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Reject invalid HTTP in the service's form. An earlier request on the connection still gets its answer."""
-        if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
+        if self._is_answering:
             self.cycle.keep_alive = False
             self._is_rejected = True
             return
         self._reject(ApiError(400, "not a valid HTTP request"))
 
+    @property
+    def _is_answering(self) -> bool:
+        """Whether a request has arrived as a whole, and its answer is not complete."""
+        return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+
     def _begin_timer(self) -> None:
         self._end_timer()
-        seconds = _RESERVE_SECONDS if self in self.reserve else self.limits.seconds + _GRACE
+        seconds = _RESERVE_SECONDS if self in self.reserve else self.limits.seconds
         self._timer = self.loop.call_later(seconds, self._expire)
 
     def _end_timer(self) -> None:
@@ -142,7 +146,7 @@ class _Protocol(HttpToolsProtocol):
 
     def _expire(self) -> None:
         self._timer = None
-        if self.cycle is None or self.cycle.response_complete:  # its header is incomplete, or it was rejected before
+        if not self._is_answering:  # else a later request of the connection is late
             late = ApiError(408, f"the request did not arrive within {self.limits.seconds:g} seconds")
             self._reject(_FULL if self in self.reserve else late)
         else:

@@ -1,4 +1,4 @@
-"""Compares two versions of a type: compatibility of the JSON, of protobuf's wire format, and of tables."""
+"""Compares two versions of a type: compatibility of the JSON and of protobuf's wire format."""
 
 from balog.registry.comparing.child import compare_in_child
 from balog.registry.comparing.comparison import compare, compare_history, least_version

@@ -1,4 +1,4 @@
-"""Compares a new version of a type with earlier ones, in every layer: JSON, protobuf's wire format, and tables."""
+"""Compares a new version of a type with earlier ones, in both layers: JSON and protobuf's wire format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from balog.registry.comparing.coverage import Answer, covers
 from balog.registry.comparing.diff import Difference, differences
 from balog.registry.comparing.document import SchemaDocument, path_of
 from balog.registry.comparing.open_content import assume_open_content
-from balog.registry.comparing.table import compare_tables
 from balog.registry.comparing.verdict import Bump, CompatibilityFinding, CompatibilityReport, Mode
 from balog.registry.json_schema import decode_schema
 from balog.registry.names import major, order
@@ -35,7 +34,6 @@ def compare(old: Schema, new: Schema, mode: Mode = "backward", *, open: bool = T
     before, after = document_of(old), document_of(new)
     findings = compare_documents(before, after, mode, open=open)
     findings += _wire(old, new, mode)
-    findings += compare_tables(before, after, new.type or old.type or "the_table")
     compatible = not any(finding.breaks for finding in findings)
     return CompatibilityReport(compatible=compatible, bump=_bump(old, new, before, after, findings), findings=findings)
 

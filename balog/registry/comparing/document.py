@@ -8,7 +8,6 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from balog.registry.comparing.unevaluated import replace_unevaluated
 from balog.registry.complexity import measure_complexity
 from balog.registry.json_compiler import compile_schema
 from balog.registry.reasons import json_path
@@ -61,7 +60,6 @@ class SchemaDocument:
             self.root = _relocate(self.root, lambda reference: _local(reference, base))
         if self.draft in _REF_ALONE:
             self.root = copy_schema(self.root, _alone)
-        self.root = replace_unevaluated(self.root)
         measure_complexity(self.root)
         self._moved: Any = None
         self._canonical: dict[tuple[int, ...], Any] = {}
@@ -109,10 +107,10 @@ class SchemaDocument:
         """Return the names of declared members at a place, in order."""
         return {name: None for node in self.expand(nodes) for name in _mapping(node.get("properties"))}
 
-    def member(self, nodes: Iterable[Node], name: str, mandatory: bool = False) -> list[Node]:
+    def member(self, nodes: Iterable[Node], name: str) -> list[Node]:
         """Return the schemas of the member ``name`` of objects at a place."""
         found = []
-        for node in self.expand(nodes, mandatory):
+        for node in self.expand(nodes):
             declared = [node["properties"][name]] if name in _mapping(node.get("properties")) else []
             declared += [
                 one for pattern, one in _mapping(node.get("patternProperties")).items() if matches(pattern, name)

@@ -9,7 +9,7 @@ from msgspec import Struct
 Mode = Literal["backward", "forward", "full", "backward_transitive", "forward_transitive", "full_transitive"]
 """Backward: readers of the new version can read events of the old one. Forward: the reverse."""
 
-Layer = Literal["json", "wire", "table"]
+Layer = Literal["json", "wire"]
 
 Bump = Literal["none", "patch", "minor", "major"]
 """The least increment of the version that a change requires."""
@@ -25,7 +25,6 @@ class CompatibilityFinding(Struct, frozen=True, kw_only=True):
         breaks: the versions are incompatible in the requested mode.
         undecided: neither compatibility nor a break could be proved, which counts as a break.
         refused_by: the side that rejects payloads of the other one; "" if nothing breaks.
-        ddl: for the table layer, the statement that alters the table.
     """
 
     layer: Layer
@@ -34,7 +33,6 @@ class CompatibilityFinding(Struct, frozen=True, kw_only=True):
     breaks: bool = True
     undecided: bool = False
     refused_by: Literal["old", "new", ""] = ""
-    ddl: str = ""
 
 
 class CompatibilityReport(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-paths = st.sampled_from(["", "/history", "/diff", "/rollback", "/services", "/documents/x"]) | st.builds(
+paths = st.sampled_from(["", "/history", "/rollback", "/services", "/documents/x"]) | st.builds(
     lambda rest: "/" + quote_from_bytes(rest), st.binary(min_size=1, max_size=12)
 )
 values = st.builds(quote_from_bytes, st.binary(max_size=12)) | st.sampled_from(["-1", "1e3", "%C2%B2", "9" * 30, "0x1"])

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Sequence
 
-from balog.consumers import Hook, MessageConsumer, ObservedEngine, PartialFailure, ReceivedEvent, Reject, Requeue
+from balog.consumers import Hook, MessageConsumer, ObservedEngine, ReceivedEvent, Reject, Requeue
 from balog.consumers.failures import FailureEvents
 from balog.consumers.routing import causes
 from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks.breaker import Breaker
 from balog.delivery.jobs.callbacks.endpoint import Endpoint, PostFailure
-from balog.delivery.jobs.callbacks.posts import Post, make_posts
 from balog.errors import BalogError
 from balog.event import Event
 from balog.outbound.notices import ThrottledNotices
 from balog.topics import Received
 
 WINDOW = 16
-"""Events in flight for each concurrent request; with batches, two batches. The next events are received meanwhile."""
+"""Events in flight for each concurrent request. The next events are received meanwhile."""
 
-MAX_WINDOW = 10_000
 MAX_WINDOW_BYTES = 32 << 20
-"""Events in flight at most, and the bytes of their bodies; the receive that exceeds a limit is the last."""
+"""Bytes of the events in flight; the receive that exceeds this limit is the last."""
 
 LEAST_ATTEMPTS = 3
 """Attempts of an event that is too old from the start, such as a dead letter that was redriven after days."""
@@ -54,15 +51,8 @@ class CallbackConsumer(MessageConsumer, Hook):
     """
 
     def __init__(self, config: Callback, group: str, endpoint: Endpoint, notices: ThrottledNotices) -> None:
-        batch, is_batch = config.batch, config.per == "batch"
-        super().__init__(
-            self.take,
-            config.source,
-            name=group,
-            where=config.where,
-            batch=(batch.events, max(batch.age, 0.001)) if is_batch else None,
-        )
-        self.window = min((2 * batch.events if is_batch else WINDOW) * config.concurrency, MAX_WINDOW)
+        super().__init__(self.take, config.source, name=group, where=config.where)
+        self.window = WINDOW * config.concurrency
         self.failed = 0
         self.breaker = Breaker(config.retry.first)
         self._config = config
@@ -121,36 +111,25 @@ class CallbackConsumer(MessageConsumer, Hook):
         if event is None or self.name not in causes(event):  # otherwise its own failures could feed it without end
             self._failures.dead(topic, received, event, reason, [self.name])
 
-    def take(self, settings: object, received: ReceivedEvent | Sequence[ReceivedEvent]) -> None:
-        """Post an event or a batch: the handler.
+    def take(self, settings: object, received: ReceivedEvent) -> None:
+        """Post an event: the handler.
 
         Raises:
             Requeue: the event was not accepted, or not posted.
             Reject: it expired.
-            PartialFailure: the same for events of a batch.
         """
-        is_batch = not isinstance(received, ReceivedEvent)
-        failed: dict[str, str | BaseException] = {}
-        posts = deque(make_posts(self._config, [received] if isinstance(received, ReceivedEvent) else received))
-        while posts:
-            post = posts.popleft()
-            if not self._may_begin():
-                failed.update({id: self._not_posted(message) for id, message in zip(post.ids, post.messages)})
-                continue
-            begun = time.monotonic()
-            failure = self._endpoint.post(post.id, post.body)
-            with self._lock:
-                self._sending -= 1
-                if failure is None:
-                    self._succeed(post)
-                elif failure.is_events and len(post.ids) > 1 and not self._is_closed:
-                    self._fail(failure, begun)
-                    posts.extendleft(reversed(post.halves()))
-                else:
-                    self._fail(failure, begun)
-                    failed.update(self._outcomes(post, failure))
-        if failed:
-            raise PartialFailure(failed) if is_batch else failed.popitem()[1]  # type: ignore[misc]  # no text among them
+        event, message = received
+        if not self._may_begin():
+            raise self._not_posted(message)
+        begun = time.monotonic()
+        failure = self._endpoint.post(event.header.id, message.body)
+        with self._lock:
+            self._sending -= 1
+            if failure is None:
+                self._succeed(message)
+            else:
+                self._fail(failure, begun)
+                raise self._retry(message, failure)
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -172,10 +151,9 @@ class CallbackConsumer(MessageConsumer, Hook):
             self._expires = False
         return Requeue(self._error or "no request may be sent now", counts=False)
 
-    def _succeed(self, post: Post) -> None:
+    def _succeed(self, message: Received) -> None:
         self.breaker.succeed()
-        for message in post.messages:
-            self._failed.pop(message.id, None)
+        self._failed.pop(message.id, None)
         was_healthy, self._error = not self._error, ""
         if not was_healthy and self._notices.was_sent("failure") and self._notices.is_due("recovery"):
             self._notices.send("takes events again")
@@ -190,17 +168,12 @@ class CallbackConsumer(MessageConsumer, Hook):
         if was_healthy and self._notices.is_due("failure"):
             self._notices.send(f"{failure.reason}; trying again, its events stay in the topic")
 
-    def _outcomes(self, post: Post, failure: PostFailure) -> dict[str, BaseException]:
-        """Return what becomes of each event of a failed request."""
-        chance = random.random()  # one for all, so that the events of a batch come again together
-        return {id: self._retry(message, failure, chance) for id, message in zip(post.ids, post.messages)}
-
-    def _retry(self, message: Received, failure: PostFailure, chance: float) -> BaseException:
+    def _retry(self, message: Received, failure: PostFailure) -> BaseException:
         now = time.time()
         if self.breaker.is_open and self._is_old(message, now):
             self._expires = True
         failed = self._failed.pop(message.id, 0) + 1
-        delay = next_delay(self._config, message, failure.retry_after, now, failed, chance)
+        delay = next_delay(self._config, message, failure.retry_after, now, failed)
         if delay is None:
             return Reject(dead_letter_reason(message, failure.reason, now))
         self._failed[message.id] = failed
@@ -218,7 +191,6 @@ def next_delay(
     retry_after: float | None,
     now: float,
     failed: int | None = None,
-    chance: float | None = None,
 ) -> float | None:
     """Return the seconds until the next attempt; None when this one was the last.
 
@@ -229,12 +201,11 @@ def next_delay(
         message: as it was received for the attempt that failed.
         now: seconds since the epoch.
         failed: failed attempts including this one; None counts all deliveries as attempts.
-        chance: a number from 0 to 1 for the jitter; a new one when omitted.
     """
     left = message.published + config.give_up - now
     if left <= 0 and (message.attempts if failed is None else failed) >= LEAST_ATTEMPTS:
         return None
-    delay = config.retry.backoff().delay(message.attempts, chance=None if chance is None else lambda: chance)
+    delay = config.retry.backoff().delay(message.attempts)
     if left > 0:
         delay = min(delay, left)
     return max(delay, retry_after or 0.0)

@@ -10,7 +10,7 @@ from balog.delivery.jobs.callbacks import breaker
 from balog.errors import ConfigError, TopicError
 from balog.event import encode
 from balog.secrets import Secret
-from balog.sinks.base import Batching, Retrying
+from balog.sinks.base import Retrying
 from balog.topics import Message
 from balog.topics.local import LocalTopic
 from tests.stand_ins.callbacks import KEYS, SOON, wait_for
@@ -72,14 +72,6 @@ class TestRequests:
         all_done(house, job, 2)
         assert posted(receiver) == ids
 
-    def test_batches(self, house, receiver):
-        house.numbered(250)
-        job = house.start(receiver.url, per="batch", batch=Batching(events=100, age=0.05), concurrency=1)
-        all_done(house, job, 250)
-        batches = [json.loads(request.body) for request in receiver.requests]
-        assert [event["payload"]["n"] for batch in batches for event in batch] == list(range(250))
-        assert [len(batch) for batch in batches] == [100, 100, 50]
-
     def test_headers_and_a_url_that_is_a_secret(self, house, receiver, monkeypatch):
         monkeypatch.setenv("HOOK_URL", f"{receiver.url}/hooks/s3cret-s3cret-s3cret")
         monkeypatch.setenv("HOOK_TOKEN", "Bearer t0ken")
@@ -114,10 +106,9 @@ class TestRequests:
 
 
 class TestSignatures:
-    @pytest.mark.parametrize("options", [{}, {"per": "batch", "batch": Batching(age=0)}], ids=["event", "batch"])
-    def test_the_reference_library_verifies_them(self, house, receiver, options):
+    def test_the_reference_library_verifies_them(self, house, receiver):
         house.publish([{"cls_type": "order", "text": "größe\n"}])
-        all_done(house, house.start(receiver.url, secrets=(Secret(env="HOOK_KEY_0"),), **options), 1)
+        all_done(house, house.start(receiver.url, secrets=(Secret(env="HOOK_KEY_0"),)), 1)
         [request] = receiver.requests
         verify = standardwebhooks.Webhook(KEYS[0]).verify
         verify(request.body, dict(request.headers))
@@ -233,31 +224,14 @@ class TestRetries:
         wait_for(house.dead)
         assert posted(receiver) == [id] * 3
 
-    def test_one_that_it_finds_fault_with_holds_up_no_other(self, house, receiver):
-        receiver.respond = lambda request: Answer(422 if number(request) == 3 else 200)
+    @pytest.mark.parametrize("status", [400, 413, 422])
+    def test_one_that_it_finds_fault_with_holds_up_no_other(self, house, receiver, status):
+        receiver.respond = lambda request: Answer(status if number(request) == 3 else 200)
         ids = house.numbered(20)
         job = house.start(receiver.url)
         wait_for(lambda: job.status().done == 19)
         assert set(posted(receiver)) == set(ids)
         wait_for(lambda: house.group().pending == 1)
-
-    @pytest.mark.parametrize("status", [400, 413, 422])
-    def test_in_a_batch_it_is_found_by_halves(self, house, receiver, status):
-        receiver.respond = lambda request: Answer(
-            status if any(event["payload"]["n"] == 5 for event in json.loads(request.body)) else 200
-        )
-        house.numbered(16)
-        job = house.start(receiver.url, per="batch", batch=Batching(events=16, age=0.01))
-        wait_for(lambda: job.status().done == 15)
-        wait_for(lambda: house.group().pending == 1)
-
-    def test_a_batch_that_comes_again_has_the_same_id(self, house, receiver):
-        receiver.will(Answer(500), Answer(500))
-        house.numbered(10)
-        job = house.start(receiver.url, per="batch", batch=Batching(events=10, age=0.2))
-        all_done(house, job, 10)
-        assert len(receiver.requests) == 3
-        assert len(set(posted(receiver))) == 1
 
 
 class TestBreaker:

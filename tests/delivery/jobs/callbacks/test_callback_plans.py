@@ -1,18 +1,13 @@
 """What is decided without a network: what a request carries, when the next one is, and when there is none."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.consumers import ReceivedEvent
 from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks.breaker import LONGEST, THRESHOLD, Breaker
 from balog.delivery.jobs.callbacks.consumer import dead_letter_reason, next_delay
-from balog.delivery.jobs.callbacks.posts import make_posts
-from balog.event import Event
-from balog.sinks.base import Batching, Retrying
+from balog.sinks.base import Retrying
 from balog.topics import Received
 
 
@@ -22,10 +17,6 @@ def callback(**options):
 
 def message(attempts=1, published=0.0, body=b"{}", id="LG1"):
     return Received(id, body, f"receipt-{id}", attempts, published)
-
-
-def event(id):
-    return Event.new("shop.order", {}, id=id)
 
 
 class TestDelays:
@@ -120,34 +111,3 @@ class TestBreaker:
         breaker, clock = self.make()
         breaker.fail(clock.now, 30.0)
         assert (breaker.is_open, breaker.wait) == (False, 30.0)
-
-
-class TestPosts:
-    def posts(self, messages, **batch):
-        config = callback(per="batch", batch=Batching(**batch))
-        return list(make_posts(config, [ReceivedEvent(event(one.id), one) for one in messages]))
-
-    def numbered(self, count):
-        return [message(body=b'{"n":%d}' % n, id=f"LG{n}") for n in range(count)]
-
-    def test_a_batch_is_an_array_of_the_events_as_they_are(self):
-        [post] = self.posts(self.numbered(3))
-        assert json.loads(post.body) == [{"n": 0}, {"n": 1}, {"n": 2}]
-        assert list(post.ids) == ["LG0", "LG1", "LG2"]
-
-    def test_by_bytes(self):
-        posts = self.posts(self.numbered(400), events=10_000, bytes=1024)
-        assert [id for post in posts for id in post.ids] == [f"LG{n}" for n in range(400)]
-        assert max(len(post.body) for post in posts) <= 1026
-
-    def test_one_that_is_too_large_alone_goes_alone(self):
-        posts = self.posts([message(body=b"x" * 5000), message(body=b"{}", id="LG2")], bytes=1024)
-        assert [list(post.ids) for post in posts] == [["LG1"], ["LG2"]]
-
-    def test_the_same_events_have_the_same_id_and_others_another(self):
-        ids = [self.posts(self.numbered(count))[0].id for count in (3, 3, 4)]
-        assert ids[0] == ids[1] != ids[2]
-
-    def test_halves_are_in_order(self):
-        [whole] = self.posts(self.numbered(4))
-        assert [list(post.ids) for post in whole.halves()] == [["LG0", "LG1"], ["LG2", "LG3"]]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from typing import IO, NamedTuple
 
 import msgspec
 from msgspec import Raw
 
-from balog.errors import EventError, MissingExtraError, split_refusal
+from balog.errors import EventError, split_refusal
 from balog.event import MAX_EVENT_BYTES, check_keys, decode
+from balog.singer.batch.compression import Limits, decompress
+from balog.singer.batch.dialects import BatchError
 
 _MAX_WHOLE = 64 << 20
+_UNLIMITED = Limits(1 << 62, float("inf"))  # lines are streamed, and the rest has its own limit
 
 
 class PayloadSample(NamedTuple):
@@ -51,34 +53,41 @@ def read_samples(file: IO[bytes]) -> Iterator[PayloadSample]:
         EventError: the file cannot be read: a broken archive or an invalid array.
         MissingExtraError: the file is compressed with zstd, and the package is not installed.
     """
-    with _unpacked(file) as unpacked, _event_errors():
-        stream = unpacked
-        first = b""
-        number = 0
-        while not first.strip():
-            first = stream.readline(MAX_EVENT_BYTES + 2)
-            number += 1
-            if not first:
-                return
-        first = first.removeprefix(b"\xef\xbb\xbf")
-        start = first.lstrip()[:1]
-        if start == b"[" or (start == b"{" and not _is_whole(first)):
-            rest = first + stream.read(_MAX_WHOLE + 1 - len(first))
-            if start == b"[":
-                yield from _items(rest)
-                return
-            if len(rest) <= _MAX_WHOLE and _is_whole(rest):
-                yield _sample("", rest)
-                return
-            stream = io.BufferedReader(_Joined(rest, stream))
-            first = stream.readline(MAX_EVENT_BYTES + 2)
-        while first:
-            if first.strip():
-                yield _sample(f"line {number}", first)
-            while len(first) > MAX_EVENT_BYTES and not first.endswith(b"\n"):
-                first = stream.readline(MAX_EVENT_BYTES + 2)  # the rest of a line that is too long
-            first = stream.readline(MAX_EVENT_BYTES + 2)
-            number += 1
+    try:
+        yield from _read(io.BufferedReader(_Blocks(decompress(file, None, _UNLIMITED)), 1 << 20))
+    except BatchError as error:
+        raise EventError(f"a broken archive: it {error}") from None
+    except _UNREADABLE as error:
+        raise _problem(error, "objects") from None
+
+
+def _read(stream: io.BufferedReader) -> Iterator[PayloadSample]:
+    first = b""
+    number = 0
+    while not first.strip():
+        first = stream.readline(MAX_EVENT_BYTES + 2)
+        number += 1
+        if not first:
+            return
+    first = first.removeprefix(b"\xef\xbb\xbf")
+    start = first.lstrip()[:1]
+    if start == b"[" or (start == b"{" and not _is_whole(first)):
+        rest = first + stream.read(_MAX_WHOLE + 1 - len(first))
+        if start == b"[":
+            yield from _items(rest)
+            return
+        if len(rest) <= _MAX_WHOLE and _is_whole(rest):
+            yield _sample("", rest)
+            return
+        stream = io.BufferedReader(_Blocks(chain((rest,), iter(partial(stream.read, 1 << 20), b""))))
+        first = stream.readline(MAX_EVENT_BYTES + 2)
+    while first:
+        if first.strip():
+            yield _sample(f"line {number}", first)
+        while len(first) > MAX_EVENT_BYTES and not first.endswith(b"\n"):
+            first = stream.readline(MAX_EVENT_BYTES + 2)  # the rest of a line that is too long
+        first = stream.readline(MAX_EVENT_BYTES + 2)
+        number += 1
 
 
 def _items(data: bytes) -> Iterator[PayloadSample]:
@@ -118,53 +127,19 @@ def _problem(error: Exception, wanted: str) -> EventError:
     )
 
 
-@contextmanager
-def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    head = file.read(4)
-    stream: IO[bytes] = io.BufferedReader(_Joined(head, file))
-    if head[:2] == b"\x1f\x8b":
-        with gzip.GzipFile(fileobj=stream) as unpacked:
-            yield io.BufferedReader(unpacked, 1 << 20)
-    elif head == b"\x28\xb5\x2f\xfd":
-        try:
-            import zstandard
-        except ImportError:
-            raise MissingExtraError("reading zstd", "store") from None
-        with zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True) as unpacked:
-            yield io.BufferedReader(unpacked, 1 << 20)
-    else:
-        yield stream
+class _Blocks(io.RawIOBase):
+    """Blocks of bytes as a stream."""
 
-
-@contextmanager
-def _event_errors() -> Iterator[None]:
-    try:
-        yield
-    except (zlib.error, gzip.BadGzipFile, EOFError) as error:
-        raise EventError(f"a broken archive: {error}") from None
-    except _UNREADABLE as error:
-        raise _problem(error, "objects") from None
-    except Exception as error:
-        if type(error).__module__.startswith("zstandard"):
-            raise EventError(f"a broken archive: {error}") from None
-        raise
-
-
-class _Joined(io.RawIOBase):
-    """The first bytes of a file followed by the rest of the file, which stays open."""
-
-    def __init__(self, head: bytes, file: IO[bytes]) -> None:
-        self._head, self._file = memoryview(head), file
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._rest = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        size = len(buffer)
-        data: bytes | memoryview
-        if self._head:
-            data, self._head = self._head[:size], self._head[size:]
-        else:
-            data = self._file.read(size)
-        buffer[: len(data)] = data
-        return len(data)
+        data = self._rest or memoryview(next(self._blocks, b""))
+        size = min(len(buffer), len(data))
+        buffer[:size] = data[:size]
+        self._rest = data[size:]
+        return size
