@@ -93,32 +93,19 @@ class StopSignals(WakingSignalHandlers):
 
     Args:
         on_signal: called in the handler for every such signal, also for the second, before that one ends the process.
-        reloads: whether SIGHUP asks for a reload of the configuration instead of ending the process.
 
     Attributes:
         number: the first signal; None before it.
     """
 
-    def __init__(self, on_signal: Callable[[int], None] | None = None, *, reloads: bool = False) -> None:
-        handlers: dict[int, Handler] = {signal.SIGTERM: self._handle, signal.SIGINT: self._handle}
-        if reloads:
-            handlers[signal.SIGHUP] = self._ask_reload
-        super().__init__(handlers)
+    def __init__(self, on_signal: Callable[[int], None] | None = None) -> None:
+        super().__init__({signal.SIGTERM: self._handle, signal.SIGINT: self._handle})
         self.number: int | None = None
         self._on_signal = on_signal
-        self._is_reload_asked = False
 
     def came(self) -> bool:
         """Return whether a signal has come."""
         return self.number is not None
-
-    def reload_came(self) -> bool:
-        """Return whether SIGHUP has come since the last call."""
-        asked, self._is_reload_asked = self._is_reload_asked, False
-        return asked
-
-    def _ask_reload(self, number: int, frame: FrameType | None) -> None:
-        self._is_reload_asked = True
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._on_signal is not None:

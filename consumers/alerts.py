@@ -27,7 +27,7 @@ def pagerduty(url: str, key_file: str) -> SinkAdapter:
     """Give the way to PagerDuty, one for this process."""
     key = Secret(file=key_file) if key_file else Secret(env=VARIABLE)
     try:
-        return SinkAdapter(PagerDutySinkConfig(routing_key=key, url=url, fields=["application"]))
+        return SinkAdapter(PagerDutySinkConfig(routing_key=key, url=url))
     except Halt as error:
         raise Halt(f"consumers.alerts needs {VARIABLE} or --set pagerduty_key_file=PATH: {error}") from None
 

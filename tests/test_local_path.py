@@ -47,7 +47,6 @@ PATHS_ONLY = {
     "a store's path": lambda path: sink(type="store", topic="t", path=path),
     "a staging folder": lambda path: sink(type="store", topic="t", url="memory://a", staging=path),
     "a textfile": lambda path: sink(type="prometheus", textfile={"path": f"{path}.prom"}),
-    "a socket": lambda path: sink(type="statsd", socket=path),
     "an agent's socket": lambda path: sink(type="datadog", agent={"socket": path}),
     "a spool": lambda path: Spool(SpoolConfig(path=path)),
     "a quarantine": lambda path: QuarantineFile(path, 10_000),

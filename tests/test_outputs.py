@@ -2,7 +2,6 @@ import io
 import json
 import os
 import pty
-import re
 import subprocess
 import sys
 import threading
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from balog.errors import ConfigError
 from balog.event import Event, encode
 from balog.outputs import LogOutput, console_line, default_output, open_output
 from balog.outputs.console import ConsoleOutput, message_of
@@ -268,25 +266,6 @@ class TestConsoleLine:
         assert line.endswith(
             r'one\ntwo  a="b c=d" e="x\"y" "k y"="" n=null t=true l=[1,"2 3"] p=a/b:c.d-1 w="1\n2"  q="r s"' + "\n"
         )
-
-    def test_rich_tracebacks_have_the_same_text(self) -> None:
-        """On request; it is the redacted text in colour."""
-        pytest.importorskip("rich")
-        trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    f()\nValueError: no\n'
-        head = {"channel": "a", "timestamp": "2026-11-20T07:46:12.5Z", "level": "ERROR"}
-        event = {"header": head, "payload": {"cls_type": "log", "message": "m", "exc_text": trace}}
-        plain = console_line(event, in_colour=False)
-        rich = console_line(event, in_colour=False, has_rich_tracebacks=True)
-
-        assert "\x1b[" in rich
-        assert re.sub(r"\x1b\[[\d;]*m", "", rich) == plain
-        assert isinstance(open_output("console?tracebacks=rich"), ConsoleOutput)
-
-    def test_without_rich_the_request_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """One line names the package."""
-        monkeypatch.setitem(sys.modules, "rich.syntax", None)
-        with pytest.raises(ConfigError, match="needs rich"):
-            open_output("console?tracebacks=rich")
 
     def test_invisible_characters_are_escaped(self) -> None:
         """Except the joiners of words and emoji. Unicode also counts visible signs of some scripts as invisible."""

@@ -19,7 +19,7 @@ write_schema = ci_script("config_schemas").write_schema
 CHECKED_FOR = {"document": "document", "monitors": "monitors", "service": "serve", "logger": "logger", "cases": "cases"}
 NO_COMMAND = {"patch", "tokens"}
 UNITLESS = {
-    *("port", "sensitivity", "rise", "depth", "max_ratio", "exit_code", "sample", "seed", "buckets", "schema"),
+    *("port", "sensitivity", "rise", "depth", "exit_code", "sample", "seed", "buckets", "schema"),
     *("over", "under"),  # of the metric that a monitor names
 }
 SCHEMAS = {name: json.loads((ROOT / f"schemas/config/{name}.json").read_bytes()) for name in CONFIGS}

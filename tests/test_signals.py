@@ -52,26 +52,3 @@ def test_handlers_are_put_back():
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before
     assert signal.set_wakeup_fd(-1) == -1
-
-
-def test_a_hangup_asks_once_for_a_reload_and_wakes():
-    with StopSignals(reloads=True) as stop:
-        assert not stop.reload_came()
-        os.kill(os.getpid(), signal.SIGHUP)
-        ready, _, _ = select.select([stop.wake], [], [], 10)
-        assert ready == [stop.wake]
-        assert stop.reload_came()
-        assert not stop.reload_came()
-        assert stop.number is None
-    assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
-
-
-def test_a_hangup_that_is_ignored_stays_ignored():
-    """Given a program under nohup, then a hangup asks for nothing."""
-    old = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with StopSignals(reloads=True) as stop:
-            os.kill(os.getpid(), signal.SIGHUP)
-            assert not stop.reload_came()
-    finally:
-        signal.signal(signal.SIGHUP, old)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-
-import msgspec
 
 from balog.broker.config import BrokerConfig
 from balog.broker.descriptors import let_go
-from balog.broker.editor import Editor, Line, PipeError
-from balog.broker.editor_chain import Chaining
+from balog.broker.editor import Editor, PipeError
+from balog.broker.editor_chain import EditorChain
 from balog.broker.metrics import StatsReporter
 from balog.broker.pipe import Pipe
 from balog.broker.pipe_output import PipeStats
 from balog.broker.quarantine import Quarantine
 from balog.counts import counted
 from balog.error_redaction import redact_error
-from balog.errors import BalogError
 from balog.outbound import Dispatcher
 from balog.signals import StopSignals, signals_for_main_thread
 from balog.singer import LogMessage, to_event
@@ -32,8 +29,7 @@ EXIT_CODES = """\
 0  the input ended and was passed on completely; events that a sink did not take are spooled, or counted on stderr
 1  the target closed its end, reading or writing failed, or the stream could not be changed as the config says
 2  wrong use, or a config that was refused; nothing was read
-143, 130  SIGTERM, SIGINT: stopped at a line's end and delivered queued events; a second one stops at once
-SIGHUP reads the config again"""
+143, 130  SIGTERM, SIGINT: stopped at a line's end and delivered queued events; a second one stops at once"""
 
 
 def say(message: str) -> None:
@@ -51,7 +47,6 @@ def run_broker(
     source: int = 0,
     target: int = 1,
     is_verbose: bool = False,
-    reread: Callable[[], BrokerConfig] | None = None,
     sinks: Sequence[SinkConfig] | None = None,
     say: Callable[[str], None] = say,
 ) -> int:
@@ -61,7 +56,6 @@ def run_broker(
         source: the descriptor to read.
         target: the descriptor to write.
         is_verbose: whether to report counts at the end.
-        reread: reads the config again, on SIGHUP.
         sinks: replace the config's sinks.
         say: writes one line to the user.
 
@@ -71,9 +65,9 @@ def run_broker(
     Raises:
         ConfigError: a part of the config is invalid; nothing was read.
     """
-    with StopSignals(reloads=reread is not None) as stop, ExitStack() as open_parts:
+    with StopSignals() as stop, ExitStack() as open_parts:
         with signals_for_main_thread():
-            broker = _Broker(config, config.sinks if sinks is None else sinks, stop, open_parts, reread, say)
+            broker = _Broker(config, config.sinks if sinks is None else sinks, stop, open_parts, say)
         return broker.run(source, target, is_verbose)
 
 
@@ -84,24 +78,20 @@ class _Broker:
         sinks: Sequence[SinkConfig],
         stop: StopSignals,
         parts: ExitStack,
-        reread: Callable[[], BrokerConfig] | None,
         say: Callable[[str], None],
     ) -> None:
         self._config = config
         self._has_sinks = bool(sinks) or config.metrics is not None
         self._stop = stop
-        self._reread = reread
         self._say = say
         quarantine = None
         if config.quarantine is not None:
             quarantine = Quarantine(config.quarantine, say)
             parts.callback(quarantine.close)
-        self._dispatcher = Dispatcher(
-            sinks, say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool, should_stop=stop.came
-        )
+        self._dispatcher = Dispatcher(sinks, say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool)
         parts.callback(self._deliver)  # also if the next part raises
         self._is_delivered = self._is_verbose = False
-        self._chaining = Chaining(
+        self._chain = EditorChain(
             config,
             say,
             position=lambda: self._dispatcher.position,
@@ -118,9 +108,8 @@ class _Broker:
             target,
             self._handle,
             strip=self._config.strip,
-            editor=self._chaining.chain,
+            editor=self._chain.chain,
             should_stop=self._stop.came,
-            between=self._reload,
             wake=self._stop.wake,
             before_passing=self._dispatcher.sync,
         )
@@ -136,7 +125,7 @@ class _Broker:
             self._deliver()  # a held STATE passes when the events before it are durable
         code = code or self._guard(self._pipe.finish)
         let_go(target)
-        self._chaining.close(went_on=code == 0)
+        self._chain.close(went_on=code == 0)
         self._deliver()
         _summary(self._pipe.counts, is_verbose, self._say)
         return 128 + self._stop.number if self._stop.number is not None else code
@@ -185,35 +174,6 @@ class _Broker:
     def _samples(self) -> Iterator[StatSample]:
         yield from self._pipe.stats().samples()
         yield from self._dispatcher.samples()
-
-    def _reload(self) -> None:
-        if self._reread is None or not self._stop.reload_came():
-            return
-        try:
-            config = self._reread()
-            for name in ("spool", "state", "metrics", "quarantine", "pipeline", "schema_events"):
-                if getattr(config, name) != getattr(self._config, name):
-                    self._say(f"{name} is taken from the config at the next start; it stays as it was")
-            edits = [(one.records, one.schemas, one.batch) for one in (config, self._config)]
-            take = self._chaining.prepare(config) if edits[0] != edits[1] else tuple
-            with signals_for_main_thread():
-                self._dispatcher.reload(config.sinks)
-        except BalogError as error:
-            self._say(f"the config was not taken: {error}")
-            return
-        lines: Iterable[Line] = take()  # rows that the old rules held and that can't pass now end the stream
-        self._has_sinks = bool(config.sinks) or self._config.metrics is not None
-        self._config = msgspec.structs.replace(
-            self._config,
-            sinks=config.sinks,
-            strip=config.strip,
-            drain=config.drain,
-            records=config.records,
-            schemas=config.schemas,
-            batch=config.batch,
-        )
-        self._pipe.change(config.strip, self._chaining.chain, lines)
-        self._say("the config was read again")
 
 
 def _summary(counts: PipeStats, is_verbose: bool, say: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from balog import config as configs
 from balog.broker.config import BrokerConfig, RunConfig
-from balog.broker.editor_chain import Chaining
+from balog.broker.editor_chain import EditorChain
 from balog.broker.quarantine import Quarantine, QuarantineConfig
 from balog.broker.records.compiled_rule import refused_parts
 from balog.errors import BalogError, ConfigError, ConfigProblems
@@ -113,16 +113,9 @@ def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]
         if sink.where is not None:
             yield from _at(f"{place}.where", Expression, sink.where)
     if isinstance(config, BrokerConfig):
-        refused = refused_parts(config.records)
-        yield from refused
+        yield from refused_parts(config.records)
         bare = msgspec.structs.replace(config, batch=None, state=None, records=[], schemas=[])
-        reported = {error.path.partition("]")[0] for error in refused}
-        for name in ("records", "schemas"):  # each alone, so that a problem of one does not hide another's
-            for number, rule in enumerate(getattr(config, name)):
-                if f"$.{name}[{number}" not in reported:
-                    alone = msgspec.structs.replace(bare, **{name: [rule]})
-                    yield from _renumbered(_at("", _build_editors, alone), name, number)
-        for name in ("batch", "state"):
+        for name in ("batch", "state"):  # each alone, so that a problem of one does not hide another's
             alone = msgspec.structs.replace(bare, **{name: getattr(config, name)})
             yield from _at("", _build_editors, alone)
     elif isinstance(config, RunConfig) and not parts & {"invalid_lines", "quarantine"}:
@@ -148,13 +141,8 @@ def _build_sink(config: SinkConfig) -> Sink:
     return sink
 
 
-def _renumbered(errors: Iterator[ConfigError], name: str, number: int) -> Iterator[ConfigError]:
-    for error in errors:
-        yield ConfigError(error.reason, error.source, error.path.replace(f"$.{name}[0]", f"$.{name}[{number}]", 1))
-
-
 def _build_editors(config: BrokerConfig) -> None:
-    Chaining(config, lambda _: None, position=lambda: 0, durable=lambda: 0, quarantine=None)
+    EditorChain(config, lambda _: None, position=lambda: 0, durable=lambda: 0, quarantine=None)
 
 
 def _open_quarantine(config: QuarantineConfig) -> None:

@@ -54,8 +54,7 @@ class Pipe:
         strip: keep LOG lines from the target.
         editor: changes messages on their way; without one every byte passes.
         should_stop: asked before each read; True ends the run at a line's end, as if the input had ended there.
-        between: called between two blocks, never within a line, and when ``wake`` is readable.
-        wake: descriptor that becomes readable when ``should_stop`` may have changed or ``between`` has work.
+        wake: descriptor that becomes readable when ``should_stop`` may have changed.
         before_passing: called before LOG lines are passed on that ``on_log`` was given, once for many of them.
     """
 
@@ -68,7 +67,6 @@ class Pipe:
         strip: bool = False,
         editor: Chain | None = None,
         should_stop: Callable[[], bool] = lambda: False,
-        between: Callable[[], None] = lambda: None,
         wake: int | None = None,
         before_passing: Callable[[], None] = lambda: None,
     ) -> None:
@@ -76,7 +74,6 @@ class Pipe:
         self._target = target
         self._on_log = on_log
         self._should_stop = should_stop
-        self._between = between
         self._wake = wake
         self._buffer = bytearray(BLOCK_BYTES)
         self._view = memoryview(self._buffer)
@@ -87,18 +84,6 @@ class Pipe:
         self._reading = Stopwatch()
         self._output = PipeOutput(target, before_passing)
         self.counts = PipeStats()
-        self.change(strip, editor)
-
-    def stats(self) -> PipeStats:
-        """Return a copy of the counters, with the wait that is under way."""
-        return msgspec.structs.replace(
-            self.counts, read_wait_seconds=self._reading.seconds, write_wait_seconds=self._output.writing.seconds
-        )
-
-    def change(self, strip: bool, editor: Chain | None, lines: Iterable[Line] = ()) -> None:
-        """Apply other settings to everything read from now on, after writing ``lines``. Called by ``between``."""
-        self._put_lines(lines)
-        self._output.flush()
         self._strip = strip
         self._editor = editor
         self._edits_records = editor is not None and "RECORD" in editor.types
@@ -108,6 +93,12 @@ class Pipe:
         # The first group is the type, where the line begins as the Singer libraries write one.
         self._unusual_line = re.compile(rb"(?!%b)%b" % (usual, USUAL_KIND))
         self._next_unusual_line = re.compile(rb"\n(?!%b)%b" % (usual, USUAL_KIND))
+
+    def stats(self) -> PipeStats:
+        """Return a copy of the counters, with the wait that is under way."""
+        return msgspec.structs.replace(
+            self.counts, read_wait_seconds=self._reading.seconds, write_wait_seconds=self._output.writing.seconds
+        )
 
     def run(self) -> None:
         """Copy until the input ends or ``should_stop`` returns True; then ``finish`` writes the editor's rest.
@@ -121,8 +112,6 @@ class Pipe:
             _widen(descriptor)
         filled = 0
         while not self._should_stop():
-            if not self._passing_long_line:
-                self._between()
             if not self._wait_for_input():
                 continue
             try:

@@ -85,9 +85,7 @@ def run_sidecar(
             quarantine = Quarantine(config.quarantine, _say)
         signals = stack.enter_context(ForwardedSignals())
         with signals_for_main_thread():
-            dispatcher = Dispatcher(
-                config.sinks, _say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool, should_stop=signals.came
-            )
+            dispatcher = Dispatcher(config.sinks, _say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool)
             run = _Run(
                 config,
                 _printable(name or os.path.basename(command[0]) or command[0])[:_MAX_NAME],

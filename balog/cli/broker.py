@@ -41,20 +41,17 @@ def command(path: str, strip: bool, is_dry: bool, is_verbose: bool) -> None:
         {"type": "store", "path": "archive", "topic": "singer-events"}
       ]}
     """
-
-    def read() -> BrokerConfig:
-        config = configs.load(path, BrokerConfig)
-        return msgspec.structs.replace(config, strip=True) if strip else config
-
     with complete_errors(path):
-        config = read()
+        config = configs.load(path, BrokerConfig)
+    if strip:
+        config = msgspec.structs.replace(config, strip=True)
     sinks = [Diverted(sink, _printer(sink.name)) for sink in config.sinks] if is_dry else None
     with ExitStack() as stack:
         if is_dry:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="balog-dry-run-"))
             config = offline(config, os.path.join(folder, "quarantine"))
         stack.enter_context(complete_errors(path))
-        code = run_broker(config, is_verbose=is_verbose, reread=None if is_dry else read, sinks=sinks)
+        code = run_broker(config, is_verbose=is_verbose, sinks=sinks)
     sys.exit(code)
 
 

@@ -74,12 +74,10 @@ def _make(name: str) -> Callable[[], None]:
     @options.config("JSON: the settings of the sink.", required=True)
     @options.verbose
     def command(path: str, is_verbose: bool) -> None:
-        def read() -> BrokerConfig:
-            return broker_config(name, configs.load(path, config_of(name)))
-
         hold_standard()
         try:
-            code = run_broker(read(), is_verbose=is_verbose, reread=read)
+            config = broker_config(name, configs.load(path, config_of(name)))
+            code = run_broker(config, is_verbose=is_verbose)
         except BalogError as error:
             if isinstance(error, ConfigError):
                 known = ConfigError(error.reason, error.source, error.path.replace("$.sinks[0]", "$", 1))

@@ -158,7 +158,7 @@ def dump(url: str, topic: str, to: str, group: str, consume: bool, limit: int | 
     place: dict[str, Any] = {"url": to, "options": options.load_options(options_file)} if is_url(to) else {"path": to}
     if options_file and "path" in place:
         raise ConfigError("--options needs a URL such as s3://…; a folder has no options")
-    config = StoreSinkConfig(topic=topic, compression="gzip", **place)
+    config = StoreSinkConfig(topic=topic, **place)
     with open_topics(url) as topics, StopSignals() as stop, progress_bar("dumping", None) as show:
         chosen = topics.topic(topic)
         sink = config.build()

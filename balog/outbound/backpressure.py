@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
-from balog.outbound.notices import SinkHealth, ThrottledNotices
-from balog.outbound.spooler import FULL, Spooler
+from balog.outbound.notices import SinkHealth
+from balog.outbound.spooler import Spooler
 from balog.outbound.worker_state import WorkerState
 
 NO_PROGRESS_SECONDS = 1.0
 """Seconds without progress after which a sink is no longer waited for."""
-
-_STOP_CHECK_SECONDS = 0.1
 
 
 class Backpressure:
@@ -20,7 +17,6 @@ class Backpressure:
 
     Args:
         timeout: seconds, in all, that callers may wait for a sink that works.
-        should_stop: asked while callers wait because the spool is full and its config says ``block``.
     """
 
     def __init__(
@@ -28,17 +24,12 @@ class Backpressure:
         state: WorkerState,
         spooler: Spooler | None,
         health: SinkHealth,
-        notices: ThrottledNotices,
         timeout: float,
-        should_stop: Callable[[], bool],
     ) -> None:
         self._state = state
         self._spooler = spooler
         self._health = health
-        self._notices = notices
         self._timeout = timeout
-        self._should_stop = should_stop
-        self._waiting = 0
 
     def wait_for_room(self, size: int) -> bool:
         """Wait until so many bytes fit into the queue, while ``state.lock`` is held.
@@ -46,29 +37,8 @@ class Backpressure:
         Returns:
             False if the event is to be dropped.
         """
-        self._waiting += 1
-        try:
-            return self._has_room_soon(size)
-        finally:
-            self._waiting -= 1
-            self._state.changed.notify_all()
-
-    def wait_for_callers(self) -> None:
-        """Wait for a second at most until no caller waits, while ``state.lock`` is held."""
-        self._state.changed.wait_for(lambda: not self._waiting, NO_PROGRESS_SECONDS)
-
-    def _has_room_soon(self, size: int) -> bool:
         state, queue, spooler = self._state, self._state.queue, self._spooler
         while queue.memory + size > queue.limit and state.deadline is None and not state.has_ended:
-            if spooler is not None and spooler.spool.blocks and spooler.error in ("", FULL):
-                if self._should_stop():
-                    return False
-                if spooler.error:
-                    self._notices.send_once(
-                        f"spool {spooler.spool.name} is full; the stream waits until the sink takes events"
-                    )
-                state.changed.wait(_STOP_CHECK_SECONDS)
-                continue
             can_spill = spooler is not None and not spooler.error
             is_worth_waiting = self._timeout > 0 and (can_spill or not self._health.is_failing)
             if not (is_worth_waiting and self._wait_for_progress(can_spill)):

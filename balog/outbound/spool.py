@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -32,8 +32,6 @@ from balog.outbound.dead_letters import SinkDeadLetters
 from balog.outbound.segment import Segment
 from balog.outbound.sync_window import SHORTEST_WINDOW
 from balog.storage.local_files import make_folder, replace_file
-
-WhenFull = Literal["block", "drop_newest"]
 
 _OPTIONS = ("where", "batch", "retry")  # they do not identify a sink
 _PARTS = 16
@@ -64,15 +62,12 @@ class SpoolConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
         ),
     ]
     max_bytes: Annotated[
-        int, Meta(ge=1 << 16, description="Bytes of all files in the folder, dead letters too, at most.")
-    ] = 1 << 30
-    when_full: Annotated[
-        WhenFull,
+        int,
         Meta(
-            description="drop_newest loses events and counts them; block makes the stream wait until the "
-            "sink takes some: the one case in which telemetry may hold up data."
+            ge=1 << 16,
+            description="Bytes of all files in the folder, dead letters too, at most; more events are dropped.",
         ),
-    ] = "drop_newest"
+    ] = 1 << 30
     sync: Annotated[
         float,
         Meta(
@@ -108,7 +103,6 @@ class Spool:
         self.name = config.path
         self.path = Path(local_path(config.path, "$.spool.path")).absolute()
         self.max_bytes = config.max_bytes
-        self.blocks = config.when_full == "block"
         self.sync = config.sync if config.sync >= SHORTEST_WINDOW else 0.0
         try:
             make_folder(self.path, 0o700)
@@ -164,7 +158,6 @@ class SinkSpool:
         name: the path of the whole spool, as configured.
         sync: seconds within which events that the sink has not taken are on disk; 0 for before ``put`` returns.
         max_bytes: bytes of the whole spool at most.
-        blocks: whether the stream waits when the spool is full.
         adopted: the segment of a dead broker that is being delivered; there may be more on disk.
         adopted_events: events that were adopted so far.
         torn: bytes of incomplete events that killed brokers left, so far.
@@ -177,7 +170,6 @@ class SinkSpool:
         self.name = spool.name
         self.sync = spool.sync
         self.max_bytes = spool.max_bytes
-        self.blocks = spool.blocks
         self.folder = folder
         self.own: deque[Segment] = deque()
         self.adopted: Segment | None = None

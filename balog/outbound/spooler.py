@@ -133,10 +133,9 @@ class Spooler:
     def _notify(self, error: str) -> None:
         spool = self.spool
         if error == FULL:
-            if not spool.blocks:
-                self._notices.send_once(
-                    f"spool {spool.name} is full; events wait in memory, then they are dropped (counted)"
-                )
+            self._notices.send_once(
+                f"spool {spool.name} is full; events wait in memory, then they are dropped (counted)"
+            )
         elif error:
             self._notices.send_once(f"spool {spool.name}: {error}; events wait in memory")
 

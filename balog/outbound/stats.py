@@ -42,13 +42,6 @@ class SinkStats(Stats, kw_only=True):
         self.spool = other.spool or self.spool
         self.dead_letters = other.dead_letters or self.dead_letters
 
-    def add_successor(self, later: SinkStats) -> None:
-        """Add the counters of a later worker for the same sink, which may have adopted events that this one spooled."""
-        moved = min(self.spooled, later.adopted)
-        self.add(later)
-        self.spooled -= moved
-        self.adopted -= moved
-
     def warnings(self, *, are_kept: bool = False) -> list[str]:
         """Return a line for each kind of event that was not delivered; empty if all were.
 

@@ -45,7 +45,6 @@ class SinkWorker:
         notify: takes one line for people.
         put_timeout: seconds, in all, that callers of ``put`` may wait for room at a sink that works.
         spool: the sink's part of the spool, if there is one.
-        should_stop: asked while ``put`` waits because the config says ``block``; True ends the wait.
         on_pressure: called when the queue fills, so that ``spill_due`` is called soon.
         on_progress: called after events became durable.
 
@@ -60,7 +59,6 @@ class SinkWorker:
         *,
         put_timeout: float = 0.0,
         spool: SinkSpool | None = None,
-        should_stop: Callable[[], bool] = lambda: False,
         on_pressure: Callable[[], None] = lambda: None,
         on_progress: Callable[[], None] = lambda: None,
     ) -> None:
@@ -82,17 +80,14 @@ class SinkWorker:
         self._spooler = (
             Spooler(self.name, spool, self._state, self._batching, self._notices, on_progress) if spool else None
         )
-        self._backpressure = Backpressure(
-            self._state, self._spooler, self._health, self._notices, put_timeout, should_stop
-        )
+        self._backpressure = Backpressure(self._state, self._spooler, self._health, put_timeout)
         self._on_pressure = on_pressure
         self._on_progress = on_progress
         self._put = 0
         self._thread = threading.Thread(target=self._run, name=f"balog sink {self.name}", daemon=True)
 
-    def start(self, last_number: int = 0) -> None:
-        """Start the thread. Events up to ``last_number`` do not concern this worker."""
-        self._state.last_number = last_number
+    def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def put(self, delivery: Delivery, number: int) -> None:
@@ -160,11 +155,6 @@ class SinkWorker:
                     found.spooled = self._spooler.events_on_disk()
             return found
 
-    def retire(self, deadline: float) -> None:
-        """Drain and stop, while other workers go on."""
-        self._state.is_retiring = True
-        self.drain(deadline)
-
     def drain(self, deadline: float) -> None:
         """Stop after the waiting events are delivered, or at a time of the monotonic clock. A later call may only
         bring the time forward.
@@ -197,13 +187,6 @@ class SinkWorker:
         """Write all events in memory to disk. If the disk refuses them, they stay in memory."""
         if self._spooler is not None:
             self._spooler.spill_all()
-
-    def adopt_soon(self) -> None:
-        """Look soon for events that a dead broker left in the spool."""
-        if self._spooler is not None:
-            with self._changed:
-                self._spooler.adopt_at = 0.0
-                self._changed.notify_all()
 
     # The thread
 
@@ -375,8 +358,6 @@ class SinkWorker:
     def _end(self) -> None:
         """Stop for good. Events that are left go to the spool, or are lost."""
         state, spooler = self._state, self._spooler
-        with self._changed:  # callers that wait for room come first, so that a reload loses no event
-            self._backpressure.wait_for_callers()
         has_disk = state.disk.acquire(timeout=DISK_SECONDS)  # a disk may hang, too
         try:
             if has_disk and spooler is not None:

@@ -94,7 +94,6 @@ class WorkerState:
         stats: counters that are complete except for those that ``SinkWorker.stats`` adds.
         deadline: until when the worker delivers, by the monotonic clock; None while it is not draining.
         has_ended: whether the worker has stopped for good.
-        is_retiring: whether a reload has removed the sink.
         progress: counts the batches that were settled or spooled.
         last_number: the number of the last event that arrived.
         first_lost: the number of the first event that was lost.
@@ -110,7 +109,6 @@ class WorkerState:
         self.stats = SinkStats(spool=spool)
         self.deadline: float | None = None
         self.has_ended = False
-        self.is_retiring = False
         self.progress = 0
         self.last_number = 0
         self.first_lost = NO_EVENT
@@ -132,7 +130,7 @@ class WorkerState:
 
     def _first_unsettled(self) -> int:
         first = self.first_in_memory()
-        return self.last_number + 1 if first == NO_EVENT and not self.is_retiring else first
+        return self.last_number + 1 if first == NO_EVENT else first
 
     def first_in_memory(self) -> int:
         """Return the number of the oldest event that is only in memory; ``NO_EVENT`` if there is none."""

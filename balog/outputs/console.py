@@ -11,42 +11,25 @@ from typing import Any
 
 import msgspec
 
-from balog.errors import ConfigError
 from balog.outputs.base import LogOutput
 from balog.outputs.stdio import is_terminal
 from balog.outputs.streams import write_line
 
 
 class ConsoleOutput(LogOutput):
-    """Lines for people on stderr, in colour on a terminal (unless ``NO_COLOR`` is set).
-
-    Args:
-        has_rich_tracebacks: whether a terminal shows tracebacks with the syntax highlighting of ``rich``.
-
-    Raises:
-        ConfigError: rich is not installed.
-    """
-
-    def __init__(self, has_rich_tracebacks: bool = False) -> None:
-        self._has_rich_tracebacks = has_rich_tracebacks
-        if has_rich_tracebacks:
-            try:
-                import rich.syntax  # noqa: F401
-            except ImportError:
-                raise ConfigError("output console?tracebacks=rich: needs rich; run: pip install rich") from None
+    """Lines for people on stderr, in colour on a terminal (unless ``NO_COLOR`` is set)."""
 
     def write(self, level: str, event: bytes) -> None:
         """Write one line, and the traceback after it if there is one."""
         in_colour = is_terminal(sys.stderr) and not os.environ.get("NO_COLOR")
-        decoded = msgspec.json.decode(event)
-        text = console_line(decoded, in_colour=in_colour, has_rich_tracebacks=in_colour and self._has_rich_tracebacks)
+        text = console_line(msgspec.json.decode(event), in_colour=in_colour)
         write_line(sys.stderr, text.encode("utf-8", "replace"))
 
 
 _COLOURS = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
 
 
-def console_line(event: dict[str, Any], *, in_colour: bool, has_rich_tracebacks: bool = False) -> str:
+def console_line(event: dict[str, Any], *, in_colour: bool) -> str:
     """Return a decoded event as text: local date and time, level, channel, message, ``key=value``; then the traceback.
 
     The context is shown without the keys that every event has. Control characters are escaped, so that an event is one
@@ -66,19 +49,7 @@ def console_line(event: dict[str, Any], *, in_colour: bool, has_rich_tracebacks:
     trace = payload.get("exc_text")
     if not isinstance(trace, str):
         return line
-    lines = [_escape(part) for part in trace.rstrip().split("\n")]
-    return line + "".join(f"  | {part}\n" for part in (_highlighted(lines) if has_rich_tracebacks else lines))
-
-
-def _highlighted(lines: list[str]) -> list[str]:
-    """Colour a traceback, which is redacted already; rich would read it again from the exception."""
-    from rich.console import Console
-    from rich.syntax import Syntax
-
-    console = Console(force_terminal=True, width=max(map(len, lines)) + 1, color_system="standard")
-    with console.capture() as capture:
-        console.print(Syntax("\n".join(lines), "pytb", background_color="default"), end="")
-    return [part.rstrip() for part in capture.get().rstrip("\n").split("\n")]
+    return line + "".join(f"  | {_escape(part)}\n" for part in trace.rstrip().split("\n"))
 
 
 _FILLED_IN = frozenset(

@@ -32,7 +32,7 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
     Args:
         where: one of these:
 
-            - ``singer``, ``stderr`` or ``console``; ``console?tracebacks=rich`` highlights tracebacks
+            - ``singer``, ``stderr`` or ``console``
             - ``logging``, the handlers of the standard library's logging
             - an ``ObjectName``, for an object of the program
             - ``file:PATH`` with ``max_bytes`` and ``backups``
@@ -57,8 +57,6 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
         from balog.outputs.stdlib import LoggingOutput
 
         return LoggingOutput()
-    if where == "console?tracebacks=rich":
-        return ConsoleOutput(has_rich_tracebacks=True)
     if where in _STREAMS:
         return _STREAMS[where]()
     scheme, colon, rest = where.partition(":")

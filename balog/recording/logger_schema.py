@@ -17,7 +17,7 @@ LEVEL: dict[str, Any] = {
 OUTPUT: dict[str, Any] = {
     "description": "The name of an output, or its URL.",
     "type": "string",
-    "pattern": r"^(singer|stderr|logging|console(\?tracebacks=rich)?|[A-Za-z][A-Za-z0-9+._-]*:[^?][\s\S]*)$",
+    "pattern": r"^(singer|stderr|logging|console|[A-Za-z][A-Za-z0-9+._-]*:[^?][\s\S]*)$",
 }
 
 

@@ -30,6 +30,8 @@ _PATH = "/api/v2/alerts"
 _MAX_VALUE = 500
 _MAX_FIRING = 10_000
 _PER_REQUEST = 500
+_RESEND = 60.0  # seconds between two requests about an alert that fires
+_HOLD = timedelta(days=1)  # after the last request, Alertmanager resolves an alert
 _ALERTING = ("firing", "silenced", "acknowledged")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 
@@ -62,13 +64,6 @@ class AlertmanagerSinkConfig(
     labels: Annotated[dict[str, str], Meta(max_length=50, description="Further labels of each alert.")] = msgspec.field(
         default_factory=dict
     )
-    resend: Annotated[
-        float, Meta(ge=0.1, le=3600, description="Seconds between two requests about an alert that fires.")
-    ] = 60.0
-    hold: Annotated[
-        float,
-        Meta(ge=1, le=2_592_000, description="Seconds after the last request until Alertmanager resolves an alert."),
-    ] = 86_400.0
     timeout: Timeout = 10.0
     ca_file: CaFile | None = None
     batch: Batching = Batching(age=1.0)
@@ -97,12 +92,12 @@ class AlertmanagerSinkConfig(
         alert = read_alert(event)
         if alert is None:
             return None
-        document = api_alert(alert, self.templates(), self.labels, self.hold)
+        document = api_alert(alert, self.templates(), self.labels)
         return msgspec.json.format(msgspec.json.encode([document])).decode()
 
 
 class AlertmanagerSink(HttpSink):
-    """See ``AlertmanagerSinkConfig``. A thread sends the alerts that fire again every ``resend`` seconds."""
+    """See ``AlertmanagerSinkConfig``. A thread sends the alerts that fire again every minute."""
 
     def __init__(
         self, client: HttpClient, options: AlertmanagerSinkConfig, templates: tuple[AlertTemplate, AlertTemplate]
@@ -136,7 +131,7 @@ class AlertmanagerSink(HttpSink):
             self._resender.start()
 
     def close(self) -> None:
-        """Stop sending, and close the connections. Alerts that fire stay in Alertmanager for ``hold`` seconds."""
+        """Stop sending, and close the connections. Alerts that fire stay in Alertmanager for a day."""
         self._is_closed.set()
         if self._resender.is_alive():
             self._resender.join()
@@ -148,7 +143,7 @@ class AlertmanagerSink(HttpSink):
         Args:
             last: what this process has sent before, if the alert fires.
         """
-        arguments = self._templates, self._options.labels, self._options.hold
+        arguments = self._templates, self._options.labels
         document = api_alert(alert, *arguments)
         before = [last["labels"]] if last is not None else self._active(alert, document["labels"]["key"])
         if is_end(alert):
@@ -181,9 +176,9 @@ class AlertmanagerSink(HttpSink):
             self._client.post(_PATH, msgspec.json.encode(documents[start : start + _PER_REQUEST]))
 
     def _resend_regularly(self) -> None:
-        while not self._is_closed.wait(self._options.resend):
+        while not self._is_closed.wait(_RESEND):
             with self._requests:
-                ends = _text(datetime.now(timezone.utc) + timedelta(seconds=self._options.hold))
+                ends = _text(datetime.now(timezone.utc) + _HOLD)
                 try:
                     self._post([{**document, "endsAt": ends} for document in self._firing.values()])
                 except SinkError:
@@ -194,13 +189,11 @@ def api_alert(
     alert: AlertPayload,
     templates: tuple[AlertTemplate, AlertTemplate],
     labels: Mapping[str, str],
-    hold: float,
 ) -> dict[str, Any]:
     """Return an alert as a ``postableAlert`` of the API.
 
     Args:
         labels: further labels; those of the alert win.
-        hold: seconds until the alert ends unless it is sent again.
     """
     title, text = templates
     named = {_NOT_IN_NAMES.sub("_", name): value for name, value in {**labels, **alert.labels}.items()}
@@ -213,7 +206,7 @@ def api_alert(
         "runs": ", ".join(alert.evidence.runs),
     }
     starts = moment(alert.started or alert.since)
-    ends = moment(alert.since) if is_end(alert) else datetime.now(timezone.utc) + timedelta(seconds=hold)
+    ends = moment(alert.since) if is_end(alert) else datetime.now(timezone.utc) + _HOLD
     document: dict[str, Any] = {
         "labels": _texts(named),
         "annotations": _texts(notes),

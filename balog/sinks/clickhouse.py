@@ -35,7 +35,6 @@ _MOST_MONTHS = 90
 """Partitions of one INSERT; newer servers refuse more than 100."""
 
 _CODE = re.compile(rb"Code: (\d+)")
-_ROW = re.compile(rb"\(at row (\d+)\)")
 _INVALID_ROW = frozenset({6, 26, 27, 32, 33, 38, 41, 53, 69, 70, 72, 117, 130, 131, 349, 376, 441, 469, 675, 676, 691})
 """Codes for an invalid row: it can't be parsed, or a column can't hold its value."""
 
@@ -45,7 +44,6 @@ _VALUE = re.compile(rb"while read(?:ing)? the value of key ")
 _LAYOUT_CHANGED = frozenset({8, 10, 16, 47, 60})
 """Codes for a table or column that was dropped since its columns were read."""
 
-_MOST_NAMED = 20
 _NEW_TABLE, _NEW_COLUMN = "create", "add a column to"
 
 
@@ -92,7 +90,6 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
         | None
     ) = None
     registry_options: Options = msgspec.field(default_factory=dict)
-    compress: Annotated[bool, Meta(description="Send bodies gzipped.")] = True
     timeout: Timeout = 30.0
     ca_file: CaFile | None = None
 
@@ -120,7 +117,7 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
             headers={"Authorization": f"Basic {basic}"},
             timeout=self.timeout,
             ca_file=self.ca_file,
-            is_gzipped=self.compress,
+            is_gzipped=True,
             secrets=[password] if password else [],
             pool=pool,
         )
@@ -225,15 +222,8 @@ class ClickHouseSink(HttpSink):
                 self._insert(name, rows, taken, rejected)
             left[:] = later
 
-    def _insert(
-        self, name: str, rows: Sequence[bytes], numbers: Sequence[int], rejected: dict[int, str], named: int = 0
-    ) -> None:
-        """Insert rows, and reject those that the server refuses.
-
-        Args:
-            named: how many rows the server has named so far. After ``_MOST_NAMED`` rows, the others are halved until
-                the invalid ones are found, which is faster if there are many.
-        """
+    def _insert(self, name: str, rows: Sequence[bytes], numbers: Sequence[int], rejected: dict[int, str]) -> None:
+        """Insert rows, and reject those that the server refuses. They are halved until the invalid ones are found."""
         target = f"{quoted(self._database)}.{quoted(name)}"
         columns = ", ".join(map(quoted, self._tables[name].columns))
         query = f"INSERT INTO {target} ({columns}) FORMAT JSONEachRow"
@@ -245,17 +235,12 @@ class ClickHouseSink(HttpSink):
                 raise SinkError(f"{refusal}; the table changed, it is looked at again") from None
             if refusal.code not in _INVALID_ROW and not refusal.is_value:
                 raise
-            at = refusal.row or 0
             if len(rows) == 1:
                 rejected[numbers[0]] = str(refusal)
-            elif 1 <= at <= len(rows) and named < _MOST_NAMED:
-                rejected[numbers[at - 1]] = str(refusal)
-                rest = [*rows[: at - 1], *rows[at:]], [*numbers[: at - 1], *numbers[at:]]
-                self._insert(name, *rest, rejected, named + 1)
             else:
                 middle = len(rows) // 2
-                self._insert(name, rows[:middle], numbers[:middle], rejected, named)
-                self._insert(name, rows[middle:], numbers[middle:], rejected, named)
+                self._insert(name, rows[:middle], numbers[:middle], rejected)
+                self._insert(name, rows[middle:], numbers[middle:], rejected)
 
     def _fit(self, name: str, batch: Sequence[Delivery], numbers: Sequence[int]) -> Table:
         """Return the table, with a column for each field of these events."""
@@ -329,11 +314,10 @@ class ClickHouseSink(HttpSink):
             code = _code(error.answer.body)
             if code is None:
                 raise SinkError(str(error), retry_after=error.retry_after) from None
-            row = _ROW.search(error.answer.body)
             is_value = _VALUE.search(error.answer.body) is not None
-            raise _Refusal(str(error), code, int(row[1]) if row else None, error.retry_after, is_value) from None
+            raise _Refusal(str(error), code, error.retry_after, is_value) from None
         if answer.body.startswith(b"Code: "):  # an exception after the status was sent
-            raise _Refusal(f"{self._client.place} answered {answer.body[:200]!r}", _code(answer.body) or 0, None, None)
+            raise _Refusal(f"{self._client.place} answered {answer.body[:200]!r}", _code(answer.body) or 0, None)
         return answer.body
 
     def close(self) -> None:
@@ -347,16 +331,12 @@ class _Refusal(SinkError):
 
     Attributes:
         code: its error code.
-        row: the row of the body that it names, from 1.
         is_value: whether it is about a value in one of the rows.
     """
 
-    def __init__(
-        self, reason: str, code: int, row: int | None, retry_after: float | None, is_value: bool = False
-    ) -> None:
+    def __init__(self, reason: str, code: int, retry_after: float | None, is_value: bool = False) -> None:
         super().__init__(reason, retry_after=retry_after)
         self.code = code
-        self.row = row
         self.is_value = is_value
 
 

@@ -102,8 +102,6 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
     service: Annotated[
         str, Meta(max_length=100, description="The service; the event's application if omitted.", examples=["shop"])
     ] = ""
-    source: Annotated[str, Meta(min_length=1, max_length=100, description="The logs' ddsource.")] = "balog"
-    timers: Annotated[Literal["distribution", "gauge"], Meta(description="What timers become.")] = "distribution"
     timeout: Timeout = 10.0
     ca_file: CaFile | None = None
 
@@ -141,7 +139,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
             raise ConfigError("is not a site; want datadoghq.com, datadoghq.eu, us5.datadoghq.com …", path="site")
         agent = None
         if self.agent is not None and "metrics" in send:
-            agent = AgentClient(self.agent, are_timers_gauges=self.timers == "gauge")
+            agent = AgentClient(self.agent)
         api = logs = None
         if self.api_key is not None:
             key = self.api_key.reveal("api_key")
@@ -197,7 +195,7 @@ class DatadogSink:
             measured = self._write_metrics(batch, when, errors, taken)
         if "logs" in self._send and self._logs is not None:
             items = [
-                log_item(index, event, self._config.source, self._service(event), self._tags, when)
+                log_item(index, event, self._service(event), self._tags, when)
                 for index, (event, _) in enumerate(batch)
                 if (index not in measured or event.cls_type == "run") and self._partial.lacks(_LOGS, event)
             ]
@@ -256,7 +254,7 @@ class DatadogSink:
         return {*services, *rejected}
 
     def _request_of(self, measure: Measure) -> str:
-        is_spread = self._agent is None and measure.kind == "timer" and self._config.timers == "distribution"
+        is_spread = self._agent is None and measure.kind == "timer"
         return _DISTRIBUTIONS if is_spread else _SERIES
 
     def _post(

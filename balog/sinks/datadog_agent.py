@@ -19,6 +19,7 @@ from balog.sinks.measures import Measure
 from balog.sinks.statsd_lines import RateLimit
 
 _DATAGRAM, _UNIX_DATAGRAM = 1432, 8192
+_RATE = 2000.0  # datagrams a second; an agent may drop what comes faster
 
 
 class Agent(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -35,10 +36,6 @@ class Agent(Struct, forbid_unknown_fields=True, kw_only=True):
         ),
     ] | (None) = None
 
-    rate: Annotated[
-        float, Meta(gt=0, le=1_000_000, description="Datagrams a second at most: what comes faster, an agent may drop.")
-    ] = 2000.0
-
     @property
     def place(self) -> str:
         """``HOST:PORT``, or the socket's path."""
@@ -48,19 +45,15 @@ class Agent(Struct, forbid_unknown_fields=True, kw_only=True):
 class AgentClient:
     """Sends measurements, many per datagram, at most once: the agent does not answer.
 
-    Args:
-        are_timers_gauges: send timers as gauges instead of distributions.
-
     Raises:
         ConfigError: the socket is not a path on local disk.
         MissingExtraError: the package is not there.
     """
 
-    def __init__(self, agent: Agent, *, are_timers_gauges: bool) -> None:
+    def __init__(self, agent: Agent) -> None:
         if agent.socket is not None:
             agent = replace(agent, socket=local_path(agent.socket, "agent.socket"))
         self._agent = agent
-        self._are_timers_gauges = are_timers_gauges
         self._client = _client(agent)
 
     def send(self, measures: Sequence[tuple[int, Measure, str]]) -> None:
@@ -74,7 +67,7 @@ class AgentClient:
         senders = {
             "counter": client.increment,
             "gauge": client.gauge,
-            "timer": client.gauge if self._are_timers_gauges else client.distribution,
+            "timer": client.distribution,
         }
         with client:  # opens its buffer, and flushes it
             for _, measure, service in measures:
@@ -123,7 +116,7 @@ def _client(agent: Agent) -> Any:
     # Without a handler, its warning about each packet would go to stderr.
     logging.getLogger("datadog.dogstatsd").addHandler(logging.NullHandler())
 
-    rate_limit = RateLimit(agent.rate)
+    rate_limit = RateLimit(_RATE)
 
     class Client(DogStatsd):
         """See ``_client``.

@@ -170,12 +170,12 @@ def distribution_items(measures: Iterable[tuple[int, Measure, str]], service: Ma
     return items
 
 
-def log_item(index: int, event: Event, source: str, service: str, tags: Sequence[str], now: datetime) -> DatadogItem:
+def log_item(index: int, event: Event, service: str, tags: Sequence[str], now: datetime) -> DatadogItem:
     """Return an item for ``/api/v2/logs``. A large event loses its context, and its payload is truncated text."""
     header = event.header
     body: dict[str, Any] = {
         "message": summarize(event),
-        "ddsource": source,
+        "ddsource": "balog",
         "status": _STATUSES[event.level or "INFO"],
         "balog": {"id": header.id, "channel": header.channel, "cls_type": event.cls_type},
     }

@@ -29,6 +29,7 @@ _STREAM = re.compile(r"[a-z][a-z0-9_]{0,99}-[a-z0-9][a-z0-9_.]{0,99}-[a-z0-9][a-
 _INDEX = re.compile(r"[a-z0-9.][a-z0-9._+@-]{0,254}")
 _MAX_ID = 512  # bytes, Elasticsearch's limit
 _MAX_REASON = 300
+_REQUEST_BYTES = 5 << 20  # before compression
 _PATH = (
     "/_bulk?filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"
 )
@@ -51,7 +52,7 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
         SinkGuarantee(
             "at least once",
             "the bulk API has stored it",
-            "documents up to `request_bytes`",
+            "documents up to 5 MiB",
             repeats="is one document by `_id`, in a data stream until its next rollover",
         ),
     )
@@ -64,9 +65,6 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
     api_key: Annotated[Secret, Meta(description="An API key, as ID:KEY or in its encoded form.")] | None = None
     user: Annotated[str, Meta(min_length=1, description="A user, for basic authentication.")] | None = None
     password: Annotated[Secret, Meta(description="The user's password.")] | None = None
-    request_bytes: Annotated[
-        int, Meta(ge=1024, le=64 << 20, description="Bytes of a request at most, before compression.")
-    ] = 5 << 20
     compress: Annotated[bool, Meta(description="Send bodies gzipped.")] = True
     timeout: Timeout = 30.0
     ca_file: CaFile | None = None
@@ -102,7 +100,7 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
             is_gzipped=self.compress,
         )
         target = self.index or self.data_stream or DEFAULT_STREAM
-        return ElasticSink(client, target, is_stream=self.index is None, request_bytes=self.request_bytes)
+        return ElasticSink(client, target, is_stream=self.index is None)
 
     def _credentials(self) -> dict[str, str]:
         if self.api_key is not None:
@@ -144,14 +142,14 @@ _encoder = msgspec.json.Encoder()
 class ElasticSink(HttpSink):
     """See ``ElasticSinkConfig``. A data stream stores an event once as long as its backing index does not change."""
 
-    def __init__(self, client: HttpClient, target: str, *, is_stream: bool, request_bytes: int) -> None:
+    def __init__(self, client: HttpClient, target: str, *, is_stream: bool) -> None:
         super().__init__(client)
         self._path = f"/{target}{_PATH}"
         self._verb = "create" if is_stream else "index"
-        self._request_bytes = request_bytes
+        self._request_bytes = _REQUEST_BYTES
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Send a batch in requests of at most ``request_bytes``, or less after the server refused that size.
+        """Send a batch in requests of at most 5 MiB, or less after the server refused that size.
 
         A document that the server refuses (400) is rejected with its reason. A document that exists already (409) was
         delivered. Other errors of a document are temporary: the server is busy, or the index is blocked or missing.

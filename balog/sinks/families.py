@@ -156,7 +156,7 @@ class Families:
         if before is None and self._series >= _MAX_SERIES:
             if not family.series:
                 self._forget(name)
-            raise ValueError(f"there are {_MAX_SERIES} series already; keep fewer tags (only_tags, max_series)")
+            raise ValueError(f"there are {_MAX_SERIES} series already; lower max_series")
         self._series += before is None
         family.series[labels] = self._after(measure, before)
         return _Entry(name, labels, before)

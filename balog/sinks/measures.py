@@ -22,6 +22,7 @@ Kind = Literal["counter", "timer", "gauge"]
 
 _MAX_TAG = 200  # characters; Datadog's limit, the smallest of the supported systems
 _TYPES = frozenset({"metric", "metrics", "run"})
+_DROPPED = "pid"  # a tag of singer-python, another one in each run
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -124,12 +125,6 @@ class MeasureOptions(SinkOptions, kw_only=True):
     tags: Annotated[
         dict[_Name, str], Meta(max_length=50, description="Tags that every metric gets.", examples=[{"env": "prod"}])
     ] = msgspec.field(default_factory=dict)
-    only_tags: Annotated[
-        tuple[_Name, ...], Meta(description="The events' tags that are kept; all if omitted.", examples=[["stream"]])
-    ] | (None) = None
-    drop_tags: Annotated[tuple[_Name, ...], Meta(description="Tags that are left out, unless only_tags has them.")] = (
-        "pid",
-    )
     max_series: Annotated[
         int,
         Meta(ge=1, le=100_000, description="Sets of tags of one metric; further ones share one, __other__."),
@@ -166,12 +161,12 @@ class MeasureReader:
     Args:
         options: the sink's config.
         name: the sink's name, for that report.
+        only_tags: the events' tags that are kept; None for all.
     """
 
-    def __init__(self, options: MeasureOptions, name: str) -> None:
+    def __init__(self, options: MeasureOptions, name: str, only_tags: Sequence[str] | None = None) -> None:
         self._constant = {key: value for key, value in options.tags.items() if value}
-        self._only = None if options.only_tags is None else frozenset(options.only_tags)
-        self._drop = frozenset(options.drop_tags)
+        self._only = None if only_tags is None else frozenset(only_tags)
         self._prefix = f"{options.prefix}." if options.prefix else ""
         self._cap = Cardinality(options.max_series)
         self._name = name
@@ -218,9 +213,10 @@ class MeasureReader:
     def _apply_options(self, measure: Measure) -> tuple[Measure, bool]:
         """Return a measurement with the sink's prefix and tags, and whether a tag was replaced by ``__other__``."""
         tags = measure.tags
-        if self._only is not None or self._drop:
-            kept = tags.keys() - self._drop if self._only is None else (tags.keys() & self._only)
-            tags = {key: value for key, value in tags.items() if key in kept}
+        if self._only is not None:
+            tags = {key: value for key, value in tags.items() if key in self._only}
+        elif _DROPPED in tags:
+            tags = {key: value for key, value in tags.items() if key != _DROPPED}
         name = self._prefix + measure.name
         capped = self._cap.admit(name, tags)
         is_folded = capped is not tags

@@ -26,7 +26,6 @@ _RETRYABLE = frozenset({429, 502, 503, 504})
 # By the specification these are not retryable, either. They are caused by the config, so the events are kept.
 _CONFIG_ERRORS = frozenset({401, 403, 404, 405, 407})
 _FIELDS = {"logs": b"resourceLogs", "metrics": b"resourceMetrics"}
-_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
 
 Signal = Literal["logs", "metrics"]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -67,15 +66,6 @@ class OtlpSinkConfig(MeasureOptions, tag_field="type", tag="otlp", forbid_unknow
         dict[Name, str],
         Meta(max_length=50, description="Attributes of the resource, such as deployment.environment.name."),
     ] = field(default_factory=dict)
-    buckets: Annotated[
-        list[float],
-        Meta(
-            min_length=1,
-            max_length=200,
-            description="Bounds of the timers' histograms, in seconds, rising.",
-            examples=[[1, 60, 3600]],
-        ),
-    ] = field(default_factory=lambda: list(_BOUNDS))
     compress: Annotated[bool, Meta(description="Send bodies gzipped.")] = True
     timeout: Timeout = 10.0
     ca_file: CaFile | None = None
@@ -93,12 +83,10 @@ class OtlpSinkConfig(MeasureOptions, tag_field="type", tag="otlp", forbid_unknow
         """Return the sink, unopened.
 
         Raises:
-            ConfigError: the URL is for one signal, a header has a credential as text, or the bounds don't ascend.
+            ConfigError: the URL is for one signal, or a header has a credential as text.
         """
         if urlsplit(self.url).path.rstrip("/").endswith(("/v1/logs", "/v1/metrics", "/v1/traces")):
             raise ConfigError("is of one signal only; give what comes before /v1/", path="url")
-        if any(low >= high for low, high in zip(self.buckets, self.buckets[1:])):
-            raise ConfigError("must rise from one to the next", path="buckets")
         client = HttpClient(
             self.url,
             headers=reveal_headers(self.headers),
@@ -146,7 +134,7 @@ class OtlpSink(HttpSink):
             taken["metrics"] = self._post(
                 "metrics",
                 sent,
-                lambda: metrics_request(measures, config.resource, config.buckets, self._writer),
+                lambda: metrics_request(measures, config.resource, self._writer),
                 errors,
             )
         if "logs" in config.send:

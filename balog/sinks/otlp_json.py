@@ -24,6 +24,7 @@ from balog.sinks.measures import Measure
 from balog.sinks.summary import stack_trace, summarize
 
 _LONGEST_NAME = 255
+_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
 
 _SEVERITIES = {"DEBUG": 5, "INFO": 9, "WARNING": 13, "ERROR": 17, "CRITICAL": 21}
 _IN_RESOURCE = {
@@ -60,9 +61,7 @@ def logs_request(events: Sequence[Event], resource: Mapping[str, str]) -> bytes:
     )
 
 
-def metrics_request(
-    measures: Iterable[tuple[Event, Measure]], resource: Mapping[str, str], bounds: Sequence[float], writer: UUID
-) -> bytes:
+def metrics_request(measures: Iterable[tuple[Event, Measure]], resource: Mapping[str, str], writer: UUID) -> bytes:
     """Return the body of a request to ``/v1/metrics``.
 
     A series gets one point per second in which it was measured: the sum of its deltas, the histogram of its timers, or
@@ -86,9 +85,7 @@ def metrics_request(
                     "scopeMetrics": [
                         {
                             "scope": {"name": "balog"},
-                            "metrics": [
-                                _metric(kind, name, list(of.values()), bounds) for (kind, name), of in metrics.items()
-                            ],
+                            "metrics": [_metric(kind, name, list(of.values())) for (kind, name), of in metrics.items()],
                         }
                     ],
                 }
@@ -157,27 +154,27 @@ def _describe(event: Event, attributes: dict[str, Any]) -> Any:
     return payload.message
 
 
-def _metric(kind: str, name: str, points: Sequence[list[Measure]], bounds: Sequence[float]) -> dict[str, Any]:
+def _metric(kind: str, name: str, points: Sequence[list[Measure]]) -> dict[str, Any]:
     if kind == "gauge":
-        return {"name": name, "gauge": {"dataPoints": [_number(measures[-1:], bounds) for measures in points]}}
+        return {"name": name, "gauge": {"dataPoints": [_number(measures[-1:]) for measures in points]}}
     if kind == "counter":
-        data: dict[str, Any] = {"dataPoints": [_number(measures, bounds) for measures in points]}
+        data: dict[str, Any] = {"dataPoints": [_number(measures) for measures in points]}
         return {"name": name, "sum": {**data, "aggregationTemporality": _DELTA, "isMonotonic": True}}
-    data = {"dataPoints": [_histogram(measures, bounds) for measures in points]}
+    data = {"dataPoints": [_histogram(measures) for measures in points]}
     return {"name": name, "unit": "s", "histogram": {**data, "aggregationTemporality": _DELTA}}
 
 
-def _number(measures: Sequence[Measure], bounds: Sequence[float]) -> dict[str, Any]:
+def _number(measures: Sequence[Measure]) -> dict[str, Any]:
     point = _point(measures)
     if measures[0].kind == "gauge":
         del point["startTimeUnixNano"]
     return {**point, "asDouble": _total(measures)}
 
 
-def _histogram(measures: Sequence[Measure], bounds: Sequence[float]) -> dict[str, Any]:
-    counts = [0] * (len(bounds) + 1)
+def _histogram(measures: Sequence[Measure]) -> dict[str, Any]:
+    counts = [0] * (len(_BOUNDS) + 1)
     for measure in measures:
-        counts[bisect.bisect_left(bounds, measure.value)] += 1  # upper bounds are inclusive
+        counts[bisect.bisect_left(_BOUNDS, measure.value)] += 1  # upper bounds are inclusive
     values = [measure.value for measure in measures]
     return {
         **_point(measures),
@@ -186,7 +183,7 @@ def _histogram(measures: Sequence[Measure], bounds: Sequence[float]) -> dict[str
         "min": min(values),
         "max": max(values),
         "bucketCounts": [str(count) for count in counts],
-        "explicitBounds": list(bounds),
+        "explicitBounds": list(_BOUNDS),
     }
 
 

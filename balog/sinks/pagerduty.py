@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -36,9 +36,6 @@ _MAX_NAME = 255
 _MAX_SHORTENED = 100_000  # characters, of at most 4 bytes
 _MAX_FAILING_KEYS = 1000
 _SEVERITIES = {"DEBUG": "info", "INFO": "info", "WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
-_OF_ONE_RUN = frozenset({"id", "level", "process", "run_id", "span_id", "timestamp", "trace_id"})
-
-Field = Annotated[str, Meta(min_length=1, max_length=100)]
 
 
 class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid_unknown_fields=True, kw_only=True):
@@ -76,22 +73,6 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
         ]
         | None
     ) = None
-    fields: (
-        Annotated[
-            list[Field],
-            Meta(
-                max_length=10,
-                description="Keys of the context that tell one incident from another, also application and channel "
-                "(its first part). By default application, and nothing when pipeline is given.",
-                examples=[["application", "env"]],
-            ),
-        ]
-        | None
-    ) = None
-    alerts: Annotated[
-        Literal["series", "incident"],
-        Meta(description="What an alert of a monitor is in PagerDuty: one per series, or one for a whole incident."),
-    ] = "series"
     timeout: Timeout = 10.0
     ca_file: CaFile | None = None
     batch: Batching = Batching(age=1.0)
@@ -106,39 +87,30 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
         if event.cls_type == "run":
             return True
         if (alert := read_alert(event)) is not None:
-            return alert_action(alert, self.alerts) is not None
+            return alert_action(alert) is not None
         return self.level is not None and event.level is not None and LEVELS[event.level] >= LEVELS[self.level]
 
     def preview(self, event: Event) -> str | None:
         """Return the request for an alert without its key; see ``SinkOptions``."""
         alert = read_alert(event)
-        action = alert_action(alert, self.alerts) if alert is not None else None
+        action = alert_action(alert) if alert is not None else None
         if alert is None or action is None:
             return None
-        request = {"routing_key": "…", **alert_request(alert, event, action, self.alerts)}
+        request = {"routing_key": "…", **alert_request(alert, event, action)}
         return msgspec.json.format(msgspec.json.encode(request)).decode()
 
     def build(self) -> PagerDutySink:
         """Return the sink, unopened.
 
         Raises:
-            ConfigError: the key is invalid, or a field has another value in each run.
+            ConfigError: the key is invalid.
         """
-        fields = self.fields if self.fields is not None else [] if self.pipeline else ["application"]
-        for number, field in enumerate(fields):
-            if field in _OF_ONE_RUN:
-                raise ConfigError(
-                    f"{field} is another one in each run, so no later run could resolve the incident; take it out",
-                    path=f"fields[{number}]",
-                )
-        if not fields and not self.pipeline:
-            raise ConfigError("is empty; name a field, or the pipeline", path="fields")
         key = self.routing_key.reveal("routing_key")
         if not all("!" <= char <= "~" for char in key):
             raise ConfigError("does not hold an integration key, which has letters and digits only", path="routing_key")
         client = HttpClient(self.url, timeout=self.timeout, ca_file=self.ca_file, secrets=[key])
         threshold = LEVELS[self.level] if self.level else None
-        return PagerDutySink(client, key, threshold, self.pipeline, fields, self.alerts)
+        return PagerDutySink(client, key, threshold, self.pipeline)
 
 
 @dataclass
@@ -166,15 +138,11 @@ class PagerDutySink(HttpSink):
         routing_key: str,
         threshold: int | None,
         pipeline: str | None,
-        fields: Sequence[str],
-        alerts: Literal["series", "incident"],
     ) -> None:
         super().__init__(client)
         self._routing_key = routing_key
         self._threshold = threshold
         self._pipeline = pipeline
-        self._fields = fields
-        self._alerts = alerts
         self._latest = LatestChanges()
         self._failed: dict[str, set[str]] = {}  # deduplication key -> the commands whose last run failed
 
@@ -205,7 +173,7 @@ class PagerDutySink(HttpSink):
         for index, (event, _) in enumerate(batch):
             alert = alerts[index]
             if alert is not None:
-                action = alert_action(alert, self._alerts)
+                action = alert_action(alert)
                 if id(alert) in new:
                     calls.append(_Call(action, alert.key, event, alert.severity, [index], alert))
                 continue
@@ -248,9 +216,8 @@ class PagerDutySink(HttpSink):
         return action == "trigger" or not failed
 
     def _key(self, event: Event) -> str:
-        parts = ["balog", *([self._pipeline] if self._pipeline else [])]
-        parts += [_field(event, name) for name in self._fields]
-        key = "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
+        name = self._pipeline or _text(event.header.context.get("application")) or _root(event)
+        key = "balog/" + name.replace("%", "%25").replace("/", "%2F")
         return key if len(key) <= _MAX_KEY else "balog/" + hashlib.sha256(key.encode()).hexdigest()
 
     def _post(self, call: _Call, action: str) -> None:
@@ -265,7 +232,7 @@ class PagerDutySink(HttpSink):
 
     def _body(self, call: _Call, action: str) -> bytes:
         if call.alert is not None:
-            request = alert_request(call.alert, call.event, action, self._alerts)
+            request = alert_request(call.alert, call.event, action)
             return msgspec.json.encode({"routing_key": self._routing_key, **request})
         request = {
             "routing_key": self._routing_key,
@@ -323,13 +290,6 @@ def _headline(event: Event, application: str) -> str:
 def _run(event: Event) -> RunOutcome | None:
     run = run_outcome(event) if event.cls_type == "run" else None
     return run if run is not None and run.is_known else None
-
-
-def _field(event: Event, name: str) -> str:
-    if name == "channel":
-        return _root(event)
-    text = _text(event.header.context.get(name))
-    return text or (_root(event) if name == "application" else "")
 
 
 def _root(event: Event) -> str:

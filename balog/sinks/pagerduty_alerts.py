@@ -1,9 +1,9 @@
-"""The request of an alert to PagerDuty's Events API v2: the key of its series, or of its incident, deduplicates."""
+"""The request of an alert to PagerDuty's Events API v2: the key of its series deduplicates."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Literal
+from typing import Any
 
 from balog.event import Event
 from balog.payload import AlertPayload
@@ -17,23 +17,17 @@ _MAX_TEXT = 255
 _MAX_URL = 2000
 
 
-def alert_action(alert: AlertPayload, per: Literal["series", "incident"]) -> str | None:
-    """Return the action of an alert's state; None if the state changes nothing.
-
-    Args:
-        per: ``incident`` resolves only when no series of the incident fires any more.
-    """
-    if per == "incident" and alert.state == "resolved" and alert.incident and alert.incident_firing:
-        return None
+def alert_action(alert: AlertPayload) -> str | None:
+    """Return the action of an alert's state; None if the state changes nothing."""
     return _ACTIONS.get(alert.state)
 
 
-def alert_request(alert: AlertPayload, event: Event, action: str, per: Literal["series", "incident"]) -> dict[str, Any]:
+def alert_request(alert: AlertPayload, event: Event, action: str) -> dict[str, Any]:
     """Return the request of an alert, without the routing key.
 
     Its ``group`` is the alert's incident, by which a service of PagerDuty can group alerts.
     """
-    key = (alert.incident if per == "incident" else "") or alert.key
+    key = alert.key
     if not 0 < len(key) <= _MAX_KEY:
         key = "balog/" + hashlib.sha256(key.encode()).hexdigest()
     request: dict[str, Any] = {"event_action": action, "dedup_key": key}

@@ -1,4 +1,4 @@
-"""Metrics into statsd: lines over UDP or a Unix datagram socket, plain or with DogStatsD's tags.
+"""Metrics into statsd: lines over UDP, plain or with DogStatsD's tags.
 
 Formats: statsd's docs/metric_types.md (``name:value|c``, ``|g`` and ``|ms``, several per datagram), and Datadog's page
 on the datagrams of DogStatsD. At most once: statsd does not answer, so sent datagrams count as delivered.
@@ -6,7 +6,6 @@ on the datagrams of DogStatsD. At most once: statsd does not answer, so sent dat
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 import time
@@ -14,18 +13,16 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
-from msgspec.structs import replace
 
 from balog.errors import ConfigError
 from balog.event import Event
-from balog.local_path import local_path
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
 from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
 from balog.sinks.statsd_lines import RateLimit, dogstatsd, pack, plain
 
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
-_SEND_TIMEOUT = 5.0  # seconds, for a Unix socket whose reader hangs
+_MAX_DATAGRAM = 1432  # bytes, which an Ethernet frame holds
 _ECHO = 0.05  # seconds until another host reports that nobody listens
 
 
@@ -34,37 +31,33 @@ class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_un
 
     examples: ClassVar = (
         {"type": "statsd", "host": "localhost", "port": 8125, "prefix": "taps", "name_tags": ["stream"]},
-        {"type": "statsd", "socket": "/var/run/datadog/dsd.socket", "format": "dogstatsd", "tags": {"env": "prod"}},
+        {"type": "statsd", "format": "dogstatsd", "tags": {"env": "prod"}},
     )
 
     guarantees: ClassVar = (
         SinkGuarantee(
             "at most once",
             "it is sent to the socket",
-            "lines up to `max_datagram`",
+            f"lines up to {_MAX_DATAGRAM:,} bytes",
             not_retried="a metric that does not fit into a datagram",
         ),
     )
 
     host: Annotated[str, Meta(min_length=1, max_length=253, description="Name or address, IPv4 or IPv6.")] = "localhost"
     port: Annotated[int, Meta(ge=1, le=65535, description="UDP port.")] = 8125
-    socket: Annotated[str, Meta(min_length=1, description="A Unix datagram socket, in place of host and port.")] | (
-        None
-    ) = None
     format: Annotated[
         Literal["plain", "dogstatsd"], Meta(description="plain has no tags; dogstatsd appends |#key:value.")
     ] = "plain"
     name_tags: Annotated[
         tuple[_Name, ...], Meta(description="With plain: tags whose values end the name, as in record_count.users.")
     ] = ()
-    max_datagram: Annotated[int, Meta(ge=100, le=65_000, description="Bytes of a datagram at most.")] = 1432
     rate: Annotated[
         float, Meta(gt=0, le=1_000_000, description="Datagrams a second at most: what comes faster, statsd may drop.")
     ] = 2000.0
 
     @property
     def name(self) -> str:
-        """``statsd HOST:PORT`` or ``statsd PATH``."""
+        """``statsd HOST:PORT``."""
         return f"statsd {self._place()}"
 
     def takes(self, event: Event) -> bool:
@@ -73,7 +66,7 @@ class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_un
 
     def _place(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return self.socket or f"{host}:{self.port}"
+        return f"{host}:{self.port}"
 
     def build(self) -> StatsdSink:
         """Return the sink, unopened.
@@ -81,15 +74,12 @@ class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_un
         Raises:
             ConfigError: an option does not apply to the format.
         """
-        if self.socket is not None:
-            local_path(self.socket, "socket")
         if self.format == "plain":
-            for path, tags in (("only_tags", self.only_tags or ()), ("tags", self.tags)):
-                if set(tags) - set(self.name_tags):
-                    raise ConfigError(
-                        "plain statsd has no tags; take format dogstatsd, or name_tags to put values into the name",
-                        path=path,
-                    )
+            if self.tags.keys() - set(self.name_tags):
+                raise ConfigError(
+                    "plain statsd has no tags; take format dogstatsd, or name_tags to put values into the name",
+                    path="tags",
+                )
         elif self.name_tags:
             raise ConfigError("is for format plain; dogstatsd sends tags as tags", path="name_tags")
         return StatsdSink(self)
@@ -103,7 +93,7 @@ class StatsdSink:
         self._place = config._place()
         is_plain = config.format == "plain"
         # Tags that are not sent must not count as series.
-        self._reader = MeasureReader(replace(config, only_tags=config.name_tags) if is_plain else config, config.name)
+        self._reader = MeasureReader(config, config.name, config.name_tags if is_plain else None)
         self._lines = plain(config.name_tags) if is_plain else dogstatsd()
         self._addresses: list[tuple[int, Any]] = []
         self._socket: socket.socket | None = None
@@ -134,11 +124,11 @@ class StatsdSink:
         rejected = found.rejected
         for index, measure in found.measures:
             line = self._lines.write(measure)
-            if line is None or len(line) > self._config.max_datagram:
+            if line is None or len(line) > _MAX_DATAGRAM:
                 rejected[index] = f"the {measure.kind} {measure.name[:100]} does not fit into a statsd datagram"
             else:
                 lines.append((index, line))
-        datagrams = list(pack([item for item in lines if item[0] not in rejected], self._config.max_datagram))
+        datagrams = list(pack([item for item in lines if item[0] not in rejected], _MAX_DATAGRAM))
         for number, datagram in enumerate(datagrams):
             try:
                 self._send(datagram.data)
@@ -190,8 +180,6 @@ class StatsdSink:
             raise refusal
 
     def _resolved(self) -> list[tuple[int, Any]]:
-        if self._config.socket is not None:
-            return [(socket.AF_UNIX, local_path(self._config.socket, "socket"))]
         try:
             found = socket.getaddrinfo(self._config.host, self._config.port, type=socket.SOCK_DGRAM)
         except (OSError, UnicodeError) as error:
@@ -202,17 +190,12 @@ class StatsdSink:
     def _reason(self, error: OSError) -> str:
         if isinstance(error, ConnectionRefusedError):
             return f"{self._place}: nobody listens there"
-        if isinstance(error, TimeoutError):
-            return f"{self._place}: takes nothing for {_SEND_TIMEOUT:g} s"
-        if error.errno == errno.EMSGSIZE:
-            return f"{self._place}: a datagram is too long for the way there; lower max_datagram"
         return f"{self._place}: {error.strerror or error}"
 
 
 def _connect(family: int, address: Any) -> socket.socket:
     connected = socket.socket(family, socket.SOCK_DGRAM)
     try:
-        connected.settimeout(_SEND_TIMEOUT)
         connected.connect(address)
     except BaseException:
         connected.close()

@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, field
 
@@ -30,12 +30,12 @@ from balog.event import new_id
 from balog.local_path import local_path
 from balog.signals import join
 from balog.sinks.base import Delivery, Retrying, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.store_codecs import check_codec
 from balog.sinks.store_part import MANIFESTS, Part, mend
 from balog.sinks.store_upload import Uploader
 from balog.storage import Options, Storage, StorageError, is_url, open_storage
 
 _MAX_OPEN_FILES = 16
+_MAX_STAGED_BYTES = 1 << 30  # while this much waits to be uploaded, no more events are taken
 _DEFAULT_AGE = 300.0
 _SHORTEST_PAUSE = 0.5
 # Stricter than the rule for topics: readers of archives skip names that begin with _ or a dot.
@@ -90,7 +90,6 @@ class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown
         ]
         | None
     ) = None
-    compression: Annotated[Literal["gzip", "zstd"], Meta(description="What the files are compressed with.")] = "gzip"
     max_file_bytes: Annotated[int, Meta(ge=1024, description="Begin a new file after this many compressed bytes.")] = (
         128 << 20
     )
@@ -106,9 +105,6 @@ class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown
         ]
         | None
     ) = None
-    max_staged_bytes: Annotated[
-        int, Meta(ge=1 << 20, description="With url: take no more events while this much waits to be uploaded.")
-    ] = 1 << 30
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.url is None):
@@ -126,11 +122,10 @@ class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown
 
         Raises:
             ConfigError: the topic is not a valid folder name, or the URL can't be written to.
-            MissingExtraError: the packages for the URL or the compression are not installed.
+            MissingExtraError: the packages for the URL are not installed.
         """
         if not _TOPIC.fullmatch(self.topic):
             raise ConfigError(f"{self.topic!r} is not a topic's name; use letters, digits and . _ -", path="topic")
-        check_codec(self.compression)
         if self.url is None:
             if is_url(self.path or ""):
                 raise ConfigError('is a URL; give it as "url" in the place of "path"', path="path")
@@ -172,14 +167,12 @@ class StoreSink:
     def __init__(self, config: StoreSinkConfig, folder: Path, uploader: Uploader | None) -> None:
         self._config = config
         self._folder = folder
-        self._compression = config.compression
         self._max_file_bytes = config.max_file_bytes
         self._max_age = config.max_age or (_DEFAULT_AGE if uploader else None)
         self._name = config.name
         self._parts: dict[str, Part] = {}
         self._lock = threading.Lock()
         self._uploads = _Uploads(config.name, uploader, config.retry) if uploader else None
-        self._max_staged_bytes = config.max_staged_bytes
         self._staged = 0
         self._closing = threading.Event()
         self._woken = threading.Event()
@@ -223,9 +216,9 @@ class StoreSink:
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Append a batch, each event to the file of its day."""
-        if self._uploads and self._staged >= self._max_staged_bytes:
+        if self._uploads and self._staged >= _MAX_STAGED_BYTES:
             self._staged = self._uploads.staged_bytes()
-            if self._staged >= self._max_staged_bytes:
+            if self._staged >= _MAX_STAGED_BYTES:
                 raise SinkError(f"{self._staged} bytes wait in {self._folder} to be uploaded{self._uploads.error}")
         days: dict[str, list[int]] = {}
         for index, delivery in enumerate(batch):
@@ -255,7 +248,7 @@ class StoreSink:
     def _begin(self, day: str) -> Part:
         if len(self._parts) >= _MAX_OPEN_FILES:
             self._finish(next(iter(self._parts)))
-        return Part(self._folder, day, new_id(), self._compression)
+        return Part(self._folder, day, new_id())
 
     def _finish(self, day: str) -> None:
         self._parts[day].finish()

@@ -19,8 +19,10 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
-from balog.sinks.store_codecs import CODECS, codec_of
+from balog.sinks.store_codecs import GzipCodec
 from balog.storage.local_files import create_locked, lock, sync, sync_folder
+
+_ENDING = ".jsonl.gz"
 
 MANIFESTS = "_manifest"
 """The folder in a topic's folder with a manifest per file; readers of events skip it."""
@@ -47,11 +49,11 @@ class Manifest(Struct, kw_only=True):
 class Part:
     """A file that is being written in the folder of a topic."""
 
-    def __init__(self, topic: Path, day: str, name: str, compression: str, suffix: str = "part") -> None:
-        self._codec = CODECS[compression]()
+    def __init__(self, topic: Path, day: str, name: str, suffix: str = "part") -> None:
+        self._codec = GzipCodec()
         folder = topic / f"date={day}"
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / f"{name}{self._codec.ending}"
+        self.path = folder / f"{name}{_ENDING}"
         self._hidden = folder / f".{self.path.name}.{suffix}"
         self._manifest = topic / MANIFESTS / f"{name}.json"
         # Another process may take an empty file for that of a killed writer, and remove it.
@@ -125,7 +127,7 @@ def describe(file: Path) -> Path:
         return place
     found = Manifest(file=f"{file.parent.name}/{file.name}", bytes=file.stat().st_size)
     with open(file, "rb") as source:
-        for lines in _whole_lines(codec_of(file).unpack(source)):
+        for lines in _whole_lines(GzipCodec.unpack(source)):
             found.add(*_count(lines))
         source.seek(0)
         sha = hashlib.sha256()
@@ -139,8 +141,7 @@ def describe(file: Path) -> Path:
 def mend(topic: Path) -> None:
     """Finish the files that killed writers left in a topic's folder, and no files of running writers."""
     for part in sorted(topic.glob("date=*/.*.part")):
-        if codec_of(part) is not None:
-            _finish_orphan(topic, part)
+        _finish_orphan(topic, part)
     for hidden in topic.glob(f"{MANIFESTS}/.*.json"):
         _settle_manifest(topic, hidden)
 
@@ -170,11 +171,10 @@ def _finish_orphan(topic: Path, hidden: Path) -> None:
         if not hidden.exists() or final.exists():
             hidden.unlink(missing_ok=True)  # the file is finished, but its writer was killed before it removed this one
             return
-        codec = codec_of(final)
         day = hidden.parent.name.removeprefix("date=")
         # If this is killed, too, the next process starts over.
-        part = Part(topic, day, final.name.removesuffix(codec.ending), codec.name, suffix="mend")
-        for lines in _whole_lines(codec.unpack(source)):
+        part = Part(topic, day, final.name.removesuffix(_ENDING), suffix="mend")
+        for lines in _whole_lines(GzipCodec.unpack(source)):
             part.append(lines, *_count(lines))
         if part.size:
             part.finish()

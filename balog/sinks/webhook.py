@@ -1,13 +1,10 @@
-"""Events to any HTTP endpoint, one or a batch per request, signed by Standard Webhooks (standardwebhooks.com).
-
-By that specification, an answer of 410 asks the sender to stop.
-"""
+"""Events to any HTTP endpoint, one or a batch per request, signed by Standard Webhooks (standardwebhooks.com)."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal, NoReturn
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,7 +25,6 @@ class WebhookSinkConfig(SinkOptions, tag_field="type", tag="webhook", forbid_unk
             "type": "webhook",
             "url": "https://hooks.example.com/balog",
             "per": "batch",
-            "format": "ndjson",
             "secrets": [{"env": "HOOK_KEY"}],
             "headers": {"Authorization": {"file": "/run/secrets/hook"}},
         },
@@ -40,15 +36,13 @@ class WebhookSinkConfig(SinkOptions, tag_field="type", tag="webhook", forbid_unk
             "the endpoint has answered 2xx",
             "an event, or a batch",
             repeats="has the same `webhook-id`",
-            not_retried="400, 410 (nothing more is sent), 413, 415, 422",
         ),
     )
 
     url: Annotated[Url | Secret, Meta(description="Where to post; by environment or file if there is a key in it.")]
-    per: Annotated[Literal["event", "batch"], Meta(description="What a request carries: one event, or many.")] = "event"
-    format: Annotated[
-        Literal["array", "ndjson"], Meta(description="How a batch is written: a JSON array, or a line an event.")
-    ] = "array"
+    per: Annotated[
+        Literal["event", "batch"], Meta(description="A request carries one event, or a JSON array of them.")
+    ] = "event"
     secrets: Annotated[
         tuple[Secret, ...],
         Meta(
@@ -79,30 +73,20 @@ class WebhookSinkConfig(SinkOptions, tag_field="type", tag="webhook", forbid_unk
         keys = read_keys(self.secrets)
         url = self.url.reveal("url") if isinstance(self.url, Secret) else self.url
         client = HttpClient(url, headers=headers, timeout=self.timeout, ca_file=self.ca_file)
-        return WebhookSink(client, keys, self.per, self.format)
+        return WebhookSink(client, keys, self.per)
 
 
 class WebhookSink(HttpSink):
     """See ``WebhookSinkConfig``."""
 
-    def __init__(
-        self,
-        client: HttpClient,
-        keys: Sequence[bytes],
-        per: Literal["event", "batch"],
-        format: Literal["array", "ndjson"],
-    ) -> None:
+    def __init__(self, client: HttpClient, keys: Sequence[bytes], per: Literal["event", "batch"]) -> None:
         super().__init__(client)
         self._keys = keys
         self._per = per
-        self._format = format
         self._step = 1 if per == "event" else sys.maxsize
-        self._stop_reason: str | None = None
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Post a batch. A request that is too large for the server is halved, and so are later ones."""
-        if self._stop_reason:
-            self._give_up(range(len(batch)), {})
         rejected: dict[int, str] = {}
         at = 0
         while at < len(batch):
@@ -112,24 +96,16 @@ class WebhookSink(HttpSink):
             except SinkError as error:
                 status = error.answer.status if isinstance(error, HttpStatusError) else 0
                 left = range(at, len(batch))
-                if status == 410:
-                    self._stop_reason = f"{error}; nothing more is sent there until the next start"
-                    self._give_up(left, rejected)
-                elif status == 413 and len(part) > 1:
+                if status == 413 and len(part) > 1:
                     self._step = len(part) // 2
                     continue
-                elif error.retryable or len(part) > 1:  # the caller finds the events that are refused
+                if error.retryable or len(part) > 1:  # the caller finds the events that are refused
                     raise error.of_batch(rejected, left) from None
-                else:
-                    rejected[at] = str(error)
+                rejected[at] = str(error)
             at += len(part)
         if rejected:
             reason = f"{len(rejected)} of {len(batch)} events were refused: {next(iter(rejected.values()))}"
             raise SinkError(reason, retryable=False, rejected=rejected, remaining=())
-
-    def _give_up(self, left: Sequence[int], rejected: dict[int, str]) -> NoReturn:
-        reason = self._stop_reason or ""
-        raise SinkError(reason, retryable=False, rejected=rejected | dict.fromkeys(left, reason), remaining=())
 
     def _post(self, part: Sequence[Delivery]) -> None:
         if self._per == "event":
@@ -137,9 +113,5 @@ class WebhookSink(HttpSink):
             self._client.post("", body, headers=sign(event.header.id, body, self._keys))
             return
         name = batch_id([event.header.id for event, _ in part])
-        if self._format == "ndjson":
-            body = b"".join(body + b"\n" for _, body in part)
-            self._client.post("", body, "application/x-ndjson", sign(name, body, self._keys))
-        else:
-            body = b"[" + b",".join(body for _, body in part) + b"]"
-            self._client.post("", body, headers=sign(name, body, self._keys))
+        body = b"[" + b",".join(body for _, body in part) + b"]"
+        self._client.post("", body, headers=sign(name, body, self._keys))

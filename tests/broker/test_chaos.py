@@ -30,7 +30,7 @@ class Chaos:
         self._lock = threading.Lock()
 
     def __call__(self, request):
-        events = [json.loads(line) for line in request.body.splitlines()]
+        events = json.loads(request.body)
         with self._lock:
             fate = self._random.random()
             if not self.is_well:
@@ -97,7 +97,6 @@ def test_nothing_is_lost_between_three_brokers_whose_sinks_fail_at_random(stream
                         "type": "webhook",
                         "url": f"{server.url}/{name}",
                         "per": "batch",
-                        "format": "ndjson",
                         "timeout": 2,
                         "batch": {"events": 200},
                         "retry": {"first": 0.01, "longest": 0.2},

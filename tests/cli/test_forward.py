@@ -87,7 +87,8 @@ class Place:
 
 
 def ids_of(request: Request) -> list[str]:
-    return [decode(line).header.id for line in request.body.splitlines()]
+    found = json.loads(request.body)
+    return [event["header"]["id"] for event in (found if isinstance(found, list) else [found])]
 
 
 @pytest.fixture
@@ -141,7 +142,7 @@ class TestForwarding:
 
         place.server.respond = respond
         place.publish(*numbers(200))
-        done = place.run(place.hook(per="batch", format="ndjson", batch={"events": 7, "age": 0.01}))
+        done = place.run(place.hook(per="batch", batch={"events": 7, "age": 0.01}))
         assert done.returncode == 0, done.stderr
         assert sorted(taken) == sorted(place.ids)
         assert place.pending() == 0

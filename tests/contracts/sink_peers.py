@@ -12,7 +12,6 @@ from typing import Any
 from uuid import uuid4
 
 import fsspec
-import zstandard
 from prometheus_client.parser import text_string_to_metric_families
 
 from balog.event import Event, decode
@@ -114,15 +113,13 @@ class StoreUrlPeer(FolderPeer):
             options={"key": {"env": SECRET_NAME}},
             staging=str(self.folder),
             topic="events",
-            compression="zstd",
         )
 
     def arrived(self) -> dict[str, bytes]:
         memory = fsspec.filesystem("memory")
         bodies = {}
-        for file in memory.glob(f"{self._store}/events/date=*/*.jsonl.zst"):
-            packed = memory.cat_file(file)
-            for line in zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True).read().splitlines():
+        for file in memory.glob(f"{self._store}/events/date=*/*.jsonl.gz"):
+            for line in gzip.decompress(memory.cat_file(file)).splitlines():
                 event = decode(line)
                 assert event.header.id not in bodies, "an event was written twice"
                 assert f"/date={event.header.timestamp:%Y-%m-%d}/" in file
@@ -332,9 +329,7 @@ class AlertmanagerPeer(HttpPeer):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self.config = AlertmanagerSinkConfig(
-            url=self.server.url, headers={"Authorization": Secret(env=SECRET_NAME)}, resend=3600
-        )
+        self.config = AlertmanagerSinkConfig(url=self.server.url, headers={"Authorization": Secret(env=SECRET_NAME)})
         self.alertmanager = AlertmanagerStandIn(SECRET)
 
     def event(self, number: int, **changes: Any) -> Event:

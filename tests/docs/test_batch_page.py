@@ -12,6 +12,7 @@ import pytest
 
 from balog.broker.batches.config import BatchConfig
 from balog.broker.config import BrokerConfig
+from balog.singer.batch.compression import Limits
 from balog.tagged_config import decode_tagged
 from tests.documentation import docs_page, run_task
 
@@ -86,4 +87,4 @@ def test_without_a_word_a_batch_passes(batch, tmp_path):
 
 def test_the_numbers_are_those_of_the_code():
     config = BatchConfig()
-    assert (config.max_age, config.max_decompressed_bytes, config.max_ratio) == (300, 8 << 30, 250)
+    assert (config.max_age, *Limits()) == (300, 8 << 30, 250)

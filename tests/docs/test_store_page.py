@@ -35,5 +35,5 @@ def test_a_config_is_taken(block, monkeypatch, tmp_path):
 
 def test_the_defaults_are_those_of_the_code():
     store = StoreSinkConfig(url="s3://b/c", topic="t")
-    assert (store.max_file_bytes, store.max_staged_bytes, store.build()._max_age) == (128 << 20, 1 << 30, 300)
+    assert (store.max_file_bytes, store.build()._max_age) == (128 << 20, 300)
     assert StateConfig(hold=True).every == 1

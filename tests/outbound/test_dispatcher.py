@@ -1,5 +1,4 @@
 import random
-import signal
 import threading
 import time
 
@@ -8,7 +7,7 @@ import pytest
 from balog.errors import ConfigError
 from balog.outbound import Dispatcher, backpressure, event_queue, worker
 from balog.sinks import Batching, Delivery, Retrying, SinkError, StoreSinkConfig
-from tests.stand_ins.probe_sink import ProbeConfig, balanced, deliveries, probe, send
+from tests.stand_ins.probe_sink import balanced, deliveries, probe, send
 
 QUICK = Retrying(first=0.01, longest=0.05)
 
@@ -542,95 +541,6 @@ class TestDurable:
         send(dispatcher, 5)
         close(dispatcher)
         assert dispatcher.durable == room
-
-
-class TestReload:
-    def test_a_sink_that_stays_the_same_is_left_alone(self, said):
-        sink, config = probe()
-        other, gone = probe(place="b")
-        dispatcher = Dispatcher([config, gone], said.append)
-        send(dispatcher, 10)
-        late, new = probe(place="c")
-        dispatcher.reload([new, ProbeConfig(place="it")])
-        send(dispatcher, 10, start=10)
-        stats = dispatcher.close(10)
-        assert sink.taken == list(range(20))
-        assert (sink.opened, sink.closed) == (1, 1)
-        assert other.taken == list(range(10))
-        assert late.taken == list(range(10, 20))
-        assert {name: found.put for name, found in stats.items()} == {"probe it": 20, "probe b": 10, "probe c": 10}
-        assert dispatcher.durable == 20
-
-    def test_a_sink_that_changes_loses_and_repeats_nothing(self, said):
-        old, config = probe(batch=Batching(age=0.01))
-        dispatcher = Dispatcher([config], said.append)
-        sinks = [old]
-        for turn in range(5):
-            send(dispatcher, 200, start=turn * 200)
-            sink, config = probe(place=f"it{turn}", batch=Batching(age=0.01))
-            sinks.append(sink)
-            dispatcher.reload([config])
-        send(dispatcher, 200, start=1000)
-        dispatcher.close(10)
-        assert sorted(n for sink in sinks for n in sink.taken) == list(range(1200))
-        assert dispatcher.durable == 1200
-
-    def test_a_bad_config_changes_nothing(self, said):
-        sink, config = probe()
-        dispatcher = Dispatcher([config], said.append)
-        with pytest.raises(ConfigError) as caught:
-            dispatcher.reload([probe(place="b", where="(")[1]])
-        assert caught.value.path == "$.sinks[0].where"
-        send(dispatcher, 3)
-        close(dispatcher)
-        assert sink.taken == [0, 1, 2]
-
-    def test_a_sink_that_hangs_does_not_hold_up_a_reload(self, said):
-        stuck, config = probe(batch=Batching(age=0))
-        stuck.gate.clear()
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 10)
-        fresh, new = probe(place="b")
-        dispatcher.reload([new])
-        send(dispatcher, 10, start=10)
-        stats = dispatcher.close(0.2)
-        stuck.gate.set()
-        assert fresh.taken == list(range(10, 20))
-        assert stats["probe it"].dropped == 10
-        assert dispatcher.durable == 0
-
-    def test_a_signal_is_heard_while_an_end_waits_for_a_sink_that_was_left_out(self, said):
-        """Given that the kernel may hand a signal to any thread, then the one that closes runs its handler soon."""
-        stuck, config = probe(batch=Batching(age=0))
-        stuck.gate.clear()
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 3)
-        dispatcher.reload([])
-
-        def send_signal():
-            time.sleep(0.2)
-            signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
-            time.sleep(8)
-
-        before = signal.signal(signal.SIGUSR1, lambda *_: stuck.gate.set())
-        try:
-            threading.Thread(target=send_signal, daemon=True).start()
-            stats = dispatcher.close(6)
-        finally:
-            signal.signal(signal.SIGUSR1, before)
-            stuck.gate.set()
-        assert stats["probe it"].delivered == 3
-
-    def test_threads_that_put_meanwhile_lose_nothing(self, said):
-        sinks = [probe(place=f"s{n}", batch=Batching(age=0.001)) for n in range(20)]
-        dispatcher = Dispatcher([sinks[0][1]], said.append)
-        writer = threading.Thread(target=send, args=(dispatcher, 20_000))
-        writer.start()
-        for _, config in sinks[1:]:
-            dispatcher.reload([config])
-        writer.join()
-        dispatcher.close(10)
-        assert sorted(n for sink, _ in sinks for n in sink.taken) == list(range(20_000))
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -401,22 +401,6 @@ class TestSpooling:
         assert sorted(fresh.taken) == [*range(1000), *range(5000, 5100)]
         assert fresh.taken.index(5099) < 500
 
-    def test_a_changed_sink_takes_over_what_was_spooled_for_it(self, said, spool, dead, monkeypatch):
-        sink, config = dead
-        dispatcher = Dispatcher([config], said.append, spool=spool)
-        send(dispatcher, 100)
-        wait_for(lambda: dispatcher.durable == 100)
-        monkeypatch.setattr("balog.outbound.dispatcher.RELOAD_SECONDS", 0.1)
-        dispatcher.reload([ProbeConfig(batch=Batching(events=20))])
-        send(dispatcher, 100, start=100)
-        wait_for(lambda: not dispatcher._retiring)
-        assert sink.taken == []
-        sink.fails = None
-        wait_for(lambda: len(sink.taken) == 200)
-        stats = close(dispatcher)
-        assert sorted(sink.taken) == list(range(200))
-        assert (stats.put, stats.adopted, stats.delivered, stats.spooled) == (200, 0, 200, 0)
-
 
 class TestTheWindow:
     """An event is on disk within ``sync`` seconds, unless the sink has taken it by then."""
@@ -595,8 +579,8 @@ class TestDeadLetters:
 
 
 class TestRoom:
-    def small(self, tmp_path, when_full):
-        return SpoolConfig(path=str(tmp_path / "spool"), max_bytes=1 << 16, when_full=when_full)
+    def small(self, tmp_path):
+        return SpoolConfig(path=str(tmp_path / "spool"), max_bytes=1 << 16)
 
     def used(self, spool):
         return sum(path.stat().st_size for path in Path(spool.path).rglob("*") if path.is_file())
@@ -606,8 +590,8 @@ class TestRoom:
         monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 20_000)
         monkeypatch.setattr(spooler, "_RETRY_SECONDS", 0.01)
 
-    def test_drop_newest_keeps_the_oldest(self, said, tmp_path, dead):
-        spool = self.small(tmp_path, "drop_newest")
+    def test_a_full_spool_keeps_the_oldest(self, said, tmp_path, dead):
+        spool = self.small(tmp_path)
         dispatcher = Dispatcher([dead[1]], said.append, spool=spool, put_timeout=30)
         send(dispatcher, 2000)
         stats = close(dispatcher, 0.1)
@@ -621,7 +605,7 @@ class TestRoom:
     def test_a_spool_smaller_than_a_batch_is_filled(self, said, tmp_path, dead, monkeypatch):
         """Given a burst that is one batch by the sink's config and four times the spool, then the spool gets full."""
         monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 1 << 24)
-        spool = self.small(tmp_path, "drop_newest")
+        spool = self.small(tmp_path)
         sink, config = dead
         sink.gate.clear()
         dispatcher = Dispatcher([config], said.append, spool=spool, put_timeout=30)
@@ -634,56 +618,8 @@ class TestRoom:
         assert kept == list(range(len(kept)))
         assert 32_000 < self.used(spool) <= spool.max_bytes
 
-    def test_block_makes_the_stream_wait_and_loses_nothing(self, said, tmp_path, dead):
-        sink, config = dead
-        spool = self.small(tmp_path, "block")
-        dispatcher = Dispatcher([config], said.append, spool=spool)
-        writer = threading.Thread(target=send, args=(dispatcher, 2000))
-        writer.start()
-        wait_for(lambda: any("the stream waits" in line for line in said))
-        position = dispatcher.position
-        time.sleep(0.3)
-        assert writer.is_alive()
-        assert dispatcher.position == position
-        sink.fails = None
-        writer.join(30)
-        stats = close(dispatcher)
-        assert sorted(sink.taken) == list(range(2000))
-        assert (stats.delivered, stats.lost) == (2000, 0)
-        assert sum("the stream waits" in line for line in said) == 1
-
-    def test_who_blocks_can_be_stopped(self, said, tmp_path, dead):
-        stop = threading.Event()
-        spool = self.small(tmp_path, "block")
-        dispatcher = Dispatcher([dead[1]], said.append, spool=spool, should_stop=stop.is_set)
-        writer = threading.Thread(target=send, args=(dispatcher, 2000))
-        writer.start()
-        wait_for(lambda: any("the stream waits" in line for line in said))
-        stop.set()
-        writer.join(30)
-        stats = close(dispatcher, 0.1)
-        assert stats.dropped + stats.spooled == 2000
-        assert stats.dropped > 0
-
-    def test_who_blocks_can_be_given_another_sink(self, said, tmp_path, dead):
-        """Given a stream that waits for a dead sink, then a reload that leaves it out lets the stream go on."""
-        fresh, new = probe(place="b")
-        spool = self.small(tmp_path, "block")
-        pending = [new]
-
-        def reload_once():
-            if pending:
-                dispatcher.reload([pending.pop()])
-            return False
-
-        dispatcher = Dispatcher([dead[1]], said.append, spool=spool, should_stop=reload_once)
-        send(dispatcher, 2000)
-        stats = dispatcher.close(0.5)
-        assert stats["probe b"].delivered == len(fresh.taken) == 2000 - stats["probe it"].put
-        assert balanced(stats["probe it"])
-
     def test_dead_letters_that_find_no_room_are_counted(self, said, tmp_path):
-        spool = self.small(tmp_path, "drop_newest")
+        spool = self.small(tmp_path)
         sink, config = probe(batch=Batching(age=0))
         sink.refuses = lambda n: SinkError("never", retryable=False)
         dispatcher = Dispatcher([config], said.append, spool=spool)

@@ -99,10 +99,13 @@ def test_a_severity_that_rises_makes_no_second_alert(tmp_path: Path, hook: HttpS
         sink.close()
 
 
-def test_an_alertmanager_that_restarts_has_the_alert_again(tmp_path: Path, hook: HttpStandIn) -> None:
+def test_an_alertmanager_that_restarts_has_the_alert_again(
+    tmp_path: Path, hook: HttpStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("balog.sinks.alertmanager._RESEND", 0.2)
     port = free_port()
     with running_alertmanager(tmp_path / "am", hook.url, port) as server:
-        sink = AlertmanagerSinkConfig(url=server.url, resend=0.2).build()
+        sink = AlertmanagerSinkConfig(url=server.url).build()
         sink.write([alert_delivery(1, since=NOW, started=NOW)])
     try:
         with running_alertmanager(tmp_path / "am", hook.url, port) as server:

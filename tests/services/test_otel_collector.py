@@ -40,7 +40,7 @@ def receiver(downstream):
 
 @pytest.fixture
 def sink(collector):
-    sink = OtlpSinkConfig(url=collector, buckets=[0.5, 1.0]).build()
+    sink = OtlpSinkConfig(url=collector).build()
     sink.open()
     yield sink
     sink.close()
@@ -80,7 +80,9 @@ def test_the_collector_hands_on_what_it_was_told(receiver, sink):
     assert (counted, series["a_counter"].sum.is_monotonic) == (3, True)
     assert series["a_gauge"].gauge.data_points[-1].as_double == -4.5
     points = series["a_timer"].histogram.data_points
-    assert [sum(counts) for counts in zip(*(point.bucket_counts for point in points))] == [1, 1, 1]
+    buckets = [sum(counts) for counts in zip(*(point.bucket_counts for point in points))]
+    bounds = [*points[0].explicit_bounds, None]
+    assert [bound for bound, count in zip(bounds, buckets) for _ in range(count)] == [0.25, 1.0, 2.5]
     assert sum(point.sum for point in points) == 3.0
     assert series["run_duration"].unit == "s"
 

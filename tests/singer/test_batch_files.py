@@ -284,13 +284,13 @@ class TestBounds:
         with gzip.open(packed, "wb") as file:
             for _ in range(200):
                 file.write(b'{"a":"' + b"x" * (1 << 20) + b'"}\n')
-        with pytest.raises(BatchError, match="max_ratio"):
+        with pytest.raises(BatchError, match="times as large"):
             read(packed.getvalue(), compression="gzip")
 
     def test_a_zstd_bomb_is_not_unpacked(self):
         bomb = zstandard.ZstdCompressor().compress(b"\n" * (1 << 28))
         assert len(bomb) < 1 << 16
-        with pytest.raises(BatchError, match="max_ratio"):
+        with pytest.raises(BatchError, match="times as large"):
             read(bomb, compression="zstd")
 
     @pytest.mark.parametrize("compression", COMPRESSIONS)
@@ -298,16 +298,16 @@ class TestBounds:
     def test_no_more_bytes_than_allowed(self, format, compression):
         rows = [dump({"id": number, "name": "x" * 100}) for number in range(1000)]
         (file,) = write_files(rows, format, compression, SCHEMA, CsvOptions())
-        with pytest.raises(BatchError, match="max_decompressed_bytes, 5000"):
+        with pytest.raises(BatchError, match="more than 5000 bytes"):
             read(file, SCHEMA, Limits(5000), format=format, compression=compression)
 
     def test_no_more_bytes_of_parquet_than_allowed(self):
         (file,) = write_files([dump({"id": 1, "name": "x" * 10_000})] * 50, "parquet", "zstd", SCHEMA, CsvOptions())
-        with pytest.raises(BatchError, match="max_decompressed_bytes"):
+        with pytest.raises(BatchError, match="more than"):
             read(file, SCHEMA, Limits(50_000), format="parquet")
 
     def test_empty_gzip_streams_without_end_have_one(self):
-        with pytest.raises(BatchError, match="max_decompressed_bytes"):
+        with pytest.raises(BatchError, match="more than"):
             read(gzip.compress(b"") * 10_000, limits=Limits(50_000), compression="gzip")
 
     @pytest.mark.parametrize("format", ["jsonl", "csv"])

@@ -30,8 +30,9 @@ def server(service):
 @pytest.fixture
 def sink(server, monkeypatch):
     monkeypatch.setenv("AM_TOKEN", "t")
+    monkeypatch.setattr("balog.sinks.alertmanager._RESEND", 0.1)
     made = AlertmanagerSinkConfig(
-        url=server.url, headers={"Authorization": Secret(env="AM_TOKEN")}, labels={"team": "data"}, resend=0.1
+        url=server.url, headers={"Authorization": Secret(env="AM_TOKEN")}, labels={"team": "data"}
     ).build()
     yield made
     made.close()

@@ -1,5 +1,4 @@
 import errno
-import json
 import re
 import socket
 from collections import Counter
@@ -106,12 +105,12 @@ def run(outcome, **parts):
 class TestLogs:
     def test_a_log_has_what_datadog_reserves_names_for(self, account, server):
         batch = [log("it broke", "WARNING", parts={"fields": {"rows": 3}})]
-        build(server, tags={"env": "prod", "team": "data ops"}, source="singer").write(batch)
+        build(server, tags={"env": "prod", "team": "data ops"}).write(batch)
         (sent,) = account.logs
         event = batch[0].event
         assert sent == {
             "message": "it broke",
-            "ddsource": "singer",
+            "ddsource": "balog",
             "ddtags": "env:prod,team:data_ops",
             "hostname": "host",
             "service": "tap-stripe",
@@ -179,11 +178,6 @@ class TestMetrics:
         assert account.types == {"rows": 1, "depth": 3}
         assert account.spread == {("took", (tags[0], tags[1]), "host"): [0.25, 0.5]}
         assert account.logs == []
-
-    def test_timers_may_be_gauges(self, account, server):
-        build(server, timers="gauge").write([metric("timer", 0.25, name="took")])
-        assert account.types == {"took": 3}
-        assert account.spread == {}
 
     def test_what_is_counted_in_one_second_adds_up_over_batches(self, account, server):
         """Given that Datadog keeps the last point of a series and second, then that one has the sum."""
@@ -414,8 +408,8 @@ class TestAgent:
 
     def test_metrics_by_the_agent_and_logs_over_https(self, account, server, agent):
         port = agent.getsockname()[1]
-        build(server, agent=Agent(host="127.0.0.1", port=port), timers="gauge").write([metric("timer", 1), log()])
-        assert received(agent, 1) == ["rows:1.0|g|#service:tap-stripe"]
+        build(server, agent=Agent(host="127.0.0.1", port=port)).write([metric("timer", 1), log()])
+        assert received(agent, 1) == ["rows:1.0|d|#service:tap-stripe"]
         assert (len(account.logs), account.points) == (1, {})
 
     def test_a_unix_socket(self, tmp_path):
@@ -494,12 +488,6 @@ class TestConfig:
         assert sink._api._url == f"https://api.{site}"
         assert sink._logs._url == f"https://http-intake.logs.{site}"
 
-    def test_a_missing_key_says_where_it_should_be(self, monkeypatch):
-        monkeypatch.delenv("DATADOG_KEY")
-        with pytest.raises(ConfigError, match="DATADOG_KEY is not set") as caught:
-            DatadogSinkConfig(api_key=Secret(env="DATADOG_KEY")).build()
-        assert caught.value.path == "api_key"
-
     def test_a_key_that_is_none_is_not_said(self, monkeypatch):
         monkeypatch.setenv("DATADOG_KEY", "two words")
         with pytest.raises(ConfigError, match="API key") as caught:
@@ -550,8 +538,3 @@ def test_any_metric_is_a_line_that_an_agent_can_read(agent, found, tags):
         assert float(value) == payload.value
         assert kind == {"counter": "c", "gauge": "g", "timer": "d"}[payload.type]
         assert all(re.fullmatch(r"[^\W\d_][^|#,\n]*", tag) for tag in listed.split(","))
-
-
-def test_the_config_is_read_as_it_is_written():
-    config = DatadogSinkConfig(agent=Agent(host="h"), send=["metrics"], tags={"env": "x"})
-    assert msgspec.json.decode(json.dumps(msgspec.to_builtins(config)), type=DatadogSinkConfig) == config

@@ -107,7 +107,7 @@ class TestAdding:
         change = add(families, of("gauge", "a", 1.0), of("gauge", "b", 1.0), of("gauge", "c", 1.0))
         assert change.refused == {2: "there are 2 metrics already"}
         change = add(families, of("gauge", "a", 1.0, x="1"), of("gauge", "a", 1.0, x="2"), of("gauge", "a", 5.0, x="1"))
-        assert change.refused == {1: "there are 3 series already; keep fewer tags (only_tags, max_series)"}
+        assert change.refused == {1: "there are 3 series already; lower max_series"}
         assert samples(families)[("a", ("x", "1"))] == 5
         families.undo(change)
         assert add(families, of("gauge", "a", 1.0, x="3")).refused == {}

@@ -179,11 +179,9 @@ class TestTags:
         }
         assert text_tags({"context": {}}) == {}
 
-    def test_a_process_id_is_no_tag_unless_it_is_asked_for(self):
+    def test_a_process_id_is_no_tag(self):
         event = metric(stream="a", pid=31068)
         assert [found.tags for _, found in read([event]).measures] == [{"stream": "a"}]
-        assert [found.tags for _, found in read([event], drop_tags=()).measures] == [{"stream": "a", "pid": "31068"}]
-        assert [found.tags for _, found in read([event], only_tags=("pid",)).measures] == [{"pid": "31068"}]
 
     def test_a_prefix_and_tags_for_all(self):
         ((_, found),) = read([metric(stream="a", env="x")], prefix="taps", tags={"env": "prod", "nothing": ""}).measures

@@ -135,12 +135,6 @@ def test_the_success_of_one_command_does_not_resolve_the_failure_of_another(serv
     assert service.open == {}
 
 
-def test_fields_tell_incidents_apart(service, server):
-    sink = build(server, fields=["application", "env"])
-    sink.write([error(env="prod"), error(env="test"), error(env="prod")])
-    assert list(service.open) == ["balog/tap-stripe/prod", "balog/tap-stripe/test"]
-
-
 def test_a_long_key_is_shortened_and_stays_the_same(service, server):
     build(server).write([error(application="x" * 400)])
     build(server).write([run("succeeded", application="x" * 400)])
@@ -229,7 +223,7 @@ def test_an_answer_of_something_else_is_trouble(server):
 
 
 def test_an_alert_triggers_acknowledges_and_resolves_by_its_key(service, server):
-    sink = build(server, fields=["application", "env"])
+    sink = build(server)
     sink.write([alert_delivery(1), alert_delivery(2)])
     assert list(service.open) == ["m1|tap-shop|orders", "m2|tap-shop|orders"]
     sink.write([alert_delivery(1, "acknowledged", sequence=2), alert_delivery(1, "resolved", sequence=3)])
@@ -245,30 +239,6 @@ def test_alerts_of_one_incident_have_one_group(service, server):
     assert first["summary"] == "m1 firing: No success for 1 h."
     assert (first["source"], first["component"], first["class"]) == ("tap-shop", "orders", "freshness")
     assert service.accepted[0]["links"] == [{"href": "https://runs.example.com/r1", "text": "Evidence"}]
-
-
-def test_an_incident_resolves_with_its_last_series_also_in_another_process(service, server):
-    """Given two series of one pipeline, then PagerDuty has one alert until both are resolved."""
-    build(server, alerts="incident").write([alert_delivery(1, incident_firing=1), alert_delivery(2, incident_firing=2)])
-    assert list(service.open) == ["tap-shop@2026-11-24T06:00:00Z"]
-    build(server, alerts="incident").write([alert_delivery(2, "resolved", incident_firing=1)])
-    assert list(service.open) == ["tap-shop@2026-11-24T06:00:00Z"]
-    build(server, alerts="incident").write([alert_delivery(1, "resolved", incident_firing=0)])
-    assert service.open == {}
-
-
-def test_a_repeat_after_the_end_of_an_incident_triggers_nothing(service, server):
-    sink = build(server, alerts="incident")
-    fires = [alert_delivery(1, incident_firing=1), alert_delivery(2, incident_firing=2)]
-    server.will(Answer(503))
-    ends = [alert_delivery(2, "resolved", incident_firing=1), alert_delivery(1, "resolved")]
-    with pytest.raises(SinkError) as caught:
-        sink.write([*fires, *ends])
-    assert caught.value.remaining == [0, 1, 2, 3]
-    sink.write([*fires, *ends])
-    assert [action for action, _ in actions(service)] == ["trigger", "trigger", "resolve"]
-    sink.write(fires)
-    assert service.open == {}
 
 
 def test_a_repeat_of_an_alert_opens_no_incident_again(service, server):
@@ -352,18 +322,6 @@ def test_a_probe_triggers_nothing(service, server):
     server.stop()
     with pytest.raises(SinkError, match="cannot connect"):
         build(server).probe()
-
-
-@pytest.mark.parametrize("field", ["run_id", "process", "timestamp", "id", "trace_id", "span_id", "level"])
-def test_a_field_that_no_later_run_has_again_is_refused(server, field):
-    with pytest.raises(ConfigError, match="no later run could resolve") as caught:
-        build(server, fields=["application", field])
-    assert caught.value.path == "fields[1]"
-
-
-def test_no_field_and_no_pipeline_is_refused(server):
-    with pytest.raises(ConfigError, match="name a field"):
-        build(server, fields=[])
 
 
 @pytest.mark.parametrize("key", ["two words", "schlüssel", "k\n"])

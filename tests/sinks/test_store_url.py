@@ -10,13 +10,11 @@ from uuid import uuid4
 
 import msgspec
 import pytest
-import zstandard
 
-from balog.errors import ConfigError, MissingExtraError
+from balog.errors import ConfigError
 from balog.event import Event, encode
 from balog.outbound import Dispatcher
 from balog.sinks import Delivery, Retrying, SinkError, StoreSinkConfig, store_part
-from balog.sinks.store_codecs import CODECS
 from balog.storage import StorageError
 from balog.storage.local import LocalStorage
 
@@ -47,10 +45,7 @@ def build(root, **more):
 
 
 def unpack(file):
-    data = file.read_bytes()
-    if file.name.endswith(".zst"):
-        return zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
-    return gzip.decompress(data)
+    return gzip.decompress(file.read_bytes())
 
 
 def lines(root):
@@ -72,9 +67,8 @@ def wait_for(condition):
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_events_come_by_topic_and_date_with_a_manifest_for_each_file(tmp_path, compression):
-    sink = build(tmp_path, compression=compression)
+def test_events_come_by_topic_and_date_with_a_manifest_for_each_file(tmp_path):
+    sink = build(tmp_path)
     sink.write(deliveries(3, day=19) + deliveries(200, day=20))
     sink.write(deliveries(2, day=20))
     assert lines(tmp_path) == []
@@ -201,9 +195,10 @@ def test_what_waits_is_uploaded_by_a_broker_that_gets_no_event(tmp_path, refusin
     assert (staged(tmp_path), said) == ([], [])
 
 
-def test_no_more_is_taken_than_may_wait(tmp_path, refusing):
+def test_no_more_is_taken_than_may_wait(tmp_path, refusing, monkeypatch):
     """Given a store that is down for long, then the staging folder stays bounded and the dispatcher is told."""
-    sink = build(tmp_path, max_file_bytes=1024, max_staged_bytes=1 << 20)
+    monkeypatch.setattr("balog.sinks.store._MAX_STAGED_BYTES", 1 << 20)
+    sink = build(tmp_path, max_file_bytes=1024)
     with pytest.raises(SinkError, match="bytes wait in") as caught:
         write_without_end(sink)
     assert caught.value.retryable
@@ -214,11 +209,10 @@ def test_no_more_is_taken_than_may_wait(tmp_path, refusing):
     sink.close()
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_what_a_killed_writer_staged_is_uploaded_by_the_next(tmp_path, compression):
+def test_what_a_killed_writer_staged_is_uploaded_by_the_next(tmp_path):
     child = os.fork()
     if child == 0:
-        sink = config(tmp_path, compression=compression).build()
+        sink = config(tmp_path).build()
         sink._folder.mkdir(parents=True)
         sink.write(deliveries(100))
         sink.write(deliveries(100))
@@ -228,13 +222,13 @@ def test_what_a_killed_writer_staged_is_uploaded_by_the_next(tmp_path, compressi
         os._exit(0)
     os.waitpid(child, 0)
     assert lines(tmp_path) == []
-    build(tmp_path, compression=compression).close()
+    build(tmp_path).close()
 
     assert len(lines(tmp_path)) == 200
     (manifest,) = manifests(tmp_path)
     assert manifest["events"] == 200
     assert staged(tmp_path) == []
-    build(tmp_path, compression=compression).close()
+    build(tmp_path).close()
     assert len(lines(tmp_path)) == 200
 
 
@@ -374,7 +368,6 @@ def test_the_default_staging_folder_is_the_user_s(tmp_path, monkeypatch):
         {"path": "a", "url": "s3://b"},
         {"path": "a", "staging": "b"},
         {"path": "a", "options": {"x": 1}},
-        {"url": "s3://b/c", "compression": "lz4"},
         {"url": "s3://b/c", "max_age": 0},
     ],
 )
@@ -389,15 +382,6 @@ def test_a_url_that_cannot_be_written_to_is_refused(url):
         StoreSinkConfig(url=url, topic="t", staging="x").build()
     assert caught.value.path == "url"
     assert "hunter2" not in str(caught.value)
-
-
-def test_a_compression_that_is_not_installed_is_named(monkeypatch):
-    def missing():
-        raise ImportError("zstandard")
-
-    monkeypatch.setitem(CODECS, "zstd", missing)
-    with pytest.raises(MissingExtraError, match=r"\[store\]'"):
-        StoreSinkConfig(path="x", topic="t", compression="zstd").build()
 
 
 def test_of_a_batch_of_several_days_only_what_was_not_written_comes_again(tmp_path, monkeypatch):
@@ -435,8 +419,8 @@ def test_a_folder_that_cannot_be_synced_does_not_end_the_sink(tmp_path, monkeypa
     assert len(manifests(tmp_path)) == 2
 
 
-def test_a_full_disk_takes_the_batch_again_also_with_zstd(tmp_path, monkeypatch):
-    sink = build(tmp_path, compression="zstd")
+def test_a_full_disk_takes_the_batch_again(tmp_path, monkeypatch):
+    sink = build(tmp_path)
     sink.write(deliveries(10))
     batch = deliveries(10)
 

@@ -2,17 +2,14 @@
 
 import base64
 import json
-import os
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from balog.errors import ConfigError
 from balog.secrets import Secret
-from balog.sinks import AnySinkConfig, WebhookSinkConfig
-from balog.tagged_config import decode_tagged
+from balog.sinks import WebhookSinkConfig
 from tests.stand_ins.batches import batch_of as deliveries
 from tests.stand_ins.batches import ids, numbered, refused
 from tests.stand_ins.http_server import Answer
@@ -63,13 +60,6 @@ class TestRequests:
         assert json.loads(request.body) == [json.loads(body) for _, body in batch]
         assert request.headers["Content-Type"] == "application/json"
 
-    def test_a_batch_a_request_as_lines(self, http_server, sinks):
-        batch = numbered(100)
-        sinks(WebhookSinkConfig(url=http_server.url, per="batch", format="ndjson")).write(batch)
-        [request] = http_server.requests
-        assert request.body == b"".join(body + b"\n" for _, body in batch)
-        assert request.headers["Content-Type"] == "application/x-ndjson"
-
     def test_a_batch_has_the_same_id_when_it_comes_again_and_another_has_another(self, http_server, sinks):
         http_server.will(Answer(503))
         sink = sinks(WebhookSinkConfig(url=http_server.url, per="batch"))
@@ -96,7 +86,7 @@ class TestRequests:
 
 
 class TestSignatures:
-    @pytest.mark.parametrize("options", [{}, {"per": "batch"}, {"per": "batch", "format": "ndjson"}])
+    @pytest.mark.parametrize("options", [{}, {"per": "batch"}])
     def test_the_reference_library_verifies_them(self, http_server, sinks, options):
         sinks(WebhookSinkConfig(url=http_server.url, secrets=signed(0), **options)).write(
             deliveries({"text": "größe\n"})
@@ -192,39 +182,8 @@ class TestRefusals:
         assert list(error.rejected) == [1]
         assert not error.retryable
 
-    def test_after_410_nothing_more_is_sent(self, http_server, sinks):
-        http_server.will(Answer(), Answer(410))
-        sink = sinks(WebhookSinkConfig(url=http_server.url))
-        first = refused(sink, numbered(3))
-        second = refused(sink, numbered(2))
-        assert list(first.rejected) == [1, 2]
-        assert list(second.rejected) == [0, 1]
-        assert str(second) == (f"{http_server.url} answered 410 Gone; nothing more is sent there until the next start")
-        assert not first.retryable
-        assert not second.retryable
-        assert len(http_server.requests) == 2
-
-    def test_tls_needs_the_right_authority(self, tls_server, sinks):
-        url = tls_server.server.url
-        assert "certificate" in str(refused(sinks(WebhookSinkConfig(url=url)), numbered(1)))
-        sinks(WebhookSinkConfig(url=url, ca_file=tls_server.ca_file)).write(numbered(1))
-        assert len(tls_server.server.requests) == 1
-
 
 class TestConfig:
-    def read(self, text):
-        return msgspec.json.decode(text, type=AnySinkConfig, dec_hook=decode_tagged)
-
-    def test_it_is_read_from_json(self):
-        config = self.read(
-            '{"type": "webhook", "url": "https://hooks.example.com/x", "per": "batch", "format": "ndjson", '
-            '"secrets": [{"env": "HOOK_KEY_0"}], "headers": {"X-Team": "data", "X-Key": {"env": "HOOK_KEY_1"}}, '
-            '"where": "level = \'ERROR\'", "batch": {"events": 10}}'
-        )
-        assert config.name == "webhook hooks.example.com"
-        assert config.headers == {"X-Team": "data", "X-Key": Secret(env="HOOK_KEY_1")}
-        config.build().close()
-
     @pytest.mark.parametrize("name", ["Content-Length", "webhook-id", "Host", "content-TYPE"])
     def test_headers_of_the_sinks_own_are_refused(self, name):
         with pytest.raises(ConfigError, match="set by the sink") as caught:
@@ -237,13 +196,6 @@ class TestConfig:
             WebhookSinkConfig(url="http://example.com", headers={name: "s3cret"}).build()
         assert caught.value.path == f"headers.{name}"
         assert "s3cret" not in str(caught.value)
-
-    def test_a_secret_that_is_not_there_is_named(self, monkeypatch):
-        monkeypatch.delenv("HOOK_KEY_0")
-        with pytest.raises(ConfigError, match="HOOK_KEY_0 is not set") as caught:
-            WebhookSinkConfig(url="http://example.com", headers={"X-Key": Secret(env="HOOK_KEY_0")}).build()
-        assert caught.value.path == "headers.X-Key"
-        assert "HOOK_KEY_0" not in os.environ
 
     @pytest.mark.parametrize("url", ["http://user:s3cret@example.com", "http://[::1"])
     def test_a_name_can_be_given_of_any_url(self, url):

@@ -174,7 +174,7 @@ class TestFormats:
             ("x.bin", b"", {}, "x.bin: its format is unknown; set format to one of csv, "),
             ("x.csv", b"a,a\n", {}, "x.csv: the first line has a name twice"),
             ("x.csv", b"a\n\xff\n", {}, "x.csv: is not utf-8"),
-            ("x.csv", b"a\n" + b"1\n" * 50, {"max_bytes": 20}, "more than max_decompressed_bytes, 20"),
+            ("x.csv", b"a\n" + b"1\n" * 50, {"max_bytes": 20}, "has more than 20 bytes"),
             ("x.csv.gz", gzip.compress(b"a\n" * 99, mtime=0)[:-9], {}, "is cut off"),
             ("x.csv.zip", b"PK no zip", {}, "x.csv.zip: is damaged"),
             ("x.csv.zip", zipped(b"0" * 999, "x.csv"), {"max_bytes": 500}, "would be 999 bytes"),

@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct, field
 
-from balog.singer.batch.compression import Limits
 from balog.singer.batch.dialects import Dialect
 from balog.storage import Options
 
@@ -88,16 +87,6 @@ class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     allowed: Annotated[
         list[Place], Meta(description="Locations of files of a BATCH. The default allows local files only, anywhere.")
     ] = field(default_factory=lambda: ["/"])
-    check_counts: Annotated[bool, Meta(description="Reject a file whose number of rows differs from its BATCH.")] = True
-    verify: Annotated[
-        bool, Meta(description="Read all files of a BATCH once and find no fault before it, or any row of it, goes on.")
-    ] = False
-    max_decompressed_bytes: Annotated[int, Meta(ge=1024, description="Bytes of a file when it is decompressed.")] = (
-        8 << 30
-    )
-    max_ratio: Annotated[
-        float, Meta(ge=2, description="How many times as large as the file that may be, from 64 MiB on.")
-    ] = 250.0
     timeout: Annotated[float, Meta(gt=0, le=600, description="Seconds for each wait for an HTTPS server.")] = 30.0
     ca_file: (
         Annotated[
@@ -115,8 +104,3 @@ class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     def collects(self) -> bool:
         """Whether RECORDs become files."""
         return self.to == "batch" and self.location is not None
-
-    @property
-    def limits(self) -> Limits:
-        """What a file may hold."""
-        return Limits(self.max_decompressed_bytes, self.max_ratio)

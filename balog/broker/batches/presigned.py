@@ -11,6 +11,7 @@ from balog.broker.batches.config import BatchConfig
 from balog.errors import ConfigError
 from balog.http.client import describe_failure
 from balog.http.pool import open_pool
+from balog.singer.batch.compression import Limits
 from balog.singer.batch.dialects import BatchError
 
 _TRIES = 3
@@ -49,7 +50,7 @@ def open_presigned(url: str, config: BatchConfig) -> IO[bytes]:
             )
         else:
             if answer.status == 200:
-                return io.BufferedReader(_Body(answer, _declared_size(answer, config)), 1 << 20)
+                return io.BufferedReader(_Body(answer, _declared_size(answer)), 1 << 20)
             reason, is_final = _refusal(answer.status), answer.status < 500 and answer.status != 429
             answer.close()
         if is_final or number == _TRIES:
@@ -65,13 +66,13 @@ def _refusal(status: int) -> str:
     return f"the server answers {status}, {known[status]}" if status in known else f"the server answers {status}"
 
 
-def _declared_size(answer: Any, config: BatchConfig) -> int | None:
+def _declared_size(answer: Any) -> int | None:
     text = answer.headers.get("Content-Length", "")
     if not text.isdecimal():
         return None
-    if int(text) > config.max_decompressed_bytes:
+    if int(text) > Limits().decompressed:
         answer.close()
-        raise BatchError(f"has {text} bytes, and max_decompressed_bytes is {config.max_decompressed_bytes}")
+        raise BatchError(f"has {text} bytes, more than {Limits().decompressed}")
     return int(text)
 
 

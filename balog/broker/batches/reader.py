@@ -13,6 +13,7 @@ from balog.broker.editor import Line, PipeError
 from balog.broker.quarantine import Quarantine
 from balog.broker.records.json_members import UnreadableError, check_message
 from balog.errors import MissingExtraError
+from balog.singer.batch.compression import Limits
 from balog.singer.batch.dialects import (
     BatchError,
     BatchManifest,
@@ -91,7 +92,7 @@ class BatchReader:
             return self._read(batch, line)
         change = self._change_of(batch)
         if change is None:
-            return self._verified(batch, line) if self._config.verify else self._in_dialect(batch)
+            return self._in_dialect(batch)
         if self._config.location is None:
             return self._refuse(batch.stream, f"{change}, and there is no batch.location for new files", line)
         return self._rewrite(batch, line)
@@ -135,25 +136,10 @@ class BatchReader:
             return None
         return [("BATCH", line) for line in write_batch(batch, dialect)]
 
-    def _verified(self, batch: BatchManifest, line: bytes) -> Iterable[Line] | None:
-        try:
-            self._look_through(batch)
-        except BatchError as error:
-            return self._refuse(batch.stream, str(error), line)
-        except MissingExtraError as error:
-            raise PipeError(str(error)) from None
-        return self._in_dialect(batch)
-
-    def _look_through(self, batch: BatchManifest) -> None:
-        for _ in self._rows(batch):
-            pass
-
     def _read(self, batch: BatchManifest, line: bytes) -> Iterator[Line]:
-        """Yield a BATCH's rows as RECORDs. Without ``verify``, rows before an error have passed already."""
+        """Yield a BATCH's rows as RECORDs. Rows before an error have passed already."""
         count = 0
         try:
-            if self._config.verify:
-                self._look_through(batch)
             for record in self._records(batch):
                 yield "RECORD", record
                 count += 1
@@ -191,12 +177,12 @@ class BatchReader:
         if batch.format == "csv" and not batch.options:
             batch = msgspec.structs.replace(batch, options=msgspec.to_builtins(self._config.csv))
         schema = self._schemas.get(batch.stream)
-        limit = batch.size if self._config.check_counts else None
+        limit = batch.size
         for file in batch.files:
             count = 0
             try:
                 with self._places.open(file) as opened:
-                    for row in read_rows(opened, batch, schema, self._config.limits):
+                    for row in read_rows(opened, batch, schema, Limits()):
                         count += 1
                         if limit is not None and count > limit:
                             raise BatchError(f"has more than the {limit} rows that its BATCH says")

@@ -51,7 +51,7 @@ class _Counted(io.RawIOBase):
             data = self._source.read(size)
         self.count += len(data)
         if self.count > self._limit:
-            raise BatchError(f"has more than max_decompressed_bytes, {self._limit}")
+            raise BatchError(f"has more than {self._limit} bytes")
         return data
 
     def readinto(self, buffer: Any) -> int:
@@ -139,9 +139,9 @@ def _bounded(blocks: Iterator[bytes], source: _Counted, limits: Limits) -> Itera
     for block in blocks:
         total += len(block)
         if total > limits.decompressed:
-            raise BatchError(f"holds more than max_decompressed_bytes, {limits.decompressed}")
+            raise BatchError(f"holds more than {limits.decompressed} bytes when it is decompressed")
         if total > _FREE_BYTES and total > source.count * limits.ratio:
-            raise BatchError(f"is more than max_ratio, {limits.ratio:g}, times as large when it is decompressed")
+            raise BatchError(f"is more than {limits.ratio:g} times as large when it is decompressed")
         yield block
 
 

@@ -62,7 +62,7 @@ def read_parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes
         for batch in reader.iter_batches(batch_size=_rows_at_once(reader.metadata), use_threads=False):
             total += batch.nbytes
             if total > limits.decompressed:
-                raise BatchError(f"holds more than max_decompressed_bytes, {limits.decompressed}")
+                raise BatchError(f"holds more than {limits.decompressed} bytes when it is decompressed")
             yield from _rows(batch, described)
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError):
         raise BatchError("is damaged: its Parquet data can't be read") from None

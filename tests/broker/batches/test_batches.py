@@ -213,14 +213,6 @@ class TestPass:
         line = b'{"type": "BATCH",  "stream": "b", "manifest": ["/nowhere"], "encoding": {"format": "arrow"}}\n'
         assert Stream().put_line(line, "BATCH").raw == [line]
 
-    def test_one_that_is_verified_passes_byte_for_byte(self, rows):
-        line = b'{"type": "BATCH",  "stream": "b", "manifest": ["%b"]}\n' % rows(1).encode()
-        assert Stream(verify=True).put_line(line, "BATCH").raw == [line]
-
-    def test_one_that_is_verified_and_not_right_does_not(self, rows):
-        with pytest.raises(PipeError, match="more than the 1 rows"):
-            Stream(verify=True).put(type="BATCH", stream="b", manifest=[rows(1, 2)], size=1)
-
     def test_record_rules_are_not_gone_around(self, rows):
         with pytest.raises(PipeError, match=r"would go on past the stream's record rules.*batch\.location"):
             Stream(records=Masks()).put(type="BATCH", stream="users", manifest=[rows(1)])
@@ -574,10 +566,6 @@ class TestRefusals:
         assert stream.out == []
         assert "hidden" not in (tmp_path / "quarantine.jsonl").read_text()
 
-    def test_counts_are_not_checked_where_nobody_wants_it(self, rows):
-        stream = Stream(to="records", check_counts=False)
-        assert len(stream.put(type="BATCH", stream="a", manifest=[rows(1, 2)], size=1).records()) == 2
-
     def test_an_empty_file_where_rows_should_be_is_refused(self, tmp_path):
         (tmp_path / "a").touch()
         with pytest.raises(PipeError, match="has no rows, and its BATCH says up to 5"):
@@ -588,11 +576,6 @@ class TestRefusals:
         with pytest.raises(PipeError, match="1 of its rows have gone on"):
             Stream(to="records").put(type="BATCH", stream="a", manifest=[str(tmp_path / "a")])
 
-    def test_verify_finds_the_fault_before_the_first_row(self, tmp_path, quarantine):
-        (tmp_path / "a").write_bytes(b'{"id":1}\n{"id":')
-        stream = Stream(to="records", verify=True, quarantine=quarantine)
-        assert stream.put(type="BATCH", stream="a", manifest=[str(tmp_path / "a")]).out == []
-
     def test_a_fifo_does_not_hold_up_the_stream(self, tmp_path):
         os.mkfifo(tmp_path / "fifo")
         with pytest.raises(PipeError, match="no regular file"):
@@ -600,7 +583,7 @@ class TestRefusals:
 
     def test_a_bomb_is_refused(self, tmp_path):
         (tmp_path / "a.gz").write_bytes(gzip.compress(b'{"id":"%b"}\n' % (b"0" * (1 << 20)) * 100))
-        with pytest.raises(PipeError, match="max_ratio"):
+        with pytest.raises(PipeError, match="more than 250 times"):
             Stream(to="records").put(type="BATCH", stream="a", compression="gzip", manifest=[str(tmp_path / "a.gz")])
 
 
