@@ -9,7 +9,6 @@ core, MB those of the decompressed file, of which the forms need more or fewer f
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import json
 import random
@@ -24,7 +23,6 @@ import msgspec
 import zstandard
 from pyspark.sql import types as t
 
-from balog.analytics.reading.forms import FormOptions
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.tasks import Slice
@@ -84,7 +82,6 @@ def _files(folder: Path, events: list[bytes]) -> dict[str, tuple[Path, int, int]
         "events": plain,
         "events, gzip": plain,
         "events, zstd": plain,
-        "events, bz2": plain,
         "sqs, line by line": b"\n".join(json.dumps(_message(event, str)).encode() for event in events),
         "sqs, as aws prints it": b"\n".join(_receive_message(events)),
         "sqs, in SNS's envelope": b"\n".join(json.dumps(_message(event, _envelope)).encode() for event in events),
@@ -97,7 +94,6 @@ def _files(folder: Path, events: list[bytes]) -> dict[str, tuple[Path, int, int]
     pack: dict[str, Callable[[bytes], bytes]] = {
         "events, gzip": gzip.compress,
         "events, zstd": zstandard.compress,
-        "events, bz2": bz2.compress,
     }
     found = {}
     for number, (way, data) in enumerate(ways.items()):
@@ -110,7 +106,7 @@ def _files(folder: Path, events: list[bytes]) -> dict[str, tuple[Path, int, int]
 def _read(way: str, path: Path) -> int:
     form = way.partition(",")[0]
     found = 0
-    for batch in scan([Slice(str(path))], EventQuery(project_spark(_SCHEMA)), options=FormOptions(form)):
+    for batch in scan([Slice(str(path))], EventQuery(project_spark(_SCHEMA)), form=form):
         bad = batch.column("quarantine")
         if bad.null_count != len(bad):
             raise click.ClickException(f"{way}: {bad.drop_null()[0]}")

@@ -11,12 +11,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from balog.analytics.progress import metered
-from balog.analytics.reading.inputs import Inputs, check_options, read_inputs
+from balog.analytics.reading.inputs import Inputs, check_options, read_inputs, read_number
 from balog.analytics.reading.projection import Condition, is_of_type
 from balog.analytics.reading.registry_types import typed_events
 from balog.analytics.reading.scan import EventQuery, Query, scan
 from balog.analytics.reading.spark_types import DEFAULT, project_spark
-from balog.analytics.reading.stream_planner import StreamLimits, check_streaming
+from balog.analytics.reading.stream_planner import check_streaming
 from balog.analytics.reading.tasks import Slice, partitions
 from balog.analytics.reading.worker_errors import OneLineErrors
 from balog.analytics.rollups.spark_schemas import ROLLUP
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 class EventSource(DataSource):
     """Events from files, in any of ``balog.analytics.reading.forms``, and from topics.
 
-    The options of ``balog.analytics.reading.inputs.read_inputs`` select the inputs. With ``rollup`` true, the source
-    returns small mergeable rows instead of events (see ``balog.analytics.rollups.schemas``); with ``ids``, also rows of
-    that kind. Every line is counted; ``rollups.from_files`` counts each id once.
+    The options of ``balog.analytics.reading.inputs.read_inputs`` select the inputs. With ``rollup``, the source returns
+    small mergeable rows instead of events (see ``balog.analytics.rollups.schemas``). Every line is counted;
+    ``rollups.from_files`` counts each id once.
 
     ``cls_type`` selects the events of one payload type. Their payload is a struct typed by the type's JSON Schema: the
     newest in the registry, or the one that the option ``schemas`` names (see
@@ -81,7 +81,7 @@ class EventSource(DataSource):
             raise ConfigError("a rollup has its own schema; leave .schema(...) out", place)
         if self._cls_type:
             raise ConfigError("a rollup is of all types; leave cls_type out", place)
-        return EventReader(read_inputs(self.options), None, with_ids=self.options["rollup"] == "ids")
+        return EventReader(read_inputs(self.options), None)
 
     @OneLineErrors()
     def streamReader(self, schema: StructType) -> EventStreamReader:
@@ -95,7 +95,8 @@ class EventSource(DataSource):
 
         reader = self.reader(schema)
         scan = partial(reader.scan, is_growth=True)
-        return EventStreamReader(reader.inputs, scan, StreamLimits.read(self.options), self.options.get("state", ""))
+        most_bytes = read_number(self.options, "maxBytesPerTrigger", 0) or None
+        return EventStreamReader(reader.inputs, scan, most_bytes, self.options.get("state", ""))
 
     @property
     def _cls_type(self) -> str:
@@ -103,16 +104,14 @@ class EventSource(DataSource):
 
     @property
     def _rolled(self) -> bool:
-        return str(self.options.get("rollup", "")).lower() in ("true", "ids")
+        return bool(self.options.get("rollup"))
 
 
 class EventReader(DataSourceReader):
     """Reads slices of files; Spark sends it to its workers."""
 
-    def __init__(
-        self, inputs: Inputs, schema: StructType | None, where: tuple[Condition, ...] = (), *, with_ids: bool = False
-    ) -> None:
-        self.inputs, self._schema, self._where, self._with_ids = inputs, schema, where, with_ids
+    def __init__(self, inputs: Inputs, schema: StructType | None, where: tuple[Condition, ...] = ()) -> None:
+        self.inputs, self._schema, self._where = inputs, schema, where
 
     @OneLineErrors()
     def partitions(self) -> Sequence[InputPartition]:
@@ -128,7 +127,7 @@ class EventReader(DataSourceReader):
         """Return the Arrow batches of one task; with ``is_growth``, slices were added to files."""
         query: Query
         if self._schema is None:
-            query = RollupQuery(with_ids=self._with_ids)
+            query = RollupQuery(with_ids=True)
         else:
             query = EventQuery(project_spark(self._schema, self._where))
         slices = [Slice(*piece) for piece in partition.value]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Written = tuple[int, bool]
 
-_FORMATS = ("table", "csv", "json", "jsonl", "parquet")
+_FORMATS = ("table", "csv", "jsonl", "parquet")
 _ENGINES = ("auto", "duckdb", "spark")
 
 
@@ -186,7 +186,7 @@ def _answer_on_spark(asked: _Asked, spark_place: SparkPlace) -> Written:
         raise ConfigError("Spark would write it on the server's machine; take another format", "--format parquet")
 
     def explain(error: PySparkException) -> str:
-        return f"SQL: {explain_failure(error, asked.text)}"
+        return f"SQL: {explain_failure(error)}"
 
     settings = session_settings(location or "")
     with (

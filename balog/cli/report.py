@@ -40,11 +40,9 @@ _PACKAGES = ("datasketches", "duckdb", "jinja2", "pyarrow", "rich", "vl_convert"
     metavar="LENGTH",
     help="Compare with the time this much earlier (7d: a week ago), or none; directly before by default.",
 )
-@click.option("--channel", default="", metavar="GLOB", help="Only events of these channels: 'tap_stripe.*'.")
 @click.option(
     "--where", default="", metavar="EXPR", help="Only events that match the expression, as in a sink's where."
 )
-@click.option("--form", default="", metavar="FORM", help="The form of the files; detected by default.")
 @click.option(
     "--html",
     type=options.FilePath(dir_okay=False, path_type=Path),
@@ -73,21 +71,12 @@ _PACKAGES = ("datasketches", "duckdb", "jinja2", "pyarrow", "rich", "vl_convert"
     type=click.Choice(["auto", "duckdb", "spark"]),
     default="auto",
     show_default=True,
-    help="duckdb needs no Java; auto chooses it where it can, up to --duckdb-limit.",
-)
-@click.option(
-    "--duckdb-limit",
-    type=click.FloatRange(min=0),
-    default=5.0,
-    show_default=True,
-    metavar="GB",
-    help="The size of files up to which auto chooses duckdb; a compressed byte counts as eight.",
+    help="duckdb needs no Java; auto chooses it where it can, for up to 5 GB.",
 )
 @spark_options
 def command(
-    sources: tuple[str, ...], since: str, until: str, compare: str, channel: str, where: str, form: str, html: Path,
-    no_html: bool, run_id: str | None, links: tuple[str, ...], as_json: bool, engine: str, duckdb_limit: float,
-    spark_place: SparkPlace,
+    sources: tuple[str, ...], since: str, until: str, compare: str, where: str, html: Path, no_html: bool,
+    run_id: str | None, links: tuple[str, ...], as_json: bool, engine: str, spark_place: SparkPlace,
 ) -> None:  # fmt: skip
     """Report what ran, what failed, what slowed down, and since when, with DuckDB or Spark.
 
@@ -112,25 +101,24 @@ def command(
     from balog.analytics.reporting.report import empty_report, make_local_report
     from balog.analytics.tables.location import session_settings
 
-    query = parse_query(since, until, compare, channel, where)._replace(run=run_id)
+    query = parse_query(since, until, compare, where)._replace(run=run_id)
     sources = _with_stdin(sources)
     templates = [parse_link(link) for link in links]
     page = None if no_html or run_id is not None else html
     if page is not None:
         check_page_path(page)
-    of_tables = _is_of_tables(sources, form)
+    of_tables = _is_of_tables(sources)
     paths = list(sources) if of_tables else [absolute(source) for source in sources]
-    options = {"form": form} if form else {}
     is_local = _is_local(engine, spark_place)
-    listed, topics = ([], 0) if of_tables else _list_inputs(paths, options, query, engine)
+    listed, topics = ([], 0) if of_tables else _list_inputs(paths, query, engine)
     files = None if of_tables else len(listed)
     report = None
     if is_local and of_tables:
         report = make_local_report(paths[0], query)
         if engine == "duckdb" and report is None:
-            raise ConfigError("duckdb reads whole hours of tables with rollups on this machine; give spark", "--engine")
+            raise ConfigError("duckdb reads tables with rollups, without --where; give spark", "--engine")
     elif is_local:
-        is_local = _is_for_duckdb(engine, topics, listed, duckdb_limit)
+        is_local = _is_for_duckdb(engine, topics, listed)
     of_spark = report is None and (files != 0 or topics > 0) and (not is_local or of_tables)
     first = spark_place.waiting if of_spark else "Reading files" if report is None else "Drawing the page"
     with progress(first, reporter("balog report"), is_slow=of_spark) as display:
@@ -143,7 +131,7 @@ def command(
 
             display(f"Reading {files:,} files")
             with display.counting():
-                report = make_raw_report(paths, query, listed, progress=display.folder, **options)
+                report = make_raw_report(paths, query, listed, progress=display.folder)
         else:
             _need_packages("spark")
             from balog.analytics.reporting.spark_report import make_report
@@ -151,7 +139,7 @@ def command(
             with spark_place.session("balog report", session_settings(sources[0])) as spark:
                 display("Reading tables" if of_tables else f"Reading {files:,} files" if files else "Reading topics")
                 with display.watching(spark):
-                    report = make_report(spark, paths, query, files, progress=display.folder, **options)
+                    report = make_report(spark, paths, query, files, progress=display.folder)
         if page is not None:
             display("Drawing the page")
             save_page(report, page, templates)
@@ -214,25 +202,21 @@ def _print_run(report: Report, run_id: str, links: Sequence[LinkTemplate], *, as
         print_run(single)
 
 
-def _is_of_tables(sources: tuple[str, ...], form: str) -> bool:
+def _is_of_tables(sources: tuple[str, ...]) -> bool:
     """Return whether the source is the location of tables.
 
     Raises:
-        ConfigError: other sources or a form are given with it.
+        ConfigError: other sources are given with it.
     """
     from balog.analytics.tables import is_tables
 
     of_tables = [source for source in sources if is_tables(source)]
     if of_tables and len(sources) > 1:
         raise ConfigError("tables can't be combined with other sources; leave those out", of_tables[0])
-    if of_tables and form:
-        raise ConfigError("tables have one form; leave it out", "--form")
     return bool(of_tables)
 
 
-def _list_inputs(
-    paths: list[str], options: dict[str, str], query: ReportQuery, engine: str
-) -> tuple[list[SourceFile], int]:
+def _list_inputs(paths: list[str], query: ReportQuery, engine: str) -> tuple[list[SourceFile], int]:
     """Return the files that are to be read, and how many topics.
 
     Raises:
@@ -243,7 +227,7 @@ def _list_inputs(
     from balog.analytics.reading.topics import bounds
     from balog.analytics.reporting.raw_report import wanted_files
 
-    inputs = read_inputs({**options, "paths": json.dumps(paths)})
+    inputs = read_inputs({"paths": json.dumps(paths)})
     if inputs.topics and engine == "duckdb":
         raise ConfigError("topics are read by Spark; give spark", "--engine")
     for topic in inputs.topics:
@@ -263,12 +247,13 @@ def _is_local(engine: str, place: SparkPlace) -> bool:
     return engine != "spark" and not on_spark
 
 
-def _is_for_duckdb(engine: str, topics: int, files: list[SourceFile], limit: float) -> bool:
+def _is_for_duckdb(engine: str, topics: int, files: list[SourceFile]) -> bool:
     """Return whether DuckDB reads the files; it reads no topics."""
+    from balog.analytics.reporting.report import MOST_LOCAL
     from balog.analytics.rollups.raw_files import size_of
 
-    if engine == "auto" and not topics and size_of(files) > limit * 10**9:
-        click.echo(f"balog report: Spark reads files of more than {limit:g} GB (--duckdb-limit)", err=True)
+    if engine == "auto" and not topics and size_of(files) > MOST_LOCAL:
+        click.echo("balog report: Spark reads files of more than 5 GB; --engine duckdb reads them here", err=True)
         return False
     return not topics
 

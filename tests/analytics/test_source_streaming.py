@@ -40,11 +40,11 @@ def test_a_folder_is_followed_over_restarts(follow: Any, make: Any, write: Any, 
     """Given new files, lines added to a file, and one that is half written, then each event comes once."""
     write("in/a.jsonl", make(), make())
     write("in/b.jsonl.gz", make(), b"broken")
-    assert [name[-2:] for name in follow(str(tmp_path / "in"), maxFilesPerTrigger=1)] == ["en", "00", "01", "02"]
+    assert [name[-2:] for name in follow(str(tmp_path / "in"), maxBytesPerTrigger=1)] == ["en", "00", "01", "02"]
     with open(tmp_path / "in/a.jsonl", "a") as file:
         file.write(json.dumps(make()) + "\n" + json.dumps(make())[:-20])
     write("in/c.jsonl", make())
-    ids = follow(str(tmp_path / "in"), maxFilesPerTrigger=1)
+    ids = follow(str(tmp_path / "in"), maxBytesPerTrigger=1)
     assert [name[-2:] for name in ids] == ["en", "00", "01", "02", "03", "05"]
     offsets = [path.read_text() for path in (tmp_path / "checkpoint/offsets").iterdir() if path.name.isdecimal()]
     assert len(offsets) == 4
@@ -55,7 +55,7 @@ def test_a_local_topic_is_followed_by_its_own_numbers(follow: Any, make: Any, tm
     topic = LocalTopics(tmp_path / "topics").topic("t")
     url = f"local:{tmp_path}/topics#t"
     topic.publish([Message(str(number), json.dumps(make()).encode()) for number in range(5)])
-    assert len(follow(url, maxOffsetsPerTrigger=2)) == 5
+    assert len(follow(url)) == 5
     topic.publish([Message("5", json.dumps(make()).encode()), Message("6", b"broken")])
     ids = follow(url)
     assert ids[0] == "7 broken"

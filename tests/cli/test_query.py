@@ -65,14 +65,6 @@ def test_a_command_without_tables_and_sources_has_nothing_to_ask() -> None:
     assert "give --tables PLACE or --source PATH" in str(done.exception)
 
 
-def test_what_fails_while_it_is_computed_is_one_line(place: Path, tmp_path: Path) -> None:
-    asked = [*PROGRAM, "SELECT CAST(message AS INT) FROM log", "--tables", str(place)]
-    done = subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    said = "balog query: SQL: Conversion Error: Could not convert string 'n° 0, done'.*, line 1\n"
-    assert re.fullmatch(said, done.stderr)
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -142,27 +134,6 @@ def test_raw_events_are_answered_without_tables(place: Path, tmp_path: Path, mon
     sql = "SELECT level, count(*) AS n FROM balog.dumps GROUP BY ALL"
     done = CliRunner().invoke(command, [sql, "--source", "dumps", "--format", "csv", "--engine", "duckdb"])
     assert (done.exit_code, done.stdout) == (0, "level,n\nINFO,3\n"), done.stderr
-
-
-@pytest.mark.parametrize(
-    ("sql", "said"),
-    [
-        ("SELECT mesage FROM log", 'Candidate bindings: "message"'),
-        ("SELECT id FROM logs", 'Did you mean "log"?, line 1'),
-    ],
-)
-def test_a_wrong_name_is_one_line_with_a_suggestion(place: Path, sql: str, said: str) -> None:
-    done = CliRunner().invoke(command, ["--tables", str(place), sql])
-    assert isinstance(done.exception, ConfigError)
-    assert said in str(done.exception)
-    assert "\n" not in str(done.exception)
-
-
-def test_duckdb_answers_in_its_own_sql_and_is_named(place: Path) -> None:
-    sql = "SELECT median(length(message)) FILTER (level = 'INFO') AS n FROM log"
-    done = CliRunner().invoke(command, ["--tables", str(place), sql, "--format", "jsonl"], catch_exceptions=False)
-    assert done.stdout == '{"n":10.0}\n'
-    assert re.search(r"1 row in [\d.]+ s, by DuckDB\n$", done.stderr)
 
 
 def test_a_catalog_and_a_cluster_are_spark_s(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ class TestATerminalOfAscii:
             command, capture_output=True, text=True, env=environment, cwd=cwd, stdin=subprocess.DEVNULL
         )
 
-    @pytest.mark.parametrize("form", ["json", "csv", "table"])
+    @pytest.mark.parametrize("form", ["jsonl", "csv", "table"])
     def test_a_character_that_it_cannot_show_is_escaped(self, form, tmp_path):
         """Given an answer with characters that stdout has none for, then they are written as JSON escapes them."""
         pytest.importorskip("duckdb", reason="duckdb is not installed")
@@ -53,8 +53,8 @@ class TestATerminalOfAscii:
         (tmp_path / "events.jsonl").write_text(line + "\n")
         done = self.run("query", "SELECT 'né😀' AS x", "--source", "events.jsonl", "--format", form, cwd=tmp_path)
         assert (done.returncode, "n\\u00e9\\ud83d\\ude00" in done.stdout) == (0, True), done.stderr
-        if form == "json":
-            assert json.loads(done.stdout) == [{"x": "né😀"}]
+        if form == "jsonl":
+            assert json.loads(done.stdout) == {"x": "né😀"}
 
     @pytest.mark.parametrize(
         "words",

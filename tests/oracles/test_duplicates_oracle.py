@@ -70,7 +70,7 @@ def test_each_id_is_counted_once_by_every_way_of_counting(spark: Any, tmp_path: 
         assert sum(row.events for row in functions.failures(asked).collect()) == expected.total() - sum(
             number for (_, level), number in expected.items() if level == "INFO"
         )
-    for question in (parse_query("", "", "", "", ""), parse_query("", "", "", "*", "level IS NOT NULL")):
+    for question in (parse_query(), parse_query(where="level IS NOT NULL")):
         report = make_report(spark, [str(tmp_path)], question)
         assert (report.events, report.duplicates) == (len(events), lines - len(events))
         assert report.quarantined == 7

@@ -54,10 +54,8 @@ def check(report: Report, folder: Path) -> None:
     check_metrics(report, own)
     check_streams(report, own, heard)
     check_runs(report, heard)
-    # the files were read whole for whole hours, so failures may have begun before all times of the report
-    whole_hours = report.period.since.minute == report.period.until.minute == 0
-    until = report.period.until
-    check_failures(report, [event for event in lines.events if event.at < until] if whole_hours else heard)
+    # failures may have begun before all times of the report
+    check_failures(report, [event for event in lines.events if event.at < report.period.until])
     check_times(report, own, heard)
 
 

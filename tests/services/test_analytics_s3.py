@@ -227,19 +227,11 @@ def test_a_report_and_a_query_of_objects_need_no_spark(server, bucket: Path) -> 
     assert (done.returncode, done.stdout.split()) == (0, ["n", "41000"]), done.stderr
 
 
-def test_larger_objects_are_left_to_spark_by_the_sizes_of_the_listing(server, bucket: Path) -> None:
-    put(bucket / "a.jsonl", range(10))
-    done = balog(server, "report", f"s3://{bucket.name}", "--no-html", "--duckdb-limit", "0.000001")
-    assert done.returncode == 1
-    assert "Spark reads files of more than 1e-06 GB" in done.stderr
-    assert done.stderr.splitlines()[-1].endswith("[spark]'")
-
-
 def test_an_object_that_is_gone_after_the_listing_is_a_line_of_quarantine(proxy, bucket: Path) -> None:
     put(bucket / "a.jsonl", range(10))
     put(bucket / "b.jsonl", range(10, 20))
     options = {"endpoint_url": proxy.url, "storage_options": REGION}
-    query = parse_query("", "", "", "", "")
+    query = parse_query()
     listed = wanted_files(read_inputs({"path": f"s3://{bucket.name}", **options}), query)
     (bucket / "b.jsonl").unlink()
     report = make_raw_report([f"s3://{bucket.name}"], query, listed, **options)

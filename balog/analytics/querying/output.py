@@ -1,4 +1,4 @@
-"""Writes the result of a query: a table for people, CSV, JSON, JSON lines, or a Parquet file.
+"""Writes the result of a query: a table for people, CSV, JSON lines, or a Parquet file.
 
 Spark's workers convert rows to JSON, so every type has the same representation in each format: timestamps in UTC, bytes
 in base64, variants and nested values as JSON. At most one partition's rows are in memory.
@@ -33,7 +33,7 @@ def write_text(frame: DataFrame, form: str, out: IO[str], limit: int | None) -> 
         ConfigError: two columns have the same name, for JSON.
         PySparkException: Spark could not compute a row.
     """
-    if form in ("json", "jsonl"):
+    if form == "jsonl":
         need_unique(frame.columns)
     limit = shown_rows(form, limit)
     try:

@@ -28,17 +28,10 @@ _FORBIDDEN_FUNCTIONS = {
 _ROWS_FROM = {"range", "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack",
               "json_tuple", "variant_explode", "variant_explode_outer"}  # fmt: skip
 _ACTS = (exp.DDL, exp.DML, exp.Command, exp.Set, exp.Cache, exp.Into, exp.MultitableInserts, exp.QueryTransform)
-_EXPLAIN = re.compile(r"\s*EXPLAIN\b(?:\s+(?:EXTENDED|FORMATTED|COST|CODEGEN)\b)?", re.IGNORECASE)
-_DESCRIBE_QUERY = re.compile(r"\s*DESC(?:RIBE)?\s+(?:QUERY\s+)?(?=SELECT\b|WITH\b)", re.IGNORECASE)
 _RAW_NAME = r"(?:balog|`balog`)\s*\.\s*`((?:[^`]|``)+)`"
 _RAW_TABLE = re.compile(rf"{_RAW_NAME}|balog\s*\.\s*\w+", re.IGNORECASE)
 _NAME = rf"({_RAW_NAME}|`[^`.]+`|\w+)"
-_LOOKS = re.compile(
-    rf"\s*(?:SHOW\s+(?:TABLES|VIEWS)(?:\s+(?:LIKE\s+)?'([^'\\]*)')?|SHOW\s+COLUMNS\s+(?:IN|FROM)\s+{_NAME}"
-    rf"|DESC(?:RIBE)?\s+(?:TABLE\s+)?(?:EXTENDED\s+)?{_NAME})[\s;]*",
-    re.IGNORECASE,
-)
-_PATTERN = re.compile(r"[\w*| ]*")
+_LOOKS = re.compile(rf"\s*(?:SHOW\s+TABLES|DESC(?:RIBE)?\s+(?:TABLE\s+)?{_NAME})[\s;]*", re.IGNORECASE)
 
 
 class CheckedStatement(NamedTuple):
@@ -59,7 +52,7 @@ def check(sql: str, tables: Sequence[str] | None = None, sources: Sequence[str] 
     """Check a statement.
 
     Args:
-        sql: a SELECT (also WITH, VALUES, FROM … SELECT), or SHOW TABLES, SHOW COLUMNS, DESCRIBE or EXPLAIN.
+        sql: a SELECT (also WITH, VALUES, FROM … SELECT), or SHOW TABLES, or DESCRIBE NAME.
         tables: the names of the tables; None if they are not known yet.
         sources: the files, folders, globs, URLs and topics whose raw events it may read.
 
@@ -71,10 +64,7 @@ def check(sql: str, tables: Sequence[str] | None = None, sources: Sequence[str] 
     looks = _LOOKS.fullmatch(sql)
     if looks:
         return _check_looks(sql, looks, tables, sources or ())
-    head = _EXPLAIN.match(sql) or _DESCRIBE_QUERY.match(sql)
-    before = "" if head is None else head.group()
-    # blanked, not removed, so that positions stay the same
-    body = _without_comments(_blank(before) + sql[len(before) :])
+    body = _without_comments(sql)
     if not body.strip():
         raise _rejected("no statement; give a SELECT")
     tree = _parse(body)
@@ -84,24 +74,21 @@ def check(sql: str, tables: Sequence[str] | None = None, sources: Sequence[str] 
     paths = tuple(dict.fromkeys(path for *_, path in raw))
     if len({path.lower() for path in paths}) < len(paths):
         raise _rejected("two sources have names that differ in case only, which Spark does not; rename one")
-    return CheckedStatement(before + body[len(before) :], paths, _words_of(tree))
+    return CheckedStatement(body, paths, _words_of(tree))
 
 
 def _check_looks(
     sql: str, looks: re.Match[str], tables: Sequence[str] | None, sources: Sequence[str]
 ) -> CheckedStatement:
-    pattern, *groups = looks.groups()
-    if pattern is not None and not _PATTERN.fullmatch(pattern):
-        raise _rejected(f"{pattern!r:.60} is not a pattern of names: * is any text, | separates patterns")
-    text, paths = sql.rstrip("; \t\r\n"), []
-    for number, (name, raw) in enumerate(zip(groups[::2], groups[1::2])):
-        if raw is not None:
-            paths.append(raw.replace("``", "`"))
-            find_source(paths[-1], sources)
-            text = _with_one_name(text, *looks.span(2 + 2 * number), paths[-1])
-        elif name is not None:
-            _check_name(name.strip("`"), tables, "")
-    return CheckedStatement(text, tuple(paths))
+    name, raw = looks.groups()
+    text = sql.rstrip("; \t\r\n")
+    if raw is not None:
+        path = raw.replace("``", "`")
+        find_source(path, sources)
+        return CheckedStatement(_with_one_name(text, *looks.span(1), path), (path,))
+    if name is not None:
+        _check_name(name.strip("`"), tables, "")
+    return CheckedStatement(text)
 
 
 def _with_one_name(text: str, start: int, end: int, path: str) -> str:
@@ -164,7 +151,7 @@ def _parse(sql: str) -> Any:
 def _check_query(tree: Any, tables: Sequence[str] | None, sources: Sequence[str]) -> list[tuple[int, int, str]]:
     """Check a query; return where it names raw events: start, end and path."""
     if not isinstance(tree, (exp.Query, exp.Values)) or isinstance(tree, _ACTS):
-        raise _rejected(f"{_words(tree)} is not a query; SELECT, WITH, SHOW, DESCRIBE and EXPLAIN are run")
+        raise _rejected(f"{_words(tree)} is not a query; SELECT, WITH, SHOW TABLES and DESCRIBE NAME are run")
     raw = []
     for node in tree.walk():
         if isinstance(node, _ACTS):

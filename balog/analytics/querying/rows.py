@@ -1,4 +1,4 @@
-"""Writes rows in a format: a table for people, CSV, JSON or JSON lines. Every row is the text of a JSON object."""
+"""Writes rows in a format: a table for people, CSV, or JSON lines. Every row is the text of a JSON object."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def write_rows(
     Args:
         columns: their names.
         rows: the text of an object for each row, with a value for each column.
-        form: ``table``, ``csv``, ``json`` or ``jsonl``.
+        form: ``table``, ``csv`` or ``jsonl``.
         out: where to write.
         limit: the most rows; None for all.
     """
-    writers = {"table": _table, "csv": _csv, "json": _json, "jsonl": _jsonl}
+    writers = {"table": _table, "csv": _csv, "jsonl": _jsonl}
     written = writers[form](columns, islice(rows, limit), out)
     return written, limit is not None and written == limit and next(rows, None) is not None
 
@@ -93,15 +93,6 @@ def _jsonl(columns: Sequence[str], rows: Iterator[str], out: IO[str]) -> int:
     count = 0
     for count, row in enumerate(rows, 1):  # noqa: B007
         out.write(_with_names(columns, row) + "\n")
-    return count
-
-
-def _json(columns: Sequence[str], rows: Iterator[str], out: IO[str]) -> int:
-    count = 0
-    out.write("[")
-    for count, row in enumerate(rows, 1):
-        out.write(("\n" if count == 1 else ",\n") + _with_names(columns, row))
-    out.write("\n]\n" if count else "]\n")
     return count
 
 

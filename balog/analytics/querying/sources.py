@@ -98,8 +98,7 @@ def open_source(path: str, sources: Sequence[str]) -> RawSource:
     if is_topic(path):
         return RawSource(RAW + path, (), path)
     files = read_inputs({"paths": json.dumps([_absolute(path)])}).files()
-    # A file of BATCH messages names others. The command line may name such a file, a statement may not choose one.
-    # Nor may it follow a link out of the source.
+    # A statement may not follow a link out of the source.
     outside = [] if path == source else [file for file in files if not _is_inside(file.path, source)]
     if outside:
         raise ConfigError(f"it leads to {outside[0].path!r:.200}, which is not in {source!r:.200}", path)

@@ -22,7 +22,7 @@ from balog.analytics.tables.location import quoted
 from balog.errors import ConfigError
 
 _TRACEBACK = "Traceback (most recent call last):"
-_MANY = re.compile(r"\s*SHOW\s+(?:TABLES|VIEWS)\b", re.IGNORECASE)
+_MANY = re.compile(r"\s*SHOW\s+TABLES\b", re.IGNORECASE)
 _ADVICE = re.compile(
     r"(?:To (?:tolerate|return|bypass|process)|If (?:necessary|you want)|To continue|Correct the value"
     r"|Use the SQL function|(?:Please u|U)se [`']?try_).*",
@@ -66,7 +66,7 @@ def ask(spark: SparkSession, tables: Tables | None, sql: str, sources: Sequence[
         frame = spark.sql(text)
         frame.schema  # noqa: B018  under Spark Connect, this is when it is looked at
     except PySparkException as error:
-        raise ConfigError(explain_failure(error, text), "SQL") from None
+        raise ConfigError(explain_failure(error), "SQL") from None
     if _MANY.match(text):  # views of others in the session are hidden
         frame = frame.where(f.col(frame.columns[1]).isin(names))
     return frame
@@ -77,26 +77,14 @@ def _read_source(spark: SparkSession, source: RawSource, words: Collection[str] 
     return spark.read.format("balog").schema(spark_struct(columns_of_statement(words))).options(**source.options).load()
 
 
-def explain_failure(error: PySparkException, sql: str) -> str:
+def explain_failure(error: PySparkException) -> str:
     """Return Spark's error in one line: the reason and its position in the statement."""
     text = cause(error) if _TRACEBACK in str(error) else str(error)
     message = re.sub(r"\s+", " ", text.partition("\n\n")[0].partition("== SQL")[0]).strip()
     message = re.sub(r"^(?:.*?: )?\[([A-Z_]+)(?:\.[A-Z_]+)*\] ", "", message)
     message = _ADVICE.sub("", re.sub(r"\s*SQLSTATE: \w+.*", "", message)).strip()
-    where = re.search(r"\(line (\d+), (?:pos (\d+)|position (\d+))\)", str(error))
-    if where:
-        column = int(where[2]) + 1 if where[2] else int(where[3])  # "pos" counts from 0, "position" from 1
-        return f"{message.rstrip('. ')}, line {where[1]}, column {column}"
-    return f"{message.rstrip('. ')}{_position(error, sql)}"
-
-
-def _position(error: PySparkException, sql: str) -> str:
-    for context in error.getQueryContext() or []:
-        try:
-            start = context.startIndex()
-        except Exception:  # noqa: S112  a context of the DataFrame API has no place in a text
-            continue
-        if 0 <= start < len(sql):
-            line = sql.count("\n", 0, start) + 1
-            return f", line {line}, column {start - sql.rfind(chr(10), 0, start)}"
-    return ""
+    where = re.search(r"line (\d+),? (?:pos (\d+)|position (\d+))", str(error))
+    if where is None:
+        return message.rstrip(". ")
+    column = int(where[2]) + 1 if where[2] else int(where[3])  # "pos" counts from 0, "position" from 1
+    return f"{message.rstrip('. ')}, line {where[1]}, column {column}"

@@ -30,7 +30,7 @@ from balog.storage import Storage, StorageError
 SETTLED = 60.0
 """Seconds after which a last line without a newline counts as whole."""
 
-_WHOLE = (".gz", ".zst", ".bz2", ".json")
+_WHOLE = (".gz", ".zst", ".json")
 _HEAD = 1024
 _TAIL = 64 * 1024
 _FOLD = 50  # segments; then the committed ones are merged into one
@@ -161,13 +161,13 @@ class Arrivals:
         except OSError:  # the reader reports it
             return Arrival(file.path, 0, None, file.size, file.modified)
 
-    def end_within(self, start: int, most_files: int | None = None, most_bytes: int | None = None) -> int:
-        """Return the number of the last arrival after ``start`` within the limits, at least one if there is any."""
+    def end_within(self, start: int, most_bytes: int | None = None) -> int:
+        """Return the number of the last arrival after ``start`` within the limit, at least one if there is any."""
         self.check(start)
         end, size = start, 0
         for arrival in self._arrivals[start - self._first :]:
             size += arrival.bytes
-            if end > start and (end - start >= (most_files or math.inf) or size > (most_bytes or math.inf)):
+            if end > start and size > (most_bytes or math.inf):
                 break
             end += 1
         return end

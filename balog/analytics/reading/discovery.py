@@ -1,7 +1,4 @@
-"""Finds the files of a source: paths, folders, globs, URLs, and manifests.
-
-A manifest is a file of BATCH messages; it stands for the files that the messages name.
-"""
+"""Finds the files of a source: paths, folders, globs, and URLs."""
 
 from __future__ import annotations
 
@@ -11,22 +8,16 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import partial
-from urllib.parse import urlsplit
-
-import msgspec
-from msgspec import Raw
+from pathlib import PurePosixPath
 
 from balog.analytics.reading.pruner import Pruner
-from balog.analytics.reading.remote import StoragePool, is_remote, local_path, store_of, with_retries
+from balog.analytics.reading.remote import StoragePool, is_remote, local_path, with_retries
 from balog.analytics.reading.tasks import SourceFile
-from balog.analytics.reading.validation import try_decode
 from balog.errors import ConfigError
-from balog.singer.batch.dialects import BatchError, read_batch, shown
 from balog.storage import StorageError
 
 _FORMS = ".jsonl", ".ndjson", ".json", ".log", ".singer", ".tsv", ".txt"
-ENDINGS = tuple(form + packing for form in _FORMS for packing in ("", ".gz", ".zst", ".bz2"))
+ENDINGS = tuple(form + packing for form in _FORMS for packing in ("", ".gz", ".zst"))
 """Suffixes of the files that a folder is searched for. A file that is named directly may have any name."""
 
 
@@ -43,8 +34,7 @@ def find_files(
     Args:
         paths: files, folders (recursive), globs (including ``**``), ``file:`` URLs, URLs of stores (``s3://`` or
             ``s3a://``); one string may hold several, separated by commas. In folders and globs, names that begin with
-            ``.`` or ``_`` are skipped: they are still being written. A file of BATCH messages that is named directly
-            stands for the files in its manifests.
+            ``.`` or ``_`` are skipped: they are still being written.
         storages: opens stores.
         since: omit files that have no event at or after this time, see ``Pruner``.
         until: omit files that have no event before this time.
@@ -57,9 +47,7 @@ def find_files(
     storages = storages or StoragePool()
     found: dict[str, SourceFile] = {}
     for path in _split_paths([paths] if isinstance(paths, str) else paths):
-        for file in (
-            _store_files(path, storages, is_growing) if is_remote(path) else _local_files(path, storages, is_growing)
-        ):
+        for file in _store_files(path, storages, is_growing) if is_remote(path) else _local_files(path, is_growing):
             found[file.path] = file
     files = [found[path] for path in sorted(found)]
     return Pruner(storages, since, until).keep(files)
@@ -81,11 +69,11 @@ def _absolute_path(path: str) -> str:
     return path if ".." in path.split("/") else os.path.normpath(path)
 
 
-def _local_files(path: str, storages: StoragePool, is_growing: bool) -> Iterator[SourceFile]:
+def _local_files(path: str, is_growing: bool) -> Iterator[SourceFile]:
     if os.path.isdir(path):
         yield from _folder_files(path)
     elif os.path.exists(path):
-        yield from _expand_manifest(_file(path), storages)
+        yield _file(path)
     elif glob.has_magic(path):
         matches = [match for match in glob.glob(path, recursive=True) if not _is_hidden(os.path.basename(match))]
         if not matches and not is_growing:
@@ -108,30 +96,6 @@ def _file(path: str) -> SourceFile:
     if not stat.S_ISREG(about.st_mode):  # opening a pipe would block until there is a writer
         raise ConfigError("is not a regular file; write its output to a file", path)
     return SourceFile(path, about.st_size, about.st_mtime)
-
-
-def _expand_manifest(file: SourceFile, storages: StoragePool) -> Iterator[SourceFile]:
-    """Yield a file that was named directly, or the files of its BATCH messages."""
-    paths = named_files(file.path, file.size, storages)
-    if paths is None:
-        yield file
-        return
-    folders: dict[str, dict[str, SourceFile]] = {}
-    for path in paths:
-        folder = path.rpartition("/")[0]
-        if not is_remote(path):
-            try:
-                yield _file(path)
-            except OSError:  # the reader reports it
-                yield SourceFile(path, 0)
-            continue
-        if folder not in folders:  # one listing in place of a request for each file
-            storage, name = storages.store(folder)
-            folders[folder] = {
-                f"{folder}/{entry.name}": SourceFile(f"{folder}/{entry.name}", entry.size, entry.modified)
-                for entry in with_retries(storage, partial(storage.entries, name)) or ()
-            }
-        yield folders[folder].get(path, SourceFile(path, 0))
 
 
 def _folder_files(folder: str) -> Iterator[SourceFile]:
@@ -172,10 +136,7 @@ def _store_files(url: str, storages: StoragePool, is_growing: bool) -> Iterator[
         root = plain.rpartition("/")[0]
         if not is_remote(root):
             raise ConfigError("a bucket or host must be named; only what is in it can be a pattern", url)
-        try:
-            pattern = re.compile(_expression(url[len(root) :].strip("/")))
-        except re.error as error:
-            raise ConfigError(f"is not a valid glob: {error}", url) from None
+        pattern = _compiled(url, root)
     storage, name = storages.store(root)
     try:
         entries = with_retries(storage, lambda: storage.entries(name))
@@ -188,15 +149,13 @@ def _store_files(url: str, storages: StoragePool, is_growing: bool) -> Iterator[
     matched = False
     for entry in entries:
         path = f"{root}/{entry.name}" if entry.name else root
+        is_named = pattern.fullmatch(entry.name) if pattern is not None else not entry.name
+        if pattern is not None and not is_named:
+            *folders, _ = PurePosixPath(entry.name).parents
+            if not any(pattern.fullmatch(str(folder)) for folder in folders):
+                continue
         parts = entry.name.split("/")
-        if not entry.name and pattern is None:  # named directly
-            yield from _expand_manifest(SourceFile(path, entry.size, entry.modified), storages)
-            continue
-        match = pattern.match(entry.name) if pattern is not None else None
-        if pattern is not None and match is None:
-            continue
-        named = match is not None and match.end() == len(entry.name)
-        if any(map(_is_hidden, parts)) or not (named or parts[-1].endswith(ENDINGS)):
+        if any(map(_is_hidden, parts)) or not (is_named or parts[-1].endswith(ENDINGS)):
             continue
         yield SourceFile(path, entry.size, entry.modified)
         matched = True
@@ -204,101 +163,14 @@ def _store_files(url: str, storages: StoragePool, is_growing: bool) -> Iterator[
         raise ConfigError("no file matches; check the pattern", url)
 
 
-def _expression(pattern: str) -> str:
-    """Return a regular expression for a glob; it also matches the folders at the beginning of a name."""
-    parts = []
-    for number, part in enumerate(pieces := pattern.split("/")):
-        last = number + 1 == len(pieces)
-        if part == "**":
-            parts.append("(?:.*)" if last else "(?:[^/]+/)*")
-            continue
-        text = re.sub(r"\[!", "[^", re.sub(r"(\*|\?|\[[^\]/]+\])|(.)", _translate, part, flags=re.DOTALL))
-        parts.append(text if last else text + "/")
-    return "".join(parts) + r"(?=/|\Z)"
+def _compiled(url: str, root: str) -> re.Pattern[str]:
+    from fsspec.utils import glob_translate
 
-
-def _translate(match: re.Match[str]) -> str:
-    magic, char = match.groups()
-    if magic is None:
-        return re.escape(char)
-    return {"*": "[^/]*", "?": "[^/]"}.get(magic, magic)
+    try:
+        return re.compile(glob_translate(url[len(root) :].strip("/")))
+    except ValueError as error:
+        raise ConfigError(f"is not a valid glob: {error}", url) from None
 
 
 def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
-
-
-MOST_BYTES = 64 << 20
-"""The driver reads a manifest whole; a larger file is read as events."""
-
-_HEAD = 64 * 1024
-_TYPES = frozenset({"SCHEMA", "STATE", "ACTIVATE_VERSION", "BATCH"})
-_members = msgspec.json.Decoder(dict[str, Raw]).decode
-_text = msgspec.json.Decoder(str).decode
-
-
-def named_files(path: str, size: int, storages: StoragePool) -> list[str] | None:
-    """Return the paths and URLs in a file's BATCH messages, or None if the file has other content.
-
-    The file may also have SCHEMA, STATE and ACTIVATE_VERSION messages, as the output of a tap that writes batches does.
-    A relative path starts from the manifest's folder. A manifest is untrusted input: it can only name files in its own
-    bucket or on its own host, and a local manifest only local files.
-
-    Args:
-        path: a file that was named directly.
-        size: its size in bytes.
-        storages: opens stores.
-
-    Raises:
-        ConfigError: a BATCH message is invalid, or names files elsewhere, or in another format than JSON lines.
-    """
-    if size > MOST_BYTES:
-        return None
-    try:
-        with storages.open(path) as file:
-            head = file.read(_HEAD)
-            first = next(_types(head), None)
-            if first not in _TYPES and (first is not None or b'"BATCH"' not in head):
-                return None
-            file.seek(0)
-            data = file.read(MOST_BYTES + 1)
-    except OSError:  # the reader of events reports it
-        return None
-    types = set(_types(data, whole=True))
-    if "BATCH" not in types or not types <= _TYPES:
-        return None
-    found: list[str] = []
-    for number, line in enumerate(data.splitlines(), 1):
-        if line.strip() and next(_types(line, whole=True)) == "BATCH":
-            found += _files(line, f"{path}:{number}", path)
-    return found
-
-
-def _types(data: bytes, whole: bool = False) -> Iterator[str]:
-    """Yield the message type of each line, "" for other lines; the last line of a partial read is skipped."""
-    lines = data.splitlines()
-    for line in lines if whole or len(data) < _HEAD else lines[:-1]:
-        if line.strip():
-            members = try_decode(_members, line) or {}
-            yield try_decode(_text, members.get("type", Raw())) or ""
-
-
-def _files(line: bytes, where: str, manifest: str) -> Iterator[str]:
-    try:
-        batch = read_batch(line)
-    except BatchError as error:
-        raise ConfigError(str(error), where) from None
-    if batch.format != "jsonl":
-        raise ConfigError(f"names files of format {batch.format!r:.40}; events are read from jsonl only", where)
-    folder = manifest.rpartition("/")[0] or "."
-    for file in batch.files:
-        if urlsplit(file).scheme in ("http", "https"):
-            raise ConfigError(f"names {shown(file)}; fetch it first, such a URL can't be read here", where)
-        path = local_path(file)
-        if "\0" in path:
-            raise ConfigError("names a file with a null character in its path", where)
-        if not (file.startswith("file:") or is_remote(path) or os.path.isabs(path)):
-            path = f"{folder}/{path}"
-        if store_of(path) != store_of(manifest):
-            raise ConfigError(f"names {shown(file)}, but files must be where the manifest is; read it by itself", where)
-        yield path

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from balog.analytics.reading.discovery import find_files
-from balog.analytics.reading.forms import FormOptions
+from balog.analytics.reading.forms import read_form
 from balog.analytics.reading.pruner import Pruner
 from balog.analytics.reading.remote import StoragePool, is_remote, is_secret, store_options
 from balog.analytics.reading.tasks import Slice, SourceFile, plan
@@ -21,16 +21,13 @@ from balog.suggestions import suggest
 _WHERE = "format('balog')"
 
 OPTIONS = (
-    *("path", "paths", "since", "until", "form", "timezone", "application", "cls_type", "schemas", "rollup"),
-    *("parallel", "files", "progress", "storage_options", "endpoint_url", "state"),
-    *("maxFilesPerTrigger", "maxBytesPerTrigger", "maxOffsetsPerTrigger"),
+    *("path", "paths", "since", "until", "form", "cls_type", "schemas", "rollup"),
+    *("parallel", "files", "progress", "storage_options", "endpoint_url", "state", "maxBytesPerTrigger"),
 )
 """The options of the data source, for reads and streams."""
 
 EMPTY = "a path is empty; give a file, a folder or a URL, or . for the working folder"
 """The reason of an error."""
-
-_MEANT = {"from": "since", "to": "until", "format": "form", "type": "cls_type"}
 
 
 class Inputs(NamedTuple):
@@ -41,7 +38,7 @@ class Inputs(NamedTuple):
         storages: opens stores.
         parallel: the number of workers to plan for.
         since, until: omit files outside of this time, see ``Pruner``; events are not filtered.
-        forms: the options about the form of files.
+        forms: the form of the files; "auto" detects that of each.
         listed: files that are listed already, instead of paths.
         progress: a local folder in which workers count events; "" for none.
     """
@@ -51,7 +48,7 @@ class Inputs(NamedTuple):
     parallel: int = 1
     since: datetime | None = None
     until: datetime | None = None
-    forms: FormOptions = FormOptions()
+    forms: str = "auto"
     listed: tuple[SourceFile, ...] | None = None
     progress: str = ""
 
@@ -93,8 +90,7 @@ def check_options(options: Iterable[str]) -> None:
     names = {name.lower() for name in OPTIONS}
     for option in options:
         if option.lower() not in names and not is_secret(option):  # ``store_options`` has a better message for secrets
-            meant = _MEANT.get(option.lower(), option)
-            raise ConfigError(f"no option {option!r:.60}{suggest(meant, OPTIONS)}", _WHERE)
+            raise ConfigError(f"no option {option!r:.60}{suggest(option, OPTIONS)}", _WHERE)
 
 
 def absolute(path: str) -> str:
@@ -117,7 +113,8 @@ def read_inputs(options: Mapping[str, str]) -> Inputs:
     - ``files``: instead of paths, an earlier result of ``find_files``, as a JSON list of ``[path, size, modified]``. A
       file that has vanished since becomes a row of quarantine.
     - ``progress``: see ``Inputs``.
-    - the options of ``store_options`` and ``FormOptions``.
+    - ``form``: see ``docs/reference/event-forms.md``.
+    - the options of ``store_options``.
 
     Raises:
         ConfigError: there is no path, or a value is not valid.
@@ -128,7 +125,7 @@ def read_inputs(options: Mapping[str, str]) -> Inputs:
         read_number(options, "parallel", os.cpu_count() or 1),
         _moment(options, "since"),
         _moment(options, "until"),
-        FormOptions.read(options),
+        read_form(options),
         tuple(SourceFile(*file) for file in json.loads(options["files"])) if "files" in options else None,
         options.get("progress", ""),
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import types as t
 
-from balog.analytics.reading.spark_types import DEFAULT, PLAIN
+from balog.analytics.reading.spark_types import DEFAULT, plain
 from balog.errors import ConfigError
 from balog.registry import UnknownTypeError, UnknownVersionError, open_registry
 from balog.registry.columns import Column, List, Struct, column_of
@@ -116,7 +116,7 @@ def _as_spark(column: Column) -> t.DataType:
     if isinstance(column, List):
         return t.ArrayType(_as_spark(column.item))
     if isinstance(column, str):
-        return PLAIN[column]
+        return plain(column)
     return t.MapType(t.StringType(), _as_spark(column.value))
 
 

@@ -38,12 +38,6 @@ def local_path(path: str) -> str:
     return unquote(urlsplit(path).path) if path.startswith("file:") else path
 
 
-def store_of(path: str) -> str:
-    """Return the scheme and the bucket or host of a store's URL, ``s3://lake``; "" for a local path."""
-    kind, mark, host = _URL.match(path)[0].partition("://") if is_remote(path) else ("", "", "")  # type: ignore[index]
-    return {"s3a": "s3"}.get(kind.lower(), kind.lower()) + mark + host
-
-
 def is_secret(option: str) -> bool:
     """Return whether an option's name is that of a secret."""
     return bool(_SECRET.search(option)) and option.lower() != "storage_options"

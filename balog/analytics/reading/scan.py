@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage
-from balog.analytics.reading.forms import EventLines, FormOptions, pieces, read_parts
+from balog.analytics.reading.forms import EventLines, pieces, read_parts
 from balog.analytics.reading.parser import Parser, borrow_parser, exact_payloads, inexact_lines
 from balog.analytics.reading.projection import Projection
 from balog.analytics.reading.remote import StoragePool
@@ -25,7 +25,6 @@ from balog.analytics.reading.validation import NormalizedLines, count_events, no
 from balog.analytics.reading.variant import encode
 from balog.errors import EventError
 
-_DETECTED = FormOptions()
 _REFUSALS = (duckdb.Error, msgspec.DecodeError, RecursionError, ValueError)
 _PARSER_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.InterruptException)
 """Errors that no line has caused: memory or a disk is full, an interrupt, or the parser itself failed."""
@@ -132,7 +131,7 @@ def scan(
     slices: Sequence[Slice],
     query: Query,
     storages: StoragePool | None = None,
-    options: FormOptions = _DETECTED,
+    form: str = "auto",
     is_growth: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Query every event that begins in slices. Invalid lines become rows of quarantine; they raise nothing.
@@ -141,11 +140,11 @@ def scan(
         slices: the slices of one task.
         query: the query.
         storages: opens stores.
-        options: the form of the files.
+        form: the form of the files.
         is_growth: see ``balog.analytics.reading.forms.read_parts``.
     """
     with borrow_parser() as parser:
-        answers = _answers(parser, query, slices, storages or StoragePool(), options, is_growth)
+        answers = _answers(parser, query, slices, storages or StoragePool(), form, is_growth)
         yield from _in_schema(parser, query, answers)
 
 
@@ -167,7 +166,7 @@ def _in_schema(parser: Parser, query: Query, answers: Iterator[_Answer]) -> Iter
 
 
 def _answers(
-    parser: Parser, query: Query, slices: Sequence[Slice], storages: StoragePool, options: FormOptions, is_growth: bool
+    parser: Parser, query: Query, slices: Sequence[Slice], storages: StoragePool, form: str, is_growth: bool
 ) -> Iterator[_Answer]:
     small: list[_Piece] = []
     size = 0
@@ -176,7 +175,7 @@ def _answers(
             for lines in read_topic(piece):
                 yield from _lines(parser, query, piece.path, lines)
             continue
-        for part in read_parts(piece, parser.buffer, storages, options, is_growth):
+        for part in read_parts(piece, parser.buffer, storages, form, is_growth):
             is_small = isinstance(part, Block) and len(part.data) < _SMALL
             if isinstance(part, Block) and is_small:
                 small.append(_Piece(piece.path, Block(part.offset, memoryview(bytes(part.data)))))

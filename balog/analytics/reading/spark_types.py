@@ -15,39 +15,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
 
 from balog.analytics.reading import schemas
 from balog.analytics.reading.projection import Condition, Projection, project
 from balog.errors import ConfigError
 
-PLAIN: dict[str, t.DataType] = {
-    "string": t.StringType(),
-    "bigint": t.LongType(),
-    "int": t.IntegerType(),
-    "double": t.DoubleType(),
-    "boolean": t.BooleanType(),
-    "timestamp": t.TimestampType(),
-    "date": t.DateType(),
-    "binary": t.BinaryType(),
-    "variant": t.VariantType(),
-    "map<string,string>": t.MapType(t.StringType(), t.StringType()),
-}
-"""Spark's types by their names; ``schemas.PLAIN`` has Arrow's."""
 
-_SPARK = {schemas.PLAIN[name]: kind for name, kind in PLAIN.items()}
-
-
-def _spark_type(kind: pa.DataType) -> t.DataType:
-    """Return the Spark type of a type of ``schemas``."""
-    if found := _SPARK.get(kind):
-        return found
-    return t.ArrayType(_spark_type(kind.value_type)) if pa.types.is_list(kind) else spark_struct(kind)
+def plain(name: str) -> t.DataType:
+    """Return the Spark type of a name in ``schemas.PLAIN``."""
+    return from_arrow_type(schemas.PLAIN[name])
 
 
 def spark_struct(kind: pa.StructType) -> t.StructType:
     """Return the Spark type of a struct of ``schemas``."""
-    return t.StructType([t.StructField(field.name, _spark_type(field.type)) for field in kind])
+    return from_arrow_schema(pa.schema(list(kind)))
 
 
 def struct(columns: str, **nested: t.DataType) -> t.StructType:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from balog.analytics.reading.arrivals import Arrivals
-from balog.analytics.reading.inputs import Inputs, read_number
+from balog.analytics.reading.inputs import Inputs
 from balog.analytics.reading.remote import is_remote
 from balog.analytics.reading.tasks import Slice, SourceFile, plan_slices
 from balog.analytics.reading.topics import Bounds, bounds, split_bounds
@@ -48,24 +48,6 @@ class Offset(Struct, frozen=True, omit_defaults=True):
         """Return the offset as Spark keeps it."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
-
-
-class StreamLimits(Struct, frozen=True):
-    """The limits of one batch: files, their bytes on disk, and messages of each topic."""
-
-    files: int | None = None
-    bytes: int | None = None
-    messages: int | None = None
-
-    @classmethod
-    def read(cls, options: Mapping[str, str]) -> StreamLimits:
-        """Read the options ``maxFilesPerTrigger``, ``maxBytesPerTrigger`` and ``maxOffsetsPerTrigger``.
-
-        Raises:
-            ConfigError: an option is not a positive integer.
-        """
-        names = ("maxFilesPerTrigger", "maxBytesPerTrigger", "maxOffsetsPerTrigger")
-        return cls(*(read_number(options, name, 0) or None for name in names))
 
 
 STREAMS = "4.2"
@@ -122,8 +104,12 @@ class StreamPlanner:
             self._bounds = {url: bounds(url) for url in self._inputs.topics}
         return self._files, self._bounds
 
-    def latest(self, start: Offset, limits: StreamLimits) -> Offset:
+    def latest(self, start: Offset, most_bytes: int | None = None) -> Offset:
         """Return the offset of the end of the next batch: ``start`` itself when nothing has arrived.
+
+        Args:
+            start: the offset of its beginning.
+            most_bytes: the most bytes of files on disk; a single file may be larger. None for no limit.
 
         Raises:
             ConfigError: a path, or the log of ``start``, does not exist any more.
@@ -134,12 +120,12 @@ class StreamPlanner:
         topics = {}
         for url, partitions in reach.items():
             read = start.topics.get(url, {})
-            topics[url] = {name: _reach(url, ends, read.get(name), limits) for name, ends in partitions.items()}
+            topics[url] = {name: _reach(url, ends, read.get(name)) for name, ends in partitions.items()}
         log = self._log(start.log)
         last = log.notice(files)
         if not last:
             return Offset(topics=topics)
-        return Offset(log.name, log.end_within(start.at, limits.files, limits.bytes), topics)
+        return Offset(log.name, log.end_within(start.at, most_bytes), topics)
 
     def batch(self, start: Offset, end: Offset) -> list[list[Slice]]:
         """Plan the tasks between two offsets."""
@@ -167,13 +153,11 @@ class StreamPlanner:
         return self._arrivals
 
 
-def _reach(url: str, ends: tuple[int, int], read: int | None, limits: StreamLimits) -> int:
-    first, last = ends
+def _reach(url: str, ends: tuple[int, int], read: int | None) -> int:
+    _, last = ends
     if read is not None and read > last:
         raise ConfigError("the topic was made anew since the checkpoint was written; begin with a new checkpoint", url)
-    if limits.messages is None:
-        return last
-    return min(last, max(first, read or 0) + limits.messages)
+    return last
 
 
 def _default_state() -> str:

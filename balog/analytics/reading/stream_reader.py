@@ -14,13 +14,11 @@ from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxBytes,
-    ReadMaxFiles,
-    ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
 
 from balog.analytics.reading.inputs import Inputs
-from balog.analytics.reading.stream_planner import Offset, StreamLimits, StreamPlanner
+from balog.analytics.reading.stream_planner import Offset, StreamPlanner
 from balog.analytics.reading.tasks import partitions
 from balog.analytics.reading.worker_errors import OneLineErrors
 
@@ -31,7 +29,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     Args:
         inputs: what to read.
         scan: returns the Arrow batches of one task, whose slices were added to files.
-        limits: of a batch.
+        most_bytes: of a batch, see ``StreamPlanner.latest``.
         state: see ``StreamPlanner``. Spark sends the reader to its workers too, so nothing is opened until it is
             needed.
     """
@@ -40,10 +38,10 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self,
         inputs: Inputs,
         scan: Callable[[InputPartition], Iterator[pa.RecordBatch]],
-        limits: StreamLimits,
+        most_bytes: int | None,
         state: str,
     ) -> None:
-        self._inputs, self._scan, self._limits, self._state = inputs, scan, limits, state
+        self._inputs, self._scan, self._most_bytes, self._state = inputs, scan, most_bytes, state
         self._stream: StreamPlanner | None = None
 
     @property
@@ -57,18 +55,14 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offset().write()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return one of the configured limits; ``latestOffset`` applies all of them."""
-        if self._limits.files is not None:
-            return ReadMaxFiles(self._limits.files)
-        if self._limits.bytes is not None:
-            return ReadMaxBytes(self._limits.bytes)
-        return ReadAllAvailable() if self._limits.messages is None else ReadMaxRows(self._limits.messages)
+        """Return the configured limit."""
+        return ReadAllAvailable() if self._most_bytes is None else ReadMaxBytes(self._most_bytes)
 
     @OneLineErrors()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next batch."""
-        limits = StreamLimits() if isinstance(limit, ReadAllAvailable) else self._limits
-        return self._now.latest(Offset.read(start), limits).write()
+        most_bytes = None if isinstance(limit, ReadAllAvailable) else self._most_bytes
+        return self._now.latest(Offset.read(start), most_bytes).write()
 
     @OneLineErrors()
     def prepareForTriggerAvailableNow(self) -> None:

@@ -32,7 +32,7 @@ class Slice(NamedTuple):
     end: int | None = None
 
 
-COMPRESSED = (".gz", ".zst", ".bz2")
+COMPRESSED = (".gz", ".zst")
 """Suffixes of compressed files."""
 
 _LINES = (".jsonl", ".ndjson")  # lines that were added to another file are not split: its form may span lines

@@ -27,7 +27,6 @@ _FRAME = (
     '<iframe title="balog report" sandbox="allow-scripts allow-popups allow-popups-to-escape-sandbox" '
     'style="width: 100%; height: {height}px; border: 0" srcdoc="{page}"></iframe>'
 )
-_HERE = "analytics.report"
 HEIGHT = 720
 """The height of the page in a notebook, in pixels; it scrolls."""
 
@@ -75,35 +74,29 @@ class NotebookReport:
 
 def report(
     spark: SparkSession | str | os.PathLike[str], *sources: str | os.PathLike[str], since: str = "", until: str = "",
-    compare: str = "", channel: str = "", where: str = "", form: str = "", links: Sequence[str] = (),
+    compare: str = "", where: str = "", links: Sequence[str] = (),
 ) -> NotebookReport:  # fmt: skip
     """Report what ran, what failed, what slowed down, and since when.
 
     Args:
         spark: a session of ``balog.analytics.session``, or the first source: DuckDB makes the report then.
         sources: files, folders, globs, URLs and topics of events, or one location of tables.
-        since, until, compare, channel, where, form, links: the options of ``balog report``.
+        since, until, compare, where, links: the options of ``balog report``.
 
     Raises:
         ConfigError: a source or an option is not valid, or needs Spark.
         MissingExtraError: a package is not installed.
     """
-    for one in (spark, *sources):
-        if isinstance(one, (list, tuple, set)):
-            raise ConfigError("sources are arguments of their own: report(*paths), or report(spark, *paths)", _HERE)
-    if not isinstance(spark, (str, os.PathLike)) and not hasattr(spark, "sql"):
-        raise ConfigError(f"{type(spark).__name__} is neither a path nor a Spark session", _HERE)
     session = None if isinstance(spark, (str, os.PathLike)) else spark
     given = [os.fspath(source) for source in ((*sources,) if session is not None else (spark, *sources))]  # type: ignore[arg-type]
     if not given:
-        raise ConfigError("nothing to report; give a file, a folder or the location of tables", _HERE)
-    query = parse_query(since, until, compare, channel, where)
+        raise ConfigError("nothing to report; give a file, a folder or the location of tables", "analytics.report")
+    query = parse_query(since, until, compare, where)
     templates = [parse_link(link) for link in links]
-    options = {"form": form} if form else {}
     of_tables = [source for source in given if is_tables(source)]
-    if of_tables and (len(given) > 1 or form):
-        raise ConfigError("tables can't be combined with other sources or a form; leave those out", of_tables[0])
-    made = _of_tables(session, given[0], query) if of_tables else _of_sources(session, given, query, options)
+    if of_tables and len(given) > 1:
+        raise ConfigError("tables can't be combined with other sources; leave those out", of_tables[0])
+    made = _of_tables(session, given[0], query) if of_tables else _of_sources(session, given, query)
     return NotebookReport(made, make_page(made, templates))
 
 
@@ -115,21 +108,21 @@ def _of_tables(spark: SparkSession | None, location: str, query: ReportQuery) ->
     made = make_local_report(location, query)
     if made is None:
         raise ConfigError(
-            "DuckDB reports whole hours of tables with rollups in a folder; give a Spark session first", location
+            "DuckDB reports tables with rollups in a folder, without a condition; give a Spark session first", location
         )
     return made
 
 
-def _of_sources(spark: SparkSession | None, sources: list[str], query: ReportQuery, options: dict[str, str]) -> Report:
+def _of_sources(spark: SparkSession | None, sources: list[str], query: ReportQuery) -> Report:
     paths = [absolute(source) for source in sources]
-    inputs = read_inputs({**options, "paths": json.dumps(paths)})
+    inputs = read_inputs({"paths": json.dumps(paths)})
     files = wanted_files(inputs, query)
     if not files and not inputs.topics:
         return empty_report(paths, query)
     if spark is not None:
         from balog.analytics.reporting.spark_report import make_report
 
-        return make_report(spark, paths, query, len(files), **options)
+        return make_report(spark, paths, query, len(files))
     if inputs.topics:
         raise ConfigError("topics are read by Spark; give a Spark session first", inputs.topics[0])
-    return make_raw_report(paths, query, files, **options)
+    return make_raw_report(paths, query, files)

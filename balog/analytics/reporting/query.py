@@ -80,11 +80,6 @@ def moment(text: str, now: datetime, name: str) -> datetime:
         ) from None
 
 
-def whole_hours(since: datetime | None, until: datetime | None) -> bool:
-    """Return whether both ends are full hours, so that hourly rollups are enough."""
-    return all(end is None or end == _full_hour(end) for end in (since, until))
-
-
 def compare(
     data: Period, since: datetime | None, until: datetime | None, back: timedelta | None, *, none: bool = False
 ) -> Comparison:
@@ -130,17 +125,18 @@ def _full_hour(when: datetime) -> datetime:
     return when.replace(minute=0, second=0, microsecond=0)
 
 
-_RELATIVE = re.compile(r"\s*\d+\s*[mhdwMHDW]\s*")
+def _later_hour(when: datetime) -> datetime:
+    hour = _full_hour(when)
+    return hour if hour == when else later(hour, HOUR)
 
 
 class ReportQuery(NamedTuple):
     """What to report.
 
     Attributes:
-        since, until: the time range; None for no end.
+        since, until: the time range, in whole hours; None for no end.
         back: how much earlier the time to compare with is; None for directly before.
         compared: whether to compare.
-        channel: a glob, see ``channel_pattern``.
         where: a condition on events.
         made: the time of the query.
         run: the id of a run to report in detail, whenever it was; None for the latest runs.
@@ -150,26 +146,14 @@ class ReportQuery(NamedTuple):
     until: datetime | None
     back: timedelta | None
     compared: bool
-    channel: str
     where: Expression | None
     made: datetime
     run: str | None = None
 
     @property
     def of_rollups(self) -> bool:
-        """Whether hourly rollups are enough: whole hours, and all events of them."""
-        return not self.channel and self.where is None and self.of_whole_hours
-
-    @property
-    def of_whole_hours(self) -> bool:
-        """Whether the time range begins and ends with a full hour."""
-        return whole_hours(self.since, self.until)
-
-    @property
-    def past_the_hour(self) -> timedelta:
-        """How long after a full hour the hours have to begin, so that the time range begins or ends with one."""
-        edge = self.since or self.until
-        return timedelta(0) if edge is None else (edge - EPOCH) % HOUR
+        """Whether hourly rollups are enough: all events count."""
+        return self.where is None
 
     @property
     def earliest(self) -> datetime | None:
@@ -186,21 +170,20 @@ class ReportQuery(NamedTuple):
     @property
     def conditions(self) -> list[str]:
         """The conditions on events, as text."""
-        parts = [f"channel {self.channel}"] if self.channel else []
-        return parts + ([f"where {self.where.text}"] if self.where is not None else [])
+        return [f"where {self.where.text}"] if self.where is not None else []
 
 
 def parse_query(
-    since: str = "", until: str = "", compare: str = "", channel: str = "", where: str = "", now: datetime | None = None
+    since: str = "", until: str = "", compare: str = "", where: str = "", now: datetime | None = None
 ) -> ReportQuery:
     """Parse the options of ``balog report``; each may be "".
 
-    A ``since`` that is a duration means the time up to now, including the current hour.
+    A ``since`` that is a duration means the time up to now. Times are extended to whole hours, which events are counted
+    by.
 
     Args:
         since, until: see ``moment``.
         compare: a duration, ``none``, or "" for directly before.
-        channel: a glob over channels.
         where: a condition, see ``balog.expressions``.
         now: the present.
 
@@ -210,11 +193,11 @@ def parse_query(
     made = now or datetime.now(timezone.utc)
     begin = moment(since, made, "--since") if since else None
     end = moment(until, made, "--until") if until else None
-    if end is None and _RELATIVE.fullmatch(since):
-        hour = made.replace(minute=0, second=0, microsecond=0)
-        end = hour if hour == made else hour + HOUR
+    if end is None and _LENGTH.fullmatch(since.strip().lower()):
+        end = made
     if begin is not None and end is not None and begin >= end:
         raise ConfigError(f"{until or 'now'} is not after --since {since}", "--until")
+    begin, end = begin and _full_hour(begin), end and _later_hour(end)
     compared = compare.lower() != "none"
     back = length(compare, "--compare") if compare and compared else None
     if back is not None and back % HOUR:
@@ -225,14 +208,4 @@ def parse_query(
             condition.to_spark()  # a condition that Spark can't evaluate is rejected before it starts
     except ConfigError as error:
         raise ConfigError(error.reason, "--where") from None
-    return ReportQuery(begin, end, back, compared, channel, condition, made)
-
-
-def channel_pattern(glob: str) -> str:
-    """Return a regular expression, for Python and Java, of a glob: ``*`` is any text, ``?`` is any character.
-
-    >>> channel_pattern("tap_*.metric")
-    '^tap_.*\\\\.metric$'
-    """
-    signs = {"*": ".*", "?": "."}
-    return "^" + "".join(signs.get(sign) or re.sub(r"\W", r"\\\g<0>", sign) for sign in glob) + "$"
+    return ReportQuery(begin, end, back, compared, condition, made)

@@ -10,7 +10,7 @@ import msgspec
 from balog.analytics.reading.inputs import Inputs
 from balog.analytics.reading.tasks import SourceFile
 from balog.analytics.reporting.model import Report
-from balog.analytics.reporting.query import ReportQuery, channel_pattern
+from balog.analytics.reporting.query import ReportQuery
 from balog.analytics.reporting.report import report_of
 from balog.analytics.rollups.raw_files import open_rollups
 from balog.analytics.rollups.selection import Selection
@@ -57,17 +57,6 @@ def wanted_files(inputs: Inputs, query: ReportQuery) -> list[SourceFile]:
 
 def selection_of(query: ReportQuery) -> Selection | None:
     """Return which events a query selects; None if hourly rollups of all events are enough."""
-    if query.of_rollups:
+    if query.where is None:
         return None
-    gap = None
-    if query.since and query.until and query.back and query.earliest and not query.of_whole_hours:
-        before = query.until - query.back
-        gap = (before, query.since) if before < query.since else None
-    return Selection(
-        query.earliest,
-        query.until,
-        gap,
-        channel_pattern(query.channel) if query.channel else "",
-        query.where.text if query.where is not None else "",
-        query.past_the_hour,
-    )
+    return Selection(query.where.text, query.earliest, query.until)

@@ -17,14 +17,17 @@ from balog.analytics.rollups import Rollups
 from balog.analytics.tables.log import has_log
 
 MOST_LOCAL = 5 * 10**9
-"""Up to this many bytes of stored rollups, the embedded engine makes the report."""
+"""Up to this many bytes of stored rollups, or of files, the embedded engine makes the report.
+
+A compressed byte of files counts as eight.
+"""
 
 
 def make_local_report(location: str, query: ReportQuery) -> Report | None:
     """Make the report from the stored rollups of a folder, by DuckDB; None if only Spark can.
 
-    Spark makes it if the query is not of whole hours of all events, without stored rollups, beyond ``MOST_LOCAL``, or
-    after an internal error of DuckDB.
+    Spark makes it if the query has a condition, without stored rollups, beyond ``MOST_LOCAL``, or after an internal
+    error of DuckDB.
     """
     from balog.analytics.duckdb_engine import DuckDBEngine
     from balog.analytics.tables.local import LocalRollups

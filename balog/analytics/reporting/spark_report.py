@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from balog.analytics import rollups as rolling
 from balog.analytics.reading.spark_types import TEXT_EVENT, literal
 from balog.analytics.reporting.model import Report
-from balog.analytics.reporting.query import ReportQuery, channel_pattern
+from balog.analytics.reporting.query import ReportQuery
 from balog.analytics.reporting.report import report_of
 from balog.analytics.rollups import Rollups
 from balog.analytics.rollups.schemas import COPIES
@@ -45,7 +45,7 @@ def make_report(
         rows = rolling.from_files(spark, paths, **options, **named)
     else:
         events = spark.read.format("balog").options(**options).schema(TEXT_EVENT)
-        rows = _aggregate(_select(events.load(list(paths)), query), query)
+        rows = rolling.from_events(_select(events.load(list(paths)), query))
     return _of_rows(rows, query, paths, "files", files)
 
 
@@ -54,7 +54,7 @@ def _of_tables(spark: SparkSession, paths: Sequence[str], query: ReportQuery) ->
     if query.of_rollups and "rollup_events" in tables.names():
         return report_of(_stored(tables, query), query, paths, "rollups")
     events = _select(tables.frame("events", query.earliest, query.until), query)
-    return _of_rows(_aggregate(events, query, once=False), query, paths, "events")
+    return _of_rows(rolling.from_events(events, once=False), query, paths, "events")
 
 
 def _stored(tables: Tables, query: ReportQuery) -> Rollups:
@@ -72,33 +72,12 @@ def _select(events: DataFrame, query: ReportQuery) -> DataFrame:
         wanted &= f.col("timestamp") >= literal(query.earliest)
     if query.until is not None:
         wanted &= f.col("timestamp") < literal(query.until)
-        if query.since and query.back and query.earliest and not query.of_whole_hours:
-            # omit the events between before and now, unless they share an hour with either
-            is_before = f.col("timestamp") < literal(query.until - query.back)
-            wanted &= is_before | (f.col("timestamp") >= literal(query.since))
-    if query.channel:
-        wanted &= f.col("channel").rlike(channel_pattern(query.channel))
     if query.where is not None:
         events = events.withColumn("payload", f.try_parse_json("payload_json"))
         wanted &= f.expr(query.where.to_spark())
     if "quarantine" in events.columns:
         wanted |= f.col("quarantine").isNotNull()
     return events.where(wanted).drop("payload")
-
-
-def _aggregate(events: DataFrame, query: ReportQuery, *, once: bool = True) -> DataFrame:
-    """Return rollup rows of hours that begin at the same minute as the time range."""
-    shift = f.make_dt_interval(secs=f.lit(query.past_the_hour.total_seconds()).cast("decimal(18,6)"))
-    if not query.past_the_hour:
-        return rolling.from_events(events, once=once)
-    rows = rolling.from_events(events.withColumn("timestamp", f.col("timestamp") - shift), once=once)
-    return rows.withColumns(
-        {
-            **{name: f.col(name) + shift for name in ("hour", "first", "last")},
-            "example": f.col("example").withField("timestamp", f.col("example.timestamp") + shift),
-            "run": f.col("run").withField("at", f.col("run.at") + shift),
-        }
-    )
 
 
 def _of_rows(

@@ -35,7 +35,7 @@ def from_files(spark: SparkSession, paths: Sequence[str], **options: Any) -> Dat
         options: of the data source.
     """
     reader = spark.read.format("balog").options(**options)
-    rows = reader.option("rollup", "ids").load(list(paths)).persist(StorageLevel.MEMORY_AND_DISK)
+    rows = reader.option("rollup", True).load(list(paths)).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         counted = rows.where(f.col("kind") == IDS).groupBy("count").applyInArrow(_count_copies, "copies bigint")
         has_copies = not counted.where("copies > 0").isEmpty()

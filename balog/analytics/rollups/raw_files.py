@@ -15,10 +15,10 @@ from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.schemas import names
 from balog.analytics.reading.tasks import COMPRESSED, COMPRESSED_WEIGHT, SourceFile
 from balog.analytics.rollups.raw_pool import cores, run_tasks
-from balog.analytics.rollups.raw_task import RawJob, RawTask, roll
+from balog.analytics.rollups.raw_task import RawJob, RawTask
 from balog.analytics.rollups.schemas import FRAMES, ROLLUP, Rollups
 from balog.analytics.rollups.selection import Selection
-from balog.analytics.rollups.worker import copied_hashes
+from balog.analytics.rollups.worker import copied_hashes, roll_batches
 
 if TYPE_CHECKING:
     from balog.analytics.duckdb_engine import DuckDBEngine, DuckDBResult
@@ -77,7 +77,7 @@ def open_rollups(
             run_tasks(RawJob(own, selection, str(folder / "copied")), tasks, workers)
         copies = [str(path) for path in sorted(folder.glob("*.parquet"))]
         with DuckDBEngine(copies, MEMORY) as engine:
-            duplicates = _roll_copies(engine, folder, copies, selection)
+            duplicates = _roll_copies(engine, folder, copies)
             yield RawRollups(_frames(engine, folder, "again-" if len(copied) else ""), duplicates)
 
 
@@ -94,7 +94,7 @@ def _copied_ids(tasks: Sequence[RawTask]) -> np.ndarray[Any, Any]:
     return np.concatenate([copied_hashes([hashes[row].as_py() for row in found]) for found in places.values()])
 
 
-def _roll_copies(engine: DuckDBEngine, folder: Path, files: list[str], selection: Selection | None) -> int:
+def _roll_copies(engine: DuckDBEngine, folder: Path, files: list[str]) -> int:
     """Write the rollup rows of the earliest events of ids with copies; return how many events are dropped."""
     if not files:
         return 0
@@ -102,7 +102,7 @@ def _roll_copies(engine: DuckDBEngine, folder: Path, files: list[str], selection
     ranked = "row_number() OVER (PARTITION BY id ORDER BY moment)"
     first = engine.connection.sql(f"SELECT * FROM copies QUALIFY {ranked} = 1").to_arrow_reader(10_000)  # noqa: S608
     with pa.ipc.new_file(str(folder / "again-copies.rows"), ROLLUP) as file:
-        for batch in roll(iter(first), selection):
+        for batch in roll_batches(iter(first)):
             file.write(batch)
     counted = engine.connection.execute("SELECT count(*) - count(DISTINCT id) FROM copies").fetchall()
     return int(counted[0][0])

@@ -10,7 +10,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import timedelta
 
 import msgspec
 import numpy as np
@@ -26,7 +25,7 @@ from balog.analytics.reading.schemas import QUARANTINE, struct
 from balog.analytics.reading.tasks import Slice
 from balog.analytics.rollups.pipe_frames import read_frame, write_frame
 from balog.analytics.rollups.schemas import IDS
-from balog.analytics.rollups.selection import Selection
+from balog.analytics.rollups.selection import COLUMNS, Selection
 from balog.analytics.rollups.worker import RollupQuery, hashes_of, roll_batches
 from balog.errors import BalogError
 
@@ -68,34 +67,20 @@ def run(job: RawJob, task: RawTask) -> None:
     """Read the slices of one task, and write its files."""
     inputs = read_inputs(job.options)
     selects = job.selection is not None or bool(job.copied)
-    columns = job.selection.columns if job.selection is not None else _COLUMNS
+    columns = COLUMNS if job.selection is not None else _COLUMNS
     query: Query = EventQuery(project(columns)) if selects else RollupQuery(with_ids=True)
     with ExitStack() as files:
         batches = scan([Slice(*piece) for piece in task.slices], query, inputs.storages, inputs.forms)
         batches = _metered(batches, job.progress, os.path.basename(task.path))
         if selects:
-            events = _without_copies(_selected(batches, job.selection or Selection()), job.copied, task.path, files)
-            batches = roll(events, job.selection, with_ids=not job.copied)
+            events = _without_copies(_selected(batches, job.selection), job.copied, task.path, files)
+            batches = roll_batches(events, with_ids=not job.copied)
         rows = files.enter_context(pa.ipc.new_file(f"{task.path}.rows", RollupQuery().arrow))
         ids = files.enter_context(pa.ipc.new_file(f"{task.path}.ids", RollupQuery().arrow))
         for batch in batches:
             is_ids = pc.fill_null(pc.equal(batch.column("kind"), IDS), False)
             rows.write(_without_text(batch.filter(pc.invert(is_ids))))
             ids.write(batch.filter(is_ids))
-
-
-def roll(
-    events: Iterator[pa.RecordBatch], selection: Selection | None, *, with_ids: bool = False
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rollup rows of selected events, whose hours begin where the selection's do.
-
-    Args:
-        events, with_ids: see ``roll_batches``; the times are earlier by the selection's ``past_the_hour``.
-        selection: None for all events, of full hours.
-    """
-    shift = selection.past_the_hour if selection is not None else timedelta(0)
-    for batch in roll_batches(events, with_ids=with_ids):
-        yield _shifted(batch, shift) if shift else batch
 
 
 def _metered(batches: Iterator[pa.RecordBatch], folder: str, name: str) -> Iterator[pa.RecordBatch]:
@@ -108,13 +93,12 @@ def _metered(batches: Iterator[pa.RecordBatch], folder: str, name: str) -> Itera
         meter.close()
 
 
-def _selected(batches: Iterator[pa.RecordBatch], selection: Selection) -> Iterator[pa.RecordBatch]:
+def _selected(batches: Iterator[pa.RecordBatch], selection: Selection | None) -> Iterator[pa.RecordBatch]:
     """Yield the events that count and invalid lines, in the columns of ``roll_batches``."""
     for batch in batches:
-        kept = selection.keep(batch)
+        kept = selection.keep(batch) if selection is not None else batch
         columns = {name: kept.column(name) for name in ("id", "channel", "level", "payload_json", "quarantine")}
-        moments = kept.column("timestamp")
-        columns["moment"] = pc.subtract(moments, selection.past_the_hour) if selection.past_the_hour else moments
+        columns["moment"] = kept.column("timestamp")
         context = kept.column("context")
         for name in ("application", "run_id"):
             is_struct = pa.types.is_struct(context.type)
@@ -150,21 +134,6 @@ def _without_text(batch: pa.RecordBatch) -> pa.RecordBatch:
     fields = list(bad.type)
     parts = [pa.nulls(len(bad), one.type) if one.name == "raw" else bad.field(one.name) for one in fields]
     return batch.set_column(place, batch.schema.field(place), _struct(parts, fields, bad))
-
-
-def _shifted(batch: pa.RecordBatch, shift: timedelta) -> pa.RecordBatch:
-    """Return rows whose times are later."""
-    for place, field in enumerate(batch.schema):
-        column = batch.column(place)
-        if field.name in ("hour", "first", "last"):
-            batch = batch.set_column(place, field, pc.add(column, shift))
-        elif field.name in ("example", "run"):
-            parts = [
-                pc.add(column.field(number), shift) if pa.types.is_timestamp(one.type) else column.field(number)
-                for number, one in enumerate(field.type)
-            ]
-            batch = batch.set_column(place, field, _struct(parts, list(field.type), column))
-    return batch
 
 
 def _struct(parts: list[pa.Array], fields: list[pa.Field], like: pa.StructArray) -> pa.StructArray:

@@ -1,10 +1,9 @@
-"""Selects events in a worker, without Spark: a time range, channels, a condition."""
+"""Selects events in a worker, without Spark: a condition, in a time range."""
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -16,39 +15,24 @@ from balog.errors import EventError
 from balog.event import decode
 from balog.expressions import Expression
 
-_READ = "id string, channel string, timestamp timestamp, level string, context map<string,string>, payload_json string"
-_TO_SELECT = struct(_READ, quarantine=QUARANTINE)
-_TO_MATCH = struct(f"{_READ}, schema string, composition boolean, context_json string", quarantine=QUARANTINE)
-
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which events count, and where their hours begin.
+    """Which events count.
 
     Attributes:
+        where: a condition, see ``balog.expressions``.
         since, until: the time range; until is exclusive.
-        gap: a time range within it that does not count, or None.
-        channels: a regular expression of channels; "" for all.
-        where: a condition, see ``balog.expressions``; "" for none.
-        past_the_hour: how long after a full hour the rollups' hours begin.
     """
 
+    where: str
     since: datetime | None = None
     until: datetime | None = None
-    gap: tuple[datetime, datetime] | None = None
-    channels: str = ""
-    where: str = ""
-    past_the_hour: timedelta = timedelta(0)
-
-    @property
-    def columns(self) -> pa.StructType:
-        """The columns to read."""
-        return _TO_MATCH if self.where else _TO_SELECT
 
     def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that count, and invalid lines.
 
         Args:
-            batch: with the columns of ``columns``.
+            batch: with the columns of ``COLUMNS``.
         """
         moments = batch.column("timestamp")
         wanted = pc.invert(batch.column("quarantine").is_valid())
@@ -56,20 +40,19 @@ class Selection(msgspec.Struct, frozen=True):
             wanted = pc.and_(wanted, pc.greater_equal(moments, _scalar(self.since)))
         if self.until is not None:
             wanted = pc.and_(wanted, pc.less(moments, _scalar(self.until)))
-        if self.gap is not None:
-            first, end = map(_scalar, self.gap)
-            wanted = pc.and_(wanted, pc.or_(pc.less(moments, first), pc.greater_equal(moments, end)))
-        if self.channels:
-            names = batch.column("channel").unique()
-            found = [name for name in names.to_pylist() if name is not None and re.search(self.channels, name)]
-            wanted = pc.and_(wanted, pc.is_in(batch.column("channel"), pa.array(found, pa.string())))
-        wanted = pc.fill_null(wanted, False)
-        if self.where:
-            rows = pc.indices_nonzero(wanted)
-            condition = Expression(self.where)
-            matches = [_matches(condition, row) for row in batch.take(rows).to_pylist()]
-            wanted = pc.is_in(pa.array(range(batch.num_rows), pa.uint64()), rows.filter(pa.array(matches, pa.bool_())))
+        rows = pc.indices_nonzero(pc.fill_null(wanted, False))
+        condition = Expression(self.where)
+        matches = [_matches(condition, row) for row in batch.take(rows).to_pylist()]
+        wanted = pc.is_in(pa.array(range(batch.num_rows), pa.uint64()), rows.filter(pa.array(matches, pa.bool_())))
         return batch.filter(pc.or_(wanted, batch.column("quarantine").is_valid()))
+
+
+COLUMNS = struct(
+    "id string, channel string, timestamp timestamp, level string, context map<string,string>, payload_json string, "
+    "schema string, composition boolean, context_json string",
+    quarantine=QUARANTINE,
+)
+"""The columns to read for a selection."""
 
 
 def _scalar(moment: datetime) -> pa.Scalar:

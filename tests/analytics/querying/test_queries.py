@@ -63,13 +63,9 @@ def test_json_lines_hold_each_type_as_json_knows_it(spark: Any, tables: Any) -> 
     }
 
 
-def test_json_is_one_document_also_of_nothing(spark: Any, tables: Any) -> None:
-    sql = "SELECT id, moment FROM events WHERE id {} ORDER BY id"
-    assert json.loads(text(spark, tables, sql.format("< 3"), "json")) == [
-        {"id": 1, "moment": "2026-11-20T07:00:00.250000Z"},
-        {"id": 2, "moment": None},
-    ]
-    assert json.loads(text(spark, tables, sql.format("> 3"), "json")) == []
+def test_times_are_in_utc(spark: Any, tables: Any) -> None:
+    lines = text(spark, tables, "SELECT id, moment FROM events WHERE id < 3 ORDER BY id", "jsonl").splitlines()
+    assert [json.loads(line)["moment"] for line in lines] == ["2026-11-20T07:00:00.250000Z", None]
 
 
 def test_csv_has_a_head_and_takes_columns_of_one_name(spark: Any, tables: Any) -> None:
@@ -131,7 +127,7 @@ def test_an_error_of_a_row_is_one_line_with_the_place(
     for sql, reason in FAILING.items():
         with pytest.raises(PySparkException) as failed:
             text(spark, tables, sql, form)
-        line = explain_failure(failed.value, sql)
+        line = explain_failure(failed.value)
         assert re.search(reason, line), (sql, line)
         assert not re.search(r"\n|Exception|SQLSTATE|try_", line)
     assert "Exception" not in capfd.readouterr().err

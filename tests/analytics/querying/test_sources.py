@@ -1,4 +1,3 @@
-import json
 import os
 from pathlib import Path
 
@@ -91,17 +90,6 @@ def test_a_url_and_its_folder_pass_without_showing_its_password() -> None:
         assert "hunter2" not in str(refused.value)
 
 
-def test_a_file_of_batch_messages_that_leads_elsewhere_is_refused(dumps: Path) -> None:
-    manifest = [f"file://{dumps.parent}/dumps2/secret.jsonl"]
-    batch = {"type": "BATCH", "stream": "s", "encoding": {"format": "jsonl", "compression": None}, "manifest": manifest}
-    (dumps / "batch.singer").write_text(json.dumps(batch) + "\n")
-    with pytest.raises(ConfigError, match=r"secret\.jsonl', which is not in 'dumps'"):
-        open_source("dumps/batch.singer", ["dumps"])
-    assert [Path(file.path).name for file in open_source("dumps/batch.singer", ["dumps/batch.singer"]).files] == [
-        "secret.jsonl"
-    ]
-
-
 @pytest.mark.parametrize("path", ["dumps/link/secret.jsonl", "dumps/link", "dumps/alone.jsonl"])
 def test_a_statement_follows_no_link_out_of_its_source(dumps: Path, path: str) -> None:
     (dumps / "link").symlink_to(dumps.parent / "dumps2")
@@ -128,7 +116,6 @@ def test_the_engine_sees_one_name_at_the_same_position() -> None:
     [
         ("SELECT 1 FROM balog.x", "SELECT 1 FROM `balog.x`"),
         ("DESCRIBE balog.`x`", "DESCRIBE `balog.x`"),
-        ("show columns in balog.`x`;", "show columns in `balog.x`"),
         ("SELECT 1 FROM balog.`x``y`", None),
         ("SELECT 1 FROM balog.x JOIN balog.`X`", None),
         ('SELECT 1 FROM balog."x"', None),

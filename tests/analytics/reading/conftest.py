@@ -9,19 +9,18 @@ Row = dict[str, Any]
 
 
 def read_rows(
-    path: Path | str, start: int = 0, end: int | None = None, growth: bool = False, **options: str
+    path: Path | str, start: int = 0, end: int | None = None, growth: bool = False, form: str = "auto"
 ) -> list[Row]:
     """Read a slice as rows, the payload as JSON text."""
     from pyspark.sql import types as t
 
-    from balog.analytics.reading.forms import FormOptions
     from balog.analytics.reading.scan import EventQuery, scan
     from balog.analytics.reading.spark_types import DEFAULT, project_spark
     from balog.analytics.reading.tasks import Slice
 
     schema = t.StructType([*(f for f in DEFAULT if f.name != "payload"), t.StructField("payload", t.StringType())])
     query = EventQuery(project_spark(schema))
-    batches = scan([Slice(str(path), start, end)], query, options=FormOptions(**options), is_growth=growth)
+    batches = scan([Slice(str(path), start, end)], query, form=form, is_growth=growth)
     return [row for batch in batches for row in batch.to_pylist()]
 
 

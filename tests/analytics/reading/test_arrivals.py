@@ -15,7 +15,7 @@ from balog.analytics.reading import arrivals
 from balog.analytics.reading.blocks import Block, new_buffer, read_blocks
 from balog.analytics.reading.inputs import Inputs
 from balog.analytics.reading.remote import StoragePool
-from balog.analytics.reading.stream_planner import Offset, StreamLimits, StreamPlanner
+from balog.analytics.reading.stream_planner import Offset, StreamPlanner
 from balog.errors import ConfigError
 from balog.topics import Message
 from balog.topics.local import LocalTopics
@@ -26,12 +26,12 @@ BUFFER = new_buffer()
 class Reader:
     """A stream over ``root/in`` that is read as Spark would, from the checkpoint's offset on."""
 
-    def __init__(self, root: Path, *more: str, **limits: int) -> None:
+    def __init__(self, root: Path, *more: str, most_bytes: int | None = None) -> None:
         self.folder = root / "in"
         self.folder.mkdir(exist_ok=True)
         self._inputs = Inputs((str(self.folder), *more), StoragePool(), 2)
         self._state = str(root / "state")
-        self._limits = StreamLimits(**limits)
+        self._most_bytes = most_bytes
         self.offset = Offset()
         self.lines: list[bytes] = []
         self.batches = 0
@@ -43,7 +43,7 @@ class Reader:
 
     def trigger(self, read: bool = True) -> bool:
         """Plan a batch, and read it unless it is to be lost; tell whether there was one."""
-        end = self.stream.latest(self.offset, self._limits)
+        end = self.stream.latest(self.offset, self._most_bytes)
         if end == self.offset:
             return False
         if read:
@@ -121,14 +121,12 @@ def test_another_file_under_the_same_name_is_read_from_its_beginning(reader: Rea
     assert reader.drain() == sorted([b"old", b"1", content.strip()])
 
 
-def test_limits_make_batches_of_so_many_files_or_bytes(tmp_path: Path) -> None:
-    for name, limits, batches in (("files", {"files": 2}, 4), ("bytes", {"bytes": 6}, 3)):
-        (tmp_path / name).mkdir()
-        reader = Reader(tmp_path / name, **limits)
-        for number in range(7):
-            append(reader.folder / f"{number}.jsonl", b"%d\n" % number)
-        assert reader.drain() == [b"%d" % number for number in range(7)]
-        assert reader.batches == batches
+def test_a_limit_makes_batches_of_so_many_bytes(tmp_path: Path) -> None:
+    reader = Reader(tmp_path, most_bytes=6)
+    for number in range(7):
+        append(reader.folder / f"{number}.jsonl", b"%d\n" % number)
+    assert reader.drain() == [b"%d" % number for number in range(7)]
+    assert reader.batches == 3
 
 
 def test_what_comes_after_a_run_that_ends_has_begun_waits_for_the_next(reader: Reader) -> None:
@@ -165,20 +163,21 @@ def test_a_lost_log_is_refused_and_not_read_again(reader: Reader, tmp_path: Path
         reader.trigger()
 
 
-def test_a_topic_is_read_on_by_its_own_numbers_within_limits(tmp_path: Path) -> None:
+def test_a_topic_is_read_on_by_its_own_numbers(tmp_path: Path) -> None:
     topic = LocalTopics(tmp_path / "topics").topic("t")
-    topic.publish([Message(str(number), b"x") for number in range(5)])
     url = f"local:{tmp_path}/topics#t"
     stream = StreamPlanner(Inputs((url,), StoragePool()), str(tmp_path / "state"))
-    first = stream.latest(Offset(), StreamLimits(messages=3))
+    topic.publish([Message(str(number), b"x") for number in range(3)])
+    first = stream.latest(Offset())
     assert first == Offset(topics={url: {"": 4}})
-    second = stream.latest(first, StreamLimits(messages=3))
+    topic.publish([Message(str(number), b"x") for number in range(3, 5)])
+    second = stream.latest(first)
     assert second == Offset(topics={url: {"": 6}})
-    assert stream.latest(second, StreamLimits(messages=3)) == second
+    assert stream.latest(second) == second
     ((piece,),) = stream.batch(first, second)
     assert (piece.path, piece.start, piece.end) == (url, 4, 6)
     with pytest.raises(ConfigError, match="made anew"):
-        stream.latest(Offset(topics={url: {"": 7}}), StreamLimits())
+        stream.latest(Offset(topics={url: {"": 7}}))
 
 
 STEPS = st.lists(
@@ -199,7 +198,7 @@ def test_whatever_is_added_planned_lost_and_begun_again_each_line_comes_once(
     """Given files that grow by any number of bytes, batches that were planned and lost, and restarts."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrivals, "_FOLD", 2)
-        reader = Reader(Path(folder), **({"files": 1} if is_limited else {}))
+        reader = Reader(Path(folder), most_bytes=1 if is_limited else None)
         texts = {name: b"".join(b'{"%d": %d}\n' % (name, line) for line in range(200)) for name in range(3)}
         written = dict.fromkeys(texts, 0)
         packed: list[bytes] = []

@@ -73,7 +73,7 @@ def test_a_link_to_nothing_is_left_to_who_reads_it(tmp_path: Path) -> None:
 
 def test_what_is_no_pattern_is_refused() -> None:
     with pytest.raises(ConfigError, match="is not a valid glob"):
-        find_files("memory://lake/[z-a]")
+        find_files("memory://lake/a**b")
 
 
 @pytest.mark.parametrize("name", ["nothing", "no*thing"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.analytics.reading.forms import FORMS, FormOptions, can_split, detect
+from balog.analytics.reading.forms import FORMS, can_split, detect, read_form
 from balog.analytics.reading.forms.reader import HEAD
 from balog.errors import ConfigError
 
@@ -157,20 +157,7 @@ def test_a_truncated_gzip_gives_what_is_in_it_and_one_row(tmp_path: Path, read_r
     assert damage["quarantine"]["offset"] == 19
 
 
-class TestOptions:
-    def test_they_are_read_from_strings(self) -> None:
-        assert FormOptions.read({}) == FormOptions("auto", "UTC", "")
-        read = FormOptions.read({"form": "stderr", "timezone": "Europe/Berlin", "application": "tap-x", "path": "p"})
-        assert (read.form, str(read.zone), read.application) == ("stderr", "Europe/Berlin", "tap-x")
-
-    @pytest.mark.parametrize(
-        ("options", "why"),
-        [
-            ({"form": "xml"}, "no form 'xml'; there are auto, events"),
-            ({"timezone": "Mars/Base"}, "timezone is 'Mars/Base'"),
-            ({"timezone": "../etc/passwd"}, "timezone is"),
-        ],
-    )
-    def test_there_must_be_such_a_form_and_zone(self, options: dict[str, str], why: str) -> None:
-        with pytest.raises(ConfigError, match=why):
-            FormOptions.read(options)
+def test_there_must_be_such_a_form() -> None:
+    assert read_form({}) == "auto"
+    with pytest.raises(ConfigError, match="no form 'xml'; there are auto, events"):
+        read_form({"form": "xml"})

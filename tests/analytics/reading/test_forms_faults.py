@@ -1,6 +1,5 @@
 """Files in every form, cut off and damaged wherever chance will have it."""
 
-import bz2
 import gzip
 import json
 from codecs import BOM_UTF8
@@ -14,7 +13,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from balog.analytics.reading.blocks import Block
-from balog.analytics.reading.forms import FormOptions
 from balog.analytics.reading.forms.converter import FormConverter, Origin
 from balog.analytics.reading.forms.line_converters import OldConverter, SingerConverter, StderrConverter
 from balog.analytics.reading.forms.sqs import SqsConverter
@@ -24,7 +22,6 @@ PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
     "gzip": gzip.compress,
     "zstd": zstandard.ZstdCompressor(write_checksum=True).compress,
-    "bz2": bz2.compress,
 }
 
 
@@ -130,7 +127,7 @@ def test_whatever_bytes_change_the_reader_goes_on_and_says_where(
 )
 def test_short_lines_are_handed_on_before_they_take_much_memory(converter: type[FormConverter], text: bytes) -> None:
     data = memoryview(text * (300_000 // len(text)))
-    made = converter(Origin("date=2026-11-20/x.log", FormOptions(), StoragePool()))
+    made = converter(Origin("date=2026-11-20/x.log", StoragePool()))
     sizes = [len(lines.events) + len(lines.bad) for lines in made.feed(Block(0, data))]
     assert sum(sizes) in (300_000 // len(text), 300_000 // len(text) - 1)
     assert max(sizes) < 100_000

@@ -247,12 +247,11 @@ def test_blocks_may_end_anywhere_between_lines(make: Any, tmp_path: Any, read_ro
 
 
 def test_a_block_is_a_view_that_may_change_afterwards() -> None:
-    from balog.analytics.reading.forms import FormOptions
     from balog.analytics.reading.forms.converter import Origin
     from balog.analytics.reading.forms.sqs import SqsConverter
     from balog.analytics.reading.remote import StoragePool
 
-    converter = SqsConverter(Origin("a", FormOptions(), StoragePool()))
+    converter = SqsConverter(Origin("a", StoragePool()))
     buffer = bytearray(b'{"Messages": [\n {"Body": "1"},\n {"Body":\n')
     assert [line for lines in converter.feed(Block(0, memoryview(buffer))) for line in lines.events] == [b"1"]
     buffer[:] = b'"2"}]}\n'.ljust(len(buffer))

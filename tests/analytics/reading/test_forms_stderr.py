@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,8 @@ def test_a_capture_of_singer_python(read_rows: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["singer-sdk.stderr.log", "singer-sdk.json.stderr.log"])
-def test_captures_of_the_sdk(name: str, read_rows: Any) -> None:
-    rows = read_rows(DATA / name, application="tap-jsonl")
+def test_captures_of_the_sdk(name: str, tmp_path: Path, read_rows: Any) -> None:
+    rows = read_rows(shutil.copy(DATA / name, tmp_path / "tap-jsonl.log"))
     assert len(rows) == 11
     assert [row["channel"] for row in rows[1:3]] == ["tap-jsonl", "tap-jsonl.airports"]
     assert gist(rows[10]) == ("INFO", "counter", "record_count", 3376)
@@ -55,9 +56,9 @@ def test_captures_of_the_sdk(name: str, read_rows: Any) -> None:
     ],
 )
 def test_a_capture_gives_the_events_that_a_sidecar_would_have_made(name: str, read_rows: Any) -> None:
-    assembler = LineAssembler("tap-x")
+    assembler = LineAssembler(Path(name).name.partition(".")[0])
     events = assembler.feed((DATA / name).read_bytes()) + assembler.close()
-    rows = read_rows(DATA / name, application="tap-x")
+    rows = read_rows(DATA / name)
     assert [(row["channel"], row["level"], json.loads(row["payload"])) for row in rows] == [
         (event.header.channel, event.level, event.payload) for event in events
     ]
@@ -110,15 +111,9 @@ def test_a_singer_stream_in_the_same_file_is_read_as_one(make: Any, write: Any, 
 
 
 class TestTimes:
-    def test_a_time_without_a_zone_is_in_the_one_that_is_given(self, write: Any, read_rows: Any) -> None:
+    def test_a_time_without_a_zone_is_in_utc(self, write: Any, read_rows: Any) -> None:
         path = write("tap-x.log", b"2026-07-20 08:18:50,473 | INFO     | tap-x | hello")
         assert read_rows(path)[0]["timestamp"].isoformat() == "2026-07-20T08:18:50.473000+00:00"
-        (row,) = read_rows(path, timezone="Europe/Berlin")
-        assert row["timestamp"].isoformat() == "2026-07-20T06:18:50.473000+00:00"
-
-    def test_a_time_that_names_its_zone_is_in_that(self, write: Any, read_rows: Any) -> None:
-        path = write("tap-x.log", b"2026-07-20 08:18:50,473Z    tap-x - INFO hello")
-        assert read_rows(path, timezone="Asia/Tokyo")[0]["timestamp"].isoformat() == "2026-07-20T08:18:50.473000+00:00"
 
     def test_a_line_without_one_has_the_last_one_before_it_else_the_file_s(self, write: Any, read_rows: Any) -> None:
         path = write("tap-x.log", b"INFO one", b"2026-07-20 08:18:50,473Z    tap-x - INFO two", b"INFO three")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.analytics.reporting.query import Period, compare, length, moment, whole_hours
+from balog.analytics.reporting.query import Period, compare, length, moment
 from balog.errors import ConfigError
 
 NOW = datetime(2026, 11, 20, 14, 37, 12, tzinfo=timezone.utc)
@@ -53,11 +53,6 @@ def test_a_length_wants_a_unit() -> None:
     assert length(" 36H", "--compare") == 36 * HOUR
     with pytest.raises(ConfigError, match="--compare"):
         length("36", "--compare")
-
-
-def test_rollups_answer_for_whole_hours() -> None:
-    assert whole_hours(at("2026-11-19T07:00:00"), None)
-    assert not whole_hours(None, at("2026-11-19T07:00:01"))
 
 
 def test_what_was_asked_for_is_compared_with_as_long_a_time_before() -> None:

@@ -23,7 +23,7 @@ def collected(frame: Any) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in frame.collect()]
 
 
-@pytest.fixture(scope="module", params=["rollup rows", "rollups", "typed events", "default events"])
+@pytest.fixture(scope="module", params=["rollup rows", "typed events", "default events"])
 def tables(spark: Any, root: Path, request: pytest.FixtureRequest) -> Frames:
     """What the functions say of each kind of frame that they take."""
     from balog.analytics import functions, rollups
@@ -35,7 +35,6 @@ def tables(spark: Any, root: Path, request: pytest.FixtureRequest) -> Frames:
         asked = reader.load(str(root))
     else:
         asked = rollups.from_files(spark, [str(root)])
-        asked = rollups.merge(rollups.split(asked)) if request.param == "rollups" else asked
     names = ("channels", "metrics", "runs", "quarantine")
     return {name: collected(getattr(functions, name)(asked)) for name in names}
 

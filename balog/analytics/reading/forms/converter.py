@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime, timezone, tzinfo
+from datetime import datetime, timezone
 from functools import cached_property
-from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -28,41 +26,16 @@ FORMS = ("auto", "events", "sqs", "old", "singer", "stderr")
 """The values of the option ``form``; see ``docs/reference/reading.md``."""
 
 
-class FormOptions(NamedTuple):
-    """The options ``form``, ``timezone`` and ``application`` of the data source.
+def read_form(options: Mapping[str, str]) -> str:
+    """Return the data source's option ``form``; "auto" looks at each file's first bytes.
 
-    Attributes:
-        form: one of ``FORMS``; "auto" looks at each file's first bytes.
-        timezone: the IANA name of the zone of times without one.
-        application: the program whose output was captured; "" uses each file's name.
+    Raises:
+        ConfigError: there is no such form.
     """
-
-    form: str = "auto"
-    timezone: str = "UTC"
-    application: str = ""
-
-    @property
-    def zone(self) -> tzinfo:
-        """The time zone itself."""
-        return timezone.utc if self.timezone == "UTC" else ZoneInfo(self.timezone)
-
-    @classmethod
-    def read(cls, options: Mapping[str, str]) -> FormOptions:
-        """Read the data source's options.
-
-        Raises:
-            ConfigError: the form or zone is unknown.
-        """
-        found = cls(options.get("form") or "auto", options.get("timezone") or "UTC", options.get("application") or "")
-        if found.form not in FORMS:
-            raise ConfigError(f"no form {found.form!r:.60}{suggest(found.form, FORMS, limit=20)}", "the option form")
-        try:
-            found.zone  # noqa: B018
-        except (ValueError, OSError, KeyError):
-            raise ConfigError(
-                f"option timezone is {found.timezone!r}; give an IANA name such as Europe/Berlin", "format('balog')"
-            ) from None
-        return found
+    form = options.get("form") or "auto"
+    if form not in FORMS:
+        raise ConfigError(f"no form {form!r:.60}{suggest(form, FORMS, limit=20)}", "the option form")
+    return form
 
 
 class _Header(Struct):
@@ -100,24 +73,6 @@ def write_time(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-_NAMES_ITS_ZONE = re.compile(r"[\d.]+|.*(?:Z|[+-]\d\d:\d\d)", re.ASCII)
-
-
-def read_local_time(text: str, zone: tzinfo) -> datetime:
-    """Parse ISO 8601, in ``zone`` unless it names another, or seconds since the epoch.
-
-    Raises:
-        EventError: it is not a time.
-    """
-    when = read_time(text)
-    if zone is not timezone.utc and not _NAMES_ITS_ZONE.fullmatch(text):
-        try:
-            return when.replace(tzinfo=zone).astimezone(timezone.utc)
-        except OverflowError:
-            raise EventError(f"{text[:60]!r} is not a time in UTC", "$.header.timestamp") from None
-    return when
-
-
 class _Times(Struct):
     timestamp: Any = None
     time: Any = None
@@ -127,15 +82,13 @@ class _Times(Struct):
 _times = msgspec.json.Decoder(_Times).decode
 
 
-def time_of(document: Raw | bytes, zone: tzinfo) -> datetime | None:
+def time_of(document: Raw | bytes) -> datetime | None:
     """Return the time in ``timestamp``, ``time`` or ``ts`` of a JSON object (ISO 8601 or seconds), or None."""
     times = try_decode(_times, document) or _Times()
     for value in (times.timestamp, times.time, times.ts):
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-            try:
-                return read_local_time(f"{value:.9f}" if isinstance(value, float) else str(value), zone)
-            except EventError:
-                pass
+            with suppress(EventError):
+                return read_time(f"{value:.9f}" if isinstance(value, float) else str(value))
     return None
 
 
@@ -198,10 +151,9 @@ class EventLines:
 class Origin:
     """The properties of a file that its events depend on."""
 
-    def __init__(self, path: str, options: FormOptions, storages: StoragePool) -> None:
+    def __init__(self, path: str, storages: StoragePool) -> None:
         self._path, self._storages = path, storages
-        self.zone: tzinfo = options.zone
-        self.application: str = options.application or path.rpartition("/")[2].partition(".")[0] or "unknown"
+        self.application = path.rpartition("/")[2].partition(".")[0] or "unknown"
         self.context = {"application": self.application}
 
     def make_id(self, offset: int, line: bytes, *, is_timeless: bool = False) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import tzinfo
+from datetime import timezone
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +21,6 @@ from balog.analytics.reading.forms.converter import (
     EventLines,
     LineConverter,
     Origin,
-    read_local_time,
     time_of,
     write_line,
     write_time,
@@ -32,6 +31,7 @@ from balog.event import MAX_CHANNEL_LENGTH
 from balog.singer.log_line import LogLine
 from balog.singer.messages import LogMessage, parse_log, to_event
 from balog.singer.stderr import RecordAssembler, channel_of, payload_of
+from balog.topics.archives import read_time
 
 _check_object = msgspec.json.Decoder(AnyObject).decode
 _RFC3339 = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
@@ -57,7 +57,7 @@ class OldConverter(LineConverter):
                 event = b'{"schema":"0.0.1","header":{"id":"%b","channel":%b,"timestamp":"%b"},"payload":%b}' % (
                     self.origin.make_id(start, line).encode(),
                     _quote(channel),
-                    when if _RFC3339.fullmatch(when) else _time(when, self.origin.zone),
+                    when if _RFC3339.fullmatch(when) else _time(when),
                     payload.rstrip(b"\r"),
                 )
             except EventError as error:
@@ -78,8 +78,8 @@ def _quote(text: bytes) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def _time(text: bytes, zone: tzinfo) -> bytes:
-    return write_time(read_local_time(text.decode("ascii").strip(), zone)).encode()
+def _time(text: bytes) -> bytes:
+    return write_time(read_time(text.decode("ascii").strip())).encode()
 
 
 class _Type(Struct, gc=False):
@@ -144,7 +144,7 @@ class SingerConverter(LineConverter):
                 return normalize_line(value)
         origin = self.origin
         event, _ = to_event(log, channel=origin.application)
-        when = time_of(value, origin.zone)
+        when = time_of(value)
         return write_line(
             origin.make_id(offset, line, is_timeless=when is None),
             event.header.channel[:MAX_CHANNEL_LENGTH],
@@ -194,7 +194,7 @@ class StderrConverter(LineConverter):
 
     def __init__(self, origin: Origin) -> None:
         super().__init__(origin)
-        self._records: RecordAssembler[_Mark] = RecordAssembler(origin.zone)
+        self._records: RecordAssembler[_Mark] = RecordAssembler(timezone.utc)
         self._singer = SingerConverter(origin)
         self._time: str | None = None
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from balog.analytics.reading.blocks import BadLine, Block, Damage, read_blocks
-from balog.analytics.reading.forms.converter import EventLines, FormConverter, FormOptions, Origin
+from balog.analytics.reading.forms.converter import EventLines, FormConverter, Origin
 from balog.analytics.reading.forms.line_converters import OldConverter, SingerConverter, StderrConverter
 from balog.analytics.reading.forms.sqs import SqsConverter
 from balog.analytics.reading.remote import StoragePool
@@ -24,7 +24,7 @@ HEAD = 64 * 1024
 
 _LINES = 100
 _MESSAGES = frozenset({"RECORD", "SCHEMA", "STATE", "ACTIVATE_VERSION", "BATCH", "LOG"})
-_EVENTS_ENDING = re.compile(r"\.(?:jsonl|ndjson)(?:\.(?:gz|zst|bz2))?$", re.IGNORECASE)
+_EVENTS_ENDING = re.compile(r"\.(?:jsonl|ndjson)(?:\.(?:gz|zst))?$", re.IGNORECASE)
 _OLD = re.compile(rb"[\d:.TZ+ -]{4,40}\t[^\t]+\t\s*\{")
 
 # A line that is longer than these bytes, and documents of several lines, are recognized by their first keys.
@@ -111,7 +111,6 @@ def can_split(form: str, head: bytes) -> bool:
     return try_decode(_members, line) is not None or (not newline and len(head) >= HEAD)
 
 
-_DETECTED = FormOptions()
 _CONVERTERS: dict[str, type[FormConverter]] = {
     "sqs": SqsConverter,
     "old": OldConverter,
@@ -121,7 +120,7 @@ _CONVERTERS: dict[str, type[FormConverter]] = {
 
 
 def read_parts(
-    piece: Slice, buffer: bytearray, storages: StoragePool, options: FormOptions = _DETECTED, is_growth: bool = False
+    piece: Slice, buffer: bytearray, storages: StoragePool, form: str = "auto", is_growth: bool = False
 ) -> Iterator[Block | EventLines | BadLine | Damage]:
     """Yield the content of a slice: blocks for a file of events, otherwise ``EventLines`` and ``BadLine``.
 
@@ -131,10 +130,10 @@ def read_parts(
         piece: the slice.
         buffer: see ``balog.analytics.reading.blocks.new_buffer``.
         storages: opens stores.
-        options: the form of the file.
+        form: the form of the file, see ``FORMS``.
         is_growth: the slice was added to a file, and only the slice is read.
     """
-    form, parts = options.form, read_blocks(piece, buffer, storages)
+    parts = read_blocks(piece, buffer, storages)
     if form in ("auto", "sqs", "stderr"):
         # The first lines decide the form of the whole file.
         begun, head = _head(read_blocks(Slice(piece.path, 0, HEAD), buffer, storages) if piece.start else parts)
@@ -148,7 +147,7 @@ def read_parts(
     if form == "events":
         yield from parts
         return
-    converter = _CONVERTERS[form](Origin(piece.path, options, storages))
+    converter = _CONVERTERS[form](Origin(piece.path, storages))
     damage = None
     for part in parts:
         if isinstance(part, Block):
