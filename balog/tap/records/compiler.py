@@ -240,7 +240,7 @@ class Compiler:
         if additional is None:  # names that other parts declare or require are known
             for name in (*other_names, *required_of(schema)):
                 known.setdefault(name, ANYTHING if self.is_selected((*crumb, "properties", name)) else None)
-        needed = tuple(name for name in required_of(schema) if known.get(name, ANYTHING) is not None)
+        needed = tuple(name for name in required_of(schema) if self.is_selected((*crumb, "properties", name)))
         where = _place(crumb)
         note = self.note
         shape = ObjectRules(
