@@ -24,8 +24,9 @@
 events:``, ``with MemoryTopics() as topics:`` and ``with Micro("schemas") as micro:``.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from balog.lazy_exports import deferred
 from balog.testing.captured_events import Events, capture_events
 from balog.testing.handler_runs import assert_no_dead_letters, publish, run_until_empty
 from balog.topics.memory import MemoryTopics
@@ -43,11 +44,4 @@ __all__ = [
     "run_until_empty",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Return the class of ``micro``, imported only on demand because it brings a web server."""
-    if name == "Micro":
-        from balog.delivery.micro import Micro
-
-        return Micro
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = deferred(globals(), {"Micro": "balog.delivery.micro"})  # it brings a web server

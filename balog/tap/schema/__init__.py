@@ -12,7 +12,6 @@ from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve
 from balog.tap.schema.sources import (
     SchemaSource,
-    from_type,
     generated,
     json_file,
     json_folder,
@@ -27,7 +26,6 @@ __all__ = [
     "SchemaSource",
     "check",
     "flatten",
-    "from_type",
     "generated",
     "infer",
     "json_file",
