@@ -31,11 +31,10 @@ def command() -> None:
 
 @command.command()
 @click.argument("name")
-@click.option("--openapi", metavar="FILE|URL", help="OpenAPI document of the source, 2.0 to 3.1, JSON or YAML.")
+@click.option("--openapi", metavar="FILE|URL", help="OpenAPI document of the source, version 3, JSON or YAML.")
 @click.option("--into", type=options.FilePath(file_okay=False, path_type=Path), default=".", metavar="FOLDER",
               help="Folder for the new project's folder; the current one by default.")  # fmt: skip
-@click.option("--allow-remote", is_flag=True, help="Fetch references to other URLs, too.")
-def new(name: str, openapi: str | None, into: Path, allow_remote: bool) -> None:
+def new(name: str, openapi: str | None, into: Path) -> None:
     """Make the project of a new tap: package, tests, CI, README.
 
     NAME is the tap's name, such as tap-petstore, and that of the folder. With a document, the project has a client with
@@ -44,7 +43,7 @@ def new(name: str, openapi: str | None, into: Path, allow_remote: bool) -> None:
     from balog.projects import describe, example, project_files, project_name, write_project
 
     project_name(name)
-    api = describe(openapi, allow_remote=allow_remote) if openapi else example("your source")
+    api = describe(openapi) if openapi else example("your source")
     for line in api.skipped:
         click.echo(f"balog tap: {line}", err=True)
     if not api.streams:
@@ -62,7 +61,6 @@ def new(name: str, openapi: str | None, into: Path, allow_remote: bool) -> None:
 @options.integer("--records", default=100_000, help="Maximum records of one run; the run is ended there.")
 @options.repeated("--rules", metavar="RULE", help="Check only this rule or group of rules.")
 @options.repeated("--skip", metavar="RULE", help="Skip this rule or group of rules.")
-@options.pairs("--ordered", metavar="STREAM=KEY", help="Property by which the records of a stream ascend.")
 @click.option("--json", "json_file", type=options.FilePath(dir_okay=False, allow_dash=True, path_type=Path),
               metavar="FILE", help="Also write the report as JSON; - is stdout, without the text report.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True,

@@ -12,16 +12,15 @@ from balog.projects.project import example, project_files, write_project
 __all__ = ["ApiDescription", "describe", "example", "project_files", "project_name", "write_project"]
 
 
-def describe(place: str, *, allow_remote: bool = False) -> ApiDescription:
+def describe(place: str) -> ApiDescription:
     """Return the description of an API, from its OpenAPI document.
 
     Args:
         place: a file or a URL.
-        allow_remote: whether to fetch references to other URLs.
 
     Raises:
         SchemaError: the document cannot be read, or is not one.
     """
     from balog.projects.openapi import describe_api
 
-    return describe_api(place, allow_remote=allow_remote)
+    return describe_api(place)

@@ -1,9 +1,8 @@
-"""OpenAPI documents: read from a file or a URL, JSON or YAML; version 2.0 is made one of 3."""
+"""OpenAPI documents: read from a file or a URL, JSON or YAML."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -16,18 +15,15 @@ from balog.tap.schema.validity import check_depth
 
 _MAX_BYTES = 32 << 20
 _MAX_HOPS = 20
-_BODY_PLACES = ("body", "formData")
 
 
 class ApiDocument:
-    """An OpenAPI document, 2.0, 3.0 or 3.1, with its references.
+    """An OpenAPI document of version 3 with its references.
 
-    References lead to the document itself, and to files in its folder and below. Others are errors, unless
-    ``allow_remote``.
+    References lead to the document itself, and to files in its folder and below. Others are errors.
 
     Args:
         place: a file or a URL.
-        allow_remote: whether to fetch http and https references.
 
     Attributes:
         root: the document.
@@ -37,17 +33,16 @@ class ApiDocument:
         MissingExtraError: it is YAML, and the extra ``config`` is not installed.
     """
 
-    def __init__(self, place: str, *, allow_remote: bool = False) -> None:
+    def __init__(self, place: str) -> None:
         self.place = place
         self._folder = "" if is_remote(place) else os.path.dirname(os.path.realpath(place))
         root = _decoded(fetch(place, _MAX_BYTES) if is_remote(place) else self._bytes(place), place)
         if not isinstance(root, dict) or not isinstance(root.get("paths"), dict):
             raise SchemaError("is not an OpenAPI document: it has no paths", place)
-        version = str(root.get("openapi") or root.get("swagger") or "")
-        if not version.startswith(("2.", "3.0", "3.1", "3.2")):
-            raise SchemaError("is not an OpenAPI document of version 2.0, 3.0 or 3.1", place)
-        self.root = _with_parts(root) if version.startswith("2.") else root
-        self.documents = Documents(self._file, allow_remote)
+        if not str(root.get("openapi")).startswith(("3.0", "3.1", "3.2")):
+            raise SchemaError("is not an OpenAPI document of version 3; convert one of Swagger 2.0 first", place)
+        self.root = root
+        self.documents = Documents(self._file)
         self.whole = self.documents.add(self.root, place)
 
     def target(self, node: Any) -> Target:
@@ -123,52 +118,3 @@ def _yaml(data: bytes, place: str) -> Any:
         return parse_yaml(data, place, None, None).data
     except ConfigError as error:
         raise SchemaError(f"not JSON, and as YAML: {error.reason}", place, error.path) from None
-
-
-def _with_parts(root: dict[str, Any]) -> dict[str, Any]:
-    """Return a document of version 2.0 with the parts of version 3 that are read here; references stay valid."""
-    schemes = root.get("schemes")
-    scheme = schemes[0] if isinstance(schemes, list) and schemes else "https"
-    host = root.get("host")
-    made = {**root, "components": {"schemas": root.get("definitions"), "securitySchemes": _schemes(root)}}
-    made["servers"] = [{"url": f"{scheme}://{host}{root.get('basePath', '')}" if host else root.get("basePath", "")}]
-    made["paths"] = {path: _item(item) for path, item in root["paths"].items() if isinstance(item, Mapping)}
-    return made
-
-
-def _item(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _operation(value) if isinstance(value, Mapping) else value for name, value in item.items()}
-
-
-def _operation(operation: Mapping[str, Any]) -> dict[str, Any]:
-    made = dict(operation)
-    parameters = operation.get("parameters")
-    given = [each for each in parameters if isinstance(each, Mapping)] if isinstance(parameters, list) else []
-    if any(each.get("in") in _BODY_PLACES for each in given):
-        made["requestBody"] = {"content": {"application/json": {}}}
-    responses = operation.get("responses")
-    made["responses"] = {
-        status: {**answer, "content": {"application/json": {"schema": answer["schema"]}}}
-        if isinstance(answer, Mapping) and "schema" in answer
-        else answer
-        for status, answer in (responses.items() if isinstance(responses, Mapping) else ())
-    }
-    return made
-
-
-def _schemes(root: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    given = root.get("securityDefinitions")
-    for name, scheme in given.items() if isinstance(given, Mapping) else ():
-        if not isinstance(scheme, Mapping):
-            continue
-        if scheme.get("type") == "basic":
-            made[name] = {"type": "http", "scheme": "basic"}
-        elif scheme.get("type") == "oauth2":
-            flow = {"application": "clientCredentials", "accessCode": "authorizationCode"}.get(
-                str(scheme.get("flow")), str(scheme.get("flow"))
-            )
-            made[name] = {"type": "oauth2", "flows": {flow: dict(scheme)}}
-        else:
-            made[name] = dict(scheme)
-    return made

@@ -178,7 +178,7 @@ class EndpointPlanner:
                 plan.params[name] = f"{{config.{self._setting(name, given)}}}"
 
     def _is_time(self, parameter: Mapping[str, Any]) -> bool:
-        return self._document.mapping(parameter.get("schema") or parameter).get("format") in ("date-time", "date")
+        return self._document.mapping(parameter.get("schema") or {}).get("format") in ("date-time", "date")
 
     def _paging(
         self, queries: Mapping[str, Mapping[str, Any]], schema: Mapping[str, Any], answer: Mapping[str, Any]
@@ -202,12 +202,12 @@ class EndpointPlanner:
         page = next((by_plain[name] for name in ("page", "pagenumber", "pageno", "p") if name in by_plain), None)
         if page is None:
             return ""
-        inner = self._document.mapping(queries[page].get("schema") or queries[page])
+        inner = self._document.mapping(queries[page].get("schema") or {})
         first = 0 if inner.get("default", inner.get("minimum")) == 0 else 1
         return f"page param={page} first={first}{sized}"
 
     def _size(self, parameter: Mapping[str, Any]) -> int:
-        inner = self._document.mapping(parameter.get("schema") or parameter)
+        inner = self._document.mapping(parameter.get("schema") or {})
         for name in ("maximum", "default"):
             if isinstance(inner.get(name), int) and 0 < inner[name] <= _MAX_SIZE:
                 return int(inner[name])

@@ -36,7 +36,7 @@ class ApiOperation:
         summary: one line of text from the document.
         parameters: its parameters.
         has_body: it takes JSON.
-        returns: the type of the result.
+        returns: the type of the result: ``Any`` for JSON.
     """
 
     name: str
@@ -45,7 +45,7 @@ class ApiOperation:
     summary: str
     parameters: list[OperationParameter] = field(default_factory=list)
     has_body: bool = False
-    returns: str = "Any"
+    returns: Literal["Any", "None", "bytes"] = "Any"
 
 
 @dataclass
@@ -99,14 +99,6 @@ class ApiSignIn:
 
 
 @dataclass
-class TypedModel:
-    """A type of the document: its properties' annotations."""
-
-    name: str
-    fields: dict[str, str]
-
-
-@dataclass
 class ApiDescription:
     """All that a project is generated from.
 
@@ -121,7 +113,6 @@ class ApiDescription:
     base_url: str = ""
     operations: list[ApiOperation] = field(default_factory=list)
     streams: list[StreamPlan] = field(default_factory=list)
-    models: list[TypedModel] = field(default_factory=list)
     sign_in: ApiSignIn = field(default_factory=ApiSignIn)
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from balog.errors import ConfigError
 from balog.http.urls import check_url
 from balog.projects.documents import ApiDocument
 from balog.projects.endpoint_plan import EndpointPlanner, json_of
-from balog.projects.model import ApiDescription, ApiOperation, OperationParameter, TypedModel
-from balog.projects.names import UniqueNames, pascal, snake
+from balog.projects.model import ApiDescription, ApiOperation, OperationParameter
+from balog.projects.names import UniqueNames, snake
 from balog.projects.openapi_sign_in import sign_in_of
 from balog.projects.record_schema import annotation
 from balog.projects.source_text import sentence
@@ -26,27 +26,24 @@ _MAX_OPERATIONS = 2000
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_|~-]{1,100}")
 
 
-def describe_api(place: str, *, allow_remote: bool = False) -> ApiDescription:
+def describe_api(place: str) -> ApiDescription:
     """Return the description of an API.
 
     Args:
-        place: the file or URL of an OpenAPI document of version 2.0, 3.0 or 3.1.
-        allow_remote: whether to fetch references to other URLs.
+        place: the file or URL of an OpenAPI document of version 3.
 
     Raises:
         SchemaError: the document cannot be read, or is not one.
     """
-    document = ApiDocument(place, allow_remote=allow_remote)
+    document = ApiDocument(place)
     info = document.mapping(document.root.get("info") or {})
     api = ApiDescription(sentence(str(info.get("title") or ""), "the API").rstrip("."))
     api.base_url = usable_url(document.base_url())
-    schemas = document.mapping(document.mapping(document.root.get("components") or {}).get("schemas") or {})
-    models = _models(document, schemas, api)
     planner = EndpointPlanner(document, api.skipped)
-    names = UniqueNames([*dir(Client), "Any", "config", "models", "quote"])
+    names = UniqueNames([*dir(Client), "Any", "config", "quote"])
     found = [*_operations(document, api.skipped)]
     for path, verb, operation, parameters in found:
-        made = _operation(document, path, verb, operation, parameters, names, models)
+        made = _operation(document, path, verb, operation, parameters, names)
         api.operations.append(made)
     for path, verb, operation, parameters in sorted(found, key=lambda each: each[0].count("/")):
         if verb == "get":
@@ -67,19 +64,6 @@ def usable_url(url: str) -> str:
     except ConfigError:
         return ""
     return url.rstrip("/")
-
-
-def _models(document: ApiDocument, schemas: Mapping[str, Any], api: ApiDescription) -> dict[str, str]:
-    taken = UniqueNames(["Any", "TypedDict"])
-    names: dict[str, str] = {}
-    for name, schema in schemas.items():
-        if isinstance(schema, Mapping) and isinstance(schema.get("properties"), Mapping) and schema["properties"]:
-            names[name] = taken.take(pascal(name, "Model"))
-    for name, made in names.items():
-        properties = schemas[name]["properties"]
-        fields = {field: annotation(document, inner, names) for field, inner in properties.items()}
-        api.models.append(TypedModel(made, fields))
-    return names
 
 
 def _operations(
@@ -137,17 +121,16 @@ def _operation(
     operation: Mapping[str, Any],
     given: list[dict[str, Any]],
     names: UniqueNames,
-    models: Mapping[str, str],
 ) -> ApiOperation:
     fallback = snake(f"{verb} {path}", verb)
     name = names.take(snake(str(operation.get("operationId") or fallback), fallback))
     text = operation.get("summary") or operation.get("description")
     made = ApiOperation(name, verb.upper(), path, sentence(str(text or ""), f"Send {verb.upper()} {path}"))
-    arguments = UniqueNames(["self", "body", "result", "params", "quote", "Any", "models"])
+    arguments = UniqueNames(["self", "body", "result", "params", "quote", "Any"])
     in_path = re.findall(r"\{([^{}]*)\}", path)
     for wire in in_path:
         declared = next((each for each in given if snake(f"{{{each['name']}}}", "parameter") == wire), {})
-        kind = annotation(document, declared.get("schema") or declared, {})
+        kind = annotation(document, declared.get("schema"))
         made.parameters.append(
             OperationParameter(wire, arguments.take(wire), "path", kind if kind in ("str", "int") else "str", True)
         )
@@ -155,11 +138,11 @@ def _operation(
         place = each.get("in")
         if place not in _PLACES or place == "path" or (place == "header" and not _is_own_header(each)):
             continue
-        kind = annotation(document, each.get("schema") or each, {})
+        kind = annotation(document, each.get("schema"))
         argument = arguments.take(snake(each["name"], "argument"))
         made.parameters.append(OperationParameter(each["name"], argument, place, kind, each.get("required") is True))
     made.has_body = bool(document.mapping(operation.get("requestBody") or {}))
-    made.returns = _returned(document, operation, models)
+    made.returns = _returned(document, operation)
     return made
 
 
@@ -167,13 +150,10 @@ def _is_own_header(parameter: Mapping[str, Any]) -> bool:
     return bool(_HEADER.fullmatch(parameter["name"])) and parameter["name"].lower() not in _IGNORED_HEADERS
 
 
-def _returned(document: ApiDocument, operation: Mapping[str, Any], models: Mapping[str, str]) -> str:
+def _returned(document: ApiDocument, operation: Mapping[str, Any]) -> Literal["Any", "None", "bytes"]:
     answers = operation.get("responses")
     for status, answer in answers.items() if isinstance(answers, Mapping) else ():
         if str(status).startswith("2"):
             found = document.mapping(answer)
-            schema = json_of(found)
-            if schema:
-                return annotation(document, schema, models, prefix="models.")
-            return "bytes" if found.get("content") else "None"
+            return "Any" if json_of(found) else "bytes" if found.get("content") else "None"
     return "Any"

@@ -13,7 +13,7 @@ from balog.distribution import DISTRIBUTION
 from balog.errors import ConfigError
 from balog.projects.model import ApiDescription, ApiOperation, ApiSignIn, StreamPlan
 from balog.projects.names import project_name
-from balog.projects.python_files import client_file, config_file, models_file, streams_file
+from balog.projects.python_files import client_file, config_file, streams_file
 from balog.projects.source_text import fill
 from balog.projects.stand_in_files import answers, sample_config, test_file
 
@@ -72,8 +72,6 @@ def project_files(name: str, api: ApiDescription) -> dict[str, str]:
         "tests/stand_in.py": fill("stand_in.py"),
         "tests/test_tap.py": test_file(package, api),
     }
-    if api.models:
-        files[f"{package}/models.py"] = models_file(api.models, api.title)
     return files | {f"{package}/schemas/{plan.name}.json": _json(plan.schema) for plan in api.streams}
 
 

@@ -1,18 +1,15 @@
-"""The Python files of a new project: client, types, streams, config."""
+"""The Python files of a new project: client, streams, config."""
 
 from __future__ import annotations
 
-import keyword
 import re
-from collections.abc import Sequence
 from typing import Any
 
-from balog.projects.model import ApiDescription, ApiOperation, StreamPlan, TypedModel
+from balog.projects.model import ApiDescription, ApiOperation, StreamPlan
 from balog.projects.names import pascal
 from balog.projects.source_text import Code, assigned, call, fill, literal, quoted
 
 HINT = "written once by balog tap new, yours to edit"
-_ANNOTATIONS = frozenset({"Any", "bool", "Decimal", "dict", "float", "int", "list", "str"})
 
 
 def client_class(package: str) -> str:
@@ -30,8 +27,6 @@ def client_file(package: str, api: ApiDescription) -> str:
     if api.sign_in.imports:
         imports.append(f"from balog.tap.credentials import {', '.join(api.sign_in.imports)}")
     imports.append("from balog.tap.http import Client\n")
-    if any("models." in each.returns for each in api.operations):
-        imports.append(f"from {package} import models\n")
     return fill(
         "client.py",
         title=api.title,
@@ -70,11 +65,9 @@ def _method(operation: ApiOperation) -> str:
         arguments.append(("headers=", Code("headers")))
     if operation.returns == "None":
         lines.append(call("self.request(", arguments, indent=8))
-    elif operation.returns == "bytes":
-        lines.append(call("return self.request(", arguments, ").body", 8))
     else:
-        lines.append(call(f"result: {operation.returns} = self.request(", arguments, ").json()", 8))
-        lines.append("        return result")
+        end = ").body" if operation.returns == "bytes" else ").json()"
+        lines.append(call("return self.request(", arguments, end, 8))
     return "\n".join(lines) + "\n"
 
 
@@ -90,34 +83,6 @@ def _path(operation: ApiOperation) -> str:
         return quoted(path)
     filled = re.sub(r"\{([^{}]*)\}", lambda found: f"{{quote(str({arguments[found[1]]}), safe='')}}", path)
     return f'f"{filled}"'
-
-
-def models_file(models: Sequence[TypedModel], title: str) -> str:
-    """Return ``models.py``: a TypedDict for each object of the document."""
-    for model in models:  # the client keeps the digits of numbers
-        model.fields = {name: re.sub(r"\bfloat\b", "int | Decimal", kind) for name, kind in model.fields.items()}
-    names = {model.name for model in models}
-    body = "".join(f"\n\n{_model(model, names)}" for model in models)
-    body = body.removeprefix("\n") if not body.startswith("\n\nclass ") else body  # as isort wants it
-    kinds = " ".join(kind for model in models for kind in model.fields.values())
-    used = "Any, TypedDict" if re.search(r"\bAny\b", kinds) else "TypedDict"
-    exact = "from decimal import Decimal\n" if re.search(r"\bDecimal\b", kinds) else ""
-    return (
-        f'"""The objects of {title}; {HINT}.\n\nAll keys are optional, because sources leave some out."""\n\n'
-        f"from __future__ import annotations\n\n{exact}from typing import {used}\n{body}"
-    )
-
-
-def _model(model: TypedModel, names: set[str]) -> str:
-    is_plain = all(
-        name.isidentifier() and name.isascii() and not keyword.iskeyword(name) and not name.startswith("__")
-        for name in model.fields
-    ) and not (_ANNOTATIONS | names) & set(model.fields)
-    if is_plain:
-        lines = "".join(f"    {name}: {kind}\n" for name, kind in model.fields.items())
-        return f'class {model.name}(TypedDict, total=False):\n    """An object of the source."""\n\n{lines}'
-    arguments: list[tuple[str, Any]] = [("", model.name), ("", model.fields), ("total=", False)]
-    return call(f"{model.name} = TypedDict(", arguments) + "\n"
 
 
 def config_file(package: str, api: ApiDescription) -> str:

@@ -78,30 +78,22 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [{"type": "null"}, schema]} if schema else schema
 
 
-def annotation(document: ApiDocument, node: Any, models: Mapping[str, str], depth: int = 0, prefix: str = "") -> str:
-    """Return the type of a schema's values in Python.
-
-    Args:
-        models: the names of classes by those of the document's schemas.
-        prefix: stands before the name of a class.
-    """
+def annotation(document: ApiDocument, node: Any, depth: int = 0) -> str:
+    """Return the type of a schema's values in Python."""
     if not isinstance(node, Mapping) or depth > _MAX_DEPTH:
         return "Any"
-    reference = node.get("$ref")
-    if isinstance(reference, str):
-        if (name := models.get(reference.rpartition("/")[2])) is not None:
-            return f"{prefix}{name}"
+    parts = node.get("allOf")
+    if isinstance(node.get("$ref"), str):
         try:
-            return annotation(document, document.target(node).node, models, depth + 1, prefix)
+            return annotation(document, document.target(node).node, depth + 1)
         except SchemaError:
             return "Any"
-    parts = node.get("allOf")
     if isinstance(parts, list) and len(parts) == 1:
-        return annotation(document, parts[0], models, depth + 1, prefix)
+        return annotation(document, parts[0], depth + 1)
     found = []
     for kind in _kinds(node):
         if kind == "array":
-            found.append(f"list[{annotation(document, node.get('items'), models, depth + 1, prefix)}]")
+            found.append(f"list[{annotation(document, node.get('items'), depth + 1)}]")
         else:
             found.append("dict[str, Any]" if kind == "object" else _TYPES[kind])
     if node.get("nullable") is True and found:

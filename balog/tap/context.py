@@ -7,18 +7,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from balog.tap.bookmarks import State
 from balog.tap.bookmarks.order import order_of
 from balog.tap.bookmarks.start import POSITION
 from balog.tap.bookmarks.state import RESERVED_KEYS
-from balog.tap.catalog import CatalogEntry, selected_properties
+from balog.tap.catalog import CatalogEntry, PropertySelection
 from balog.tap.errors import TapError
 from balog.tap.streams import Stream
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(slots=True, eq=False)
@@ -142,7 +139,7 @@ class Context:
     @cached_property
     def selected(self) -> frozenset[str]:
         """The names of the selected properties, to query the source for only those."""
-        return frozenset(selected_properties(self.entry))
+        return frozenset(PropertySelection(self.entry).names)
 
     @property
     def is_stopping(self) -> bool:

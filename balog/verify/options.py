@@ -16,7 +16,6 @@ class Options(Struct, frozen=True, kw_only=True):
         grace: seconds between SIGTERM and SIGKILL.
         rules: ids of the rules to judge; empty means all. Only runs that these rules need are made.
         skip: ids of the rules to skip.
-        ordered: by stream, the property whose values ascend.
     """
 
     jobs: int = 0
@@ -26,4 +25,3 @@ class Options(Struct, frozen=True, kw_only=True):
     grace: float = 10
     rules: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
-    ordered: dict[str, str] = {}

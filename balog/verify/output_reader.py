@@ -51,13 +51,11 @@ class KnownStreams(Struct, frozen=True, kw_only=True):
         replication_keys: by stream name in messages.
         ids: the ``tap_stream_id`` by stream name. States use it, and some taps use it in messages, too.
         state: the initial state of the run.
-        ordered: see ``Options``.
     """
 
     replication_keys: Mapping[str, str] = {}
     ids: Mapping[str, str] = {}
     state: Any = None
-    ordered: Mapping[str, str] = {}
 
 
 class OutputReader:
@@ -194,7 +192,7 @@ class OutputReader:
             known = self._known
             key = known.replication_keys.get(name, "")
             began = bookmark_of(known.state, known.ids.get(name, name), key)
-            found = self.streams[name] = SyncedStream(name, key, began, known.ordered.get(name, ""))
+            found = self.streams[name] = SyncedStream(name, key, began)
         return found
 
     def _record(self, message: dict[str, Any], line: bytes) -> str:

@@ -10,8 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
@@ -181,26 +180,23 @@ def run(
     mark = guard.new_mark() if guard is not None else ""
     if guard is not None and guard.is_cancelled:
         raise RunCancelled
-    with _deferred_signals() as received:
-        try:
-            process = subprocess.Popen(
-                list(command),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,
-                env={**os.environ, _MARK: mark.partition("=")[2]} if mark else None,
-                pipesize=_SMALL_PIPE if small_pipe and sys.platform == "linux" else -1,
-            )
-        except OSError as error:
-            raise ConfigError(f"cannot be run: {error.strerror or error}", source=command[0]) from None
+    try:
+        process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            env={**os.environ, _MARK: mark.partition("=")[2]} if mark else None,
+            pipesize=_SMALL_PIPE if small_pipe and sys.platform == "linux" else -1,
+        )
+    except OSError as error:
+        raise ConfigError(f"cannot be run: {error.strerror or error}", source=command[0]) from None
     with process:
         try:
             if guard is not None:
                 guard.add_group(process.pid)
-            for number in received:
-                signal.raise_signal(number)
             loop = _Loop(process, handler, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK, guard)
             result = loop.run()
             if guard is not None and guard.is_cancelled:
@@ -223,22 +219,6 @@ def _has_leftover(guard: Guard, mark: str) -> bool:
             return True
         time.sleep(_EACH)
     return False
-
-
-@contextmanager
-def _deferred_signals() -> Iterator[list[int]]:
-    """Yield a list that collects signals while a process starts, because their handlers do not know it yet."""
-    received: list[int] = []
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    is_main = threading.current_thread() is threading.main_thread()
-    held = {number: handler for number, handler in handlers.items() if callable(handler) and is_main}
-    for number in held:
-        signal.signal(number, lambda number, frame: received.append(number))
-    try:
-        yield received
-    finally:
-        for number, handler in held.items():
-            signal.signal(number, handler)
 
 
 class _Loop:

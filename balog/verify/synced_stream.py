@@ -49,10 +49,9 @@ class SyncedStream:
         ahead: number of STATEs whose bookmark is later than all records before them.
         versions: number of records by version; "none" counts those without one.
         activated: version and preceding records of each ACTIVATE_VERSION.
-        disordered: number of records out of the declared order; ``disordered_at`` is the first one's line.
     """
 
-    def __init__(self, name: str, replication_key: str = "", started_from: Any = None, ordered_by: str = "") -> None:
+    def __init__(self, name: str, replication_key: str = "", started_from: Any = None) -> None:
         self.name = name
         self.schemas = 0
         self.schema: dict[str, Any] = {}
@@ -79,9 +78,6 @@ class SyncedStream:
         self.lost = self.lost_at = self.ahead = 0
         self.versions: Counter[int | str] = Counter()
         self.activated: list[tuple[int, int]] = []
-        self.disordered = self.disordered_at = 0
-        self._ordered_by = ordered_by
-        self._last_ordered: Any = None
         self._validator: JsonValidator | None = None
 
     @property
@@ -132,8 +128,6 @@ class SyncedStream:
             self._validate(record, encoded, line)
         if self.replication_key:
             self._replicate(record, line)
-        if self._ordered_by:
-            self._order(record.get(self._ordered_by), line)
 
     def add_bookmark(self, value: Any) -> None:
         """Add the stream's bookmark of a STATE."""
@@ -193,13 +187,6 @@ class SyncedStream:
         if self.bookmark != self.started_from and is_after(self.bookmark, value):
             self.lost += 1
             self.lost_at = self.lost_at or line
-
-    def _order(self, value: Any, line: int) -> None:
-        if is_after(self._last_ordered, value):
-            self.disordered += 1
-            self.disordered_at = self.disordered_at or line
-        if value is not None:
-            self._last_ordered = value
 
 
 def validator_for(schema: dict[str, Any]) -> JsonValidator:

@@ -322,7 +322,6 @@ class Trials:
             replication_keys={stream: replication_key_of(entry) for stream, entry in self.entries.items()},
             ids={stream: id_of(entry) for stream, entry in self.entries.items()},
             state=state,
-            ordered=self.options.ordered,
         )
         line = self.command.line(*arguments, config=config)
         return self._runner.sync(name, line, known, interrupt_after=interrupt_after, timeout=timeout)

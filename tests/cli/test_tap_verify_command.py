@@ -84,13 +84,6 @@ def test_json_goes_to_a_file_beside_the_lines(tap: list[str], tmp_path: Path) ->
     assert "100 of 100" in done.stdout
 
 
-def test_an_order_is_judged_that_is_asked_for(tap: list[str]) -> None:
-    words = ("--rules", "order-is-as-declared", "--ordered", "orders=updated_at", "--", *tap)
-
-    assert ran("verify", *words).exit_code == 0
-    assert ran("verify", *words, "--sin", "unordered").exit_code == 1
-
-
 def test_wrong_use_ends_with_2() -> None:
     done = ran("verify", "--", "no-such-tap-here", "--config", "x")
 

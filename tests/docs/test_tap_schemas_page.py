@@ -27,7 +27,7 @@ def test_the_blocks_run(tmp_path: Path) -> None:
 
 def test_its_numbers_are_the_code_s() -> None:
     words = " ".join(PAGE.split())
-    assert f"the first {inference.MOST} show" in words
+    assert f"the stream's own first {inference.MOST} records" in words
     assert (
         f"a file of {validity.MAX_BYTES >> 20} MiB, {validity.MAX_DEPTH} levels of objects and lists, "
         f"{validity.MAX_NODES:,} schemas when references are resolved"

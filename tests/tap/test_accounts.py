@@ -1,57 +1,46 @@
 """Streams over several accounts, each with a credential of its own."""
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from balog.tap.credentials import Accounts
+from balog.tap import Context, Tap
+from balog.tap.credentials import Accounts, ClientCredentials, bearer
 from balog.tap.errors import TapError
+from balog.tap.http import Client, Policy
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
 
-TAP = """
-from balog.tap import Tap
-from balog.tap.credentials import Accounts, ClientCredentials, bearer
-from balog.tap.http import Client, Policy
-
-tap = Tap("tap-accounts", config_spec={"url": str, "accounts": [{"name": str, "secret": str}]})
+SCHEMA = {"properties": {"account": {"type": "string"}, "id": {"type": "integer"}, "at": {"type": "integer"}}}
 
 
-@tap.client
-def accounts(config):
-    def sign_in(account):
-        grant = ClientCredentials(f"{config['url']}/token", account["name"], account["secret"])
-        return Client(config["url"], auth=bearer(grant), policy=Policy(tries=1))
+def tap_of_accounts() -> Tap:
+    tap = Tap("tap-accounts", config_spec={"url": str, "accounts": [{"name": str, "secret": str}]})
 
-    return Accounts(config["accounts"], sign_in)
+    @tap.client
+    def accounts(config: Any) -> Accounts:
+        def sign_in(account: Any) -> Client:
+            grant = ClientCredentials(f"{config['url']}/token", account["name"], account["secret"])
+            return Client(config["url"], auth=bearer(grant), policy=Policy(tries=1))
+
+        return Accounts(config["accounts"], sign_in)
+
+    def read(account: Any, bookmark: Any) -> Iterator[Any]:
+        for order in account.client.get("orders", {"since": bookmark}).json():
+            yield {"account": account.name, **order}
+        if account.name == "bad-later":
+            account.client.get("gone")
+
+    @tap.stream("all", schema=SCHEMA, key_properties=["account", "id"])
+    @tap.stream("orders", schema=SCHEMA, key_properties=["account", "id"], replication_key="at", is_sorted=False)
+    def orders(client: Any, context: Context) -> Iterator[Any]:
+        yield from client.records(context, read)
+
+    return tap
 
 
-def read(account, bookmark):
-    for order in account.client.get("orders", {"since": bookmark}).json():
-        yield {"account": account.name, **order}
-    if account.name == "bad-later":
-        account.client.get("gone")
-
-
-@tap.stream("orders", key_properties=["account", "id"], replication_key="at", is_sorted=False)
-def orders(client, context):
-    yield from client.records(context, read)
-
-
-@tap.stream("all", key_properties=["account", "id"])
-def every(client, context):
-    yield from client.records(context, read)
-
-
-schema = {"properties": {"account": {"type": "string"}, "id": {"type": "integer"}, "at": {"type": "integer"}}}
-tap.schema("orders", schema)
-tap.schema("all", schema)
-tap.run()
-"""
 NAMES = ["a", "bad", "bad-later", "b"]
 
 
@@ -78,23 +67,29 @@ def server() -> Iterator[HttpStandIn]:
         yield server
 
 
-def run(folder: Path, server: HttpStandIn, names: list[str], state: Any = None) -> tuple[int, list[Any], Any, str]:
-    (folder / "tap.py").write_text(TAP)
-    accounts = [{"name": name, "secret": "wr0ng-secret" if name == "bad" else f"s3cret-{name}"} for name in names]
-    (folder / "config.json").write_text(json.dumps({"url": server.url, "accounts": accounts}))
-    (folder / "state.json").write_text(json.dumps(state or {}))
-    done = subprocess.run(
-        [sys.executable, "tap.py", "--config", "config.json", "--state", "state.json"],
-        cwd=folder, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    messages = [json.loads(line) for line in done.stdout.splitlines()]
-    records = [message for message in messages if message["type"] == "RECORD"]
-    states = [message["value"] for message in messages if message["type"] == "STATE"]
-    return done.returncode, records, states[-1], done.stderr
+@pytest.fixture
+def run(server: HttpStandIn, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Run the tap with accounts; return its exit code, RECORD messages, last state and log."""
+
+    def run(names: list[str], state: Any = None) -> tuple[Any, list[Any], Any, str]:
+        accounts = [{"name": name, "secret": "wr0ng-secret" if name == "bad" else f"s3cret-{name}"} for name in names]
+        (tmp_path / "config.json").write_text(json.dumps({"url": server.url, "accounts": accounts}))
+        (tmp_path / "state.json").write_text(json.dumps(state or {}))
+        with pytest.raises(SystemExit) as ended:
+            tap_of_accounts().run(["--config", f"{tmp_path}/config.json", "--state", f"{tmp_path}/state.json"])
+        written, log = capfd.readouterr()
+        messages = [json.loads(line) for line in written.splitlines()]
+        records = [message for message in messages if message["type"] == "RECORD"]
+        states = [message["value"] for message in messages if message["type"] == "STATE"]
+        return ended.value.code, records, states[-1], log
+
+    return run
 
 
-def test_accounts_are_read_one_after_another_with_their_own_credentials(server: HttpStandIn, tmp_path: Path) -> None:
-    code, records, state, log = run(tmp_path, server, ["a", "b"])
+def test_accounts_are_read_one_after_another_with_their_own_credentials(
+    server: HttpStandIn, run: Callable[..., Any]
+) -> None:
+    code, records, state, log = run(["a", "b"])
     assert code == 0, log
     assert [(each["stream"], each["record"]["account"], each["record"]["id"]) for each in records] == [
         (stream, account, number) for stream in ("orders", "all") for account in "ab" for number in (1, 2, 3)
@@ -103,8 +98,8 @@ def test_accounts_are_read_one_after_another_with_their_own_credentials(server: 
     assert [request.path for request in server.requests].count("/token") == 2
 
 
-def test_an_account_that_fails_does_not_keep_the_others_waiting(server: HttpStandIn, tmp_path: Path) -> None:
-    code, records, state, log = run(tmp_path, server, NAMES)
+def test_an_account_that_fails_does_not_keep_the_others_waiting(run: Callable[..., Any]) -> None:
+    code, records, state, log = run(NAMES)
     assert code == 1
     assert {each["record"]["account"] for each in records if each["stream"] == "orders"} == {"a", "bad-later", "b"}
     assert state["bookmarks"]["orders"]["accounts"] == {"a": {"at": 3}, "b": {"at": 3}}  # no bookmark of failed ones
@@ -115,9 +110,9 @@ def test_an_account_that_fails_does_not_keep_the_others_waiting(server: HttpStan
     assert "s3cret" not in log
 
 
-def test_the_next_run_resumes_each_account(server: HttpStandIn, tmp_path: Path) -> None:
+def test_the_next_run_resumes_each_account(run: Callable[..., Any]) -> None:
     state = {"bookmarks": {"orders": {"at": 3, "accounts": {"a": {"at": 3}, "b": {"at": 2}}}}}
-    _, records, _, _ = run(tmp_path, server, ["a", "b"], state)
+    _, records, _, _ = run(["a", "b"], state)
     found = [(each["record"]["account"], each["record"]["id"]) for each in records if each["stream"] == "orders"]
     assert found == [("a", 3), ("b", 2), ("b", 3)]
 

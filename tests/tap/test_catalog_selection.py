@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.tap.catalog import Breadcrumb, CatalogEntry, PropertySelection, selected_properties
+from balog.tap.catalog import Breadcrumb, CatalogEntry, PropertySelection
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -58,7 +58,7 @@ def test_the_order_of_what_counts() -> None:
 
 def test_keys_are_selected_whatever_is_said() -> None:
     metadata = {("properties", name): {"inclusion": "unsupported", "selected": False} for name in ("id", "name")}
-    assert selected_properties(entry(metadata, replication_key="name")) == ["id", "name", "address", "lines"]
+    assert PropertySelection(entry(metadata, replication_key="name")).names == ["id", "name", "address", "lines"]
 
 
 def test_inside_of_objects_and_of_the_items_of_arrays() -> None:

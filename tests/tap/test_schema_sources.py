@@ -5,19 +5,16 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Annotated, Any, TypedDict
 
 import msgspec
 import pytest
 
 from balog.tap.errors import SchemaError
-from balog.tap.schema import flatten, generated, json_file, json_folder, resolve, schema_of
+from balog.tap.schema import flatten, generated, json_file, json_folder, schema_of
 from balog.tap.schema.validity import MAX_BYTES, check
 
 HERE = Path(__file__).parent
@@ -193,35 +190,6 @@ def test_a_pipe_is_no_schema(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(SchemaError, match="not a regular file"):
         json_file(tmp_path / "pipe.json")(_no_client, "contacts")
-
-
-@pytest.fixture
-def server() -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = {"/a/order.json": {"properties": {"to": {"$ref": "../to.json"}}}, "/to.json": {"type": "string"}}
-            found["/evil.json"] = {"$ref": "file:///etc/hostname"}
-            body = json.dumps(found[self.path]).encode() if self.path in found else b""
-            self.send_response(200 if body else 404)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *said: Any) -> None:
-            return
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
-        Thread(target=made.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{made.server_port}"
-        made.shutdown()
-
-
-def test_web_addresses_are_fetched_when_that_is_asked_for(server: str) -> None:
-    found = resolve({"$ref": f"{server}/a/order.json"}, allow_remote=True)
-    assert found == {"properties": {"to": {"type": "string"}}}
-    with pytest.raises(SchemaError, match=r"none\.json: cannot be fetched: HTTP Error 404"):
-        resolve({"$ref": f"{server}/none.json"}, allow_remote=True)
-    with pytest.raises(SchemaError, match="is not a file name"):
-        resolve({"$ref": f"{server}/evil.json"}, allow_remote=True)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -342,34 +341,6 @@ class TestProcess:
         types = [json.loads(line)["type"] for line in ran.stdout.splitlines()]
         assert "LOG" in types
         assert types.count("RECORD") == 2
-
-    def test_a_reader_that_goes_ends_it_with_one_line(self, program: list[str]) -> None:
-        with subprocess.Popen(
-            program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment(10**6)
-        ) as child:
-            assert child.stdout is not None
-            assert child.stderr is not None
-            child.stdout.readline()
-            child.stdout.close()
-            said = child.stderr.read()
-            assert child.wait() == 1
-        assert "Traceback" not in said
-        assert said.splitlines()[-1].startswith("tap-cool: stdout: its reader has closed it")
-
-    def test_a_signal_ends_it_with_the_last_state(self, program: list[str]) -> None:
-        with subprocess.Popen(
-            program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment(10**8)
-        ) as child:
-            assert child.stdout is not None
-            assert child.stderr is not None
-            while '"RECORD"' not in child.stdout.readline():
-                pass
-            child.send_signal(signal.SIGTERM)
-            rest = child.stdout.read().splitlines()
-            child.stderr.read()
-            assert child.wait() == 143
-        assert json.loads(rest[-1])["type"] == "STATE"
-        assert json.loads(rest[-1])["value"]["currently_syncing"] == "contacts"
 
     def test_neither_sql_nor_http_is_imported_at_the_start(self, program: list[str]) -> None:
         ran = subprocess.run(

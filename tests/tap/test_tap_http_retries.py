@@ -134,7 +134,7 @@ def test_the_last_attempt_s_failure_comes_out() -> None:
     clock = Clock(tries=2)
 
     def ask() -> None:
-        for attempt in clock.policy:
+        for attempt in clock.policy.attempts():
             with attempt:
                 attempt.check(Answer(429))
 

@@ -62,7 +62,6 @@ DEFECTS = {
     "state-comes-on-the-way": ["many orders and quiet"],
     "currently-syncing-is-cleared": ["never done"],
     "currently-syncing-is-written": ["no currently_syncing"],
-    "order-is-as-declared": ["unordered at the end"],
     "resumes-without-a-gap": ["rash state", "exclusive", "other rows on resume"],
     "resumes-with-little": ["ignores state"],
     "state-only-moves-forward": ["forgets state"],

@@ -52,7 +52,7 @@ def state(at: Any) -> dict[str, Any]:
 
 
 def ran(*messages: Any, given: Any = None, stderr: str = "", code: int = 0, name: str = "sync") -> SyncRun:
-    known = KnownStreams(replication_keys={"s": "at"}, state=given, ordered={"s": "id"})
+    known = KnownStreams(replication_keys={"s": "at"}, state=given)
     output = OutputReader(Leaks(None), known, most=1000)
     output.stdout("".join(json.dumps(each) + "\n" for each in messages).encode())
     output.stderr(stderr.encode())
@@ -133,8 +133,6 @@ A, B, C = (f"2026-01-0{day}T00:00:00Z" for day in (1, 2, 3))
     ("rule", "messages", "detail"),
     [
         ("state-is-written", [SCHEMA, record(1), state(A), record(2)], "1 of 2 records follow the last STATE"),
-        ("order-is-as-declared", [SCHEMA, {"type": "RECORD", "stream": "s", "record": {}}], "no record has id"),
-        ("order-is-as-declared", [SCHEMA, record(2), record(1)], "1 of 2 records follow one with a larger id"),
         (
             "schema-has-the-catalog-keys",
             [{**SCHEMA, "key_properties": ["id", "no"]}],
@@ -154,10 +152,7 @@ A, B, C = (f"2026-01-0{day}T00:00:00Z" for day in (1, 2, 3))
     ],
 )
 def test_what_is_wrong_with_messages_is_said(rule: str, messages: list[Any], detail: str) -> None:
-    options = {"s": "id"} if rule == "order-is-as-declared" else {}
-    trials: Any = SimpleNamespace(
-        sync=ran(*messages), made=[], entries={"s": ENTRY}, catalog={}, options=Options(ordered=options)
-    )
+    trials: Any = SimpleNamespace(sync=ran(*messages), made=[], entries={"s": ENTRY}, catalog={}, options=Options())
 
     found = [finding.detail for finding in CHECKS[rule].findings(trials)]
 

@@ -1,9 +1,6 @@
 """Taps that do their worst: each run ends in bounded time and memory, and what was done is said."""
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -106,28 +103,6 @@ def test_what_made_itself_independent_is_found_and_ended(tmp_path: Path) -> None
     assert result.left_running
     eventually(lambda: not guard.marked_processes())
     guard.close()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP], ids=["kill", "hup"])
-def test_a_verification_that_is_killed_leaves_nothing(tmp_path: Path, number: int) -> None:
-    temporary, seen = tmp_path / "tmp", tmp_path / "pid"
-    temporary.mkdir()
-    (tmp_path / "config.json").write_text('{"token": "hush-hush"}')
-    program = "import os, signal, time\nsignal.signal(15, signal.SIG_IGN)\n"
-    program += f"open({str(seen)!r}, 'w').write(str(os.getpid()))\n"
-    command = [sys.executable, "-c", program + "time.sleep(60)", "--config", str(tmp_path / "config.json")]
-    words = ["tap", "verify", "--rules", "bad-config-is-explained", "--timeout", "30", "--", *command]
-    verification = subprocess.Popen(
-        [sys.executable, "-m", "balog", *words], env={**os.environ, "TMPDIR": str(temporary)}, stderr=subprocess.DEVNULL
-    )
-    eventually(lambda: seen.exists() and seen.read_text() != "" and list(temporary.iterdir()) != [])
-
-    verification.send_signal(number)
-    verification.wait(10)
-
-    eventually(lambda: not Path("/proc", seen.read_text()).exists())
-    eventually(lambda: list(temporary.iterdir()) == [])
 
 
 def eventually(holds: Callable[[], bool]) -> None:

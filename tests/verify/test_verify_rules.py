@@ -14,7 +14,6 @@ from tests.verify.defects import DEFECTS, LEGAL, PAIRS, SECRET, TAP, command, wr
 
 ALONE = {
     "memory-does-not-grow": "of records are too few",
-    "order-is-as-declared": "--ordered",
     "versions-are-activated": "no stream has versions",
     "state-comes-on-the-way": "short",
 }
@@ -56,9 +55,7 @@ def test_a_clean_tap_is_judged_by_almost_every_rule(clean: VerifyReport) -> None
 
 @pytest.mark.parametrize(("rule", "sin"), PAIRS, ids=[f"{rule}-{sin}" for rule, sin in PAIRS])
 def test_a_rule_finds_who_breaks_it(config: Path, rule: str, sin: str) -> None:
-    ordered = {"orders": "updated_at"} if rule == "order-is-as-declared" else {}
-
-    report = verified(config, sin, rules=(rule,), ordered=ordered)
+    report = verified(config, sin, rules=(rule,))
 
     assert {finding.outcome for finding in report.findings} == {"failed"}
     assert report.score == 0
@@ -115,12 +112,6 @@ def test_an_error_that_says_no_failure_is_a_warning_alone(config: Path) -> None:
     assert [(finding.rule.id, finding.rule.severity) for finding in report.failed] == [
         ("clean-run-has-no-errors", "warning")
     ]
-
-
-def test_an_order_that_is_kept_is_no_fault(config: Path) -> None:
-    report = verified(config, rules=("order-is-as-declared",), ordered={"orders": "updated_at"})
-
-    assert report.score == 100
 
 
 def test_a_tap_without_the_older_form_is_not_judged_by_it(config: Path) -> None:

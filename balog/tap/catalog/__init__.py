@@ -14,9 +14,8 @@ from balog.tap.catalog.entry import (
     Method,
     PropertySelection,
     SchemaNode,
-    selected_properties,
 )
-from balog.tap.catalog.reader import parse_catalog, read_catalog, read_properties
+from balog.tap.catalog.reader import parse_catalog, read_catalog
 
 __all__ = [
     "Breadcrumb",
@@ -34,6 +33,4 @@ __all__ = [
     "entry_of",
     "parse_catalog",
     "read_catalog",
-    "read_properties",
-    "selected_properties",
 ]

@@ -208,8 +208,3 @@ class PropertySelection:
         if isinstance(items, Mapping) and (part := self._part(items, (*path, "items"))) is not items:
             made["items"] = part
         return {**schema, **made} if made else schema
-
-
-def selected_properties(entry: CatalogEntry) -> list[str]:
-    """Return the names of the selected top-level properties, to query a source for only those."""
-    return PropertySelection(entry).names

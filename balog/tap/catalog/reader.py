@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
 
 from balog.config import load
 from balog.errors import ConfigError
+from balog.problems import problems
 from balog.tap.catalog.entry import Breadcrumb, Catalog, CatalogEntry, Metadata, Method, properties_of
 from balog.tap.errors import TapConfigProblems
 
 MAX_CATALOG_BYTES = 256 * 1024 * 1024
-_METHODS = ("FULL_TABLE", "INCREMENTAL", "LOG_BASED")
 _MAX_PROBLEMS = 100
 _DEEPEST = 100
-_KNOWN_KEYS = {
-    *("tap_stream_id", "stream", "schema", "key_properties", "replication_method", "replication_key", "metadata"),
-    "selected",
-}
 
 
 def read_catalog(path: str | os.PathLike[str]) -> Catalog:
@@ -32,15 +32,6 @@ def read_catalog(path: str | os.PathLike[str]) -> Catalog:
     except ConfigError as error:
         raise TapConfigProblems([error]) from None
     return parse_catalog(document, str(path))
-
-
-def read_properties(path: str | os.PathLike[str]) -> Catalog:
-    """Read a file of ``--properties``, the older form: the same document, with ``selected`` inside its schemas.
-
-    Raises:
-        TapConfigProblems: as for a catalog.
-    """
-    return read_catalog(path)
 
 
 def parse_catalog(document: Any, source: str = "catalog") -> Catalog:
@@ -58,107 +49,88 @@ def parse_catalog(document: Any, source: str = "catalog") -> Catalog:
     Raises:
         TapConfigProblems: it is not a catalog, or has a stream twice.
     """
-    parser = _CatalogParser(source)
-    catalog = parser.catalog(document)
-    if parser.problems:
-        raise TapConfigProblems(parser.problems[:_MAX_PROBLEMS])
-    return catalog
+    found = list(islice(_problems(document, source), _MAX_PROBLEMS))
+    if found:
+        raise TapConfigProblems(found)
+    decoded = msgspec.convert(document, _Document)
+    others = [
+        {key: value for key, value in item.items() if key not in _Stream.__struct_fields__}
+        for item in document["streams"]
+    ]
+    entries = map(_entry, decoded.streams, others)
+    return Catalog({entry.tap_stream_id: entry for entry in entries})
 
 
-class _CatalogParser:
-    def __init__(self, source: str) -> None:
-        self._source = source
-        self.problems: list[ConfigError] = []
+class _Item(Struct):
+    breadcrumb: list[str]
+    metadata: dict[str, Any]
 
-    def catalog(self, document: Any) -> Catalog:
-        catalog = Catalog()
-        streams = document.get("streams") if isinstance(document, Mapping) else None
-        if not isinstance(streams, list):
-            self._problem("$", 'want {"streams": [...]}, as --discover writes it')
-            return catalog
-        for number, item in enumerate(streams):
-            path = f"$.streams[{number}]"
-            entry = self._entry(item, path)
-            if entry is None:
-                continue
-            if entry.tap_stream_id in catalog.entries:
-                self._problem(path, f"the stream {entry.tap_stream_id!r} is there twice")
-            catalog.entries[entry.tap_stream_id] = entry
-        return catalog
 
-    def _entry(self, item: Any, path: str) -> CatalogEntry | None:
-        if not isinstance(item, Mapping):
-            self._problem(path, "want an object with tap_stream_id, stream, schema and metadata")
-            return None
-        name = item.get("tap_stream_id") or item.get("stream")
-        if not isinstance(name, str):
-            self._problem(path, "the field 'tap_stream_id' is missing, or is not a text")
-            return None
-        stream = item.get("stream") or name
-        if not isinstance(stream, str):
-            self._problem(f"{path}.stream", "want a text")
-            return None
-        schema = item.get("schema")
-        if schema is not None and not isinstance(schema, dict):
-            self._problem(f"{path}.schema", "want a JSON Schema, an object")
-            schema = None
-        metadata = self._metadata(item.get("metadata"), f"{path}.metadata")
-        plain = _without_selection(schema or {}, (), metadata)
-        if isinstance(item.get("selected"), bool):
-            metadata.setdefault((), {}).setdefault("selected", item["selected"])
-        top = metadata.get((), {})
-        keys = item.get("key_properties") or top.get("table-key-properties") or top.get("view-key-properties") or []
-        if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-            self._problem(f"{path}.key_properties", "want a list of names of properties")
-            keys = []
-        return CatalogEntry(
-            tap_stream_id=name,
-            stream=stream,
-            schema=plain,
-            key_properties=list(keys),
-            replication_method=self._method(item.get("replication_method"), f"{path}.replication_method"),
-            replication_key=self._key(item.get("replication_key"), f"{path}.replication_key"),
-            metadata={crumb: values for crumb, values in metadata.items() if values},
-            other={key: value for key, value in item.items() if key not in _KNOWN_KEYS},
-        )
+class _Stream(Struct):
+    tap_stream_id: str | None = None
+    stream: str | None = None
+    schema: dict[str, Any] | None = None
+    key_properties: list[str] | None = None
+    replication_method: Method | Literal[""] | None = None
+    replication_key: str | None = None
+    metadata: list[_Item] | None = None
+    selected: Any = None
 
-    def _metadata(self, items: Any, path: str) -> Metadata:
-        metadata: Metadata = {}
-        if items is None:
-            return metadata
-        if not isinstance(items, list):
-            self._problem(path, 'want a list of {"breadcrumb": [...], "metadata": {...}}')
-            return metadata
-        for number, item in enumerate(items):
-            place = f"{path}[{number}]"
-            crumb = item.get("breadcrumb") if isinstance(item, Mapping) else None
-            inner = item.get("metadata") if isinstance(item, Mapping) else None
-            if not isinstance(crumb, list) or not all(isinstance(part, str) for part in crumb):
-                self._problem(f"{place}.breadcrumb", 'want a list of texts: [], or ["properties", NAME]')
-            elif not isinstance(inner, dict):
-                self._problem(f"{place}.metadata", "want an object")
-            else:
-                metadata.setdefault(tuple(crumb), {}).update(inner)
-                self._method(inner.get("replication-method"), f"{place}.metadata.replication-method")
-                self._key(inner.get("replication-key"), f"{place}.metadata.replication-key")
-        return metadata
+    def __post_init__(self) -> None:
+        if not (self.tap_stream_id or self.stream):
+            raise ValueError("the field 'tap_stream_id' is missing")
 
-    def _method(self, method: Any, path: str) -> Method | None:
-        if method is None or method == "":
-            return None
-        if method not in _METHODS:
-            self._problem(path, f"want one of {', '.join(_METHODS)}")
-            return None
-        return cast(Method, method)
 
-    def _key(self, key: Any, path: str) -> str | None:
-        if key is not None and not isinstance(key, str):
-            self._problem(path, "want the name of a property")
-            return None
-        return key or None
+class _Document(Struct):
+    streams: list[_Stream]
 
-    def _problem(self, path: str, reason: str) -> None:
-        self.problems.append(ConfigError(reason, self._source, path))
+
+class _TopMetadata(Struct, rename="kebab"):
+    replication_method: Method | Literal[""] | None = None
+    replication_key: str | None = None
+
+
+def _problems(document: Any, source: str) -> Iterator[ConfigError]:
+    """Yield what is wrong with a document, with the path of each."""
+    yield from problems(document, _Document, source)
+    streams = document.get("streams") if isinstance(document, Mapping) else None
+    names = set()
+    for number, item in enumerate(streams if isinstance(streams, list) else ()):
+        path = f"$.streams[{number}]"
+        found = item if isinstance(item, Mapping) else {}
+        name = found.get("tap_stream_id") or found.get("stream")
+        if isinstance(name, str):
+            if name in names:
+                yield ConfigError(f"the stream {name!r} is there twice", source, path)
+            names.add(name)
+        listed = found.get("metadata")
+        for place, each in enumerate(listed if isinstance(listed, list) else ()):
+            inner = each.get("metadata") if isinstance(each, Mapping) else None
+            for problem in problems(inner, _TopMetadata) if isinstance(inner, dict) else ():
+                inside = problem.path.removeprefix("$")
+                yield ConfigError(problem.reason, source, f"{path}.metadata[{place}].metadata{inside}")
+
+
+def _entry(item: _Stream, other: dict[str, Any]) -> CatalogEntry:
+    metadata: Metadata = {}
+    for each in item.metadata or ():
+        metadata.setdefault(tuple(each.breadcrumb), {}).update(each.metadata)
+    schema = _without_selection(item.schema or {}, (), metadata)
+    if isinstance(item.selected, bool):
+        metadata.setdefault((), {}).setdefault("selected", item.selected)
+    top = metadata.get((), {})
+    keys = item.key_properties or top.get("table-key-properties") or top.get("view-key-properties") or []
+    name = item.tap_stream_id or item.stream or ""
+    return CatalogEntry(
+        tap_stream_id=name,
+        stream=item.stream or name,
+        schema=schema,
+        key_properties=[str(key) for key in keys] if isinstance(keys, list) else [],
+        replication_method=item.replication_method or None,
+        replication_key=item.replication_key or None,
+        metadata={crumb: values for crumb, values in metadata.items() if values},
+        other=other,
+    )
 
 
 def _without_selection(schema: dict[str, Any], crumb: Breadcrumb, metadata: Metadata) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from balog.error_redaction import redact_error
 from balog.errors import BalogError, ConfigError
 from balog.local_path import local_path
 from balog.recording.configuration import concealed, introduced, peek
-from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog, read_properties
+from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog
 from balog.tap.command.options import options
 from balog.tap.command.standard_output import messages_only, without_log_messages
 from balog.tap.config import environment_name, read_config
@@ -253,15 +253,11 @@ class Program:
         return problem
 
     def _read_catalog(self, config: Any) -> Discovered:
-        given: Catalog | None = None
         file, old_file = self._given["catalog"], self._given["properties"]
         source = file or old_file or "catalog"
-        if file:
-            given = read_catalog(file)
-            if old_file:
-                self._warn(f"--catalog and --properties exclude each other: {old_file} is ignored")
-        elif old_file:
-            given = read_properties(old_file)
+        given = read_catalog(source) if file or old_file else None
+        if file and old_file:
+            self._warn(f"--catalog and --properties exclude each other: {old_file} is ignored")
         failed = self._find_streams(config, given, source)
         streams = list(self.tap.link().values())
         try:

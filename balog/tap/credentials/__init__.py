@@ -61,32 +61,21 @@ __all__ = [
     "query",
 ]
 
-_MODULES = {
-    "ClientCertificate": "balog.http.pool",
-    "SourceAccount": "balog.tap.credentials.accounts",
-    "Accounts": "balog.tap.credentials.accounts",
-    "AuthorizationCode": "balog.tap.credentials.authorization_code",
-    "AwsKeys": "balog.tap.credentials.aws_signature",
-    "AwsSignature": "balog.tap.credentials.aws_signature",
-    "ClientCredentials": "balog.tap.credentials.client_credentials",
-    "Credential": "balog.tap.credentials.credential",
-    "Granted": "balog.tap.credentials.credential",
-    "once": "balog.tap.credentials.credential",
-    "periodic": "balog.tap.credentials.credential",
-    "DeviceCode": "balog.tap.credentials.device_code",
-    "Digest": "balog.tap.credentials.digest",
-    "GrantError": "balog.tap.credentials.grant",
-    "TokenGrant": "balog.tap.credentials.grant",
-    "Bearer": "balog.tap.credentials.headers",
-    "basic": "balog.tap.credentials.headers",
-    "bearer": "balog.tap.credentials.headers",
-    "cookie": "balog.tap.credentials.headers",
-    "header": "balog.tap.credentials.headers",
-    "JwtBearer": "balog.tap.credentials.jwt_bearer",
-    "Password": "balog.tap.credentials.password",
-    "QueryKey": "balog.tap.credentials.query_key",
-    "query": "balog.tap.credentials.query_key",
-    "RefreshToken": "balog.tap.credentials.refresh_token",
+_NAMES = {
+    "accounts": ("Accounts", "SourceAccount"),
+    "authorization_code": ("AuthorizationCode",),
+    "aws_signature": ("AwsKeys", "AwsSignature"),
+    "client_credentials": ("ClientCredentials",),
+    "credential": ("Credential", "Granted", "once", "periodic"),
+    "device_code": ("DeviceCode",),
+    "digest": ("Digest",),
+    "grant": ("GrantError", "TokenGrant"),
+    "headers": ("Bearer", "basic", "bearer", "cookie", "header"),
+    "jwt_bearer": ("JwtBearer",),
+    "password": ("Password",),
+    "query_key": ("QueryKey", "query"),
+    "refresh_token": ("RefreshToken",),
 }
+_MODULES = {name: f"balog.tap.credentials.{module}" for module, names in _NAMES.items() for name in names}
 
-__getattr__ = deferred(globals(), _MODULES)
+__getattr__ = deferred(globals(), {**_MODULES, "ClientCertificate": "balog.http.pool"})

@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from balog.suggestions import suggest
 from balog.tap.errors import SourceError, TapError
-from balog.tap.json_schema.checks import finite
+from balog.tap.records.plain import finite
 from balog.tap.records.times import to_date_time
 
 if TYPE_CHECKING:

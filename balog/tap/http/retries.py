@@ -104,9 +104,6 @@ class Policy:
             if not attempt.has_failed:
                 return
 
-    def __iter__(self) -> Iterator[Attempt]:
-        return self.attempts()
-
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """Decorate a function: its exceptions, and the responses that it returns, are retried.
 

@@ -1,5 +1,4 @@
-"""JSON Schema in the schemas and records of taps: keywords, references, checks of values, dates.
+"""JSON Schema in the schemas and records of taps: keywords, references, mismatches, dates.
 
-``balog.tap.records`` compiles whole schemas from these parts, because it also coerces values. Configs are validated by
-jsonschema-rs, see ``balog.tap.config``.
+jsonschema-rs validates configs and records; ``balog.tap.records`` compiles schemas, because it also coerces values.
 """

@@ -10,33 +10,25 @@ from typing import Any
 
 from balog.tap.catalog import Breadcrumb
 from balog.tap.errors import TapError
-from balog.tap.json_schema.checks import ASKS, Check, choices, limits_of
 from balog.tap.json_schema.keywords import ALL_TYPES, COMBINING, listed, names_of, required_of, types_of
 from balog.tap.json_schema.mismatch import TYPE_WORDS, MismatchError, step, type_name
 from balog.tap.json_schema.references import target_of
 from balog.tap.records.objects import CompiledSchema, ObjectRules, array_of, object_of
 from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS, EpochUnit, from_epoch
-from balog.tap.records.values import (
-    ANYTHING,
-    NOTHING,
-    TO,
-    anything,
-    as_it_is,
-    checked,
-    fitting_any,
-    fitting_none,
-    fitting_one,
-    fitting_when,
-    formatted,
-    real,
-    refuse,
-    whole,
-)
+from balog.tap.records.validation import RecordValidator
+from balog.tap.records.values import ANYTHING, NOTHING, TO, anything, as_it_is, fitting_any, formatted, real, whole
 
 _MAX_DEPTH = 32
 _NUMBERS = frozenset({int, float, Decimal})
 _DEEPER = ("…",)
+_STRUCTURE = frozenset(
+    (
+        *("additionalItems", "additionalProperties", "format", "items", "patternProperties", "prefixItems"),
+        *("properties", "required", "type"),
+    )
+)
+"""Keywords by which values are made; jsonschema-rs checks all others."""
 
 
 @dataclass
@@ -56,42 +48,39 @@ class Compiler:
     note: Callable[[str, str], None]
     _references: dict[tuple[str, Breadcrumb, bool, bool], CompiledSchema] = field(default_factory=dict)
 
-    def compile(self, schema: Any, crumb: Breadcrumb = (), *, coerces: bool, is_test: bool = False) -> CompiledSchema:
+    def compile(self, schema: Any, crumb: Breadcrumb = (), *, coerces: bool, keeps: bool = False) -> CompiledSchema:
         """Compile a schema of the document.
 
         Args:
             schema: an object or a boolean.
             crumb: the breadcrumb of the schema, as in metadata.
             coerces: whether values of other types are coerced without loss.
-            is_test: whether objects keep all properties, so that ``additionalProperties: false`` causes a mismatch.
+            keeps: whether objects keep properties that no schema declares.
 
         Raises:
             TapError: a reference has no target in the document.
         """
-        if schema is False:
-            return CompiledSchema(frozenset(), refuse)
-        if not isinstance(schema, Mapping) or not schema:  # true and invalid schemas allow anything
+        if not isinstance(schema, Mapping) or not schema:
             return ANYTHING
         if isinstance(reference := schema.get("$ref"), str):
-            return self._referred(reference, crumb, coerces, is_test)
-        parts = [name for name in COMBINING if name in schema]
-        if not parts:
-            return self._typed(schema, crumb, coerces, is_test, ())
-        return self._combined(schema, crumb, coerces, is_test)
+            return self._referred(reference, crumb, coerces, keeps)
+        if not any(name in schema for name in COMBINING):
+            return self._typed(schema, crumb, coerces, keeps, ())
+        return self._combined(schema, crumb, coerces, keeps)
 
     # -- references ---------------------------------------------------------------------------------------------------
 
-    def _referred(self, reference: str, crumb: Breadcrumb, coerces: bool, is_test: bool) -> CompiledSchema:
+    def _referred(self, reference: str, crumb: Breadcrumb, coerces: bool, keeps: bool) -> CompiledSchema:
         """Compile the target of a reference at its first value, because it can reference itself."""
         # A recursive schema has endless places; metadata has a maximum depth.
-        key = (reference, crumb if len(crumb) <= _MAX_DEPTH else _DEEPER, coerces, is_test)
+        key = (reference, crumb if len(crumb) <= _MAX_DEPTH else _DEEPER, coerces, keeps)
         if key not in self._references:
             target = self._target(reference)
             made: list[CompiledSchema] = []
 
             def make(value: Any) -> Any:
                 if not made:
-                    made.append(self.compile(target, key[1], coerces=coerces, is_test=is_test))
+                    made.append(self.compile(target, key[1], coerces=coerces, keeps=keeps))
                 return made[0].make(value)
 
             self._references[key] = CompiledSchema(frozenset(), make)
@@ -107,93 +96,72 @@ class Compiler:
 
     # -- one schema of several ----------------------------------------------------------------------------------------
 
-    def _combined(self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> CompiledSchema:
+    def _combined(self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, keeps: bool) -> CompiledSchema:
         """Compile a schema with ``anyOf`` and similar keywords: first its other keywords, then each of these."""
         own = {name: value for name, value in schema.items() if name not in (*COMBINING, "then", "else")}
         other_names = names_of(schema) if "properties" in own or "allOf" in schema else ()
         # If several parts declare names, no part may leave out the names of another.
-        inner_test = is_test or bool(other_names)
+        inner_keeps = keeps or bool(other_names)
         steps: list[Callable[[Any], Any]] = []
+        if not _STRUCTURE.isdisjoint(own):
+            steps.append(self._typed(own, crumb, coerces, keeps, other_names).make)
         for part in listed(schema, "allOf"):
-            steps.append(self.compile(part, crumb, coerces=coerces, is_test=inner_test).make)
-        if alternatives := listed(schema, "anyOf"):
-            steps.append(self._any(alternatives, crumb, coerces, inner_test))
-        if alternatives := listed(schema, "oneOf"):
-            make_any = self._any(alternatives, crumb, coerces, inner_test)
-            steps.append(fitting_one(make_any, [self._test(part, crumb) for part in alternatives]))
-        if "not" in schema:
-            steps.append(fitting_none(self._test(schema["not"], crumb)))
+            steps.append(self.compile(part, crumb, coerces=coerces, keeps=inner_keeps).make)
+        for keyword in ("anyOf", "oneOf"):
+            if alternatives := listed(schema, keyword):
+                fits = [self.compile(part, crumb, coerces=coerces, keeps=inner_keeps).make for part in alternatives]
+                steps.append(fitting_any(fits, [self.validator(part, crumb) for part in alternatives]))
         if "if" in schema:
-            steps.append(self._if(schema, crumb, coerces, inner_test))
-        if "type" in own or any(name in own for name in ASKS):
-            steps.insert(0, self._typed(own, crumb, coerces, is_test, other_names).make)
-        elif other_names:  # only allOf declares names
-            steps.append(self._typed({"properties": {}}, crumb, coerces, is_test, other_names).make)
-
-        tests: list[Callable[[Any], Any]] = []
+            test = self.validator(schema["if"], crumb)
+            then, other = (
+                self.compile(schema.get(name, True), crumb, coerces=coerces, keeps=inner_keeps).make
+                for name in ("then", "else")
+            )
+            steps.append(lambda value: (then if test.is_valid(value) else other)(value))
 
         def make(value: Any) -> Any:
-            is_changed = False
-            for index, fit in enumerate(steps):
-                before, value = value, fit(value)
-                is_changed = is_changed or (index > 0 and value is not before)
-            if coerces and is_changed:  # a later part may have coerced the value to what an earlier part forbids
-                if not tests:
-                    tests.append(self._test(schema, crumb))
-                tests[0](value)
+            for fit in steps:
+                value = fit(value)
             return value
 
         return CompiledSchema(frozenset(), make)
 
-    def _any(self, alternatives: list[Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> Callable[[Any], Any]:
-        strict = [self.compile(part, crumb, coerces=False, is_test=is_test).make for part in alternatives]
-        loose = [self.compile(part, crumb, coerces=True, is_test=is_test).make for part in alternatives if coerces]
-        return fitting_any(strict, loose)
-
-    def _test(self, schema: Any, crumb: Breadcrumb) -> Callable[[Any], Any]:
-        return self.compile(schema, crumb, coerces=False, is_test=True).make
-
-    def _if(self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> Callable[[Any], Any]:
-        then = self.compile(schema.get("then", True), crumb, coerces=coerces, is_test=is_test or "then" not in schema)
-        other = self.compile(schema.get("else", True), crumb, coerces=coerces, is_test=is_test or "else" not in schema)
-        return fitting_when(self._test(schema["if"], crumb), then.make, other.make)
+    def validator(self, schema: Any, crumb: Breadcrumb = ()) -> RecordValidator:
+        """Return the validator of a schema of the document."""
+        return RecordValidator(schema, self.document, crumb, self.is_selected)
 
     # -- types --------------------------------------------------------------------------------------------------------
 
     def _typed(
-        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool, other_names: tuple[str, ...]
+        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, keeps: bool, other_names: tuple[str, ...]
     ) -> CompiledSchema:
         types = types_of(schema) or ALL_TYPES
         is_nullable = "null" in types
         makers: dict[type, Callable[[Any], Any]] = {}
-        chosen = choices(schema)
         if is_nullable:
             makers[type(None)] = as_it_is
         if "boolean" in types:
             makers[bool] = as_it_is
         if "number" in types or "integer" in types:
-            checks = limits_of(schema, "number")
-            makers[int] = checked(as_it_is, checks)
+            makers[int] = as_it_is
             as_text = self._string(schema, False, coerces) if coerces and "string" in types else None
-            number = checked(whole(as_text) if "number" not in types else as_it_is, checks)
+            number = whole(as_text) if "number" not in types else as_it_is
             for kind in (float, Decimal):
                 makers[kind] = real(kind, is_nullable and coerces, number)
         if "string" in types:
             makers[str] = self._string(schema, is_nullable, coerces)
         if "array" in types:
-            makers[list] = self._array(schema, crumb, coerces, is_test)
+            makers[list] = self._array(schema, crumb, coerces, keeps)
         if "object" in types:
-            makers[dict] = self._object(schema, crumb, coerces, is_test, other_names)
-        as_they_are = frozenset(kind for kind, maker in makers.items() if maker is as_it_is and not chosen)
-        make = self._dispatch(schema, types, makers, chosen, coerces)
-        return CompiledSchema(as_they_are, make, {} if chosen else makers)
+            makers[dict] = self._object(schema, crumb, coerces, keeps, other_names)
+        as_they_are = frozenset(kind for kind, maker in makers.items() if maker is as_it_is)
+        return CompiledSchema(as_they_are, self._dispatch(schema, types, makers, coerces), makers)
 
     def _dispatch(
         self,
         schema: Mapping[str, Any],
         types: tuple[str, ...],
         makers: dict[type, Callable[[Any], Any]],
-        chosen: list[Check],
         coerces: bool,
     ) -> Callable[[Any], Any]:
         # Try the types in the schema's order, with null last as the least informative.
@@ -214,10 +182,7 @@ class Compiler:
                 if maker is None:
                     simple, maker = convert(simple, value)
                 value = simple
-            value = maker(value)
-            for check in chosen:
-                check(value)
-            return value
+            return maker(value)
 
         def convert(value: Any, given: Any) -> tuple[Any, Callable[[Any], Any]]:
             if epoch is not None and type(value) in _NUMBERS and (made := from_epoch(value, epoch)) is not None:
@@ -234,33 +199,27 @@ class Compiler:
 
     def _string(self, schema: Mapping[str, Any], is_nullable: bool, coerces: bool) -> Callable[[Any], Any]:
         format = schema.get("format")
-        maker: Callable[[Any], Any] = as_it_is
         if isinstance(format, str) and format in FORMATS:
-            maker = formatted(format, is_nullable, coerces)
-        return checked(maker, limits_of(schema, "string"))
+            return formatted(format, is_nullable, coerces)
+        return as_it_is
 
-    def _array(
-        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool
-    ) -> Callable[[Any], Any]:
+    def _array(self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, keeps: bool) -> Callable[[Any], Any]:
         below = (*crumb, "items")
         items = schema.get("items", True)
         first = schema.get("prefixItems", [])
         if isinstance(items, list):  # before 2020-12
             first, items = items, schema.get("additionalItems", True)
-        nodes = tuple(self.compile(part, below, coerces=coerces, is_test=is_test) for part in first)
-        rest = None if items is False and nodes else self.compile(items, below, coerces=coerces, is_test=is_test)
-        return array_of(nodes, rest, tuple(limits_of(schema, "array")))
+        nodes = tuple(self.compile(part, below, coerces=coerces, keeps=keeps) for part in first)
+        return array_of(nodes, self.compile(items, below, coerces=coerces, keeps=keeps))
 
     def _object(
-        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool, other_names: tuple[str, ...]
+        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, keeps: bool, other_names: tuple[str, ...]
     ) -> Callable[[Any], Any]:
         known: dict[str, CompiledSchema | None] = {}
         properties = schema.get("properties")
         for name, part in properties.items() if isinstance(properties, Mapping) else ():
             below = (*crumb, "properties", name)
-            known[name] = (
-                self.compile(part, below, coerces=coerces, is_test=is_test) if self.is_selected(below) else None
-            )
+            known[name] = self.compile(part, below, coerces=coerces, keeps=keeps) if self.is_selected(below) else None
         additional_schema = schema.get("additionalProperties")
         patterns: list[tuple[re.Pattern[str], CompiledSchema]] = []
         patterned = schema.get("patternProperties")
@@ -270,18 +229,18 @@ class Compiler:
             except re.error:  # of another dialect: it could match any name, so all are kept
                 additional_schema = True
                 continue
-            patterns.append((search, self.compile(part, (*crumb, "properties"), coerces=coerces, is_test=is_test)))
+            patterns.append((search, self.compile(part, (*crumb, "properties"), coerces=coerces, keeps=keeps)))
         additional: CompiledSchema | bool | None = None
         if additional_schema is False:
             additional = False
-        elif additional_schema is True or (additional_schema is None and (is_test or not (known or patterns))):
+        elif additional_schema is True or (additional_schema is None and (keeps or not (known or patterns))):
             additional = ANYTHING
         elif additional_schema is not None:
-            additional = self.compile(additional_schema, (*crumb, "properties"), coerces=coerces, is_test=is_test)
+            additional = self.compile(additional_schema, (*crumb, "properties"), coerces=coerces, keeps=keeps)
         if additional is None:  # names that other parts declare or require are known
             for name in (*other_names, *required_of(schema)):
                 known.setdefault(name, ANYTHING if self.is_selected((*crumb, "properties", name)) else None)
-        needed = tuple(name for name in required_of(schema) if known.get(name, ANYTHING) is not None)
+        needed = tuple(name for name in required_of(schema) if self.is_selected((*crumb, "properties", name)))
         where = _place(crumb)
         note = self.note
         shape = ObjectRules(
@@ -289,9 +248,8 @@ class Compiler:
             tuple(patterns),
             additional,
             needed,
-            is_test,
+            keeps,
             lambda name: note(where, name),
-            tuple(limits_of(schema, "object")),
         )
         return object_of(shape)
 

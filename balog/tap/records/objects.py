@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from balog.tap.json_schema.checks import Check
 from balog.tap.json_schema.mismatch import ANY_NAME, MismatchError, step
 
 _MAX_PLANS = 256
@@ -32,20 +31,18 @@ class ObjectRules(NamedTuple):
     Attributes:
         known: schemas by name; None for deselected properties.
         patterns: schemas for names that match.
-        additional: the schema of all other names. None leaves them out; False is a mismatch if ``is_test``.
+        additional: the schema of all other names; None or False leaves them out, unless ``keeps``.
         required: names of required properties.
-        is_test: whether objects keep properties that this schema does not declare.
+        keeps: whether objects keep properties that this schema does not declare.
         note: called with the name of each property that is left out as undeclared.
-        checks: checks of the whole object.
     """
 
     known: Mapping[str, CompiledSchema | None]
     patterns: tuple[tuple[re.Pattern[str], CompiledSchema], ...]
     additional: CompiledSchema | bool | None
     required: tuple[str, ...]
-    is_test: bool
+    keeps: bool
     note: Callable[[str], None]
-    checks: tuple[Check, ...] = ()
 
 
 class _Plan(NamedTuple):
@@ -65,7 +62,6 @@ def object_of(shape: ObjectRules) -> Callable[[Any], Any]:
     so that most values cost nothing.
     """
     plans: dict[tuple[Any, ...], _Plan] = {}
-    checks = shape.checks
     last: tuple[list[Any], list[type], _Plan] = ([None], [], _NOTHING)  # replaced in one step, for threads
 
     def make(value: dict[str, Any]) -> dict[str, Any]:
@@ -102,8 +98,6 @@ def object_of(shape: ObjectRules) -> Callable[[Any], Any]:
                     made = value.copy()
                 for name in plan.left_out:
                     del made[name]
-        for check in checks:
-            check(made)
         return made
 
     return make
@@ -159,33 +153,26 @@ def _nodes(name: str, shape: ObjectRules) -> tuple[list[CompiledSchema] | None, 
         return found, name in shape.known
     if isinstance(shape.additional, CompiledSchema):
         return [shape.additional], False
-    if not shape.is_test:
+    if not shape.keeps:
         shape.note(name)
         return None, False
-    if shape.additional is False:
-        raise MismatchError("has a property that the schema forbids")
     return [], False
 
 
-def array_of(
-    first: tuple[CompiledSchema, ...], rest: CompiledSchema | None, checks: tuple[Check, ...]
-) -> Callable[[Any], Any]:
+def array_of(first: tuple[CompiledSchema, ...], rest: CompiledSchema) -> Callable[[Any], Any]:
     """Return a function that makes an array fit.
 
     Args:
         first: the schemas of the first items.
-        rest: the schema of all other items; None forbids them.
-        checks: checks of the whole array.
+        rest: the schema of all other items.
     """
     count = len(first)
 
     def make(value: list[Any]) -> list[Any]:
-        if rest is None and len(value) > count:
-            raise MismatchError(f"want at most {count} items, has {len(value)}")
         made = value
         for index, item in enumerate(value):
             node = first[index] if index < count else rest
-            if node is None or type(item) in node.as_they_are:
+            if type(item) in node.as_they_are:
                 continue
             try:
                 fitting = node.make(item)
@@ -196,8 +183,6 @@ def array_of(
                 if made is value:
                     made = value.copy()
                 made[index] = fitting
-        for check in checks:
-            check(made)
         return made
 
     return make

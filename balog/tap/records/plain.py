@@ -42,6 +42,15 @@ def simplify(value: Any) -> Any:
     return _subclass(value)
 
 
+def finite(value: Any) -> bool:
+    """Return whether a number is finite, as JSON requires."""
+    if type(value) is float:
+        return isfinite(value)
+    if type(value) is Decimal:  # JSON's readers turn 1e400 into infinity
+        return value.is_finite() and isfinite(float(value))
+    return True
+
+
 class Unfit:
     """A value of the source that is not of its column's type: its record goes to the quarantine, with the value."""
 

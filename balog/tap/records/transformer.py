@@ -14,6 +14,7 @@ from balog.tap.records.compiler import Compiler
 from balog.tap.records.plain import simplify
 from balog.tap.records.quarantine import RecordQuarantine
 from balog.tap.records.times import EpochUnit
+from balog.tap.records.validation import needs_validation
 
 Policy = Literal["fail", "quarantine", "coerce"]
 """The treatment of a record that breaks its schema: ``fail`` ends the stream; ``quarantine`` moves the record to the
@@ -33,8 +34,7 @@ class Transformer:
     With ``coerce``, strings of numbers become numbers with all their digits; ``true``, ``false``, 1 and 0 become
     booleans; usual forms of times become RFC 3339 in UTC; other values become strings. An empty string, and a number
     that is not finite, becomes null if null is allowed and nothing else fits. Of ``anyOf``, the first schema that the
-    value fits unchanged applies, else the first that it can be coerced to. For checks beyond types, see
-    ``balog.tap.json_schema.checks``.
+    value fits unchanged applies, else the first that it can be coerced to. The result is validated by jsonschema-rs.
 
     Args:
         entry: schema and selection.
@@ -77,8 +77,16 @@ class Transformer:
         self.removed: list[str] = []
         selection = PropertySelection(entry)
         compiler = Compiler(entry.schema, selection.is_selected, epoch, self._note)
-        node = compiler.compile(_with_keys(entry), coerces=policy == "coerce")
-        self._fit = node.by_type.get(dict, node.make)
+        schema = _with_keys(entry)
+        node = compiler.compile(schema, coerces=policy == "coerce")
+        fit = node.by_type.get(dict, node.make)
+        self._fit = fit
+        if needs_validation(schema):
+            validator = compiler.validator(schema)
+            if fault := validator.fault():
+                self._log.warning(f"{entry.stream}: only types are checked, because the schema is not valid: {fault}")
+            else:
+                self._fit = lambda record: validator.check(fit(record))
         self.schema = selection.schema
 
     def __call__(self, record: Any) -> dict[str, Any] | None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from balog.tap.json_schema.checks import Check, finite
 from balog.tap.json_schema.mismatch import MismatchError
 from balog.tap.records.objects import CompiledSchema, ObjectRules, array_of, object_of
-from balog.tap.records.plain import simplify
+from balog.tap.records.plain import finite, simplify
 from balog.tap.records.times import FORMATS
+from balog.tap.records.validation import RecordValidator
 
 NOTHING: Any = object()
 """The result of a coercion that would lose something."""
@@ -117,32 +117,12 @@ ANYTHING = CompiledSchema(_PLAIN, anything)
 """The compiled schema that allows anything."""
 
 _any_object = object_of(ObjectRules({}, (), ANYTHING, (), False, lambda name: None))
-_any_array = array_of((), ANYTHING, ())
+_any_array = array_of((), ANYTHING)
 
 
 def as_it_is(value: Any) -> Any:
     """Return the value unchanged."""
     return value
-
-
-def refuse(value: Any) -> Any:
-    """Reject any value."""
-    raise MismatchError("is where the schema allows nothing")
-
-
-def checked(maker: Callable[[Any], Any], checks: list[Check]) -> Callable[[Any], Any]:
-    """Return a maker that also checks its results."""
-    if not checks:
-        return maker
-
-    def make(value: Any) -> Any:
-        value = maker(value)
-        for check in checks:
-            if value is not None:
-                check(value)
-        return value
-
-    return make
 
 
 def real(kind: type, is_null_for_none: bool, maker: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -199,76 +179,38 @@ Fit = Callable[[Any], Any]
 """Returns a value that fits, or raises MismatchError."""
 
 
-def fitting_any(strict: list[Fit], loose: list[Fit]) -> Fit:
+def fitting_any(fits: list[Fit], validators: list[RecordValidator]) -> Fit:
     """Return a function that makes a value fit one of several schemas.
 
     It prefers the first schema that the value fits unchanged, then one that it fits with fewer properties, then one
     that it fits after coercion.
 
     Args:
-        strict: the schemas without coercion.
-        loose: the same schemas with coercion; empty if coercion is off.
+        fits: the schemas.
+        validators: those of the same schemas.
     """
 
     def make(value: Any) -> Any:
         first, mismatches = NOTHING, []
-        for fit in strict:
+        for fit, validator in zip(fits, validators):
             try:
-                made = fit(value)
-            except MismatchError as mismatch:
-                mismatches.append(mismatch)
+                if validator.is_valid(value):
+                    made = fit(value)
+                    if made is value:
+                        return value
+                    first = made if first is NOTHING else first
+            except MismatchError:  # of a format
                 continue
-            if made is value:
-                return value
-            if first is NOTHING:
-                first = made
         if first is not NOTHING:
             return first
-        for fit in loose:
+        for fit, validator in zip(fits, validators):
             try:
-                return fit(value)
-            except MismatchError:
-                continue
+                return validator.check(fit(value))
+            except MismatchError as mismatch:
+                mismatches.append(mismatch)
         raise _nearest(mismatches)
 
     return make
-
-
-def fitting_one(make_any: Fit, tests: list[Fit]) -> Fit:
-    """Return a function like ``fitting_any`` whose result must fit exactly one of the tests."""
-
-    def make(value: Any) -> Any:
-        made = make_any(value)
-        if sum(_fits(test, made) for test in tests) > 1:
-            raise MismatchError("fits more than one of oneOf")
-        return made
-
-    return make
-
-
-def fitting_none(test: Fit) -> Fit:
-    """Return a function that rejects values that fit."""
-
-    def make(value: Any) -> Any:
-        value = simplify(value)
-        if _fits(test, value):
-            raise MismatchError("is what the schema's not forbids")
-        return value
-
-    return make
-
-
-def fitting_when(test: Fit, then: Fit, other: Fit) -> Fit:
-    """Return a function that applies ``then`` to values that fit the test, and ``other`` to all others."""
-    return lambda value: (then if _fits(test, value) else other)(value)
-
-
-def _fits(test: Callable[[Any], Any], value: Any) -> bool:
-    try:
-        test(value)
-    except MismatchError:
-        return False
-    return True
 
 
 def _nearest(mismatches: list[MismatchError]) -> MismatchError:

@@ -12,7 +12,6 @@ from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve
 from balog.tap.schema.sources import (
     SchemaSource,
-    from_type,
     generated,
     json_file,
     json_folder,
@@ -21,14 +20,12 @@ from balog.tap.schema.sources import (
 from balog.tap.schema.validity import check
 
 if TYPE_CHECKING:
-    from balog.tap.schema.inference import from_records, infer
+    from balog.tap.schema.inference import infer
 
 __all__ = [
     "SchemaSource",
     "check",
     "flatten",
-    "from_records",
-    "from_type",
     "generated",
     "infer",
     "json_file",
@@ -37,10 +34,4 @@ __all__ = [
     "schema_of",
 ]
 
-_HOMES = {
-    "from_records": "balog.tap.schema.inference",
-    "infer": "balog.tap.schema.inference",
-}
-"""Names that few taps use, imported on first access."""
-
-__getattr__ = deferred(globals(), _HOMES)
+__getattr__ = deferred(globals(), {"infer": "balog.tap.schema.inference"})

@@ -1,4 +1,4 @@
-"""The documents of schemas: files, files inside a zip, and, if allowed, URLs."""
+"""The documents of schemas: files, and files inside a zip. URLs are not fetched."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from balog.tap.errors import SchemaError
 from balog.tap.json_schema.keywords import Steps, children
 from balog.tap.json_schema.references import follow
 from balog.tap.relative_files import Reader, read_file
-from balog.tap.schema.validity import MAX_BYTES, check_depth, decode
+from balog.tap.schema.validity import check_depth, decode
 
 _FETCH_SECONDS = 30
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
-def fetch(url: str, most: int = MAX_BYTES) -> bytes:
+def fetch(url: str, most: int) -> bytes:
     """Read a URL, at most ``most`` + 1 bytes, with a timeout of 30 seconds for each read.
 
     Raises:
@@ -80,12 +80,10 @@ class Documents:
 
     Args:
         read: returns the bytes of a file.
-        allow_remote: whether to fetch http and https URLs.
     """
 
-    def __init__(self, read: Reader = read_file, allow_remote: bool = False) -> None:
+    def __init__(self, read: Reader = read_file) -> None:
         self._read = read
-        self._allow_remote = allow_remote
         self._named: dict[str, Target] = {}
         self._missing: dict[str, str] = {}
         self._first = ""
@@ -163,9 +161,7 @@ class Documents:
 
     def _load(self, url: str, by: str, name: str) -> Target | str:
         if is_remote(url):
-            if not self._allow_remote:
-                return "is not fetched; store a copy next to the schema, or set allow_remote=True"
-            return self.add(decode(fetch(url), url), url)
+            return "is not fetched; store a copy next to the schema"
         parts = urlsplit(url)
         if parts.scheme not in ("", "file") or is_remote(by):
             return "is not a file name, and no schema has this $id"

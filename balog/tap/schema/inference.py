@@ -6,7 +6,7 @@ other records can lack them. A property that is null in all records becomes a st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -20,35 +20,8 @@ from balog.tap.json_schema.keywords import rebuilt
 from balog.tap.records.plain import Unfit, time_text
 from balog.tap.records.times import is_date_time
 from balog.tap.schema.flattening import nullable
-from balog.tap.schema.sources import SchemaSource
 
 MOST = 1000
-
-
-def from_records(records: Callable[..., Iterable[Any]], most: int = MOST, keys: Iterable[str] = ()) -> SchemaSource:
-    """Return a source that infers a stream's schema from its first records.
-
-    Args:
-        records: a function of the client, or without arguments, that yields records or lists of them.
-        most: maximum number of records that are read.
-        keys: properties that are never null: the stream's key properties.
-    """
-    import inspect
-
-    takes_client = bool(inspect.signature(records).parameters)
-
-    def source(client: Any, stream: str) -> dict[str, Any]:
-        found = records(client()) if takes_client else records()
-        try:
-            return infer(_each(found), most, keys)
-        except SchemaError as error:
-            raise SchemaError(error.reason, f"schema of {stream} from its records") from None
-        finally:
-            close = getattr(found, "close", None)  # a generator can close its connection
-            if callable(close):
-                close()
-
-    return source
 
 
 def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable[str] = ()) -> dict[str, Any]:
@@ -110,11 +83,3 @@ def _widened(schema: Any) -> Any:
 def _without_null(kind: Any) -> Any:
     left = [name for name in kind if name != "null"] if isinstance(kind, list) else [kind]
     return left[0] if len(left) == 1 else left
-
-
-def _each(records: Iterable[Any]) -> Iterable[Any]:
-    for given in records:
-        if isinstance(given, list):
-            yield from given
-        else:
-            yield given

@@ -26,7 +26,6 @@ def resolve(
     base: str = "",
     *,
     depth: int = 2,
-    allow_remote: bool = False,
     documents: Documents | None = None,
 ) -> dict[str, Any]:
     """Return a schema with its references replaced by their targets, without ``$ref`` and definitions.
@@ -38,14 +37,13 @@ def resolve(
         schema: a schema. It is not changed.
         base: the file of the schema, as base of relative references; "" means the current folder.
         depth: how often a recursive reference is expanded.
-        allow_remote: whether to fetch http and https references without a matching ``$id``.
         documents: ``Documents`` that are already read; None reads files.
 
     Raises:
         SchemaError: a reference has no target or is circular, the schema is invalid, or the result has more than 10,000
             schemas.
     """
-    known = documents or Documents(allow_remote=allow_remote)
+    known = documents or Documents()
     return resolve_target(known, known.add(schema, base), depth)
 
 

@@ -40,7 +40,7 @@ def schema_of(source: Any, client: Callable[[], Any], stream: str) -> dict[str, 
     if isinstance(source, Mapping):
         found = dict(source)
     elif isinstance(source, type):
-        found = from_type(source)(client, stream)
+        found = _of_type(source)
     elif callable(source):
         found = source(client, stream)
     else:
@@ -59,42 +59,40 @@ def _no_file(path: str) -> bytes:
     raise ValueError("a schema without a file cannot reference files; load it with json_file")
 
 
-def json_file(path: str | os.PathLike[str], *, depth: int = 2, allow_remote: bool = False) -> SchemaSource:
+def json_file(path: str | os.PathLike[str]) -> SchemaSource:
     """Return a source that reads a JSON file; ``orders.json#/definitions/line`` is a part of one.
 
     Args:
         path: relative to the file of the caller, which can be inside a zip, or absolute.
-        depth: how often a recursive schema is expanded.
-        allow_remote: whether to fetch http and https references.
     """
     read, place = relative_to_caller(path)
 
     def source(client: Any, stream: str) -> dict[str, Any]:
         file, _, fragment = place.partition("#")
-        documents = Documents(read, allow_remote)
+        documents = Documents(read)
         target: Any = documents.open(file)
         if fragment:
             target = documents.find(f"#{fragment}", target)
             if isinstance(target, str):
                 raise SchemaError(f"#{fragment} does not exist: {target}", file)
-        return flatten(resolve_target(documents, target, depth))
+        return flatten(resolve_target(documents, target))
 
     return source
 
 
-def json_folder(path: str | os.PathLike[str], *, depth: int = 2, allow_remote: bool = False) -> SchemaSource:
+def json_folder(path: str | os.PathLike[str]) -> SchemaSource:
     """Return a source that reads the file with the stream's name in a folder: ``contacts.json`` for ``contacts``.
 
     Schemas can reference shared ones in a subfolder, such as ``shared/address.json``. The path is relative to the file
-    of the caller. ``depth`` and ``allow_remote`` are those of ``json_file``.
+    of the caller.
     """
     read, place = relative_to_caller(path)
-    documents = Documents(read, allow_remote)
+    documents = Documents(read)
 
     def source(client: Any, stream: str) -> dict[str, Any]:
         if stream in ("", ".", "..") or "/" in stream or "\0" in stream:
             raise SchemaError(f"a stream named {stream!r} can't have a file in a folder", place)
-        return flatten(resolve_target(documents, documents.open(os.path.join(place, f"{stream}.json")), depth))
+        return flatten(resolve_target(documents, documents.open(os.path.join(place, f"{stream}.json"))))
 
     return source
 
@@ -120,17 +118,11 @@ def generated(function: Callable[..., Mapping[str, Any]]) -> SchemaSource:
     return source
 
 
-def from_type(kind: Any) -> SchemaSource:
-    """Return a source with the schema of a msgspec Struct, a dataclass, an attrs class or a TypedDict."""
+def _of_type(kind: type) -> dict[str, Any]:
+    """Return the schema of a msgspec Struct, a dataclass, an attrs class or a TypedDict."""
+    import msgspec
 
-    def source(client: Any, stream: str) -> dict[str, Any]:
-        import msgspec
-
-        try:
-            found = msgspec.json.schema(kind)
-        except TypeError as error:
-            name = getattr(kind, "__name__", str(kind))
-            raise SchemaError(f"{name} has no JSON Schema: {str(error).splitlines()[0]}") from None
-        return flatten(resolve(found))
-
-    return source
+    try:
+        return msgspec.json.schema(kind)
+    except TypeError as error:
+        raise SchemaError(f"{kind.__name__} has no JSON Schema: {str(error).splitlines()[0]}") from None

@@ -188,25 +188,3 @@ def currently_syncing_is_written(output: OutputReader) -> Iterator[str]:
         raise Skip("there are no STATEs between several streams")
     if not output.syncing_states:
         yield f"none of {output.state_count} has it"
-
-
-@check("state", "error", 6, RuleSource.PRACTICE)
-def order_is_as_declared(trials: Trials) -> Iterator[Violation]:
-    """Records are in the order of ``--ordered STREAM=KEY``.
-
-    Query the source in that order, or do not rely on it.
-    """
-    ordered = trials.options.ordered
-    if not ordered:
-        raise Skip("no order was declared (--ordered)")
-    streams = require_output(trials.sync).output.streams
-    for name, key in ordered.items():
-        if name not in streams or not streams[name].properties[key]:
-            yield Violation(f"no record has {key}", name)
-        elif streams[name].disordered:
-            stream = streams[name]
-            yield Violation(
-                f"{stream.disordered} of {stream.records} records follow one with a larger {key}, "
-                f"the first in line {stream.disordered_at}",
-                name,
-            )
