@@ -68,16 +68,16 @@ def command(
     with spark_packages("balog load"):
         import balog.analytics.tables.loader  # noqa: F401
         from balog.analytics.progress import progress
+        from balog.analytics.reading.stream_planner import check_streaming
         from balog.analytics.sessions import cause
         from balog.analytics.tables import open_store
         from balog.analytics.tables.location import session_settings
-        from balog.analytics.tables.runtimes import check_catalog
     _check_use(sources, follow=follow, has_range=bool(plan or since or until), has_care=compact or keep is not None)
     if dry_run and keep is None:
         raise ConfigError("lists what --keep would remove; give --keep too, or --plan instead", "--dry-run")
     _check_tables(location, sources)
-    if spark_place.remote is None:  # a server has a Spark of its own
-        check_catalog(location, follow=follow)
+    if follow and spark_place.remote is None:  # a server has a Spark of its own
+        check_streaming()
     job = _read_job(sources, since, until, form, follow, compact, keep, dry_run)
     with progress(spark_place.waiting, None if follow else reporter("balog load"), is_slow=True) as display:
         job = replace(job, options=replace(job.options, progress=display.folder))

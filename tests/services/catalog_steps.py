@@ -95,7 +95,7 @@ def rows_of(store: Any, table: str) -> list[Any]:
 def main(place: str, loaded: str) -> dict[str, Any]:
     spark = start("catalogs", session_settings(place), "local[2]")
     store = open_store(spark, place)
-    step = "_register_one" if place.startswith("hive:") else "_append_rows"
+    step = "_register_one"
     said: dict[str, Any] = {"empty": [store.names(), store.schema("thing")]}
 
     def batch(name: str, columns: dict[str, Any], *rows: dict[str, Any], sources: Any = None) -> TableBatch:
@@ -122,8 +122,6 @@ def main(place: str, loaded: str) -> dict[str, Any]:
         with killed_between_tables(type(store), step):
             store.commit(third)
     store = open_store(spark, place)
-    if not place.startswith("hive:"):  # there a reader puts in place what is committed
-        said["between"] = [store.frame(table).count() for table in ("events", "thing")]
     with store.writing():
         pass
     said["after"] = [[one["id"] for one in rows_of(store, table)] for table in ("events", "thing")]
@@ -137,12 +135,11 @@ def main(place: str, loaded: str) -> dict[str, Any]:
         said["expired"] = [one["id"] for one in rows_of(store, "thing")]
         store.compact()
         said["compacted"] = [one["id"] for one in rows_of(store, "thing")]
-    if place.startswith("hive:"):
-        said["hive"] = {
-            "tables": [one.tableName for one in spark.sql("SHOW TABLES IN balog").sort("tableName").collect()],
-            "partitions": [one.partition for one in spark.sql("SHOW PARTITIONS balog.thing").collect()],
-            "rows": spark.sql("SELECT id, a FROM balog.thing ORDER BY id").toJSON().collect(),
-        }
+    said["hive"] = {
+        "tables": [one.tableName for one in spark.sql("SHOW TABLES IN balog").sort("tableName").collect()],
+        "partitions": [one.partition for one in spark.sql("SHOW PARTITIONS balog.thing").collect()],
+        "rows": spark.sql("SELECT id, a FROM balog.thing ORDER BY id").toJSON().collect(),
+    }
     register(spark)
     said["loads"] = loads(spark, loaded, type(store), step, Path.cwd())
     said["followed"] = follows(spark, loaded, Path.cwd())

@@ -1,86 +1,40 @@
-"""Tables in a Hive metastore (Derby) and in Delta Lake, each with its real classes.
+"""Tables in a Hive metastore (Derby).
 
-Each runs in a process of its own, since a session's catalogs are decided at its start. Delta is not made for the Spark
-that the tests have, so it has the newest one that it is made for, in its own environment.
+They are loaded in a process of their own, since a session's catalog is decided at its start.
 """
 
 import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.services.servers.process import CACHE, fetch, java
-
-# The steps take minutes; run once more for each test, they would take hours.
+# The steps take a minute; they are not run once more for each test.
 pytestmark = [pytest.mark.service, pytest.mark.flaky(reruns=0)]
 
 ROOT = Path(__file__).parents[2]
-SPARKS = {"delta": "4.2"}
-JARS = {
-    "delta": ("io.delta", f"delta-spark_{SPARKS['delta']}_2.13", "4.4.0"),
-}
-OUTSIDE = "org.apache.hadoop,org.scala-lang,org.apache.parquet,org.apache.logging.log4j,org.slf4j"
-"""Groups that Delta's package names and Spark has."""
 
 
-def jars(kind: str) -> str:
-    """Give the jars of a package, comma-separated."""
-    java(kind)
-    group, name, version = JARS[kind]
-    folder = CACHE / f"{name}-{version}"
-    if not folder.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-            pom = Path(scratch, "pom.xml")
-            pom.write_text(
-                '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-                f"<groupId>balog</groupId><artifactId>{kind}</artifactId><version>1</version><dependencies><dependency>"
-                f"<groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
-                "</dependency></dependencies></project>"
-            )
-            target = Path(scratch, "jars")
-            options = (f"-DoutputDirectory={target}", "-DincludeScope=runtime", f"-DexcludeGroupIds={OUTSIDE}")
-            fetch("copy-dependencies", "-f", str(pom), *options, for_whom=kind)
-            target.rename(folder)
-    return ",".join(sorted(map(str, folder.glob("*.jar"))))
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("hive")
 
 
-def python_of(version: str, checkout: Path) -> Path:
-    """Give the Python of an environment with a version of Spark; it is kept in the cache."""
-    folder = CACHE / f"pyspark-{version}"
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+@pytest.fixture(scope="module")
+def said(folder: Path) -> dict[str, Any]:
+    """Take the steps."""
     done = subprocess.run(
-        ["sh", ".ci/install", folder, f"pyspark=={version}.*", f"{checkout}[spark]"],
-        cwd=ROOT,
-        # For each Spark, the cache would keep two gigabytes of sources.
-        env={**os.environ, "PATH": path, "PYTHON": sys.executable, "UV_NO_CACHE": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    if done.returncode:
-        pytest.skip(f"Spark {version} can't be installed: {done.stderr.strip()[-300:]}")
-    return folder / "bin" / "python"
-
-
-def run(python: str | Path, folder: Path, place: str, loaded: str, settings: dict[str, str]) -> dict[str, Any]:
-    """Take the steps, with settings where a cluster has them."""
-    conf, here = folder / "conf", folder / "here"
-    conf.mkdir()
-    here.mkdir()
-    for name in ("tests", "benchmarks"):  # without balog, which is the installed one: it has its schemas
-        (here / name).symlink_to(ROOT / name)
-    (conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
-    done = subprocess.run(
-        [python, here / "tests" / "services" / "catalog_steps.py", place, loaded],
+        [
+            sys.executable,
+            ROOT / "tests" / "services" / "catalog_steps.py",
+            f"hive:balog?location={folder}/tables",
+            "hive:loads",
+        ],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(here), "SPARK_CONF_DIR": str(conf)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -90,30 +44,6 @@ def run(python: str | Path, folder: Path, place: str, loaded: str, settings: dic
     assert said, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(said[0].removeprefix("SAID "))
     return found
-
-
-@pytest.fixture(scope="module", params=["hive", "delta"])
-def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder, kind = tmp_path_factory.mktemp(request.param), request.param
-    if kind == "hive":
-        return {
-            "kind": kind,
-            "folder": folder,
-            **run(sys.executable, folder, f"hive:balog?location={folder}/tables", "hive:loads", {}),
-        }
-    settings = {
-        "spark.jars": jars(kind),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "1",  # few rows would be thousands of tasks
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
-    }
-    places = f"delta:{folder}/tables", f"delta:{folder}/loads"
-    return {
-        "kind": kind,
-        "folder": folder,
-        **run(python_of(SPARKS[kind], request.getfixturevalue("checkout")), folder, *places, settings),
-    }
 
 
 def test_a_new_place_has_no_tables(said: dict[str, Any]) -> None:
@@ -141,8 +71,6 @@ def test_the_schema_comes_back_with_the_fields_names(said: dict[str, Any]) -> No
 
 
 def test_after_a_kill_in_the_middle_the_batch_is_there_once(said: dict[str, Any]) -> None:
-    if said["kind"] != "hive":
-        assert said["between"] == [5, 3]
     assert said["after"] == [["LG1", "LG2", "LG3", "LG4", "LG5"]] * 2
     assert said["loaded"] == ["a.jsonl"]
 
@@ -157,12 +85,11 @@ def test_old_days_go_and_the_others_stay_over_a_compaction(said: dict[str, Any])
 
 
 def test_the_metastore_knows_tables_partitions_and_rows(said: dict[str, Any]) -> None:
-    if said["kind"] == "hive":
-        assert said["hive"] == {
-            "tables": ["events", "thing"],
-            "partitions": ["date=2026-11-21"],
-            "rows": ['{"id":"LG2","a":2}', '{"id":"LG5","a":5}'],
-        }
+    assert said["hive"] == {
+        "tables": ["events", "thing"],
+        "partitions": ["date=2026-11-21"],
+        "rows": ['{"id":"LG2","a":2}', '{"id":"LG5","a":5}'],
+    }
 
 
 def test_a_load_says_what_is_new_and_a_second_adds_nothing(said: dict[str, Any]) -> None:
@@ -191,7 +118,7 @@ def test_the_report_and_questions_have_the_loaded_events(said: dict[str, Any]) -
     assert loads["answer"] == ["cls_type,n", *(f"{kind},{count}" for kind, count in loads["kinds"])]
 
 
-def test_what_comes_is_followed_where_the_catalog_has_a_package_for_such_a_spark(said: dict[str, Any]) -> None:
+def test_new_events_are_followed(said: dict[str, Any]) -> None:
     followed = said["followed"]
     assert followed["events"] == followed["recounted"] == [40, 90]
     assert followed["commits"] == [2, 3]
@@ -205,6 +132,5 @@ def test_a_compaction_makes_rollup_rows_of_one_key_one(said: dict[str, Any]) -> 
     assert {name: loads["clean"][name] for name in loads["compacted"]} == loads["compacted"]
 
 
-def test_a_database_without_a_location_is_where_the_metastore_has_it(said: dict[str, Any]) -> None:
-    if said["kind"] == "hive":
-        assert (said["folder"] / "spark-warehouse" / "loads.db" / "events").is_dir()
+def test_a_database_without_a_location_is_where_the_metastore_has_it(said: dict[str, Any], folder: Path) -> None:
+    assert (folder / "spark-warehouse" / "loads.db" / "events").is_dir()

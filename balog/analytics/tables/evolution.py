@@ -3,8 +3,8 @@
 A table has the facility's columns (``FACILITY``), ``payload_recovered``, and a column for each field of the payload:
 
 - A new field becomes a new column, also inside structs and arrays of structs.
-- A column is widened in place if old files need not be rewritten, as the Parquet readers of Spark, Delta, Iceberg and
-  DuckDB support it.
+- A column is widened in place if old files need not be rewritten, as the Parquet readers of Spark and DuckDB support
+  it.
 - Values of another type that the column can't hold are a conflict. They go to the column ``<name>_recovered``, which
   has their type.
 - All other values (a third type, a list of mixed types, whole numbers of more than 38 digits, and what exceeds
@@ -52,7 +52,7 @@ class SchemaChange(NamedTuple):
 
 
 class ColumnChange(NamedTuple):
-    """One ``ALTER TABLE``: ``kind`` is ``add`` or ``widen``; ``element`` in the path is the item of a list."""
+    """A change of one column: ``kind`` is ``add`` or ``widen``; ``element`` in the path is the item of a list."""
 
     kind: str
     path: tuple[str, ...]
@@ -200,8 +200,8 @@ def _is_huge(kind: t.DataType) -> bool:
 def _wider(old: t.DataType, new: t.DataType) -> bool:
     """Return whether a column can be widened to a type without rewriting files.
 
-    That holds for whole numbers, floats, and digits of decimals. It does not hold for a bigint to double (neither
-    Iceberg nor Spark's Parquet reader supports it), nor for a number to decimal (Iceberg does not support it).
+    That holds for whole numbers, floats, and digits of decimals. It does not hold for a bigint to double (Spark's
+    Parquet reader does not support it), nor for a number to decimal.
     """
     if isinstance(old, (t.IntegerType, t.ShortType, t.ByteType)) and isinstance(new, (t.IntegerType, t.LongType)):
         return _WHOLE.index(type(old)) < _WHOLE.index(type(new))

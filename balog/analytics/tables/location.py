@@ -1,23 +1,21 @@
 """Opens and reads tables at a location: a folder of Parquet files, or a catalog.
 
-Catalogs are ``hive:DB?location=DIR`` and ``delta:DIR``. Their ``location`` is a
-folder on a disk that the driver and all executors see. It holds the log of loads, the staged batches, and for Hive the
-tables themselves.
+Catalogs are ``hive:DB?location=DIR`` and ``delta:DIR``. Their tables are in a folder on a disk that the driver and all
+executors see, with the log of loads and the staged batches.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from importlib import import_module
-from pathlib import Path
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl
 
 from balog.analytics.tables.log import has_log
 from balog.analytics.tables.store import ROLLUPS, TableError
-from balog.errors import ConfigError
+from balog.errors import ConfigError, MissingExtraError
 from balog.local_path import check_variables
 
 if TYPE_CHECKING:
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
     from balog.analytics.rollups import Rollups
-    from balog.analytics.tables.evolution import ColumnChange
     from balog.analytics.tables.parquet import ParquetStore
 
 _NAME = re.compile(r"\w+")
@@ -38,8 +35,8 @@ class CatalogLocation(NamedTuple):
 
     Attributes:
         kind: ``hive`` or ``delta``.
-        name: the database; the tables' folder or URL for Delta.
-        folder: the folder of the log; "" for the default.
+        name: the database; the tables' folder for Delta.
+        folder: the folder of a database's tables; "" for its own.
     """
 
     kind: str
@@ -52,6 +49,7 @@ def parse_location(location: str) -> CatalogLocation:
 
     Raises:
         ConfigError: it is not of the catalog's form.
+        MissingExtraError: the catalog's package is not installed.
     """
     kind, _, rest = location.partition(":")
     name, _, query = rest.partition("?")
@@ -60,27 +58,17 @@ def parse_location(location: str) -> CatalogLocation:
     if kind == "hive":
         if not _NAME.fullmatch(name) or options:
             raise ConfigError("is not of the form hive:DATABASE?location=FOLDER", location)
-    elif not name or options:
+    elif not name or options or folder:
         raise ConfigError("is not of the form delta:FOLDER", location)
-    if "://" in folder:
+    if "://" in folder or (kind == "delta" and "://" in name.removeprefix("file://")):
         raise ConfigError("location has to be a folder on a disk that all executors see", location)
+    if kind == "delta" and find_spec("deltalake") is None:
+        raise MissingExtraError("tables in delta:…", "delta")
     return CatalogLocation(kind, name, folder)
 
 
-def state_folder(location: CatalogLocation) -> Path:
-    """Return the location's folder, or by default a folder for it in the user's state directory."""
-    if location.folder:
-        return Path(location.folder).absolute()
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    digest = hashlib.sha256(f"{location.kind}:{location.name}".encode()).hexdigest()[:16]
-    return Path(state, "balog", "tables", f"{location.kind}-{digest}").absolute()
-
-
 def session_settings(location: str) -> dict[str, str]:
-    """Return the Spark settings that a session for a location needs.
-
-    Delta has settings of its own, which belong with its package: into ``spark-defaults.conf``.
-    """
+    """Return the Spark settings that a session for a location needs."""
     return {"spark.sql.catalogImplementation": "hive"} if location.startswith("hive:") else {}
 
 
@@ -92,15 +80,6 @@ def quoted(*names: str) -> str:
 def text(value: str) -> str:
     """Return a string literal of Spark's SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def alter(spark: SparkSession, table: str, step: ColumnChange) -> None:
-    """Add or widen a column of a Delta table."""
-    path = quoted(*step.path)
-    if step.kind == "add":
-        spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({path} {_ddl(step.type)})")
-    else:
-        spark.sql(f"ALTER TABLE {table} ALTER COLUMN {path} TYPE {_ddl(step.type)}")
 
 
 def columns_of(schema: StructType) -> str:
@@ -130,14 +109,16 @@ def check_location(location: str) -> None:
 
     Raises:
         ConfigError: it is empty, the URL of a store, in an unknown catalog, or a file.
+        MissingExtraError: the catalog's package is not installed.
     """
     if not location.strip():
         raise ConfigError("the tables' place is empty; give a folder, or . for this one", "--tables")
     if re.match(r"[A-Za-z][\w+.-]+:", location) and not location.startswith((*CATALOGS, "file:")):
-        want = "hive:… or delta:… (their files may be on a store)"
         raise ConfigError(
-            f"is not a folder; give one (./NAME where it has a colon), or {want}", location.partition("?")[0]
+            "is not a folder; give one (./NAME where it has a colon), hive:… or delta:…", location.partition("?")[0]
         )
+    if location.startswith(CATALOGS):
+        parse_location(location)
     check_variables(location, location.partition("?")[0])
     if os.path.isfile(location):
         raise ConfigError("is a file; give a folder for the tables", location)
@@ -152,14 +133,14 @@ def open_store(spark: SparkSession, location: str) -> ParquetStore:
     """Open the store at a location, which need not exist yet.
 
     Raises:
-        ConfigError: the location is not valid, see ``check_location``.
+        ConfigError, MissingExtraError: see ``check_location``.
         TableError: the store can't be reached.
     """
+    check_location(location)
     catalog = next((name for name in CATALOGS if location.startswith(name)), "")
     if catalog:
         store: ParquetStore = import_module(f"balog.analytics.tables.{catalog[:-1]}").open_store(spark, location)
         return store
-    check_location(location)
     from balog.analytics.tables.parquet import ParquetStore
 
     return ParquetStore(spark, location)

@@ -1,8 +1,7 @@
 """The store of tables: a folder of Parquet files in Hive's layout, with a log. The stores of catalogs derive from it.
 
 The loader stages a batch as Parquet files below ``ParquetStore.staging(batch)``, in the layout
-``<table>/date=YYYY-MM-DD/<name>.parquet``, and then calls ``commit`` once. A store may move the files (Parquet) or
-append them as frames (a catalog). The columns are in ``TablePart.schema``.
+``<table>/date=YYYY-MM-DD/<name>.parquet``, and then calls ``commit`` once. The columns are in ``TablePart.schema``.
 
 The rows are in ``FOLDER/<table>/date=YYYY-MM-DD/part-….parquet``, for any reader. ``FOLDER/_balog/`` is internal:
 ``log/`` defines the files of each table, ``staging/<batch>/`` has the files of a batch until they are moved. A commit
@@ -245,6 +244,7 @@ class ParquetStore:
                         folders |= {self._root, self._root / name, target.parent}  # each may be new
                     _move(staging / name / file.path, target)
             sync_folders(folders)
+            self._publish(commit)
             for name, change in commit.tables.items():
                 for path in change.removed:
                     old = self._root / name / path
@@ -259,6 +259,9 @@ class ParquetStore:
                 str(error.filename or self._root),
             ) from None
         shutil.rmtree(staging, ignore_errors=True)
+
+    def _publish(self, commit: Commit) -> None:
+        """Do what a catalog needs for a commit, after its files are moved and before others are removed."""
 
 
 def _move(source: Path, target: Path) -> None:
