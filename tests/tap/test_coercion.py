@@ -349,3 +349,26 @@ def test_a_number_where_a_time_is_wanted_is_called_a_number_and_epoch_is_named()
     with pytest.raises(RecordError, match="format date-time, got an integer; the stream's setting epoch converts"):
         made({"at": 1_763_624_772})
     assert made({"at": float("nan"), "day": 5}) == {"at": None, "day": 5}
+
+
+def test_a_schema_that_is_none_is_warned_of_and_its_types_are_kept_to():
+    log = Log()
+    transform = transformer({"properties": {"a": {"pattern": "["}, "b": {"type": "integer"}}}, log=log)
+    assert transform({"a": "x", "b": "3"}) == {"a": "x", "b": 3}
+    (said,) = log.said
+    assert said.startswith("s: only types are checked, because the schema is not valid: ")
+
+
+def test_what_is_not_selected_is_required_by_no_part():
+    schema = {"properties": {"a": {}, "b": {"minimum": 1}}, "required": ["a"], "allOf": [{"required": ["a", "b"]}]}
+    transform = transformer(schema, metadata={("properties", "a"): {"selected": False}})
+    assert transform({"a": 1, "b": 2}) == {"b": 2}
+    with pytest.raises(RecordError, match=r"\$\.b"):
+        transform({"a": 1})
+
+
+def test_a_name_that_is_data_is_in_no_message():
+    schema = {"properties": {"by": {"additionalProperties": {"properties": {"n": {"maximum": 1}}}}}}
+    with pytest.raises(RecordError) as caught:
+        transformer(schema)({"by": {"ann@example.com": {"n": 2}}})
+    assert (caught.value.path, caught.value.reason) == ("$.by.*.n", "is more than 1")
