@@ -34,6 +34,7 @@ def load(*words: str) -> Result:
         (["x", "--since", "soon"], "--since: 'soon' is not a time"),
         (["x", "--form", "nonsense"], "nonsense"),
         (["nowhere.jsonl"], "nowhere.jsonl: no such file or folder"),
+        (["x", "--tables", "delta:s3://bucket/tables"], "location has to be a folder on a disk"),
     ],
 )
 def test_wrong_use_is_one_line_before_spark_starts(
@@ -46,6 +47,17 @@ def test_wrong_use_is_one_line_before_spark_starts(
     assert done.exit_code == 2, done.output
     [line] = done.stderr.splitlines()
     assert problem in line
+
+
+def test_a_spark_that_cannot_follow_is_one_line_before_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    monkeypatch.setattr("balog.analytics.session", lambda *_, **__: pytest.fail("Spark was started"))
+    monkeypatch.setattr("balog.analytics.reading.stream_planner.find_spec", lambda name: None)
+    done = load(str(tmp_path), "--tables", str(tmp_path / "tables"), "--follow")
+    assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
+    assert "a stream needs Spark 4.2 or newer" in done.stderr
 
 
 @pytest.mark.parametrize(
