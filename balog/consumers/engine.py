@@ -12,6 +12,7 @@ from balog.consumers.engine_run import EngineRun
 from balog.consumers.exit_callbacks import running
 from balog.consumers.hooks import Hook
 from balog.consumers.hub import ConsumerHub
+from balog.consumers.in_flight import Admission
 from balog.consumers.ledger import Ledger
 from balog.consumers.operator import ConsumerOperator, Operator
 from balog.consumers.settings import EngineSettings, Unwanted
@@ -68,6 +69,7 @@ class Engine:
             omitted.
         hooks: observers of the run.
         default_event_handler: called with each event that no consumer wants, with the same retries.
+        admission: limits the messages in flight further, for example while the target of the events is down.
         unwanted: ``ack`` removes an event that no consumer wants, ``dead`` dead-letters it, and ``keep`` returns it to
             its topic for five minutes at a time, so that another program can receive it.
 
@@ -98,6 +100,7 @@ class Engine:
         ledger: Ledger | None = None,
         hooks: Sequence[Hook] = (),
         default_event_handler: Callable[[Event], object] | None = None,
+        admission: Admission | None = None,
         unwanted: Unwanted = "ack",
     ) -> None:
         self.hub = hub
@@ -116,6 +119,7 @@ class Engine:
             ledger=ledger,
             hooks=tuple(hooks),
             default_event_handler=default_event_handler,
+            admission=admission,
             unwanted=unwanted,
         )
         self._run: EngineRun | None = None

@@ -101,6 +101,7 @@ class EngineRun:
             wake_main=self._wake,
             wake_loop=self._loop.wake,
             has_ledger=remembers(self._ledger),
+            admission=settings.admission,
         )
         context = RunContext(
             settings=settings,

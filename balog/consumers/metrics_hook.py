@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec.structs import replace
 
 from balog.consumers.hooks import Hook, ObservedEngine, Work
-from balog.consumers.lag import Lag
+from balog.consumers.lag import MAX_AGE, Lag
 from balog.consumers.outcomes import PartialFailure, Requeue, Retry
 from balog.consumers.stats import EngineStats
 from balog.event import Event
@@ -78,9 +78,13 @@ class MetricsHook(Hook):
     (:class:`EngineStats`) and by ``sink`` (``SinkStats``); gauges of the engine (:class:`EngineState`), by ``topic``
     (:class:`TopicHealth`), and by ``topic`` and ``group`` (:class:`GroupStats`), which are requested at a scrape.
     ``balog_consumer_handler_seconds`` is a histogram of calls by ``topic`` and ``consumer``.
+
+    Args:
+        max_age: seconds that the lag is cached.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_age: float = MAX_AGE) -> None:
+        self._max_age = max_age
         self._lock = threading.Lock()
         self._by_topic: dict[str, TopicStats] = {}
         self._by_consumer: dict[tuple[str, str], tuple[ConsumerStats, _Durations]] = {}
@@ -98,7 +102,7 @@ class MetricsHook(Hook):
                 self._of_consumer(topic, consumer.name)
                 self._by_topic.setdefault(topic, TopicStats())
         self._engine = engine
-        self._lag = Lag(engine.topics, (topic for topic, _ in consumers), engine.group)
+        self._lag = Lag(engine.topics, (topic for topic, _ in consumers), engine.group, self._max_age)
 
     def stopped(self, engine: ObservedEngine) -> None:
         """Read no more from the engine: its topics may be closed."""

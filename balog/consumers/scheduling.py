@@ -20,7 +20,7 @@ from functools import partial
 from balog.consumers.consumer_queue import ConsumerQueue
 from balog.consumers.deadlines import Deadlines
 from balog.consumers.delivery import HandlerCall, HandlerTask, MessageDelivery, Subscription
-from balog.consumers.in_flight import InFlightMessages
+from balog.consumers.in_flight import Admission, InFlightMessages
 from balog.consumers.ready_calls import ReadyCalls
 from balog.consumers.settlement_queue import SettlementQueue
 from balog.consumers.stats import EngineStats
@@ -51,6 +51,7 @@ class Schedule:
         wake_main: wakes the main thread, which runs timers and deadlines.
         wake_loop: wakes the event loop's thread, because a call for it is ready.
         has_ledger: a ledger remembers calls.
+        admission: limits the messages in flight further.
 
     Attributes:
         stopping: no further call begins. Any thread may set it without the lock; ``stop`` does the rest.
@@ -71,6 +72,7 @@ class Schedule:
         wake_main: Callable[[], object],
         wake_loop: Callable[[], object],
         has_ledger: bool = True,
+        admission: Admission | None = None,
     ) -> None:
         self.subscriptions = subscriptions
         self._has_ledger = has_ledger
@@ -85,7 +87,7 @@ class Schedule:
         self._wake_at = -1
         self._wake_main = wake_main
         self._lock = threading.Lock()
-        self._in_flight = InFlightMessages(self._lock, batch)
+        self._in_flight = InFlightMessages(self._lock, batch, admission)
         self._queues = {each: ConsumerQueue(each) for one in subscriptions for each in one.all_handlers}
         self._ready = ReadyCalls(self._lock, self._queues, wake_loop)
         self._timers = Timers(wake_main)
@@ -113,11 +115,13 @@ class Schedule:
                     self._wake_at = max(self._wake_at, capacity + ahead - ahead // 2 - 1)
                     self._in_flight.wait()
                     continue
-                if allowed := self._in_flight.room:
+                allowed, rest = self._in_flight.room()
+                if allowed:
                     return min(room, allowed)
-                self._launch_forming(self.subscriptions)  # they would wait for events that can't come
+                if rest is None or not (self.running or self._ready.tasks):
+                    self._launch_forming(self.subscriptions)  # they would wait for events that can't come
                 self.settlements.hurry()
-                self._in_flight.wait()
+                self._in_flight.wait(rest)
             return 0
 
     @property
@@ -311,6 +315,7 @@ class Schedule:
             for key, of_key in retries.items():
                 self._end_call(queue, key, of_key)
             self._ready.end(call)
+        self._in_flight.wake_held_back()
         self._wake_pollers()
         self.settlements.hurry()
 

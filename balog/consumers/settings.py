@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from balog.backoff import LONGEST_BACKOFF, Backoff
 from balog.consumers.hooks import Hook
+from balog.consumers.in_flight import Admission
 from balog.consumers.ledger import Ledger
 from balog.consumers.operator import Operator
 from balog.errors import ConfigError
@@ -41,6 +42,7 @@ class EngineSettings:
     ledger: Ledger | None
     hooks: tuple[Hook, ...]
     default_event_handler: Callable[[Event], object] | None
+    admission: Admission | None
     unwanted: Unwanted
 
     def __post_init__(self) -> None:

@@ -320,6 +320,45 @@ class TestMessageConsumer:
         assert got == ["raw"]
 
 
+class TestAdmission:
+    def test_no_more_are_in_flight_than_it_admits(self, bench: Any) -> None:
+        bench.publish(*({"n": n} for n in range(50)))
+        most: list[int] = []
+
+        def admit(held: int, size: int) -> tuple[int, float]:
+            most.append(held)
+            return max(0, 3 - held), 0.01
+
+        stats = bench.run(lambda settings, event: time.sleep(0.001), admission=admit, concurrency=2)
+        assert stats.succeeded == 50
+        assert max(most) <= 3
+
+    def test_while_it_admits_none_the_messages_stay_in_the_topic(self, bench: Any, wait_for: Any) -> None:
+        bench.publish(*({} for _ in range(5)))
+        asked: list[int] = []
+        is_open = threading.Event()
+
+        def admit(held: int, size: int) -> tuple[int, float]:
+            asked.append(held)
+            return (10 if is_open.is_set() else 0), 0.01
+
+        with bench.running(lambda settings, event: None, admission=admit) as engine:
+            wait_for(lambda: len(asked) > 3)
+            assert bench.orders.group_state("balog").lag == 5
+            is_open.set()
+            wait_for(lambda: engine.counts.succeeded == 5)
+
+    def test_a_forming_batch_is_called_when_no_more_are_admitted(self, bench: Any, wait_for: Any) -> None:
+        bench.publish(*({} for _ in range(5)))
+        sizes: list[int] = []
+        consumer = Consumer(
+            lambda settings, events: sizes.append(len(events)), "orders", name="batches", batch=(100, 600.0)
+        )
+        with bench.running(consumer, admission=lambda held, size: (0 if held else 2, 0.01)) as engine:
+            wait_for(lambda: engine.counts.succeeded == 5)
+        assert sizes == [2, 2, 1]
+
+
 class TestTick:
     def test_a_hook_hears_from_the_main_loop_and_of_a_topic_that_is_away(
         self, bench: Any, wait_for: Any, monkeypatch: Any
