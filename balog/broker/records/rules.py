@@ -17,7 +17,6 @@ from balog.broker.records.schema_rewriter import SchemaRewriter
 from balog.broker.records.schemas import Node
 from balog.expressions import Expression
 
-Sleep = Callable[[float], object]
 Step = Callable[[Members], Members | None]
 """One part of a rule: returns the record, which may be changed in place, or None to drop it."""
 
