@@ -12,7 +12,6 @@ from pyspark.sql.types import StructType
 
 from balog.analytics.progress import metered
 from balog.analytics.reading.inputs import Inputs, check_options, read_inputs, read_number
-from balog.analytics.reading.projection import Condition, is_of_type
 from balog.analytics.reading.registry_types import typed_events
 from balog.analytics.reading.scan import EventQuery, Query, scan
 from balog.analytics.reading.spark_types import DEFAULT, project_spark
@@ -73,9 +72,8 @@ class EventSource(DataSource):
     def reader(self, schema: StructType) -> EventReader:
         """Return the reader of a batch; the schema is the projection."""
         if not self._rolled:
-            where = (is_of_type(self._cls_type),) if self._cls_type else ()
-            project_spark(schema, where)
-            return EventReader(read_inputs(self.options), schema, where)
+            project_spark(schema, self._cls_type)
+            return EventReader(read_inputs(self.options), schema, self._cls_type)
         place = "format('balog') with option rollup"
         if schema != ROLLUP:
             raise ConfigError("a rollup has its own schema; leave .schema(...) out", place)
@@ -110,8 +108,8 @@ class EventSource(DataSource):
 class EventReader(DataSourceReader):
     """Reads slices of files; Spark sends it to its workers."""
 
-    def __init__(self, inputs: Inputs, schema: StructType | None, where: tuple[Condition, ...] = ()) -> None:
-        self.inputs, self._schema, self._where = inputs, schema, where
+    def __init__(self, inputs: Inputs, schema: StructType | None, cls_type: str = "") -> None:
+        self.inputs, self._schema, self._cls_type = inputs, schema, cls_type
 
     @OneLineErrors()
     def partitions(self) -> Sequence[InputPartition]:
@@ -129,7 +127,7 @@ class EventReader(DataSourceReader):
         if self._schema is None:
             query = RollupQuery(with_ids=True)
         else:
-            query = EventQuery(project_spark(self._schema, self._where))
+            query = EventQuery(project_spark(self._schema, self._cls_type))
         slices = [Slice(*piece) for piece in partition.value]
         batches = scan(slices, query, self.inputs.storages, self.inputs.forms, is_growth)
         return metered(batches, self.inputs.progress)

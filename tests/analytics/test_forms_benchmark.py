@@ -10,4 +10,4 @@ def test_the_benchmark_reads_every_form_and_counts_the_events_in_each() -> None:
 
     done = CliRunner().invoke(main, ["--events", "300", "--rounds", "1"])
     assert done.exit_code == 0, done.output
-    assert len(done.output.splitlines()) == 3 + 12
+    assert len(done.output.splitlines()) == 3 + 11

@@ -16,9 +16,9 @@ Timestamps are truncated to microseconds.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -51,18 +51,6 @@ _HEADER = {
 }
 
 
-class Condition(NamedTuple):
-    """A condition on a column: SQL that follows the column's expression."""
-
-    column: str
-    text: str
-
-
-def is_of_type(cls_type: str) -> Condition:
-    """Return the condition that holds for events of one payload type."""
-    return Condition("cls_type", f"= {text(cls_type)}")
-
-
 @dataclass(frozen=True)
 class Projection:
     """What DuckDB parses, and the columns that result.
@@ -73,8 +61,7 @@ class Projection:
         arrow: the Arrow schema of the batches for Spark.
         variants: the columns that have to be encoded as variants.
         texts: the columns with the payload's text, and variants.
-        rest: the SQL after FROM: the conditions on rows.
-        only_events: omit the rows of quarantine.
+        rest: the SQL after FROM: the condition on rows; with one, rows of quarantine are omitted.
     """
 
     columns: str
@@ -83,15 +70,14 @@ class Projection:
     variants: tuple[str, ...]
     texts: tuple[str, ...] = ()
     rest: str = ""
-    only_events: bool = False
 
 
-def project(fields: Iterable[pa.Field], where: Sequence[Condition] = ()) -> Projection:
+def project(fields: Iterable[pa.Field], cls_type: str = "") -> Projection:
     """Turn the schema of a reader into a projection.
 
     Args:
         fields: the columns to return, of the types of ``schemas``.
-        where: conditions on the schema's columns and ``cls_type``; with conditions, rows of quarantine are omitted.
+        cls_type: only events of this payload type, without rows of quarantine; "" for all.
 
     Raises:
         ConfigError: the source does not have a column, or not in this type.
@@ -102,8 +88,7 @@ def project(fields: Iterable[pa.Field], where: Sequence[Condition] = ()) -> Proj
         raise ConfigError("each column can be selected once", "the schema for format('balog')")
     header: dict[str, str] = {}
     select: dict[str, str] = {}
-    # A condition may use a column that is not returned.
-    payload = _Payload({"cls_type": pa.string(), **want} if where else want)
+    payload = _Payload({"cls_type": pa.string(), **want} if cls_type else want)
     for name, kind in want.items():
         if name in _HEADER and kind == _DEFAULTS[name]:
             header[name], select[name] = _HEADER[name]
@@ -137,23 +122,17 @@ def project(fields: Iterable[pa.Field], where: Sequence[Condition] = ()) -> Proj
         columns["header"] = _struct(header)
     if payload.column:
         columns["payload"] = payload.column
-    known = {name: expression for name, expression in select.items() if name in _FILTERED}
-    if where and payload.column:
-        known.setdefault("cls_type", payload.select("cls_type", pa.string()))
-    conditions = " AND ".join(f"({known[column]} {condition})" for column, condition in where)
     return Projection(
         columns="{" + ", ".join(f"{text(name)}: {text(kind)}" for name, kind in columns.items()) + "}",
         select=", ".join(f"{expression} AS {quoted(name)}" for name, expression in select.items()) or "1",
         arrow=schema,
         variants=tuple(name for name, kind in want.items() if kind == VARIANT),
         texts=tuple(name for name in select if select[name] == _TEXT),
-        rest=f"WHERE {conditions}" if where else "",
-        only_events=bool(where),
+        rest=f"WHERE ({payload.select('cls_type', pa.string())}) = {text(cls_type)}" if cls_type else "",
     )
 
 
 _TEXT = "CAST(payload AS VARCHAR)"
-_FILTERED = ("timestamp", "channel", "level", "cls_type")
 
 
 _DEFAULTS = {field.name: field.type for field in DEFAULT}

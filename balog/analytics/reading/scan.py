@@ -86,7 +86,7 @@ class EventQuery:
 
     def __init__(self, projection: Projection) -> None:
         self._projection = projection
-        self.only_events = projection.only_events
+        self.only_events = bool(projection.rest)
 
     @property
     def arrow(self) -> pa.Schema:

@@ -5,7 +5,6 @@ Workers need them, so no session is needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from inspect import signature
 from typing import Any
@@ -18,7 +17,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
 
 from balog.analytics.reading import schemas
-from balog.analytics.reading.projection import Condition, Projection, project
+from balog.analytics.reading.projection import Projection, project
 from balog.errors import ConfigError
 
 
@@ -55,7 +54,7 @@ def arrow_type(kind: t.DataType) -> pa.DataType:
     return arrow_schema(t.StructType([t.StructField("one", kind)])).field(0).type
 
 
-def project_spark(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection:
+def project_spark(schema: t.StructType, cls_type: str = "") -> Projection:
     """Turn the schema of a reader into a projection; see ``project``.
 
     Raises:
@@ -65,7 +64,7 @@ def project_spark(schema: t.StructType, where: Sequence[Condition] = ()) -> Proj
         fields = arrow_schema(schema)
     except PySparkException:
         raise ConfigError(f"no columns of {schema.simpleString():.500}", "the schema for format('balog')") from None
-    return project(fields, where)
+    return project(fields, cls_type)
 
 
 def literal(moment: datetime) -> Column:

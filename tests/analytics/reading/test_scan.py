@@ -17,7 +17,6 @@ from pyspark.sql import types as t
 from balog.analytics.reading import scan as scanning
 from balog.analytics.reading.blocks import Block, packing
 from balog.analytics.reading.parser import Parser
-from balog.analytics.reading.projection import is_of_type
 from balog.analytics.reading.scan import EventQuery, Query, scan
 from balog.analytics.reading.spark_types import DEFAULT, QUARANTINE, project_spark
 from balog.analytics.reading.tasks import Slice
@@ -429,7 +428,7 @@ def test_a_condition_may_be_about_a_column_that_is_not_handed_out(make: Any, wri
     schema = t.StructType([t.StructField("id", t.StringType())])
     for kind, event in zip(types, made):
         if kind is not None:
-            batches = scan([Slice(str(path))], EventQuery(project_spark(schema, [is_of_type(kind)])))
+            batches = scan([Slice(str(path))], EventQuery(project_spark(schema, kind)))
             assert [row["id"] for batch in batches for row in batch.to_pylist()] == [event["header"]["id"]]
 
 
@@ -443,5 +442,5 @@ def test_the_type_is_the_same_beside_a_payload_that_has_it_as_a_column(make: Any
     texts = ["5", "5", "true", '{"a":1}', None, "log"]
     numbers = [5.0, 5.0, None, None, None, None]
     assert [row["payload"]["cls_type"] for row in rows] == (texts if kind == S else numbers)
-    only = EventQuery(project_spark(struct(payload=struct(cls_type=kind)), [is_of_type("5")]))
+    only = EventQuery(project_spark(struct(payload=struct(cls_type=kind)), "5"))
     assert sum(batch.num_rows for batch in scan([Slice(str(path))], only)) == 1
