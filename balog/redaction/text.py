@@ -42,6 +42,10 @@ _MOST_VALUES = 500
 _ENTITY = re.compile(r"&(?:amp;)?(?:#|quot;|apos;|lt;|gt;|equals;|colon;)")
 
 
+_ATTRIBUTES = r"(?:\s{1,4}[\w:.\-]{1,64}=(?:\"[^\"<>]{0,256}\"|'[^'<>]{0,256}')){0,8}"
+_COLOR = r"\x1b\[[\d;]{0,16}m"  # of a terminal
+
+
 class SecretText:
     """Replaces secrets in text, in time that grows linearly with it.
 
@@ -69,8 +73,8 @@ class SecretText:
         self._has_token = has_token if TOKEN_PATTERN in patterns else lambda text: False
         self._named = re.compile(
             rf"(?:(?P<name>{by_first(names.expressions)})|(?P<exact>{by_first(names.exact_expressions)}))"
-            r"\d{0,6}(?:(?P<xml>>)|(?P<close>(?:[\\\"'`\])]|%\d\d|%\dd){0,6})"
-            r"(?:\s{0,4}(?P<sep>=>|:=|={1,2}|:|%\d[ad])\s{0,4}|(?P<loose>[\s,]\s{0,4})))"
+            rf"\d{{0,6}}(?:\[\d{{1,6}}\])?(?:(?P<xml>{_ATTRIBUTES}>)|(?P<close>(?:[\\\"'`\])]|%\d\d|%\dd|{_COLOR}){{0,6}})"
+            rf"(?:\s{{0,4}}(?P<sep>=>|:=|={{1,2}}|:|%\d[ad])\s{{0,4}}(?:(?:{_COLOR}){{1,4}}\s{{0,4}})?|(?P<loose>[\s,]\s{{0,4}})))"
         )
 
     def redact(self, text: str, rules: list[str] | None = None) -> str:

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 _QUOTE = re.compile(r"[bBuUrR]{0,2}(\\{0,7})([\"'`])")
 _TRIPLE = re.compile(r"[bBuUrR]{0,2}(\\{0,7}[\"'])\1\1")  # of TOML and Python
+_DOUBLED = re.compile(r'""(?=[^\s",;:/)}\]>&])')  # of JSON in CSV
 _BRACKET = re.compile(r"[\[\]{}]")
 # A bare value includes , ; & and quotes, except where the following characters show that they end it.
 _BARE = re.compile(
-    r"(?:[^\s\"'`&;,]|[&;,](?!\s|$|[\"'\\]{0,3}[\w.%-]{1,40}[\"'\\]{0,3}[=:])|[\"'`](?![\s,;:)\]}>&\\]|$))+"
+    r"(?:[^\s\"'`&;,\x1b]|\x1b(?!\[)|[&;,](?!\s|$|[\"'\\]{0,3}[\w.%-]{1,40}[\"'\\]{0,3}[=:])|[\"'`](?![\s,;:)\]}>&\\]|$))+"
 )
 _HEADER = re.compile(r"(?:[A-Za-z][\w-]{0,30}[ \t]{1,4})?\S+(?:(?<=[;,])[ \t]{1,2}\S+)*")
 _PARAMETER = re.compile(r"(?:[^\s&]|&(?![\w.%-]{1,40}=))+(?:(?<=[;,])[ \t]{1,2}(?:[^\s&]|&(?![\w.%-]{1,40}=))+)*")
@@ -126,6 +127,8 @@ def _quoted_span(text: str, at: int, stop: int) -> Span | None:
     """Return the span of a quoted value without its quotes; None without an opening quote."""
     if quote := _TRIPLE.match(text, at):
         end = text.find(quote[1] * 3, quote.end(), stop)
+    elif (quote := _DOUBLED.match(text, at)) and (end := text.find('""', quote.end(), stop)) >= 0:
+        pass
     elif quote := _QUOTE.match(text, at):
         end = _closing_quote(text, quote.end(), quote[2], len(quote[1]), stop)
     else:

@@ -56,6 +56,7 @@ class BandHistory(Struct):
         counting: how much of a Poisson process the values vary like: 0 for a table that is read whole.
         drift: how far the last values were from their centers.
         known: number of residuals.
+        owed: what the last values were less than their centers: the next one may make up for it.
     """
 
     times: Numbers = field(default_factory=lambda: array("I"))
@@ -84,6 +85,7 @@ class BandHistory(Struct):
     day_spread: float = 0.0
     drift: float = 0.0
     known: int = 0
+    owed: float = 0.0
 
     def has_room(self, when: float) -> bool:
         """Return whether a value of this hour is still learned."""

@@ -22,11 +22,11 @@ from balog.watch.spreads import renew_spread
 _FOLLOWED = 1 / 12
 """The share of a residual that moves the drift."""
 
-_RECURRING = 3
+_RECURRING = 2
 
 
 def recurs(history: BandHistory, value: float, band: Band, options: BandOptions) -> bool:
-    """Return whether values like this one came on three days before at its hour: then it is normal."""
+    """Return whether values like this one came on two days before at its hour: then it is normal."""
     season = season_of(history, options)
     if season == "none":
         return False
@@ -62,6 +62,9 @@ def learn(
         history.normal += 1
         if history.calm >= options.min_runs:
             history.forget_outliers()
+    if band is not None:
+        missing = band.center - value if value < band.plain[0] else 0.0
+        history.owed = history.owed + missing if missing else 0.0
     if history.has_room(when):
         _append(history, when, value, band, options, is_anomaly=is_anomaly)
     history.last = when
@@ -83,7 +86,7 @@ def _append(
         is_out = is_anomaly or (band.is_known and not is_usual)
         residual = log((value + 1) / (band.center + 1))
         note_day(history, band.slot.day, residual + band.effect)
-        if not is_out:
+        if not is_out and not any(history.month[1:3]):  # a peak of the month says nothing of the level
             limit = max(2 * history.spread, 0.02)
             history.drift += _FOLLOWED * min(max(residual, -limit), limit)
         kept = max((value + 1) / exp(band.effect) - 1, 0.0) if band.effect else value

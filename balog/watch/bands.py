@@ -96,6 +96,8 @@ def expect(history: BandHistory, when: float, options: BandOptions) -> Band | No
             reached = limits(max(exp(log1p(other) + history.drift) - 1, 0.0), half, varies)
             low, high = min(low, reached[0]), max(high, reached[1])
             least = min(least, other)
+    if history.owed:
+        high = max(high, limits(center + history.owed, half, varies)[1])
     is_known = (
         len(history.values) >= options.min_runs
         and history.known >= options.min_runs - 1

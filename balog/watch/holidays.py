@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from functools import lru_cache
 
-_FIXED = {(1, 1), (5, 1), (12, 24), (12, 25), (12, 26), (12, 31)}
+_FIXED = {(1, 1), (1, 2), (5, 1), *((12, day) for day in range(24, 32))}
 
 
 @lru_cache(maxsize=1024)

@@ -51,8 +51,8 @@ def effect_of(history: BandHistory, day: date, options: BandOptions) -> MonthEff
 
 def _look_back(history: BandHistory, day: date, *, is_own: bool) -> tuple[float, float, int]:
     """Return the effect of a day, its peak, and the number of months that have it."""
-    effect, peak, count, least = 0.0, 0.0, 0, max(_NOTABLE * history.day_spread, _LEAST)
-    days, first = history.days, history.first_day
+    effect, count, least = 0.0, 0, max(_NOTABLE * history.day_spread, _LEAST)
+    days, first, peak = history.days, history.first_day, 0.0
     for same in same_days(day, MONTHS):
         places = [one - first for one in same]
         past = [days[place] for place in places if 0 <= place < len(days) and not isnan(days[place])]
@@ -64,9 +64,12 @@ def _look_back(history: BandHistory, day: date, *, is_own: bool) -> tuple[float,
             middle = median(past)
             if abs(middle) > abs(effect) and all(one * middle > 0 for one in notable):
                 effect = middle
-        for place in places:
-            if -_NEAR <= place < len(days) + _NEAR:
-                peak = max([peak, *(one for one in days[max(place - _NEAR, 0) : place + _NEAR + 1] if one > least)])
+        near = [
+            days[max(place - _NEAR, 0) : place + _NEAR + 1] for place in places if -_NEAR <= place < len(days) + _NEAR
+        ]
+        peaks = sorted([max([0.0, *(one for one in some if one > least)]) for some in near], reverse=True)
+        if peaks:  # a month alone may have had an odd day
+            peak = max(peak, peaks[1 if len(peaks) > MIN_BUCKET else 0])
     return effect, max(effect, peak), count
 
 

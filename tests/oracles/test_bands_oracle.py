@@ -61,6 +61,7 @@ class PlainSeries:
         self.counting = 1.0
         self.known = self.learned = self.next_spread = self.next_choice = 0
         self.anomalies: list[float] = []
+        self.missing: list[float] = []  # of the last values, each less than the band
         self.calm = self.normal = 0
         self.effects: dict[date, tuple[float, float]] = {}
 
@@ -89,8 +90,13 @@ class PlainSeries:
                 same_side = all(one > 0 for one in notable) if median(past) > 0 else all(one < 0 for one in notable)
                 if same_side and abs(median(past)) > abs(effect):
                     effect = median(past)
-            near = [known.get(day + timedelta(days=step), 0.0) for day in group for step in range(-2, 3)]
-            peak = max([peak, *(one for one in near if one > least)])
+            peaks = []
+            for day in group:
+                near = [day + timedelta(days=step) for step in range(-2, 3)]
+                if known and any(min(known) <= one < max(self.days) for one in near):
+                    peaks.append(max(known.get(one, 0.0) for one in near))
+            peaks = sorted(one if one > least else 0.0 for one in peaks)
+            peak = max([peak, *(peaks[:-1] if len(peaks) > 2 else peaks)])
         return effect, max(effect, peak)
 
     def limits(self, center: float, half: float, sensitivity: float) -> tuple[float, float]:
@@ -144,6 +150,8 @@ class PlainSeries:
                     other = math.log(self.middle_half([row["value"] for row in beside]) + 1) + self.drift
                     reached = self.limits(max(math.exp(other) - 1, 0.0), half, sensitivity)
                     low, high = min(low, reached[0]), max(high, reached[1])
+        if self.missing:
+            high = max(high, self.limits(center + sum(self.missing), half, sensitivity)[1])
         age = when - self.begun
         if self.options.seasonality == "auto" and age < 14 * DAY:
             seen = [row["value"] for row in self.rows]
@@ -174,7 +182,9 @@ class PlainSeries:
             residual = math.log((value + 1) / (band["center"] + 1))
             is_out = is_anomaly or (band["is_known"] and not band["plain"][0] <= value <= band["plain"][1])
             self.days[datetime.fromtimestamp(when, timezone.utc).date()].append(rounded(residual + effect))
-            if not is_out:
+            is_low = value < band["plain"][0]
+            self.missing = [*self.missing, band["center"] - value] if is_low else []
+            if not is_out and self.effects[datetime.fromtimestamp(when, timezone.utc).date()] == (0.0, 0.0):
                 limit = max(2 * self.spread, 0.02)
                 self.drift += min(max(residual, -limit), limit) / 12
             residual = rounded(residual)

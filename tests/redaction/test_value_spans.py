@@ -64,6 +64,12 @@ PLACE = 'File "a.py", line 1, in b\n'
         (f"db_pass: {SECRET}\nuserSsn: {SECRET}\n", f"db_pass: {GONE}\nuserSsn: {GONE}\n"),
         (f"password: |\n  {SECRET}\n  more\nname: x", f"password: |\n  {GONE}\nname: x"),
         (f"<pass>{SECRET}</pass>", f"<pass>{GONE}</pass>"),
+        (f"<db_pass type=\"x\" a='1'>{SECRET}</db_pass>", f"<db_pass type=\"x\" a='1'>{GONE}</db_pass>"),
+        # indexes, JSON in CSV, colors of a terminal
+        (f"password[0]={SECRET}&a=1", f"password[0]={GONE}&a=1"),
+        (f'1,"{{""password"":""{SECRET}"",""a"":""b""}}"', f'1,"{{""password"":""{GONE}"",""a"":""b""}}"'),
+        (f"\x1b[36mpassword\x1b[0m=\x1b[35m{SECRET}\x1b[0m a", f"\x1b[36mpassword\x1b[0m=\x1b[35m{GONE}\x1b[0m a"),
+        (f"password:\x1b[1;31m '{SECRET}'\x1b[0m", f"password:\x1b[1;31m '{GONE}'\x1b[0m"),
         # pairs, names beside values, errors of pydantic
         (f"got [('password', '{SECRET}'), ('a', 'b')]", f"got [('password', '{GONE}'), ('a', 'b')]"),
         (f'[{{"name":"password","value":"{SECRET}"}}]', f'[{{"name":"password","value":"{GONE}"}}]'),
@@ -99,6 +105,7 @@ def test_a_value_ends_where_its_notation_ends_it(text: str, redacted: str) -> No
         "SELECT password FROM users -- a comment",
         "[SQL: SELECT a FROM t WHERE a=?]\n[parameters: ('x', 1)]",
         "mysql -p",
+        'x(password="", user="ab", note="")',
         "mysql --port 3306",
     ],
 )
