@@ -1,4 +1,7 @@
-"""The registry in an object store: what is registered there is there, and of many at once one wins."""
+"""The registry and the versions of documents at S3: what is there is there, and of many at once one wins.
+
+moto keeps If-None-Match, and S3Proxy does not.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from balog.delivery.control import open_control
+from balog.delivery.control import Control, VersionConflict, open_control
 from balog.delivery.remote_registry import open_any_registry
 from balog.delivery.service import Service
 from balog.delivery.settings import ServiceConfig
 from balog.registry import Schema, VersionTakenError, open_registry
 from balog.storage import StorageError
 from tests.services.servers.moto import MotoServer, running_moto
+from tests.services.servers.s3 import running_s3
 
 pytestmark = pytest.mark.service
 
@@ -71,9 +75,12 @@ def test_a_service_stands_on_s3(server: MotoServer, tmp_path: Path) -> None:
             assert remote.get("order") == order()
         control = open_control(service.url)
         control.push(document, who="", message="")
-        control.close()
         assert service.applier.await_version(1, timeout=30.0).number == 1
         assert [job.state for job in service.applier.status().jobs] == ["running"]
+        control.close()
+    with_report = open_control("s3://schemas/control", options)
+    (status,) = with_report.services()
+    assert (status.service, status.number, status.state) == (service.name, 1, "stopped")
 
 
 def test_of_many_registrations_at_s3_one_wins(server: MotoServer) -> None:
@@ -92,6 +99,43 @@ def test_of_many_registrations_at_s3_one_wins(server: MotoServer) -> None:
 
     assert sum(won) == 1
     assert open_registry(f"{PLACE}/many", options).get("order") == order(str(won.index(True)))
+
+
+def test_of_many_who_push_at_once_each_gets_a_number_of_its_own(server: MotoServer) -> None:
+    def opened() -> Control:
+        return open_control("s3://schemas/many versions", {"endpoint_url": server.endpoint})
+
+    def push(who: int) -> list[int]:
+        control, numbers = opened(), list[int]()
+        for version in range(4):
+            document = b'{"streams": [{"name": "%d-%d"}]}' % (who, version)
+            while True:
+                try:
+                    numbers.append(control.push(document, who=str(who), message="").number)
+                    break
+                except VersionConflict:
+                    continue
+        return numbers
+
+    with ThreadPoolExecutor(3) as pool:
+        told = list(pool.map(push, range(3)))
+    control = opened()
+    assert sorted(number for numbers in told for number in numbers) == list(range(1, 13))
+    entries = control.entries()
+    assert [entry.number for entry in entries] == list(range(12, 0, -1))
+    assert all(entry.number in told[int(entry.who)] for entry in entries)
+    assert control.services() == []
+
+
+def test_a_store_that_would_let_two_win_takes_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running_s3(tmp_path) as server:
+        server.environment(monkeypatch)
+        server.bucket("control")
+        control = open_control("s3://control/x", server.options())
+        with pytest.raises(StorageError, match="If-None-Match is ignored"):
+            control.push(b"{}", who="ann", message="")
+        assert control.head() is None
+        control.close()
 
 
 def test_a_store_that_goes_away_changes_nothing_for_whom_it_served(server: MotoServer) -> None:

@@ -14,8 +14,7 @@ from balog.delivery.document import ControlDocument
 from balog.delivery.jobs import JobStatus
 from balog.errors import ConfigError, TopicError
 from balog.storage import StorageError
-
-GATE = 30.0
+from tests.stand_ins.callbacks import wait_for
 
 
 class FakeJob:
@@ -87,13 +86,6 @@ def bench(tmp_path):
     made.control.close()
 
 
-def until(condition):
-    deadline = time.monotonic() + GATE
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.005)
-
-
 def callbacks(*names, **more):
     return {"callbacks": [{"name": name, "source": "a", "url": "https://example.com/", **more} for name in names]}
 
@@ -124,7 +116,7 @@ def test_a_service_begins_with_the_newest_version(bench):
 def test_what_is_pushed_is_picked_up_without_a_restart(bench):
     with bench.service() as applier:
         bench.push({"streams": [{"name": "orders"}]})
-        until(lambda: applier.status().number == 1)
+        wait_for(lambda: applier.status().number == 1)
         assert [stream.name for stream in bench.applied[-1].streams] == ["orders"]
 
 
@@ -141,7 +133,7 @@ def test_only_what_changed_is_stopped_and_what_is_gone_ends_last(bench):
         document = callbacks("same", "new")
         document["callbacks"] += callbacks("changed", timeout=5)["callbacks"]
         bench.push(document)
-        until(lambda: applier.status().number == 2)
+        wait_for(lambda: applier.status().number == 2)
         assert sorted(bench.log[:3]) == ["start changed", "start new", "stop changed"]
         assert bench.log.index("stop changed") < bench.log.index("start changed")
         assert bench.log[3:] == ["route", "stop gone"]
@@ -180,14 +172,14 @@ def test_a_version_that_can_not_be_applied_never_is_and_is_told(bench, bad):
     bench.refusing.add("secretless")
     with bench.service() as applier:
         bench.push(bad)
-        until(lambda: applier.status().head == 2)
+        wait_for(lambda: applier.status().head == 2)
         status = applier.status()
         assert (status.number, status.state) == (1, "refused")
         assert status.reason.startswith("version 2: ")
         assert bench.log == ["start a", "route"]
-        until(lambda: bench.control.services()[0].state == "refused")
+        wait_for(lambda: bench.control.services()[0].state == "refused")
         bench.push(callbacks("a", "b"))
-        until(lambda: applier.status().number == 3)
+        wait_for(lambda: applier.status().number == 3)
         assert (applier.status().state, applier.status().reason) == ("applied", "")
 
 
@@ -197,7 +189,7 @@ def test_a_job_that_was_stopped_for_a_version_that_is_refused_goes_on_as_it_was(
         bench.log.clear()
         bench.apply_error = ConfigError("no")
         bench.push(callbacks("a", timeout=5))
-        until(lambda: applier.status().state == "refused")
+        wait_for(lambda: applier.status().state == "refused")
         assert bench.log == ["stop a", "start a", "stop a", "start a"]
         (job,) = applier.status().jobs
         assert job.state == "running"
@@ -226,11 +218,11 @@ def test_a_store_that_goes_away_stops_nothing(bench, tmp_path):
     control.head = fail
     with bench.service(control=control) as applier:
         away.set()
-        until(lambda: applier.status().reason == "s3://x: no answer")
+        wait_for(lambda: applier.status().reason == "s3://x: no answer")
         assert applier.status().number == 1
         bench.push(callbacks("b"))
         away.clear()
-        until(lambda: applier.status().number == 2)
+        wait_for(lambda: applier.status().number == 2)
         assert applier.status().reason == ""
     assert len([line for line in bench.said if "no answer" in line]) == 1
 
@@ -266,7 +258,7 @@ def test_a_service_begins_with_what_it_applied_last_while_its_place_can_not_be_r
         assert any("starts with version 1, which was applied here last" in line for line in bench.said)
         bench.push(callbacks("b"))
         back.set()
-        until(lambda: applier.status().number == 2)
+        wait_for(lambda: applier.status().number == 2)
 
 
 def test_what_is_kept_is_of_one_place_and_may_be_broken(bench, tmp_path):
@@ -289,12 +281,12 @@ def test_a_version_whose_secret_comes_later_is_applied_then(bench, pauses):
     with bench.service() as applier:
         bench.refusing.add("a")
         bench.push(callbacks("a", timeout=5))
-        until(lambda: applier.status().state == "refused")
+        wait_for(lambda: applier.status().state == "refused")
         time.sleep(0.2)
         assert bench.log == ["start a", "route"]
         assert len([line for line in bench.said if "can't be applied" in line]) == 1
         bench.refusing.clear()
-        until(lambda: applier.status().number == 2)
+        wait_for(lambda: applier.status().number == 2)
         assert (applier.status().state, applier.status().reason) == ("applied", "")
     assert bench.log.count("stop a") == 2
 
@@ -306,7 +298,7 @@ def test_what_does_not_succeed_is_tried_less_and_less_often(bench, monkeypatch):
     with bench.service(poll=0.01) as applier:
         bench.apply_error = TopicError("the home does not answer")
         bench.push(callbacks("a", timeout=5))
-        until(lambda: "does not answer" in applier.status().reason)
+        wait_for(lambda: "does not answer" in applier.status().reason)
         time.sleep(0.5)
         assert bench.log.count("stop a") <= 4
 
@@ -315,15 +307,15 @@ def test_a_trouble_that_may_go_is_tried_again(bench, pauses):
     with bench.service() as applier:
         bench.apply_error = TopicError("the home does not answer")
         bench.push({"streams": [{"name": "x"}]})
-        until(lambda: "does not answer" in applier.status().reason)
+        wait_for(lambda: "does not answer" in applier.status().reason)
         bench.apply_error = None
-        until(lambda: applier.status().number == 1)
+        wait_for(lambda: applier.status().number == 1)
 
 
 def test_a_service_reports_what_it_applied_and_its_end(bench):
     bench.push(callbacks("a"))
     with bench.service("here"):
-        until(lambda: bench.control.services())
+        wait_for(lambda: bench.control.services())
         (status,) = bench.control.services()
         assert (status.service, status.number, status.state) == ("here", 1, "applied")
         assert [job.name for job in status.jobs] == ["a"]

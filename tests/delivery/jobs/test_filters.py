@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -12,7 +11,8 @@ from balog.delivery.document import ControlDocument, Filter
 from balog.delivery.jobs.filters import FilterJob, check_filters
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode
-from balog.topics import Message, open_topics
+from balog.topics import Message
+from tests.stand_ins.callbacks import wait_for
 
 KILLED = """
 import sys, time
@@ -26,34 +26,20 @@ time.sleep(60)
 
 
 @pytest.fixture
-def home(tmp_path):
-    with open_topics(f"local:{tmp_path}") as home:
-        yield home
-
-
-@pytest.fixture
 def run(home):
     """Run a filter until it is through with so many events, and give its last status."""
     jobs = []
 
     def run(config, until):
-        lines = []
-        jobs.append(FilterJob(config, home.url, lines.append))
+        jobs.append(FilterJob(config, home.url, print))
         jobs[-1].start()
-        wait_until(lambda: jobs[-1].status().done + jobs[-1].status().dead >= until, lines)
+        wait_for(lambda: jobs[-1].status().done + jobs[-1].status().dead >= until)
         jobs[-1].stop(5)
         return jobs[-1].status()
 
     yield run
     for job in jobs:
         job.stop(5)
-
-
-def wait_until(is_true, lines=(), seconds=60):
-    until = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < until, list(lines)[-5:]
-        time.sleep(0.01)
 
 
 def publish(home, topic, *payloads):
@@ -113,7 +99,7 @@ class TestJob:
         publish(home, "orders", {"n": 1})
         job = FilterJob(config(), home.url, print)
         job.start()
-        wait_until(lambda: job.status().lag == 0 and job.status().done == 1)
+        wait_for(lambda: job.status().lag == 0 and job.status().done == 1)
         job.stop(5)
         assert job.status().state == "stopped"
         publish(home, "orders", {"n": 2})
@@ -130,14 +116,14 @@ class TestJob:
         for least in (1, 1500, 3000):
             process = subprocess.Popen([sys.executable, "-c", KILLED, home.url])
             try:
-                wait_until(lambda least=least: topic.exists() and topic.describe().messages >= least)
+                wait_for(lambda least=least: topic.exists() and topic.describe().messages >= least, 180)
             finally:
                 os.kill(process.pid, signal.SIGKILL)
                 process.wait()
         selecting = config(select={"n": "payload.n"}, cls_type="x")
         job = FilterJob(selecting, home.url, print)
         job.start()
-        wait_until(lambda: home.topic("orders").group_state("filter.big").pending == 0)
+        wait_for(lambda: home.topic("orders").group_state("filter.big").pending == 0)
         job.stop(5)
         assert sorted(one.payload["n"] for one in read(home, "out")) == list(range(6000))
 

@@ -1,7 +1,5 @@
 """Tables that the service writes, as jobs: at stand-ins for the databases. The real one is in ``tests/services``."""
 
-import time
-
 import pytest
 
 from balog import plugins
@@ -12,18 +10,13 @@ from balog.errors import ConfigError
 from balog.event import Event, encode
 from balog.secrets import Secret
 from balog.sinks import Retrying
-from balog.topics import Message, open_topics
+from balog.topics import Message
+from tests.stand_ins.callbacks import wait_for
 from tests.stand_ins.clickhouse import ClickHouseStandIn
 from tests.stand_ins.packages import install_ytsaurus
 from tests.stand_ins.ytsaurus import YTsaurusStandIn
 
 TOKEN = "only-of-this-test"
-
-
-@pytest.fixture
-def home(tmp_path):
-    with open_topics(f"local:{tmp_path}") as home:
-        yield home
 
 
 @pytest.fixture
@@ -44,13 +37,6 @@ def start(home):
     yield start
     for job in jobs:
         job.stop(5)
-
-
-def wait_until(is_true, seconds=60):
-    until = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def publish(home, topic, *payloads):
@@ -75,7 +61,7 @@ class TestJob:
         publish(home, "orders", {"cls_type": "order", "n": 1}, {"cls_type": "order", "n": 0})
         publish(home, "payments", {"cls_type": "payment", "n": 2})
         job = start(table(server, sources=("orders", "payments"), where="payload.n > 0"))
-        wait_until(lambda: job.status().done == 3)
+        wait_for(lambda: job.status().done == 3)
         assert sorted((row[""], row["n"]) for row in server.rows) == [("order", 1), ("payment", 2)]
 
     def test_a_row_that_does_not_fit_is_a_dead_letter_with_the_reason(self, home, server, start):
@@ -87,7 +73,7 @@ class TestJob:
             {"cls_type": "order", "n": 3},
         )
         job = start(table(server))
-        wait_until(lambda: job.status().done + job.status().dead == 3)
+        wait_for(lambda: job.status().done + job.status().dead == 3)
         assert [row["n"] for row in server.rows] == [1, 3]
         [letter] = home.topic("orders").dead_letters("table.live")
         assert "$.payload.n: is text" in letter.reason
@@ -96,9 +82,9 @@ class TestJob:
         server.stop()
         publish(home, "orders", {"cls_type": "order", "n": 1})
         job = start(table(server))
-        wait_until(lambda: "cannot connect" in job.status().error)
+        wait_for(lambda: "cannot connect" in job.status().error)
         server.start()
-        wait_until(lambda: job.status().done == 1)
+        wait_for(lambda: job.status().done == 1)
         assert (job.status().error, job.status().dead) == ("", 0)
 
     def test_rows_go_to_ytsaurus(self, home, start, tmp_path, monkeypatch):
@@ -117,7 +103,7 @@ class TestJob:
                     token=Secret(env="BALOG_TEST_TOKEN"),
                 )
             )
-            wait_until(lambda: job.status().done == 1)
+            wait_for(lambda: job.status().done == 1)
             assert list(cluster.tables) == ["//home/x/order"]
 
     def test_a_secret_that_is_not_there_is_told_at_the_start(self, home, server):
@@ -130,17 +116,17 @@ class TestJob:
         monkeypatch.setattr(engine_jobs, "FIRST_PAUSE", 0.05)
         (tmp_path / "orders.sqlite").write_bytes(b"no database" * 1000)
         job = start(table(server))
-        wait_until(lambda: "orders" in job.status().error)
+        wait_for(lambda: "orders" in job.status().error)
         assert job.status().state == "running"
         (tmp_path / "orders.sqlite").unlink()
         publish(home, "orders", {"cls_type": "order", "n": 1})
-        wait_until(lambda: job.status().done == 1)
+        wait_for(lambda: job.status().done == 1)
         assert job.status().error == ""
 
     def test_a_stopped_job_counts_what_it_did(self, home, server, start):
         publish(home, "orders", {"cls_type": "order", "n": 1})
         job = start(table(server))
-        wait_until(lambda: job.status().done == 1)
+        wait_for(lambda: job.status().done == 1)
         job.stop(5)
         status = job.status()
         assert (status.state, status.taken, status.done) == ("stopped", 1, 1)
