@@ -1,6 +1,6 @@
 """Handle signals for the time of a ``with`` block, and stop in two steps.
 
-The first SIGTERM or SIGINT asks for a clean stop, the second ends the process.
+The first SIGTERM, SIGINT or SIGHUP asks for a clean stop, the second ends the process.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class WakingSignalHandlers(SignalHandlers):
 
 
 class StopSignals(WakingSignalHandlers):
-    """A context in which SIGTERM and SIGINT set ``number`` instead of ending the process.
+    """A context in which SIGTERM, SIGINT and SIGHUP set ``number`` instead of ending the process.
 
     Args:
         on_signal: called in the handler for every such signal, also for the second, before that one ends the process.
@@ -99,7 +99,7 @@ class StopSignals(WakingSignalHandlers):
     """
 
     def __init__(self, on_signal: Callable[[int], None] | None = None) -> None:
-        super().__init__({signal.SIGTERM: self._handle, signal.SIGINT: self._handle})
+        super().__init__(dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), self._handle))
         self.number: int | None = None
         self._on_signal = on_signal
 

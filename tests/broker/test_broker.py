@@ -212,7 +212,7 @@ class TestTrouble:
 
 
 class TestSignals:
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
     def test_a_signal_ends_it_at_a_line_with_everything_delivered(self, number, config, tmp_path):
         data = stream([Event.new("a", {"n": n}) for n in range(100)])
         with subprocess.Popen(
