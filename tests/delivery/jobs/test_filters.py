@@ -116,7 +116,7 @@ class TestJob:
         for least in (1, 1500, 3000):
             process = subprocess.Popen([sys.executable, "-c", KILLED, home.url])
             try:
-                wait_for(lambda least=least: topic.exists() and topic.describe().messages >= least, 180)
+                wait_for(lambda least=least: topic.exists() and topic.describe().messages >= least)
             finally:
                 os.kill(process.pid, signal.SIGKILL)
                 process.wait()
