@@ -171,16 +171,6 @@ def test_a_token_of_a_known_form_is_replaced_wherever_it_stands(secret: str, aro
         ("password: 'never closed", f"password: '{GONE}"),
         ("İ password=hunter2", f"İ password={GONE}"),
         ("PASSWORD=hunter2", f"PASSWORD={GONE}"),
-    ],
-)
-def test_secrets_in_text_go_and_what_is_around_them_stays(text: str, redacted: str) -> None:
-    assert redactor.redact_text(text) == redacted
-    assert redactor.redact_text(redacted) == redacted
-
-
-@pytest.mark.parametrize(
-    ("text", "redacted"),
-    [
         ("CREATE USER etl WITH PASSWORD 'hunter2'", "CREATE USER etl WITH PASSWORD '[redacted]'"),
         ("alter user 'a'@'b' identified by 'hunter2';", "alter user 'a'@'b' identified by '[redacted]';"),
         ("CREATE USER a IDENTIFIED WITH sha256 BY 'hun''ter2'", "CREATE USER a IDENTIFIED WITH sha256 BY '[redacted]'"),
@@ -189,8 +179,9 @@ def test_secrets_in_text_go_and_what_is_around_them_stays(text: str, redacted: s
         ("SELECT 'password', 'x' FROM t ORDER BY 'y'", "SELECT 'password', 'x' FROM t ORDER BY 'y'"),
     ],
 )
-def test_secrets_in_statements_of_sql_go(text: str, redacted: str) -> None:
-    assert redactor.redact(text) == redacted
+def test_secrets_in_text_go_and_what_is_around_them_stays(text: str, redacted: str) -> None:
+    assert redactor.redact_text(text) == redacted
+    assert redactor.redact_text(redacted) == redacted
 
 
 @pytest.mark.parametrize("cut", [len(PRIVATE_KEY), 45])
@@ -276,7 +267,6 @@ def test_names_beside_values_and_flags_before_them_tell() -> None:
     ]
     assert redactor.redact({"key": "authorization", "value": "x"}) == {"key": "authorization", "value": GONE}
     assert redactor.redact(["tap", "--pass-word", "x", "--page", "y"]) == ["tap", "--pass-word", GONE, "--page", "y"]
-    assert redactor.redact(["password", "email"]) == ["password", "email"]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def learn(
         history.begun = when
     if band is not None:
         follow_clocks(history, when, value, band.slot, band.effect, options)
+        history.owed = history.owed + band.center - value if value < band.plain[0] else 0.0
     if is_anomaly:
         history.calm = 0
         history.outlier_since = history.outlier_since if history.outliers else when
@@ -62,9 +63,6 @@ def learn(
         history.normal += 1
         if history.calm >= options.min_runs:
             history.forget_outliers()
-    if band is not None:
-        missing = band.center - value if value < band.plain[0] else 0.0
-        history.owed = history.owed + missing if missing else 0.0
     if history.has_room(when):
         _append(history, when, value, band, options, is_anomaly=is_anomaly)
     history.last = when

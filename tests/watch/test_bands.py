@@ -154,29 +154,6 @@ def test_rows_that_come_a_run_later_are_no_second_anomaly() -> None:
     assert run([*values, *[0.0] * 6, 10_000.0, 10_000.0], options())[-1] is True  # nothing was missing
 
 
-def test_an_odd_day_of_one_month_is_no_peak_of_the_month() -> None:
-    chance, values = random.Random(8), []
-    for number in range(130):
-        is_odd = number == 60  # March 6
-        values.append(float(round(1000 * (6 if is_odd else 1) * math.exp(chance.gauss(0, 0.05)))))
-    history = BandHistory()
-    run(values, options(), DAY, history)
-    later = expect(history, START + 152 * DAY, options())  # June 6
-    assert later is not None
-    assert later.plain[1] < 2000
-
-
-def test_a_peak_of_the_month_moves_no_level() -> None:
-    history, chance = BandHistory(), random.Random(5)
-    for hour in range(24 * 180):
-        when = START + hour * HOUR
-        day = datetime.fromtimestamp(when, timezone.utc).day
-        size = 2000 * {1: 4.5, 2: 1.6}.get(day, 1.0) * math.exp(chance.gauss(0, 0.05))
-        take(history, when, round(size), options())
-        if hour > 24 * 90 and day in (1, 2):
-            assert abs(history.drift) < 0.1
-
-
 def test_the_clocks_of_people_move_the_hours_of_a_monitor_in_utc() -> None:
     berlin, history, found = ZoneInfo("Europe/Berlin"), BandHistory(), []
     begin = datetime(2026, 2, 9, tzinfo=timezone.utc).timestamp()
