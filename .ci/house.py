@@ -34,10 +34,10 @@ CHECKED = (
 
 CLASS_LINES = 350
 FUNCTION_LINES = 60
-ROOM_LINES = {"balog": 80_810, "balog/tap": 11_370, "plugins": 2_120, "tests": 87_230}
+ROOM_LINES = {"balog": 78_270, "balog/tap": 11_160, "plugins": 2_120, "tests": 85_440}
 """Lines of code that a room has at most. A limit only ever goes down, except that a package may move to ``plugins``."""
 
-DOCS_WORDS = 93_900
+DOCS_WORDS = 93_320
 """Words of ``docs/`` at most; likewise."""
 
 # word of an identifier or a file name -> what to write instead
