@@ -105,7 +105,6 @@ def main(events: int, rounds: int, servers: str | None, quick: bool) -> None:
         found = alternate(
             {
                 "balog": with_engine(servers, topic, events, "sqlite:{folder}/ledger.sqlite"),
-                "balog, ledger in memory": with_engine(servers, topic, events, "memory:"),
                 "balog, no ledger": with_engine(servers, topic, events, "none:"),
                 "balog, handler of batches": with_engine(servers, topic, events, "sqlite:{folder}/ledger.sqlite", 100),
                 "bare confluent-kafka loop": bare(servers, topic, events),

@@ -157,7 +157,6 @@ def main(events: int, rounds: int, pollers: str, endpoint: str | None, quick: bo
             found = alternate(
                 {
                     "balog": with_engine(queues, events, number, "sqlite:{folder}/ledger.sqlite"),
-                    "balog, ledger in memory": with_engine(queues, events, number, "memory:"),
                     "bare boto3 loop": bare(queues, events, number),
                 },
                 rounds,
