@@ -161,7 +161,8 @@ class TestForward:
         copy = {"type": "topic", "url": f"local:{folder}/copy", "topic": "events"}
         loud = {**copy, "topic": "loud", "where": "payload.n >= 290"}
         (folder / "broker.json").write_text(json.dumps({"sinks": [copy, loud]}))
-        own = ("--topics", url, "--topic", name, "--config", "broker.json", "--ledger", "memory:")
+        ledger = f"sqlite:{folder}/ledger.sqlite"
+        own = ("--topics", url, "--topic", name, "--config", "broker.json", "--ledger", ledger)
         command = [sys.executable, "-m", "balog", "forward", *own, "--until-empty"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180)
         assert done.returncode == 0, done.stderr
