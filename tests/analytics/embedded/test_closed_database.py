@@ -148,10 +148,10 @@ def test_no_database_reads_variables_of_python(tmp_path: Path) -> None:
     assert rows_of_python.num_rows == 1
 
 
-def test_a_database_of_questions_leaves_no_folder_behind() -> None:
-    before = set(Path(tempfile.gettempdir()).glob("balog-query-*"))
+def test_a_database_of_questions_leaves_no_folder_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # other tests make such folders at the same time
     engine = DuckDBEngine()
-    (folder,) = set(Path(tempfile.gettempdir()).glob("balog-query-*")) - before
+    (folder,) = tmp_path.glob("balog-query-*")
     assert folder.stat().st_mode & 0o777 == 0o700
     del engine
     assert not folder.exists()
