@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -116,12 +115,6 @@ def on_channel(events: list[Event], channel: str) -> list[Event]:
 
 def contexts(events: list[Event], key: str) -> list[Any]:
     return [event.header.context.get(key) for event in events]
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def get(port: int, path: str) -> tuple[int, str, str]:

@@ -13,7 +13,6 @@ import pytest
 from tests.services.hosts import (
     contexts,
     file_events,
-    free_port,
     get,
     is_up,
     logged,
@@ -22,6 +21,7 @@ from tests.services.hosts import (
     wait_until,
     write_page_files,
 )
+from tests.services.servers.process import free_port
 
 PYTHON = sys.executable
 BURST = """

@@ -34,10 +34,18 @@ rootLogger.appenderRef.console.ref = console
 """A ``log4j2.properties`` by which a server's warnings reach its log and it writes no files."""
 
 
+_given: set[int] = set()
+
+
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    """Give a port that nothing listens at; no port twice, as a server may ask for all of its ports before it starts."""
+    while True:
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            port = int(one.getsockname()[1])
+        if port not in _given:
+            _given.add(port)
+            return port
 
 
 class ServerProcess:
