@@ -155,7 +155,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         is_chunked = self.headers.get("Transfer-Encoding") == "chunked"
-        body = self._chunks() if is_chunked else self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        size = int(self.headers.get("Content-Length") or 0)
+        body = self._chunks() if is_chunked else self.rfile.read(size)
+        if not is_chunked and len(body) < size:  # the client was killed while it sent
+            self.close_connection = True
+            return
         if self.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
         answer = self.server.stand_in.answer(Request(self.command, self.path, self.headers, body))
