@@ -65,7 +65,9 @@ _REASONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "type": lambda details: f"want {' or '.join(sorted(details['types'], key='null'.__eq__))}",
     "const": lambda details: f"want {_json(details['expected_value'])}",
     "enum": lambda details: f"want one of {_json(details['options'])}",
-    "pattern": lambda details: f"does not match {shorten(details['pattern'])}",
+    "pattern": lambda details: (
+        f"does not match {shorten(details['pattern'])}" if "pattern" in details else "takes too many steps for its pattern"
+    ),
     "format": lambda details: f"is no {details['format']}",
     "multipleOf": lambda details: f"is no multiple of {details['multiple_of']}",
     "propertyNames": lambda details: f"has a member whose name may not be: {describe_error(details['error'])}",

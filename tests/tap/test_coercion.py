@@ -359,6 +359,33 @@ def test_a_schema_that_is_none_is_warned_of_and_its_types_are_kept_to():
     assert said.startswith("s: only types are checked, because the schema is not valid: ")
 
 
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"properties": {"a": {"type": "integer"}, "b": {"anyOf": [{"$ref": "#/properties/a"}, {"type": "null"}]}}}, 2),
+        ({"definitions": {"x": {"minimum": 1}}, "properties": {"b": {"oneOf": [{"$ref": "#/definitions/x"}]}}}, 2),
+        ({"properties": {"b": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}, "c": {"minimum": 1}}}, {"b": None, "c": 2}),
+        ({"properties": {"b": {"anyOf": [{"type": "string", "pattern": "("}, {"type": "null"}]}}}, "x"),
+    ],
+)
+def test_an_alternative_may_be_a_reference_or_no_valid_schema(schema, value):
+    assert transformer(schema, log=Log())({"b": value}) == {"b": value}
+
+
+def test_a_pattern_that_takes_too_long_costs_its_record():
+    with pytest.raises(RecordError, match=r"\$\.a: takes too many steps for its pattern"):
+        transformer({"properties": {"a": {"pattern": r"(\w+)\1\1$"}}}, "fail")({"a": "a" * 4000 + "b"})
+
+
+def test_what_is_not_selected_is_required_by_no_reference():
+    place = {"type": "object", "required": ["p", "q"], "properties": {"p": {"minimum": 1}, "q": {}}}
+    schema = {"definitions": {"place": place}, "properties": {"a": {"$ref": "#/definitions/place"}}}
+    transform = transformer(schema, metadata={("properties", "a", "properties", "q"): {"selected": False}})
+    assert transform({"a": {"p": 1, "q": 2}}) == {"a": {"p": 1}}
+    with pytest.raises(RecordError, match=r"\$\.a\.p: is less than 1"):
+        transform({"a": {"p": 0, "q": 2}})
+
+
 def test_what_is_not_selected_is_required_by_no_part():
     schema = {"properties": {"a": {}, "b": {"minimum": 1}}, "required": ["a"], "allOf": [{"required": ["a", "b"]}]}
     transform = transformer(schema, metadata={("properties", "a"): {"selected": False}})

@@ -63,15 +63,20 @@ def keywords(inner):
     )
 
 
-PARTS = st.recursive(st.one_of(st.booleans(), keywords(st.just({}))), keywords, max_leaves=6)
+PLAIN = st.recursive(st.one_of(st.booleans(), keywords(st.just({}))), keywords, max_leaves=6)
+REFERENCES = st.sampled_from([{"$ref": "#/definitions/x"}, {"$ref": "#/definitions/y"}])
+PARTS = st.recursive(st.one_of(st.booleans(), keywords(st.just({})), REFERENCES), keywords, max_leaves=6)
 SCHEMAS = st.fixed_dictionaries(
-    {"type": st.just("object"), "properties": st.dictionaries(NAMES, PARTS, min_size=1, max_size=4)},
+    {
+        "type": st.just("object"),
+        "properties": st.dictionaries(NAMES, PARTS, min_size=1, max_size=4),
+        "definitions": st.fixed_dictionaries({"x": PLAIN, "y": PLAIN}),
+    },
     optional={
         "required": st.lists(NAMES, max_size=2, unique=True),
         "additionalProperties": st.one_of(st.booleans(), PARTS),
         "patternProperties": st.dictionaries(st.sampled_from(["^a", "e"]), PARTS, max_size=1),
         "anyOf": st.lists(PARTS, min_size=1, max_size=2),
-        "definitions": st.just({}),
     },
 )
 RECORDS = st.dictionaries(NAMES, VALUES, max_size=5)

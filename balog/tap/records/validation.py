@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 from balog.tap.catalog import Breadcrumb
 from balog.tap.json_schema.keywords import ANNOTATIONS, Steps, is_names, rebuilt, subschemas
 from balog.tap.json_schema.mismatch import ANY_NAME, MismatchError, step
+from balog.tap.json_schema.references import target_of
 from balog.tap.records.plain import unwritable
 
 _DRAFT_4 = "http://json-schema.org/draft-04/schema#"
-_SHARED = ("$schema", "$defs", "definitions")
+_DOCUMENT = "urn:balog:document"
+_MOST_INLINED = 1000
 _FITTED = ANNOTATIONS | {
     *("$defs", "$id", "$ref", "$schema", "additionalProperties", "definitions", "format", "items", "properties"),
     *("required", "type"),
@@ -44,45 +47,75 @@ class RecordValidator:
         self, schema: Any, document: Mapping[str, Any], crumb: Breadcrumb, is_selected: Callable[[Breadcrumb], bool]
     ) -> None:
         self._schema, self._document, self._crumb, self._is_selected = schema, document, crumb, is_selected
+        self._inlined = 0
+        self._refers = False
 
     @cached_property
-    def _validator(self) -> Any:
-        """Return the validator; without ``$schema`` of draft 4, if the schema is not one of a later draft.
+    def _built(self) -> tuple[Any, str]:
+        """The validator, and why there is none: "" if there is one.
 
-        Raises:
-            ValueError: it is not a JSON Schema, or has a reference that leads nowhere.
+        A schema without ``$schema`` that is not one of the latest draft is one of draft 4.
         """
+        found = self._selected(self._schema, self._crumb, ())
+        declared = self._document.get("$schema")
+        if declared is not None and isinstance(found, dict):
+            found = {"$schema": declared, **found}
+        try:
+            return self._compiled(found), ""
+        except ValueError as error:
+            if isinstance(found, dict) and "$schema" not in found:
+                with suppress(ValueError):
+                    return self._compiled({"$schema": _DRAFT_4, **found}), ""
+            return None, str(error).splitlines()[0]
+
+    def _compiled(self, schema: Any) -> Any:
         import jsonschema_rs  # imported for the first schema that needs it
 
-        found = _of_selected(self._schema, self._crumb, self._is_selected)
-        if isinstance(found, Mapping):
-            shared = {
-                name: self._document[name] for name in ("$schema", "$defs", "definitions") if name in self._document
-            }
-            found = {**shared, **found}
-        try:
-            return jsonschema_rs.validator_for(found, validate_formats=False, offline=True)
-        except ValueError:
-            if not isinstance(found, dict) or "$schema" in found:
-                raise
-            try:
-                return jsonschema_rs.validator_for({"$schema": _DRAFT_4, **found}, validate_formats=False, offline=True)
-            except ValueError:
-                pass
-            raise
+        registry = None
+        if self._refers:
+            document = self._selected(self._document, (), None)
+            draft = jsonschema_rs.Draft4 if isinstance(schema, dict) and schema.get("$schema") == _DRAFT_4 else None
+            registry = jsonschema_rs.Registry([(_DOCUMENT, document)], draft=draft)
+        return jsonschema_rs.validator_for(schema, validate_formats=False, offline=True, registry=registry)
+
+    def _selected(self, schema: Any, crumb: Breadcrumb, within: tuple[str, ...] | None) -> Any:
+        """Return a schema that requires no property that is not selected.
+
+        Args:
+            within: the references that lead to the schema. Their targets are put in their places, where the selection
+                is known, but for recursive ones and the rest of very many. None leaves all references.
+        """
+        if not isinstance(schema, dict):
+            return schema
+        reference = schema.get("$ref")
+        if within is not None and isinstance(reference, str) and reference.startswith("#"):
+            with suppress(LookupError):
+                if reference not in within and self._inlined < _MOST_INLINED:
+                    target = target_of(reference, self._document)
+                    self._inlined += 1
+                    return self._selected(target, crumb, (*within, reference))
+            self._refers = True
+            return {"$ref": _DOCUMENT + reference}
+
+        def part(child: Any, steps: Steps) -> Any:
+            below = tuple(map(str, steps)) if steps[0] in ("properties", "items") else ()
+            return self._selected(child, (*crumb, *below), within)
+
+        made = rebuilt(schema, part)
+        if is_names(made.get("required")):
+            required = [name for name in made.pop("required") if self._is_selected((*crumb, "properties", name))]
+            made |= {"required": required} if required else {}
+        return made
 
     def fault(self) -> str:
-        """Return why the schema cannot be used, as one line; "" if it can."""
-        try:
-            self._validator  # noqa: B018
-        except ValueError as error:
-            return str(error).splitlines()[0]
-        return ""
+        """Return why the schema cannot be used, as one line; "" if it can. All values are valid if it cannot."""
+        return self._built[1]
 
     def is_valid(self, value: Any) -> bool:
-        """Return whether a value is valid; one that is not JSON, or whose schema cannot be used, is not."""
+        """Return whether a value is valid; one that is not JSON is not."""
+        validator, _ = self._built
         try:
-            return bool(self._validator.is_valid(value))
+            return validator is None or bool(validator.is_valid(value))
         except ValueError:
             return False
 
@@ -92,10 +125,11 @@ class RecordValidator:
         Raises:
             MismatchError: it is not valid, or cannot be written.
         """
+        validator, _ = self._built
         try:
-            if self._validator.is_valid(value):
+            if validator is None or validator.is_valid(value):
                 return value
-            error = next(self._validator.iter_errors(value))
+            error = next(validator.iter_errors(value))
         except ValueError as refusal:
             raise MismatchError(unwritable(refusal)) from None
         mismatch = MismatchError(_reason(error))
@@ -104,22 +138,6 @@ class RecordValidator:
             name = f"[{part}]" if isinstance(part, int) else step(part) if part in declared else ANY_NAME
             mismatch.steps.append(name)
         raise mismatch
-
-
-def _of_selected(schema: Any, crumb: Breadcrumb, is_selected: Callable[[Breadcrumb], bool]) -> Any:
-    """Return a schema that requires no property that is not selected."""
-    if not isinstance(schema, dict):
-        return schema
-
-    def part(child: Any, steps: Steps) -> Any:
-        below = tuple(map(str, steps)) if steps[0] in ("properties", "items") else ()
-        return _of_selected(child, (*crumb, *below), is_selected)
-
-    made = rebuilt(schema, part)
-    if is_names(made.get("required")):
-        required = [name for name in made.pop("required") if is_selected((*crumb, "properties", name))]
-        made |= {"required": required} if required else {}
-    return made
 
 
 def _reason(error: Any) -> str:
