@@ -29,7 +29,7 @@ EXIT_CODES = """\
 0  the input ended and was passed on completely; events that a sink did not take are spooled, or counted on stderr
 1  the target closed its end, reading or writing failed, or the stream could not be changed as the config says
 2  wrong use, or a config that was refused; nothing was read
-143, 130  SIGTERM, SIGINT: stopped at a line's end and delivered queued events; a second one stops at once"""
+143, 130, 129  SIGTERM, SIGINT, SIGHUP: stopped at a line's end, delivered queued events; a second stops at once"""
 
 
 def say(message: str) -> None:

@@ -66,7 +66,9 @@ _REASONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "const": lambda details: f"want {_json(details['expected_value'])}",
     "enum": lambda details: f"want one of {_json(details['options'])}",
     "pattern": lambda details: (
-        f"does not match {shorten(details['pattern'])}" if "pattern" in details else "takes too many steps for its pattern"
+        f"does not match {shorten(details['pattern'])}"
+        if "pattern" in details
+        else "takes too many steps for its pattern"
     ),
     "format": lambda details: f"is no {details['format']}",
     "multipleOf": lambda details: f"is no multiple of {details['multiple_of']}",

@@ -140,7 +140,7 @@ def describe(file: Path) -> Path:
 
 def mend(topic: Path) -> None:
     """Finish the files that killed writers left in a topic's folder, and no files of running writers."""
-    for part in sorted(topic.glob("date=*/.*.part")):
+    for part in sorted(topic.glob(f"date=*/.*{_ENDING}.part")):  # no other compression is read
         _finish_orphan(topic, part)
     for hidden in topic.glob(f"{MANIFESTS}/.*.json"):
         _settle_manifest(topic, hidden)

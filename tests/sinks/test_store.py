@@ -89,6 +89,14 @@ def test_what_a_killed_writer_left_is_finished_by_the_next(tmp_path):
     assert len(lines(tmp_path)) == 2000
 
 
+def test_what_was_begun_in_a_compression_that_is_not_read_stays(tmp_path):
+    hidden = tmp_path / "t" / "date=2026-11-20" / ".x.jsonl.zst.part"
+    hidden.parent.mkdir(parents=True)
+    hidden.write_bytes(b"(\xb5/\xfd frames")
+    build(tmp_path).close()
+    assert hidden.read_bytes() == b"(\xb5/\xfd frames"
+
+
 def test_a_killed_mender_is_no_loss_and_no_double(tmp_path, monkeypatch):
     child = os.fork()
     if child == 0:
