@@ -129,5 +129,5 @@ class EventReader(DataSourceReader):
         else:
             query = EventQuery(project_spark(self._schema, self._cls_type))
         slices = [Slice(*piece) for piece in partition.value]
-        batches = scan(slices, query, self.inputs.storages, self.inputs.forms, is_growth)
+        batches = scan(slices, query, self.inputs.storages, self.inputs.form, is_growth)
         return metered(batches, self.inputs.progress)

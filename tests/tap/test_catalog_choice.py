@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from balog.tap.catalog import CatalogChoice, choose, discover, parse_catalog
+from balog.tap.catalog import discover, parse_catalog
+from balog.tap.catalog.choice import CatalogChoice, choose
 from balog.tap.errors import TapConfigProblems
 from balog.tap.streams import Stream
 

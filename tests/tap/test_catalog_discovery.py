@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from balog.tap.catalog import SchemaNode, default_metadata, discover
+from balog.tap.catalog.discovery import default_metadata, discover
+from balog.tap.catalog.entry import SchemaNode
 from balog.tap.errors import TapError
 from balog.tap.streams import Stream
 

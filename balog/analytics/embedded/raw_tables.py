@@ -130,7 +130,7 @@ def _write_task(
     query, meter = EventQuery(project(schema)), EventMeter(progress, path.stem)
     try:
         with pq.ParquetWriter(path, query.arrow) as file:
-            for batch in scan(task, query, inputs.storages, inputs.forms):
+            for batch in scan(task, query, inputs.storages, inputs.form):
                 if stopped.is_set():
                     return
                 file.write_batch(batch)

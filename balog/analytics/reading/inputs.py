@@ -38,7 +38,7 @@ class Inputs(NamedTuple):
         storages: opens stores.
         parallel: the number of workers to plan for.
         since, until: omit files outside of this time, see ``Pruner``; events are not filtered.
-        forms: the form of the files; "auto" detects that of each.
+        form: the form of the files; "auto" detects that of each.
         listed: files that are listed already, instead of paths.
         progress: a local folder in which workers count events; "" for none.
     """
@@ -48,7 +48,7 @@ class Inputs(NamedTuple):
     parallel: int = 1
     since: datetime | None = None
     until: datetime | None = None
-    forms: str = "auto"
+    form: str = "auto"
     listed: tuple[SourceFile, ...] | None = None
     progress: str = ""
 

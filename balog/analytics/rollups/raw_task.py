@@ -70,7 +70,7 @@ def run(job: RawJob, task: RawTask) -> None:
     columns = COLUMNS if job.selection is not None else _COLUMNS
     query: Query = EventQuery(project(columns)) if selects else RollupQuery(with_ids=True)
     with ExitStack() as files:
-        batches = scan([Slice(*piece) for piece in task.slices], query, inputs.storages, inputs.forms)
+        batches = scan([Slice(*piece) for piece in task.slices], query, inputs.storages, inputs.form)
         batches = _metered(batches, job.progress, os.path.basename(task.path))
         if selects:
             events = _without_copies(_selected(batches, job.selection), job.copied, task.path, files)

@@ -121,7 +121,7 @@ def position_of(event: str, inputs: Inputs) -> tuple[str, int] | None:
 def _lines(piece: Slice, wanted: bytes, buffer: bytearray, inputs: Inputs) -> Iterator[tuple[bytes, int]]:
     """Yield the events that contain some bytes, each with its offset."""
     is_file = not is_topic(piece.path)
-    for part in read_parts(piece, buffer, inputs.storages, inputs.forms) if is_file else read_topic(piece):
+    for part in read_parts(piece, buffer, inputs.storages, inputs.form) if is_file else read_topic(piece):
         if isinstance(part, EventLines):
             yield from ((line, offset) for line, offset in zip(part.events, part.offsets) if wanted in line)
         elif isinstance(part, Block):

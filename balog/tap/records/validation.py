@@ -56,34 +56,27 @@ class RecordValidator:
 
         A schema without ``$schema`` that is not one of the latest draft is one of draft 4.
         """
-        found = self._selected(self._schema, self._crumb, ())
-        declared = self._document.get("$schema")
-        if declared is not None and isinstance(found, dict):
-            found = {"$schema": declared, **found}
-        try:
-            return self._compiled(found), ""
-        except ValueError as error:
-            if isinstance(found, dict) and "$schema" not in found:
-                with suppress(ValueError):
-                    return self._compiled({"$schema": _DRAFT_4, **found}), ""
-            return None, str(error).splitlines()[0]
-
-    def _compiled(self, schema: Any) -> Any:
         import jsonschema_rs  # imported for the first schema that needs it
 
-        registry = None
-        if self._refers:
-            document = self._selected(self._document, (), None)
-            draft = jsonschema_rs.Draft4 if isinstance(schema, dict) and schema.get("$schema") == _DRAFT_4 else None
-            registry = jsonschema_rs.Registry([(_DOCUMENT, document)], draft=draft)
-        return jsonschema_rs.validator_for(schema, validate_formats=False, offline=True, registry=registry)
+        found, registry, reason = self._selected(self._schema, self._crumb, ()), None, ""
+        declared = self._document.get("$schema")
+        for head in [{"$schema": declared}] if declared is not None else [{}, {"$schema": _DRAFT_4}]:
+            schema = {**head, **found} if isinstance(found, dict) else found
+            try:
+                if self._refers:
+                    document = {**head, **self._selected(self._document, (), None)}
+                    registry = jsonschema_rs.Registry([(_DOCUMENT, document)])
+                return jsonschema_rs.validator_for(schema, validate_formats=False, offline=True, registry=registry), ""
+            except ValueError as error:
+                reason = reason or str(error).splitlines()[0]
+        return None, reason
 
     def _selected(self, schema: Any, crumb: Breadcrumb, within: tuple[str, ...] | None) -> Any:
         """Return a schema that requires no property that is not selected.
 
         Args:
             within: the references that lead to the schema. Their targets are put in their places, where the selection
-                is known, but for recursive ones and the rest of very many. None leaves all references.
+                is known, except recursive ones and those after very many. None leaves all references.
         """
         if not isinstance(schema, dict):
             return schema
