@@ -10,17 +10,13 @@ from typing import Any
 from authlib.integrations.flask_oauth2 import AuthorizationServer, ResourceProtector
 from authlib.oauth2.rfc6749 import ClientMixin, TokenMixin, grants
 from authlib.oauth2.rfc6750 import BearerTokenValidator
-from authlib.oauth2.rfc7523 import JWTBearerGrant
 from authlib.oauth2.rfc7636 import CodeChallenge
-from authlib.oauth2.rfc8628 import DeviceAuthorizationEndpoint, DeviceCodeGrant, DeviceCredentialDict
 from flask import Flask, jsonify, request
-from joserfc.jwk import RSAKey
 from werkzeug.serving import make_server
 
 __all__ = ["OAuthServer"]
 
-DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
-GRANTS = {"client_credentials", "password", "refresh_token", "authorization_code", DEVICE_CODE}
+GRANTS = {"client_credentials", "password", "refresh_token", "authorization_code"}
 
 
 class OAuthClient(ClientMixin):
@@ -53,7 +49,7 @@ class OAuthClient(ClientMixin):
         return response_type == "code"
 
     def check_grant_type(self, grant_type: str) -> bool:
-        return grant_type in GRANTS or grant_type == JWTBearerGrant.GRANT_TYPE
+        return grant_type in GRANTS
 
 
 class IssuedToken(TokenMixin):
@@ -99,19 +95,17 @@ class _Code:
 
 
 class OAuthServer:
-    """The server on a free port of 127.0.0.1, with all grants.
+    """The server on a free port of 127.0.0.1, with these grants.
 
     Args:
         rotates: a refresh token is good for one use.
         lifetime: of an access token, in seconds.
         method: how the application signs in at the token endpoint.
-        public_key: a JSON Web Key or PEM that JWT bearers are checked with.
 
     Attributes:
         tokens: all that were issued.
         requests: the grant types that the token endpoint was asked for.
         delay: seconds that the token endpoint waits before it answers.
-        user_grants: what people have decided, by user code.
     """
 
     def __init__(
@@ -120,19 +114,16 @@ class OAuthServer:
         rotates: bool = True,
         lifetime: int = 3600,
         method: str = "client_secret_post",
-        public_key: str = "",
     ) -> None:
-        self.rotates, self.public_key = rotates, public_key
+        self.rotates = rotates
         self.tokens: list[IssuedToken] = []
         self.requests: list[str] = []
         self.codes: dict[str, _Code] = {}
-        self.devices: dict[str, DeviceCredentialDict] = {}
-        self.user_grants: dict[str, tuple[str, bool]] = {}
         self.delay = 0.0
         self.client = OAuthClient(method)
         app = Flask("oauth")
         app.config["OAUTH2_REFRESH_TOKEN_GENERATOR"] = True
-        app.config["OAUTH2_TOKEN_EXPIRES_IN"] = dict.fromkeys([*GRANTS, JWTBearerGrant.GRANT_TYPE], lifetime)
+        app.config["OAUTH2_TOKEN_EXPIRES_IN"] = dict.fromkeys(GRANTS, lifetime)
         self._app = app
         self._server = make_server("127.0.0.1", 0, app, threaded=True)
         self._thread = threading.Thread(target=self._server.serve_forever)
@@ -209,47 +200,9 @@ class OAuthServer:
             def authenticate_user(self, authorization_code: _Code) -> str:
                 return str(authorization_code.user)
 
-        class Jwt(JWTBearerGrant):
-            def get_audiences(self) -> list[str]:
-                return [f"{here.url}/token"]
-
-            def resolve_issuer_client(self, issuer: str) -> OAuthClient | None:
-                return known.get(issuer)
-
-            def resolve_client_public_key(self, client: OAuthClient) -> Any:
-                return RSAKey.import_key(here.public_key)
-
-            def authenticate_user(self, subject: str) -> str | None:
-                return subject
-
-            def has_granted_permission(self, client: OAuthClient, user: str) -> bool:
-                return True
-
-        class Device(DeviceCodeGrant):
-            def query_device_credential(self, device_code: str) -> DeviceCredentialDict | None:
-                return here.devices.get(device_code)
-
-            def query_user_grant(self, user_code: str) -> tuple[str, bool] | None:
-                return here.user_grants.get(user_code)
-
-            def should_slow_down(self, credential: DeviceCredentialDict) -> bool:
-                return False
-
-        class DeviceEndpoint(DeviceAuthorizationEndpoint):
-            INTERVAL = 1
-
-            def get_verification_uri(self) -> str:
-                return f"{here.url}/device"
-
-            def save_device_credential(self, client_id: str, scope: str, data: dict[str, Any]) -> None:
-                here.devices[data["device_code"]] = DeviceCredentialDict(
-                    client_id=client_id, scope=scope, expires_at=time.time() + data["expires_in"], **data
-                )
-
-        for grant in (Password, Application, Refresh, Jwt, Device):
+        for grant in (Password, Application, Refresh):
             server.register_grant(grant)
         server.register_grant(AuthorizationCodes, [CodeChallenge(required=True)])
-        server.register_endpoint(DeviceEndpoint)
         self._route(server)
 
     def _route(self, server: AuthorizationServer) -> None:
@@ -273,10 +226,6 @@ class OAuthServer:
             user = None if "deny" in request.args else "ada"
             grant = server.get_consent_grant(end_user=user)
             return server.create_authorization_response(grant=grant, grant_user=user)
-
-        @app.post("/device_authorization")
-        def device() -> Any:
-            return server.create_endpoint_response(DeviceAuthorizationEndpoint.ENDPOINT_NAME)
 
         @app.get("/api/me")
         @guarded()

@@ -19,22 +19,18 @@ from balog.lazy_exports import deferred
 
 if TYPE_CHECKING:
     from balog.http.pool import ClientCertificate
-    from balog.tap.credentials.accounts import Accounts, SourceAccount
     from balog.tap.credentials.authorization_code import AuthorizationCode
     from balog.tap.credentials.aws_signature import AwsKeys, AwsSignature
     from balog.tap.credentials.client_credentials import ClientCredentials
     from balog.tap.credentials.credential import Credential, Granted, once, periodic
-    from balog.tap.credentials.device_code import DeviceCode
     from balog.tap.credentials.digest import Digest
     from balog.tap.credentials.grant import GrantError, TokenGrant
     from balog.tap.credentials.headers import Bearer, basic, bearer, cookie, header
-    from balog.tap.credentials.jwt_bearer import JwtBearer
     from balog.tap.credentials.password import Password
     from balog.tap.credentials.query_key import QueryKey, query
     from balog.tap.credentials.refresh_token import RefreshToken
 
 __all__ = [
-    "Accounts",
     "AuthorizationCode",
     "AwsKeys",
     "AwsSignature",
@@ -42,15 +38,12 @@ __all__ = [
     "ClientCertificate",
     "ClientCredentials",
     "Credential",
-    "DeviceCode",
     "Digest",
     "GrantError",
     "Granted",
-    "JwtBearer",
     "Password",
     "QueryKey",
     "RefreshToken",
-    "SourceAccount",
     "TokenGrant",
     "basic",
     "bearer",
@@ -62,16 +55,13 @@ __all__ = [
 ]
 
 _NAMES = {
-    "accounts": ("Accounts", "SourceAccount"),
     "authorization_code": ("AuthorizationCode",),
     "aws_signature": ("AwsKeys", "AwsSignature"),
     "client_credentials": ("ClientCredentials",),
     "credential": ("Credential", "Granted", "once", "periodic"),
-    "device_code": ("DeviceCode",),
     "digest": ("Digest",),
     "grant": ("GrantError", "TokenGrant"),
     "headers": ("Bearer", "basic", "bearer", "cookie", "header"),
-    "jwt_bearer": ("JwtBearer",),
     "password": ("Password",),
     "query_key": ("QueryKey", "query"),
     "refresh_token": ("RefreshToken",),

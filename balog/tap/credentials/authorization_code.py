@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from base64 import urlsafe_b64encode
+from collections.abc import Callable
 from hashlib import sha256
 from hmac import compare_digest
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,13 +15,14 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from balog.http.urls import check_url
-from balog.tap.credentials.grant import TokenAnswer
-from balog.tap.credentials.sign_in import SignInGrant
+from balog.tap.credentials.credential import Granted
+from balog.tap.credentials.grant import GrantError, TokenAnswer, TokenGrant
+from balog.tap.credentials.refresh_token import refreshed, token_store
 from balog.tap.errors import SourceError
 from balog.tap.patterns.concurrency import pause
 
 
-class AuthorizationCode(SignInGrant):
+class AuthorizationCode(TokenGrant):
     """Fetches access tokens after a person has signed in with a browser (RFC 6749, 4.1; PKCE, RFC 7636).
 
     The first run on a terminal prints an address, and waits until the browser returns to ``http://127.0.0.1:PORT/``
@@ -30,8 +33,9 @@ class AuthorizationCode(SignInGrant):
         authorize_url: the authorization endpoint, which the browser opens.
         port: the port to which the browser returns; 0 for a free one, if the server accepts any.
         timeout: seconds to wait for the browser.
-        options: those of ``SignInGrant``: ``token_file``, ``show`` (called also without a terminal), and those of
-            ``TokenGrant``.
+        token_file: the JSON file for refresh tokens; None asks in each run.
+        show: receives the text for the person, also without a terminal; None prints it to stderr.
+        options: those of ``TokenGrant``.
 
     Raises:
         ConfigError: an invalid URL.
@@ -39,6 +43,7 @@ class AuthorizationCode(SignInGrant):
 
     name = "authorization_code"
     advice = "it rejected the sign-in; run the tap again on a terminal"
+    is_repeatable = False
 
     def __init__(
         self,
@@ -49,15 +54,36 @@ class AuthorizationCode(SignInGrant):
         *,
         port: int = 0,
         timeout: float = 300.0,
+        token_file: str | os.PathLike[str] | None = None,
+        show: Callable[[str], None] | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(url, authorize_url, client_id, client_secret, **options)
+        super().__init__(url, client_id, client_secret, **options)
         check_url(authorize_url, "authorize_url")
         self._authorize_url = authorize_url
-        self._port, self._timeout = port, timeout
+        self._port, self._timeout, self._show = port, timeout, show
+        self._identity = f"{url}\n{client_id}\n{authorize_url}"
+        self._store = token_store(token_file)
 
-    def sign_in(self) -> TokenAnswer:
-        """See ``SignInGrant``."""
+    def __call__(self) -> Granted | str:
+        """See ``TokenGrant``.
+
+        Raises:
+            SourceError: nobody has signed in in time, or there is no terminal to ask on.
+        """
+        return self._store.exchange(self._identity, "", self._use)
+
+    def _use(self, token: str) -> tuple[Granted | str, str]:
+        if token:
+            try:
+                return refreshed(self._token, token)
+            except GrantError as error:
+                if error.code != "invalid_grant":
+                    raise
+        found = self._sign_in()
+        return found.access, found.refresh_token
+
+    def _sign_in(self) -> TokenAnswer:
         if self._show is None and not (sys.stderr and sys.stderr.isatty()):
             raise SourceError("nobody is signed in, and there is no terminal to ask on; run the tap once on a terminal")
         state, verifier = token_urlsafe(24), token_urlsafe(48)
@@ -78,7 +104,11 @@ class AuthorizationCode(SignInGrant):
                 "code_challenge_method": "S256",
             }
             separator = "&" if urlsplit(self._authorize_url).query else "?"
-            self.show(f"To sign in, open {self._authorize_url}{separator}{urlencode(query)}")
+            text = f"To sign in, open {self._authorize_url}{separator}{urlencode(query)}"
+            if self._show is not None:
+                self._show(text)
+            else:  # stderr gets a line that is not an event
+                print(text, file=sys.stderr, flush=True)
             code = server.wait(self._timeout)
         fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": place, "code_verifier": verifier}
         return self._token(fields)

@@ -76,7 +76,8 @@ class TokenGrant:
         more: Mapping[str, str] | None = None,
         client: Client | None = None,
     ) -> None:
-        self._client = client or default_client(url)
+        policy = Policy(tries=4, longest=10, total=60)
+        self._client = client or Client(url, timeout=30, max_seconds=60, max_bytes=1 << 20, policy=policy)
         self._id, self._secret = client_id, client_secret
         self._in_header = in_header
         self._more = {**(more or {}), **({"scope": scope} if scope else {})}
@@ -94,10 +95,10 @@ class TokenGrant:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {self._client!r}>"
 
-    def _request(self, fields: Mapping[str, str], client: Client | None = None) -> dict[str, Any]:
-        """Send fields and the application's credentials; return the JSON object of the answer."""
+    def _token(self, fields: Mapping[str, str]) -> TokenAnswer:
+        """Send fields and the application's credentials; return the tokens of the answer."""
         own, headers = self._application()
-        answer = (client or self._client).post(
+        answer = self._client.post(
             form={**self._more, **own, **fields},
             headers=headers,
             endpoint="token",
@@ -109,10 +110,7 @@ class TokenGrant:
             raise SourceError("the token endpoint did not answer with a JSON object")
         if answer.status in _REFUSALS or ("error" in found and "access_token" not in found):
             raise GrantError(_code(found.get("error")), self.advice)
-        return found
-
-    def _token(self, fields: Mapping[str, str]) -> TokenAnswer:
-        return token_of(self._request(fields))
+        return _token_of(found)
 
     def _application(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return the application's id and secret as fields, and as headers."""
@@ -123,12 +121,7 @@ class TokenGrant:
         return {name: value for name, value in fields.items() if value}, {}
 
 
-def default_client(url: str) -> Client:
-    """Return a client for a token endpoint, with less time and memory than one for data."""
-    return Client(url, timeout=30, max_seconds=60, max_bytes=1 << 20, policy=Policy(tries=4, longest=10, total=60))
-
-
-def token_of(found: Mapping[str, Any]) -> TokenAnswer:
+def _token_of(found: Mapping[str, Any]) -> TokenAnswer:
     """Return the tokens of an answer.
 
     Raises:
@@ -139,11 +132,11 @@ def token_of(found: Mapping[str, Any]) -> TokenAnswer:
         raise SourceError("the token endpoint answered without an access_token")
     if not all("!" <= char <= "~" for char in access):
         raise SourceError("the token endpoint answered with an access_token that no header can contain")
-    seconds = seconds_of(found.get("expires_in"))
+    seconds = _seconds_of(found.get("expires_in"))
     return TokenAnswer(Granted(access, seconds) if seconds else access, renewed if isinstance(renewed, str) else "")
 
 
-def seconds_of(value: Any) -> float:
+def _seconds_of(value: Any) -> float:
     """Return a time in seconds, which some servers write as a text; 0 if there is none."""
     if not isinstance(value, (str, int, float, Decimal)) or isinstance(value, bool):
         return 0

@@ -1,4 +1,9 @@
-"""Streams that are synced for each item of a list, such as accounts: the setting ``for_each``."""
+"""Streams that are synced for each item of a list, such as accounts: the setting ``for_each``.
+
+The state has the items' bookmarks next to the stream's bookmark, which is the largest of all::
+
+    {"bookmarks": {"orders": {"changed_at": "2026-11-22T…", "orders": {"a1": {"changed_at": "2026-11-20T…"}}}}}
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from balog.tap.patterns.partitions import for_each
+from balog.tap.bookmarks.order import order_of
+from balog.tap.bookmarks.watermark import Watermark
+from balog.tap.errors import SourceError
 from balog.tap.streams.injection import Providers
 
 
@@ -18,7 +25,7 @@ class ItemSource:
         list_items: returns the items.
         key: the name of an item's identity, if it is a dict.
         name: the name of the items' bookmarks in the state.
-        lookback: subtracted from each bookmark.
+        lookback: subtracted from each bookmark: seconds for times, a number for numbers.
     """
 
     list_items: Callable[[Providers], Any]
@@ -29,26 +36,62 @@ class ItemSource:
     def records(self, call: Callable[[Providers], Any], providers: Providers) -> Iterator[Any]:
         """Yield the records of all items; with a replication key the state is written after each.
 
+        A new item starts at ``start_date``, whatever the bookmarks of the others. One that failed, and those after it,
+        resume at their old bookmarks in the next run. Items that no longer exist keep theirs.
+
         Args:
             call: calls the stream's function, whose parameter ``item`` is the item.
             providers: make the other arguments.
 
         Raises:
-            SourceError: see ``balog.tap.patterns.for_each``.
+            SourceError: two items are the same, one has no identity, or a bookmark in the state has the wrong type.
+            RecordError: a record has no replication key, or a value of another type.
         """
         context = providers["context"]()
         items = self.list_items(providers) or ()
-        if context.entry.replication_key is None:
+        key = context.entry.replication_key
+        if key is None:
             for item in items:
                 yield from call(_with_item(providers, item)) or ()
             return
-        start = context.bookmark
+        start, order = context.bookmark, order_of(context.entry.schema, key)
+        first = order.first(context.start_date)
+        kept = context.kept(self.name)
+        bookmarks: dict[str, Any] = dict(kept) if isinstance(kept, dict) else {}
+        seen: set[str] = set()
         try:
-            for partition in for_each(context, items, key=self.key, name=self.name, lookback=self.lookback):
-                context.bookmark = partition.bookmark
-                yield from partition.watch(call(_with_item(providers, partition.item)) or ())
+            for item in items:
+                id = self._identity(item)
+                if id in seen:
+                    raise SourceError(f"{self.name}: the source returns {id!r} twice")
+                seen.add(id)
+                entry = bookmarks.get(id)
+                bookmark = entry.get(key) if isinstance(entry, dict) else None
+                try:
+                    if bookmark is not None:
+                        order.rank(bookmark)
+                    context.bookmark = first if bookmark is None else order.back(bookmark, self.lookback)
+                except ValueError as error:
+                    raise SourceError(f"{self.name}: the bookmark of {id!r} in the state: {error}") from None
+                watermark = Watermark(context.stream, key, order)
+                for found in call(_with_item(providers, item)) or ():
+                    for record in found if isinstance(found, list) else (found,):
+                        watermark.see(record)
+                    yield found
+                # When the next one is requested, the run has written all of this one.
+                latest = order.latest(bookmark, watermark.highest)
+                if latest != bookmark:
+                    bookmarks = {**bookmarks, id: {key: latest}}
+                    context.keep(self.name, bookmarks, at_once=True)
         finally:
             context.bookmark = start
+
+    def _identity(self, item: Any) -> str:
+        found = item.get(self.key) if self.key is not None and isinstance(item, dict) else item
+        if isinstance(found, bool) or not isinstance(found, (str, int)) or found == "":
+            under = f" under {self.key!r}" if self.key else ""
+            raise SourceError(f"an item has no identity{under}: want a text or a whole number")
+        return str(found)
 
 
 def _with_item(providers: Providers, item: Any) -> Providers:

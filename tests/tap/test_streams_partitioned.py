@@ -1,3 +1,5 @@
+"""Streams that are synced for each item: an item has a bookmark of its own."""
+
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +8,6 @@ from typing import Any
 import pytest
 
 from balog.tap import Tap
-from balog.tap.patterns import for_each
 
 SCHEMA = {
     "type": "object",
@@ -54,10 +55,11 @@ def run(shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     def run(state: Any = None, each: Any = None, **options: Any) -> tuple[int, list[dict[str, Any]]]:
         tap = Tap("tap-shop", config_spec=["start_date"])
 
-        @tap.stream("orders", key_properties=["id"], replication_key="at", is_sorted=False, schema=SCHEMA, select=True)
-        def orders(context: Any) -> Any:
-            for account in for_each(context, (each or shop.accounts)(), key="id", **options):
-                yield from account.watch(shop.orders(account.id, account.bookmark))
+        settings = {"for_each": each or shop.accounts, "each_key": "id", "each_name": "accounts", **options}
+
+        @tap.stream("orders", key_properties=["id"], replication_key="at", schema=SCHEMA, **settings)
+        def orders(item: Any, context: Any) -> Any:
+            yield from shop.orders(item["id"], context.bookmark)
 
         (tmp_path / "config.json").write_text('{"start_date": "2026-11-01T00:00:00Z"}')
         arguments = ["--config", str(tmp_path / "config.json")]
