@@ -1,4 +1,7 @@
+"""Records that a source does not sort come in the order of their key, also more than memory holds."""
+
 import gc
+import tempfile
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -62,13 +65,31 @@ def test_what_does_not_fit_into_memory_comes_out_the_same(values: list[int | Non
     assert flat(request_then_emit(rows(*values), "at", in_memory=in_memory)) == wanted
 
 
-def test_values_keep_their_types_on_disk() -> None:
+def test_values_on_disk_are_those_that_a_record_writes() -> None:
     at = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    records = [{"at": at - timedelta(days=number), "price": Decimal("1.10"), "raw": b"\0"} for number in range(3)]
-    assert flat(request_then_emit(records, "at", in_memory=1)) == records[::-1]
+    records = [{"at": at - timedelta(days=number), "price": Decimal("1.10"), "raw": b"\0"} for number in range(2)]
+    assert flat(request_then_emit(records, "at", in_memory=1)) == [
+        {"at": "2025-12-31T00:00:00Z", "price": Decimal("1.10"), "raw": "AA=="},
+        {"at": "2026-01-01T00:00:00Z", "price": Decimal("1.10"), "raw": "AA=="},
+    ]
 
 
-def test_the_records_in_memory_are_bounded(tmp_path: Path) -> None:
+def test_a_value_without_a_form_in_json_cannot_be_sorted_on_disk() -> None:
+    with pytest.raises(SourceError, match="a record cannot be stored to be sorted"):
+        list(request_then_emit([{"at": 1}, {"at": 2, "value": object()}], "at", in_memory=1))
+
+
+@pytest.mark.parametrize("in_memory", [3, 100])
+def test_numbers_of_several_types_are_sorted_by_their_values(in_memory: int) -> None:
+    values: list[Any] = [Decimal("2.5"), 10**30, -1, 2, 0.1, Decimal("0.01"), None, -1.5]
+    wanted = [None, -1.5, -1, Decimal("0.01"), 0.1, 2, Decimal("2.5"), 10**30]
+    found = [record["at"] for record in flat(request_then_emit(rows(*values), "at", in_memory=in_memory))]
+    assert [value if value is None else float(value) for value in found] == [
+        value if value is None else float(value) for value in wanted
+    ]
+
+
+def test_the_records_in_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Record(dict[str, Any]):
         living = 0
 
@@ -87,7 +108,8 @@ def test_the_records_in_memory_are_bounded(tmp_path: Path) -> None:
             yield Record(number)
             most = max(most, Record.living)
 
-    found = request_then_emit(source(), "at", in_memory=100, folder=tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    found = request_then_emit(source(), "at", in_memory=100)
     assert next(found)[0] == {"at": -1999}
     assert most <= 102
     assert list(tmp_path.iterdir()) == []  # the files have no names
@@ -95,6 +117,7 @@ def test_the_records_in_memory_are_bounded(tmp_path: Path) -> None:
     gc.collect()
 
 
-def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_disk_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(SourceError, match=r"cannot be stored in .*none to be sorted: No such file"):
-        list(request_then_emit(rows(1, 2), "at", in_memory=1, folder=tmp_path / "none"))
+        list(request_then_emit(rows(1, 2), "at", in_memory=1))
