@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -15,7 +14,7 @@ import balog
 from balog import metrics
 from balog.event import format_timestamp
 from balog.metrics.ticker import Ticker
-from balog.outputs.stdio import StderrOutput, is_terminal
+from balog.outputs.stdio import StderrOutput
 from balog.payload import RunPayload, StreamCount
 from balog.recording import configuration
 from balog.tap.errors import SyncError
@@ -33,19 +32,16 @@ class Reporter(Observer):
       each minute while records come; ``job_duration`` of each stream in seconds, with its status.
     - One ``run`` event at the end, with rows by stream: written, new, updated, quarantined, and why a stream failed.
       ``balog run`` includes it in its own.
-    - The same as a table on a terminal.
 
     Args:
         name: the tap's name, ``tap-cool``.
         version: the version of its distribution; "" if it has none.
-        stderr: where the table goes, if that is a terminal.
     """
 
-    def __init__(self, name: str, version: str = "", stderr: TextIO | None = None) -> None:
+    def __init__(self, name: str, version: str = "") -> None:
         self._name = name
         self._version = version
         self._log = balog.get_logger(name)
-        self._stderr = sys.stderr if stderr is None else stderr
         self._streams: dict[str, _StreamMetrics] = {}
         self._started_at, self._started_ns = time.monotonic(), time.time_ns()
 
@@ -102,8 +98,6 @@ class Reporter(Observer):
         )
         if _is_wanted():
             (self._log.error if exit_code else self._log.info)("run", payload=msgspec.to_builtins(report))
-        if counts and is_terminal(self._stderr):
-            self._stderr.write(table(counts))
 
 
 class _StreamMetrics:
@@ -161,26 +155,6 @@ class _StreamMetrics:
         if now != self._counted:
             self._counter.increment(now - self._counted)
             self._counted = now
-
-
-_COLUMNS = ("records", "new", "updated", "quarantined")
-
-
-def table(counts: Sequence[StreamCount]) -> str:
-    """Format rows by stream as a table, without empty columns and control characters."""
-    shown = [name for name in _COLUMNS if name == "records" or any(getattr(count, name) for count in counts)]
-    lines = [["STREAM", *(name.upper() for name in shown), ""]]
-    for count in counts:
-        values = [getattr(count, name) for name in shown]
-        numbers = ["" if value is UNSET else f"{value:,}" for value in values]
-        lines.append([count.stream, *numbers, "" if count.problem is UNSET else count.problem])
-    widths = [max(len(line[place]) for line in lines) for place in range(len(shown) + 1)]
-    text = ""
-    for first, *numbers, problem in lines:
-        cells = [first.ljust(widths[0]), *(number.rjust(width) for number, width in zip(numbers, widths[1:]))]
-        line = "  ".join([*cells, problem]).rstrip()
-        text += "".join(char if char.isprintable() else " " for char in line) + "\n"
-    return text
 
 
 def _is_wanted() -> bool:

@@ -35,5 +35,4 @@ def test_the_limits_of_files_are_the_code_s() -> None:
     assert f"{file_stream.MAX_FILES:,} files a stream" in words
     assert f"{file_formats.MAX_LINE >> 20} MiB a line of JSON" in words
     assert f"{file_formats.MAX_DOCUMENT >> 20} MiB a JSON document or workbook" in words
-    assert f"{file_formats.MAX_MEMBERS:,} files in a zip archive" in words
     assert f"`max_bytes` ({file_formats.ReadOptions.max_bytes >> 30} GiB)" in words

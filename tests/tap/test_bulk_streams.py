@@ -440,16 +440,16 @@ def test_wrong_settings_are_refused_before_anything_runs(
 _texts = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=8)
 
 
-@given(st.lists(st.fixed_dictionaries({"a": _texts, "b": _texts}), max_size=6), st.sampled_from([",", ";", "\t"]))
+@given(st.lists(st.fixed_dictionaries({"a": _texts, "b": _texts}), max_size=6), st.sampled_from(["csv", "tsv"]))
 @settings(max_examples=60, derandomize=True)
-def test_csv_is_read_as_python_s_writer_wrote_it(rows: list[dict[str, str]], delimiter: str) -> None:
+def test_csv_is_read_as_python_s_writer_wrote_it(rows: list[dict[str, str]], format: str) -> None:
     import csv
 
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, ["a", "b"], delimiter=delimiter)
+    writer = csv.DictWriter(text, ["a", "b"], delimiter="," if format == "csv" else "\t")
     writer.writeheader()
     writer.writerows(rows)
     file = io.BytesIO(text.getvalue().encode())
-    found = list(rows_of(file, "csv", delimiter, {"b"}))
+    found = list(rows_of(file, format, {"b"}))
 
     assert found == [{"a": row["a"] or None, "b": row["b"]} for row in rows]

@@ -60,13 +60,6 @@ def as_excel(rows: list[dict[str, str]]) -> bytes:
     return file.getvalue()
 
 
-def zipped(data: bytes, name: str = "inner.bin") -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(name, data)
-    return file.getvalue()
-
-
 WRITTEN: dict[str, Callable[[list[dict[str, str]]], bytes]] = {
     "csv": as_csv,
     "tsv": lambda rows: as_csv(rows, "\t"),
@@ -79,7 +72,6 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
     ".gz": gzip.compress,
     ".zst": zstandard.ZstdCompressor().compress,
-    ".zip": zipped,
 }
 
 
@@ -176,8 +168,6 @@ class TestFormats:
             ("x.csv", b"a\n\xff\n", {}, "x.csv: is not utf-8"),
             ("x.csv", b"a\n" + b"1\n" * 50, {"max_bytes": 20}, "has more than 20 bytes"),
             ("x.csv.gz", gzip.compress(b"a\n" * 99, mtime=0)[:-9], {}, "is cut off"),
-            ("x.csv.zip", b"PK no zip", {}, "x.csv.zip: is damaged"),
-            ("x.csv.zip", zipped(b"0" * 999, "x.csv"), {"max_bytes": 500}, "would be 999 bytes"),
             ("x.json", b"{", {}, "x.json: is not JSON"),
             (
                 "x.csv",
@@ -201,9 +191,13 @@ class TestFormats:
             with pytest.raises(SourceError, match="more than 10 bytes"):
                 rows_in(b'{"a": "123456789"}', name)
 
-    def test_a_bomb_in_a_zip_is_refused_before_it_is_unpacked(self) -> None:
+    def test_a_workbook_that_is_a_bomb_is_refused_before_it_is_unpacked(self) -> None:
+        pytest.importorskip("openpyxl")
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("sheet1.xml", b"0" * (100 << 20))
         with pytest.raises(SourceError, match="times as large; set max_bytes"):
-            rows_in(zipped(b"0" * (100 << 20), "x.csv"), "x.zip")
+            rows_in(file.getvalue(), "x.xlsx")
 
 
 class Files:

@@ -213,18 +213,6 @@ class TestRateLimits:
         assert (ran.code, ran.ids()) == (0, IDS)
         assert len(source.documents) == 6
 
-    def test_a_wait_is_computed_from_the_costs_of_queries(self, server: HttpStandIn, source: Issues) -> None:
-        waits: list[float] = []
-        cost = {"requestedQueryCost": 500, "throttleStatus": {"currentlyAvailable": 300, "restoreRate": 50.0}}
-        body = {"errors": [{"message": "x", "extensions": {"code": "THROTTLED"}}], "extensions": {"cost": cost}}
-        source.script = [Answer(200, json.dumps(body).encode())]
-        tap = tap_of(server)
-        policy = Policy(tries=2, first=0.001, sleep=waits.append)
-        tap.client(lambda config: Client(server.url, policy=policy))
-
-        assert sync(tap).code == 0
-        assert [round(wait) for wait in waits] == [4]
-
     def test_they_fail_the_stream_when_the_tries_are_over(self, server: HttpStandIn, source: Issues) -> None:
         source.script = [Answer(200, b'{"errors": [{"message": "slow", "type": "RATE_LIMITED"}]}')] * 9
 
@@ -323,7 +311,7 @@ def test_schemas_come_from_introspection(server: HttpStandIn, source: Issues) ->
     deep = schema_of(graphql_type("Issue", depth=2), lambda: client, "issues")
     assert list(deep["properties"]["labels"]["properties"]["nodes"]["items"]["properties"]) == ["name", "color"]
     with pytest.raises(
-        SchemaError, match=r"schema of issues: the source has no object type 'Isue'; did you mean 'Issue'\?"
+        SchemaError, match=r"schema of issues: the source has no object type 'Isue'; of a union, declare"
     ):
         schema_of(graphql_type("Isue"), lambda: client, "issues")
 

@@ -78,7 +78,7 @@ def paged(size: int) -> Callable[[str, dict[str, Any], Any], Any]:
                 "meta": {"next": str(end) if more else None, "pages": -(-len(ROWS) // size), "url": more and url},
                 "more": more,
             },
-            **({"link": f'<{url}>; rel="next"', "x-next": str(end // size + 1)} if more else {}),
+            **({"link": f'<{url}>; rel="next"'} if more else {}),
         )
 
     return answer
@@ -92,7 +92,6 @@ def paged(size: int) -> Callable[[str, dict[str, Any], Any], Any]:
         "cursor:meta.next param=cursor more=more",
         "last:id",
         "last:id more=more size=SIZE",
-        "header:x-next",
         "offset size=SIZE",
         "page size=SIZE",
         "page",

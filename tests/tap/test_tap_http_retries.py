@@ -118,16 +118,23 @@ def test_no_try_begins_after_the_total() -> None:
     assert clock.waits == []
 
 
+def checked(answer: Any) -> Any:
+    """Do what ``raise_for_status`` of other libraries does."""
+    if answer.status_code >= 400:
+        raise HttpError(str(answer.status_code), answer, retryable=True)
+    return answer
+
+
 def test_attempts_as_blocks() -> None:
     clock = Clock()
     ask = script(Answer(500), TimeoutError(), Answer(200))
-    numbers = []
+    asked = []
     for attempt in clock.policy.attempts("contacts"):
         with attempt:
-            numbers.append(attempt.number)
-            answer = attempt.check(ask())
+            asked.append(1)
+            answer = checked(ask())
     assert answer.status_code == 200
-    assert numbers == [1, 2, 3]
+    assert len(asked) == 3
 
 
 def test_the_last_attempt_s_failure_comes_out() -> None:
@@ -136,9 +143,9 @@ def test_the_last_attempt_s_failure_comes_out() -> None:
     def ask() -> None:
         for attempt in clock.policy.attempts():
             with attempt:
-                attempt.check(Answer(429))
+                checked(Answer(429))
 
-    with pytest.raises(HttpError, match="429 Too Many Requests") as caught:
+    with pytest.raises(HttpError) as caught:
         ask()
     assert caught.value.status == 429
     assert clock.waits == [1]
@@ -146,10 +153,11 @@ def test_the_last_attempt_s_failure_comes_out() -> None:
 
 def test_each_retry_is_an_event_and_a_count() -> None:
     clock = Clock()
+    ask = script(Answer(503), Answer(200))
     with capture_events() as captured:
         for attempt in clock.policy.attempts("contacts"):
             with attempt:
-                attempt.check(Answer(503) if attempt.number == 1 else Answer(200))
+                checked(ask())
         metrics.flush()
     points = [event.payload for event in captured if event.payload["cls_type"] == "metric"]
     tags = {"endpoint": "contacts", "http_status_code": 503}

@@ -1,6 +1,5 @@
-"""What a tap says of its own run: lines, metrics, the report, the table."""
+"""What a tap says of its own run: lines, metrics, the report."""
 
-import io
 import json
 import os
 import subprocess
@@ -8,17 +7,12 @@ import sys
 
 import pytest
 
-from balog.payload import RunPayload, StreamCount, read
+from balog.payload import RunPayload, read
 from balog.tap import reporter as reporter_module
 from balog.tap.errors import SyncError
-from balog.tap.reporter import Reporter, table
+from balog.tap.reporter import Reporter
 from balog.tap.streams import Stream
 from balog.tap.syncing.session import SyncStats
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 def counts(records, new=None, updated=None):
@@ -119,7 +113,7 @@ def test_a_stream_that_never_began_is_told_of(events):
 
 
 def test_records_that_were_set_aside_are_told_of(tmp_path):
-    """Given a record that breaks its schema under the policy quarantine, then the report and the table have it."""
+    """Given a record that breaks its schema under the policy quarantine, then the report has it."""
     tap = """
 from balog.tap import Tap
 tap = Tap("tap-cool", quarantine="aside.jsonl")
@@ -138,37 +132,12 @@ tap.run()
     assert {event["header"]["channel"] for event in events} == {"tap-cool", "tap-cool.metric", "tap-cool.run"}
     payload = events[-1]["payload"]
     assert payload["streams"] == [{"stream": "contacts", "records": 1, "new": 1, "updated": 0, "quarantined": 1}]
-    assert "QUARANTINED" in table([StreamCount(stream="contacts", records=1, quarantined=1)])
 
 
 def test_a_problem_that_is_no_streams_is_the_reports(events):
     reporter = Reporter("tap-cool")
     reporter.finish(1, "the target has gone")
     assert report_in(events)[1].problem == "the target has gone"
-
-
-class TestTable:
-    ROWS = (
-        StreamCount(stream="contacts", records=1200, new=2, updated=1198),
-        StreamCount(stream="notes", records=4, problem="HTTP\x1b[2J 500"),
-    )
-
-    def test_numbers_stand_below_each_other_and_control_characters_do_nothing(self):
-        assert table(self.ROWS).splitlines() == [
-            "STREAM    RECORDS  NEW  UPDATED",
-            "contacts    1,200    2    1,198",
-            "notes           4                HTTP [2J 500",
-        ]
-
-    def test_what_no_stream_has_is_no_column(self):
-        assert table(self.ROWS[1:2]).splitlines()[0] == "STREAM  RECORDS"
-
-    @pytest.mark.parametrize(("stderr", "shown"), [(Terminal(), True), (io.StringIO(), False)])
-    def test_only_a_terminal_gets_it(self, stderr, shown, events):
-        reporter = Reporter("tap-cool", stderr=stderr)
-        reporter.started(Stream("contacts"), counts(1))
-        reporter.finish(0)
-        assert ("STREAM" in stderr.getvalue()) == shown
 
 
 SCRIPT = """

@@ -1,12 +1,8 @@
-"""``--about``: a description of the tap, as text and as JSON with the names that Meltano SDK taps use."""
+"""``--about``: a description of the tap, as JSON with the names that Meltano SDK taps use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-
-from balog.tap.config import environment_name
-from balog.tap.json_schema.references import resolve_reference
 
 if TYPE_CHECKING:
     from balog.tap.definition import TapDefinition
@@ -49,43 +45,3 @@ def about(tap: TapDefinition) -> dict[str, Any]:
             for stream in tap.streams.values()
         ],
     }
-
-
-def as_text(tap: TapDefinition, document: dict[str, Any]) -> str:
-    """Return the description as text.
-
-    Args:
-        tap: the tap.
-        document: the result of ``about``.
-    """
-    lines = [
-        f"{document['name']} {document['version']}".rstrip(),
-        "",
-        f"capabilities: {', '.join(document['capabilities'])}",
-        "",
-        "settings:",
-    ]
-    lines += [f"  {line}" for line in document["settings"].get("description", "").splitlines()]
-    lines += [f"  {line}" for line in _settings(tap, document["settings"])]
-    lines += ["", "streams:"]
-    for stream in document["streams"]:
-        by = f"{stream['replication_method']}{' by ' + stream['replication_key'] if stream['replication_key'] else ''}"
-        keys = f", keys {', '.join(stream['key_properties'])}" if stream["key_properties"] else ""
-        below = f", for each of {stream['parent']}" if stream["parent"] else ""
-        lines.append(f"  {stream['name']}: {by}{keys}{below}")
-    if document["finds_streams"]:
-        lines.append("  those that it finds in its source; --discover lists them")
-    return "\n".join(lines)
-
-
-def _settings(tap: TapDefinition, schema: dict[str, Any]) -> Iterator[str]:
-    required = schema.get("required", ())
-    for name, inner in schema.get("properties", {}).items():
-        setting = resolve_reference(inner, schema) if isinstance(inner, dict) else {}
-        kind = setting.get("type", "any")
-        parts = [kind if isinstance(kind, str) else " or ".join(kind)]
-        parts += ["required"] if name in required else []
-        parts += [f"default {setting['default']!r}"] if "default" in setting else []
-        parts += ["secret"] if setting.get("secret") else []
-        text = f": {setting['description']}" if isinstance(setting.get("description"), str) else ""
-        yield f"{name} ({', '.join(parts)}){text} [{environment_name(tap.name, name)}]"

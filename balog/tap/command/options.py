@@ -54,10 +54,8 @@ def options(tap: TapDefinition) -> click.Command:
                 is_flag=True,
                 help="Check order, bookmarks and removed paths while syncing; exit with 1 if one is wrong.",
             ),
-            click.Option(["--about", "about"], is_flag=True, help="Describe the tap: settings, streams."),
-            click.Option(
-                ["--format", "format"], type=click.Choice(["text", "json"]), default="text", help="Format of --about."
-            ),
+            click.Option(["--about", "about"], is_flag=True, help="Describe the tap as JSON: settings, streams."),
+            click.Option(["--format", "format"], type=click.Choice(["json"]), help="As in the Meltano SDK."),
             click.Option(["--version", "version"], is_flag=True, help="Print the version."),
         ],
     )

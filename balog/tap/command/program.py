@@ -146,11 +146,10 @@ class Program:
         )
 
     def _print_about(self) -> int:
-        from balog.tap.command.about import about, as_text
+        from balog.tap.command.about import about
 
         self.tap.link()
-        document = about(self.tap)
-        return _write(_as_json(document) if self._given["format"] == "json" else as_text(self.tap, document))
+        return _write(_as_json(about(self.tap)))
 
     def _discover(self) -> int:
         output = Output()

@@ -1,10 +1,10 @@
-"""Config specifications: names with examples, JSON Schemas, Structs and functions; one validator."""
+"""Config specifications: names with examples, JSON Schemas and Structs; one validator."""
 
 from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -112,8 +112,8 @@ class ConfigSpec:
 
         Args:
             config: a config that ``check`` has accepted.
-            made: the result of ``check``. Its values take precedence; the config's own serve taps whose Struct or
-                function does not have the toolkit's settings.
+            made: the result of ``check``. Its values take precedence; the config's own serve taps whose Struct does not
+                have the toolkit's settings.
         """
         revealed = reveal(config, self.schema, self.schema, "$", set(), [])
         found = {}
@@ -154,40 +154,6 @@ class _StructSpec(ConfigSpec):
         return None if found else msgspec.convert(config, self._kind)
 
 
-class _FunctionSpec(ConfigSpec):
-    """A function that reports problems of a config, or converts it."""
-
-    def __init__(self, function: Callable[[dict[str, Any]], Any]) -> None:
-        super().__init__()
-        self._function = function
-
-    def json_schema(self) -> dict[str, Any]:
-        """Return the schema of an object, with the function's docstring as description."""
-        text = (self._function.__doc__ or "").strip()
-        return {**super().json_schema(), **({"description": text} if text else {})}
-
-    def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
-        try:
-            made = self._function(config)
-            if isinstance(made, str):
-                made = [made]
-            elif isinstance(made, Iterator):
-                made = list(made)
-        except TapConfigProblems as error:
-            problems += error.problems
-        except ConfigError as error:
-            problems.append(error)
-        except Exception as error:
-            reason = str(error) or "refused"
-            kind = "" if isinstance(error, (ValueError, AssertionError)) and str(error) else f"{type(error).__name__}: "
-            problems.append(ConfigError(f"{kind}{reason}"))
-        else:
-            if not isinstance(made, (list, tuple)):
-                return config if made is None else made
-            problems += [one if isinstance(one, ConfigError) else ConfigError(str(one)) for one in made]
-        return config
-
-
 def make_spec(declaration: Any) -> ConfigSpec:
     """Return the specification that a tap declares for its config.
 
@@ -200,8 +166,6 @@ def make_spec(declaration: Any) -> ConfigSpec:
             - a JSON Schema: a dict with ``$schema``, ``properties`` or the type ``object``;
             - the path of a JSON file with a sample or a JSON Schema, relative to the file that declares the tap;
             - a msgspec Struct: the tap's functions receive an instance instead of a dict;
-            - a function that is called with the config. It reports problems as exceptions, or as a string or a list of
-              strings that it returns. Any other result except None is the config that the tap's functions receive;
             - None to allow any config.
 
     Raises:
@@ -222,11 +186,8 @@ def make_spec(declaration: Any) -> ConfigSpec:
         if not all(isinstance(name, str) and name for name in names):
             raise TapError(f"config_spec={declaration!r:.100}: want names of settings")
         return ConfigSpec({**_OPEN, "properties": {name: {} for name in names}, "required": names})
-    if callable(declaration) and not isinstance(declaration, type):
-        return _FunctionSpec(declaration)
     raise TapError(
-        f"config_spec={declaration!r:.100}: want a list of names, a dict, the path of a JSON file, a msgspec Struct or "
-        "a function"
+        f"config_spec={declaration!r:.100}: want a list of names, a dict, the path of a JSON file or a msgspec Struct"
     )
 
 

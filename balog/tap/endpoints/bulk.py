@@ -87,7 +87,6 @@ class BulkStream(EndpointStream):
             ``("*.s3.amazonaws.com",)``.
         format: ``csv`` (with a header), ``tsv``, ``jsonl``, ``json``, ``parquet`` or ``excel``. Files that begin as
             gzip or zstd do are decompressed.
-        delimiter: between fields of CSV.
         deadline: the seconds that a job may run. Then the stream fails, and the next run polls the job once more before
             it creates another one.
         poll_seconds: the upper limit of the first wait between polls; it doubles up to a minute.
@@ -108,7 +107,6 @@ class BulkStream(EndpointStream):
     result: str | None = None
     part_hosts: Collection[str] = ()
     format: str = "csv"
-    delimiter: str = ","
     deadline: float = 3600.0
     poll_seconds: float = 2.0
     jobs: int = 3
@@ -119,7 +117,6 @@ class BulkStream(EndpointStream):
         "count": TEXT,
         "create": TEXT,
         "deadline": _SECONDS,
-        "delimiter": (lambda value: isinstance(value, str) and len(value) == 1, "one character"),
         "done": _WORDS,
         "failed": _WORDS,
         "format": (lambda value: value in FORMATS, " or ".join(FORMATS)),
@@ -268,7 +265,7 @@ class BulkStream(EndpointStream):
                 file.seek(0)
                 count = 0
                 try:
-                    rows = rows_of(file, self.format, self.delimiter, texts)
+                    rows = rows_of(file, self.format, texts)
                     while page := list(islice(rows, _PAGE)):
                         count += len(page)
                         yield page
@@ -346,13 +343,13 @@ def _line(text: Any) -> str:
     return "".join(char for char in words if char.isprintable())[:200]
 
 
-def rows_of(file: BinaryIO, format: str, delimiter: str, texts: Collection[str]) -> Iterator[Any]:
+def rows_of(file: BinaryIO, format: str, texts: Collection[str]) -> Iterator[Any]:
     """Yield the records of a part; an empty field of CSV is null if it is not one of ``texts``.
 
     Raises:
         SourceError: the part is damaged or not of this format.
     """
-    options = ReadOptions(format, delimiter if format == "csv" else None, max_bytes=_MAX_BYTES)
+    options = ReadOptions(format, max_bytes=_MAX_BYTES)
     for number, row in read_rows(file, "the file", options):
         if isinstance(row, BadRow):
             raise SourceError(f"the file: row {number}: {row.reason}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from balog.tap.errors import SourceError
@@ -17,7 +15,7 @@ class RateLimitedError(SourceError):
     """The source answered that requests come too fast. A retry helps.
 
     Attributes:
-        headers: those of the answer, with ``retry-after`` if its body says how long to wait.
+        headers: those of the answer.
     """
 
     def __init__(self, reason: str, headers: Mapping[str, str]) -> None:
@@ -44,7 +42,7 @@ def body_of(answer: Any) -> dict[str, Any]:
         raise SourceError("the source answered JSON that is not a GraphQL response: want an object with data")
     errors = errors_of(body)
     if any(_is_rate_limited(error) for error in errors):
-        raise RateLimitedError(f"the source answered {summary(errors)}", _headers(answer, body))
+        raise RateLimitedError(f"the source answered {summary(errors)}", headers_of(answer))
     if isinstance(body.get("data"), dict):
         return body
     if errors:
@@ -84,29 +82,3 @@ def _code(error: Mapping[str, Any]) -> str:
 
 def _is_rate_limited(error: Mapping[str, Any]) -> bool:
     return "".join(char for char in _code(error).upper() if char.isalnum()) in _RATE_LIMITED
-
-
-def _headers(answer: Any, body: Mapping[str, Any]) -> dict[str, str]:
-    """Return the answer's headers; ``retry-after`` is computed if its body states the costs of queries as Shopify does.
-
-    See https://shopify.dev/docs/api/usage/limits (requestedQueryCost, currentlyAvailable, restoreRate).
-    """
-    headers = dict(headers_of(answer))
-    cost = _member(body.get("extensions"), "cost")
-    status = _member(cost, "throttleStatus")
-    asked, available, rate = (
-        _member(cost, "requestedQueryCost"),
-        _member(status, "currentlyAvailable"),
-        _member(status, "restoreRate"),
-    )
-    if "retry-after" not in headers and all(_is_number(value) for value in (asked, available, rate)) and rate:
-        headers["retry-after"] = str(math.ceil(max(0, asked - available) / rate))
-    return headers
-
-
-def _member(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, Decimal)) and not isinstance(value, bool) and value >= 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from balog.suggestions import suggest
 from balog.tap.endpoints.graphql_errors import body_of
 from balog.tap.errors import SchemaError
 from balog.tap.schema import SchemaSource
@@ -18,7 +17,6 @@ _QUERY = f"""query Introspection($name: String!) {{
     kind name fields {{ name args {{ defaultValue type {{ kind }} }} type {{ {_OF_TYPE} }} }}
   }}
 }}"""
-_NAMES = "query Names { __schema { types { kind name } } }"
 
 _SCALARS: dict[str, dict[str, Any]] = {
     "Boolean": {"type": "boolean"},
@@ -55,10 +53,8 @@ def graphql_type(
         reader = _TypeReader(client(), path, {**_SCALARS, **(scalars or {})})
         found = reader.read(name)
         if found is None:
-            advice = "; of a union, declare the schema, and in fields= the Type.field of each property"
-            raise SchemaError(
-                f"the source has no object type {name!r}{reader.suggestion(name) or advice}", f"schema of {stream}"
-            )
+            advice = "of a union, declare the schema, and in fields= the Type.field of each property"
+            raise SchemaError(f"the source has no object type {name!r}; {advice}", f"schema of {stream}")
         return reader.object_of(found, depth)
 
     return source
@@ -77,11 +73,6 @@ class _TypeReader:
             found = self._ask(_QUERY, {"name": name}).get("__type")
             self._types[name] = found if isinstance(found, dict) and isinstance(found.get("fields"), list) else None
         return self._types[name]
-
-    def suggestion(self, name: str) -> str:
-        """Return the end of an error about an unknown type."""
-        types = self._ask(_NAMES, {}).get("__schema", {}).get("types", [])
-        return suggest(name, [each["name"] for each in types if each["kind"] in ("OBJECT", "INTERFACE")], limit=0)
 
     def object_of(self, type: dict[str, Any], depth: int) -> dict[str, Any]:
         """Return the schema of an object type."""

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import balog
 from balog.backoff import Backoff
 from balog.tap.errors import SourceError, TapError, check_number
-from balog.tap.http.outcomes import HttpError, fault_of, is_lost, requested_wait, status_of
+from balog.tap.http.outcomes import fault_of, is_lost, requested_wait, status_of
 from balog.tap.patterns.concurrency import pause
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -90,7 +90,8 @@ class Policy:
 
             for attempt in policy.attempts("contacts"):
                 with attempt:
-                    response = attempt.check(requests.get(url))
+                    response = requests.get(url)
+                    response.raise_for_status()
 
         The exception of each failure is suppressed at the end of its block, except that of the last.
 
@@ -139,26 +140,10 @@ class Attempt:
         self.has_failed = False
         self.is_last = False
 
-    @property
-    def number(self) -> int:
-        """The number of the try, from 1."""
-        return self._tries.failures + 1
-
-    def check(self, response: Any) -> Any:
-        """Return a response, unless it is retried.
-
-        Raises:
-            HttpError: the policy retries this status.
-        """
-        if self._tries.policy.is_retryable(response):
-            _release(response)
-            raise HttpError(f"the source answered {fault_of(response)}", response, retryable=True)
-        return response
-
     def should_retry(self, response: Any) -> bool:
         """Return whether a response is retried, after the wait; then leave the block.
 
-        Unlike ``check`` it leaves the last response to the caller.
+        It leaves the last response to the caller.
         """
         if not self._tries.policy.is_retryable(response) or not self._tries.should_retry(response):
             return False

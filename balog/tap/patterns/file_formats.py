@@ -24,8 +24,6 @@ MAX_LINE = 16 << 20
 """The maximum number of bytes in a line of JSON."""
 MAX_DOCUMENT = 64 << 20
 """The maximum number of bytes in a file that is one JSON document, or an Excel workbook."""
-MAX_MEMBERS = 1_000
-"""The maximum number of files in a zip archive."""
 
 _SUFFIXES = {
     ".csv": "csv",
@@ -37,7 +35,7 @@ _SUFFIXES = {
     ".xlsx": "excel",
 }
 FORMATS = tuple(dict.fromkeys(_SUFFIXES.values()))
-_PACKED = (".gz", ".zst", ".zip")
+_PACKED = (".gz", ".zst")
 _PAGE = 1_000
 
 
@@ -74,7 +72,7 @@ class ReadOptions:
 
 
 def format_of(name: str) -> str | None:
-    """Return the format of a file by its name, without ``.gz``, ``.zst`` or ``.zip``; None if it is unknown."""
+    """Return the format of a file by its name, without ``.gz`` or ``.zst``; None if it is unknown."""
     lower = name.lower()
     for packed in _PACKED:
         lower = lower.removesuffix(packed)
@@ -84,7 +82,7 @@ def format_of(name: str) -> str | None:
 def read_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[tuple[int, Any]]:
     """Yield the rows of a file with their numbers, from 1: a record, or a ``BadRow``.
 
-    Compression is found by the first bytes; a zip archive by its name, and its files are read one after another.
+    Compression is found by the first bytes.
 
     Args:
         file: the file.
@@ -97,10 +95,7 @@ def read_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[tupl
     """
     limits = Limits(decompressed=options.max_bytes)
     try:
-        if name.lower().endswith(".zip"):
-            yield from _members(file, name, options, limits)
-        else:
-            yield from _rows(file, name, options, limits, 0)
+        yield from _rows(file, name, options, limits)
     except BatchError as error:
         raise SourceError(f"{name}: {error}") from None
     except UnicodeDecodeError as error:
@@ -109,36 +104,19 @@ def read_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[tupl
         raise SourceError(f"{name}: is damaged: {error}") from None
 
 
-def _members(file: IO[bytes], name: str, options: ReadOptions, limits: Limits) -> Iterator[tuple[int, Any]]:
-    with _seekable(file, name, options.max_bytes) as whole, zipfile.ZipFile(whole) as archive:
-        infos = [info for info in archive.infolist() if not info.is_dir()]
-        if len(infos) > MAX_MEMBERS:
-            raise SourceError(f"{name}: has {len(infos)} files; at most {MAX_MEMBERS} are read")
-        _check_sizes(infos, name, limits)
-        number = 0
-        for info in infos:
-            if info.flag_bits & 1:
-                raise SourceError(f"{name}: {info.filename} is encrypted")
-            with archive.open(info) as member:
-                inner = info.filename if format_of(info.filename) else name
-                for at, row in _rows(member, inner, options, limits, number):
-                    number = at
-                    yield at, row
-
-
 def _check_sizes(infos: list[zipfile.ZipInfo], name: str, limits: Limits) -> None:
     size, packed = sum(info.file_size for info in infos), sum(info.compress_size for info in infos)
     if size > limits.decompressed or (size > BLOCK_BYTES * 64 and size > limits.ratio * packed):
         raise SourceError(f"{name}: would be {size} bytes, {size // max(packed, 1)} times as large; set max_bytes")
 
 
-def _rows(file: IO[bytes], name: str, options: ReadOptions, limits: Limits, before: int) -> Iterator[tuple[int, Any]]:
+def _rows(file: IO[bytes], name: str, options: ReadOptions, limits: Limits) -> Iterator[tuple[int, Any]]:
     format = options.format or format_of(name)
     reader = _READERS.get(format or "")
     if reader is None:
         raise SourceError(f"{name}: its format is unknown; set format to one of {', '.join(FORMATS)}")
     blocks = _Blocks(decompress(file, None, limits))
-    yield from enumerate(reader(io.BufferedReader(blocks, BLOCK_BYTES), name, options), before + 1)
+    yield from enumerate(reader(io.BufferedReader(blocks, BLOCK_BYTES), name, options), 1)
 
 
 class _Blocks(io.RawIOBase):

@@ -82,7 +82,6 @@ def named_paging(text: str, within: str = "") -> Paging:
     ======================= ==================================================== ==============================
     ``cursor:meta.next``    a cursor in the body                                 ``param=cursor`` ``more=``
     ``last:id``             a field of the last record                           ``param=after`` ``more=``
-    ``header:X-Next-Page``  a header of the response                             ``param=page``
     ``offset``              the number of records so far                         ``param=offset`` ``size`` needed
     ``page``                the number of the page                               ``param=page`` ``first=1``
                                                                                  ``total=``
@@ -139,16 +138,6 @@ def by_last(name: str, size: int | None = None, more: str | None = None) -> Next
     return next
 
 
-def by_header(name: str) -> Next:
-    """Read the next position from a header; an empty or missing one is the end."""
-
-    def next(page: Page) -> Any:
-        headers = getattr(page.answer, "headers", {})
-        return headers.get(name.lower()) or headers.get(name) or None
-
-    return next
-
-
 def _page(path: str, options: _Options, size: int | None) -> Paging:
     first = options.number("first", least=0)
     next = by_page(size, options.path("total"))
@@ -161,10 +150,6 @@ _KINDS: dict[str, tuple[Callable[[str, _Options, int | None], Paging], str]] = {
             by_cursor(options.body_path(path), options.path("more")), options.take("param", "cursor")
         ),
         "the path of the cursor",
-    ),
-    "header": (
-        lambda path, options, size: Paging(by_header(path), options.take("param", "page")),
-        "the header's name",
     ),
     "last": (
         lambda path, options, size: Paging(by_last(path, size, options.path("more")), options.take("param", "after")),
