@@ -135,7 +135,7 @@ class TestSubstreams:
         assert second.state["bookmarks"]["contacts"] == {"updated": _day(3)}
 
     def test_a_long_child_lets_states_out_up_to_the_parent_before(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("balog.tap.syncing.source_reader._FLUSH_SECONDS", 0.0)
+        monkeypatch.setattr("balog.tap.syncing.stream_sync._FLUSH_SECONDS", 0.0)
         tap = Tap("tap-cool")
         contacts = _contacts(tap, 1, 2, replication_key="updated", bookmark_strategy=tap.every_n(1000))
         contacts.substream("notes")(lambda parent: ({"id": parent["id"] * 10 + n} for n in range(3)))

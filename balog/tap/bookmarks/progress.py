@@ -22,7 +22,6 @@ from contextlib import suppress
 from typing import Any
 
 from balog.tap.bookmarks.order import Order, order_of
-from balog.tap.bookmarks.reached import Reached
 from balog.tap.bookmarks.start import POSITION, Start
 from balog.tap.bookmarks.state import Rollup, State
 from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream
@@ -94,7 +93,9 @@ class Progress:
         )
         self.start = self._start.bookmark
         self._watermark = Watermark(stream, key or "", self._order, value_of)
-        self._reached = Reached(has_watermark=bool(key))
+        self._tap_bookmark: Any = None  # that the tap set; it and the next one are kept by a new attempt
+        self._is_reverted = False
+        self._begin()
         self._look: Callable[[dict[str, Any]], None] = lambda record: None
         if key:
             self._look = self._watermark.see if is_selected else self._see_unselected
@@ -111,10 +112,18 @@ class Progress:
         all its parents, and substreams that failed stay failed.
         """
         if self.parent is None:
-            if self._reached.has_watermark and not self._watermark.is_ordered:
+            if self._has_watermark and not self._watermark.is_ordered:
                 self._revert()
             self._watermark.reset()
-            self._reached.begin(has_key=bool(self.key))
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin an attempt to read the source from its start."""
+        self._records = 0
+        self._has_watermark = bool(self.key)
+        self._complete_to: Any = None  # the largest replication value of records whose substreams are complete
+        self._position: tuple[Any, ...] = ()  # that the tap set; empty if it set none
+        self._has_failed = False  # the stream, or one above it
 
     # -- the start ------------------------------------------------------------------------------------------------
 
@@ -127,16 +136,16 @@ class Progress:
 
     def _see_counted(self, record: dict[str, Any]) -> bool:
         self._look(record)
-        self._reached.records += 1
-        return self._strategy.is_due(record, self._reached.records)
+        self._records += 1
+        return self._strategy.is_due(record, self._records)
 
     def _see_unselected(self, record: dict[str, Any]) -> None:
         """Look at a record that is not written, so it was not validated."""
-        if self._reached.has_watermark:
+        if self._has_watermark:
             try:
                 self._watermark.see(record)
             except RecordError:  # without a watermark the substreams will get all records again
-                self._reached.lose_watermark()
+                self._has_watermark = False
 
     @property
     def highest(self) -> Any:
@@ -149,13 +158,13 @@ class Progress:
 
     def done(self) -> None:
         """Mark all records so far as complete: they and their substreams' records were written."""
-        if self._reached.has_watermark:
+        if self._has_watermark:
             try:
-                self._reached.complete(self._watermark.highest)
+                self._complete_to = self._watermark.highest
             except RecordError:
                 if self._is_selected:
                     raise
-                self._reached.lose_watermark()
+                self._has_watermark = False
 
     def set(self, value: Any) -> bool:
         """Set the bookmark that the tap knows, such as the end of a window: all records up to it were written.
@@ -170,16 +179,16 @@ class Progress:
             SyncError: the value does not have the type of the replication key.
         """
         if self.key is None:
-            self._reached.place(value)
+            self._position = (value,)
             return self.parent is None and self._save_position()
         try:
             self._order.rank(value)
         except ValueError as error:
             raise SyncError(self.stream, f"the bookmark that was set: {error}") from None
-        self._reached.tap_bookmark = self._start.latest(self._reached.tap_bookmark, value)
+        self._tap_bookmark = self._start.latest(self._tap_bookmark, value)
         if self.parent is not None or self._has_failed_descendant():
             return False
-        return self._advance(self._reached.tap_bookmark)
+        return self._advance(self._tap_bookmark)
 
     # -- transitions ----------------------------------------------------------------------------------------------
 
@@ -192,13 +201,13 @@ class Progress:
         """
         root = self._root
         is_asked = asked and root is self
-        if not root._reached.has_watermark or not (is_asked or (root._is_sorted and root._strategy.in_middle)):
+        if not root._has_watermark or not (is_asked or (root._is_sorted and root._strategy.in_middle)):
             return
-        if not (is_asked or (root._watermark.is_ordered and not root._reached.is_reverted)):
+        if not (is_asked or (root._watermark.is_ordered and not root._is_reverted)):
             root._revert()
             return
         with suppress(RecordError, SyncError):  # no value is correct, which the end of the stream will report
-            value = root._reached.complete_to if root.children else root._watermark.highest
+            value = root._complete_to if root.children else root._watermark.highest
             if value is not None:
                 root._commit(value, is_asked=is_asked)
 
@@ -212,7 +221,7 @@ class Progress:
         if self.parent is not None:
             return
         for each in [self, *self._descendants()]:
-            if each._reached.has_failed:
+            if each._has_failed:
                 continue
             parents = {above: above._final_bookmark for above in each._ancestors() if above.key is not None}
             if each._has_failed_descendant():
@@ -226,24 +235,24 @@ class Progress:
         """Mark this stream and its substreams as failed: their bookmarks stay where they are."""
         self.checkpoint()
         for each in [self, *self._descendants()]:
-            each._reached.fail()
+            each._has_failed = True
 
     # -- the state ------------------------------------------------------------------------------------------------
 
     def _commit(self, value: Any, *, is_asked: bool) -> None:
         if is_asked:
-            self._reached.tap_bookmark = self._start.latest(self._reached.tap_bookmark, value)
+            self._tap_bookmark = self._start.latest(self._tap_bookmark, value)
         if not self._has_failed_descendant():
             self._advance(value)
         for each in self._descendants():
-            if not each._reached.has_failed:
+            if not each._has_failed:
                 each._save_rollup({self: value})
 
     @property
     def _final_bookmark(self) -> Any:
         """The bookmark that the stream has when all was synced."""
-        highest = self._watermark.highest if self._reached.has_watermark else None
-        return self._start.latest(self.start, self._rollup.highest, self._reached.tap_bookmark, highest)
+        highest = self._watermark.highest if self._has_watermark else None
+        return self._start.latest(self.start, self._rollup.highest, self._tap_bookmark, highest)
 
     def _advance(self, value: Any) -> bool:
         """Move the bookmark forward, never back. Return whether it moved."""
@@ -257,9 +266,9 @@ class Progress:
         return True
 
     def _save_position(self) -> bool:
-        if not self._reached.position or self._has_failed_descendant():
+        if not self._position or self._has_failed_descendant():
             return False
-        (value,) = self._reached.position
+        (value,) = self._position
         if self._is_selected:
             self._state.set(self.stream, POSITION, value)
         for each in self._descendants():
@@ -279,12 +288,13 @@ class Progress:
 
     def _revert(self) -> None:
         """Revert the bookmarks of this sync: records are out of order, so the bookmarks were too late."""
-        if not self._reached.revert():
+        if self._is_reverted:
             return
+        self._is_reverted = True
         for each in [self, *self._descendants()]:
             each._rollup.revert()
             if each.key is not None and self._state.has(each.stream):
-                self._state.set(each.stream, each.key, each._start.latest(each.start, each._reached.tap_bookmark))
+                self._state.set(each.stream, each.key, each._start.latest(each.start, each._tap_bookmark))
         self._warn(
             "Records are out of order: no bookmark is written before the end; declare is_sorted=False", key=self.key
         )
@@ -302,7 +312,7 @@ class Progress:
         return [each for child in self.children for each in (child, *child._descendants())]
 
     def _has_failed_descendant(self) -> bool:
-        return any(each._reached.has_failed for each in self._descendants())
+        return any(each._has_failed for each in self._descendants())
 
     def _warn(self, message: str, **fields: Any) -> None:
         if self._log is not None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from balog.tap.bookmarks import Progress
 from balog.tap.bookmarks.order import order_of
 from balog.tap.bookmarks.state import version_in
 from balog.tap.catalog import CatalogEntry
-from balog.tap.context import Context
 from balog.tap.errors import RecordError
 from balog.tap.records import Transformer, Writer
 from balog.tap.records.plain import simplify
@@ -120,18 +119,3 @@ class RecordPipeline:
                 stats.updated = (stats.updated or 0) + 1
 
         return count
-
-
-class StreamParts(Protocol):
-    """The sync of a stream, as the reader of its source and the versions of its table see it; see ``StreamSync``."""
-
-    session: Session
-    stream: Stream
-    entry: CatalogEntry
-    context: Context
-    progress: Progress
-    pipeline: RecordPipeline | None
-    parent: Any
-
-    def restart(self) -> None:
-        """Prepare to read the source from the original bookmark."""

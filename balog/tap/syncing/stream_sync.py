@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from typing import Any
 
-from balog.tap.bookmarks import EndOfStream, Progress
+from balog.tap.bookmarks import EndOfStream, FullTable, Progress
+from balog.tap.bookmarks.start import POSITION
 from balog.tap.catalog import CatalogEntry
 from balog.tap.context import Context, Emitted, replication_key_of
 from balog.tap.errors import LateDeclarationError, OutputError, RecordError, SyncError, TapError
-from balog.tap.streams import Stream, inject
+from balog.tap.streams import Providers, Stream, inject
+from balog.tap.syncing.interrupts import Interrupted
 from balog.tap.syncing.pipeline import RecordPipeline
 from balog.tap.syncing.session import Session, SyncStats
-from balog.tap.syncing.source_reader import SourceReader
-from balog.tap.syncing.table_versions import TableVersions
+
+_FLUSH_SECONDS = 5.0
+"""After this time within one parent record, written records are flushed and the parents' bookmarks are checkpointed."""
 
 
 class LimitReached(Exception):
@@ -94,8 +98,7 @@ class StreamSync:
         if self.is_selected:
             self.pipeline = RecordPipeline(session, stream, entry, self.progress, self.context.log)
         self.stats = self.pipeline.stats if self.pipeline else SyncStats()
-        self._versions = TableVersions(self)
-        self._reader = SourceReader(self, self._accept_item, self._checkpoint)
+        self._is_in_table = False
         self._put = self.pipeline.put if self.pipeline else self.progress.see
         self.children = [
             StreamSync(session, child, self, active=self.active) for child in stream.children if session.needs(child)
@@ -134,9 +137,55 @@ class StreamSync:
             bookmarks = [key] if self._key and key else []
             self.session.output.schema(self.entry.stream, self.pipeline.schema, keys, bookmarks)
 
+    # -- the source -----------------------------------------------------------------------------------------------
+
     def read_source(self, parent: Any = None) -> None:
-        """Read all records of the source; see ``SourceReader.read``."""
-        self._reader.read(parent)
+        """Read all records of the source, of a substream those for one record of the parent."""
+        session, stream = self.session, self.stream
+        providers: Providers = {
+            "client": lambda: session.clients.of(stream),
+            "config": lambda: session.config,
+            "context": lambda: self.context,
+            "parent": lambda: parent,
+        }
+        self.context.parent = parent
+        try:
+            session.stop.in_source = True
+            session.stop.check()
+            if self._key is None:
+                self.context.log_position = self.progress.bookmark
+            session.is_calling = True
+            items = stream.call(providers)
+            session.is_calling = False
+            self._accept_all(items)
+        finally:
+            session.stop.in_source = session.is_calling = False
+
+    def _accept_all(self, items: Any) -> None:
+        stop = self.session.stop
+        if isinstance(items, (Mapping, str, bytes)):
+            raise TapError(
+                f"{self.stream.title}: returned a {type(items).__name__}: want records, yielded or in a list"
+            )
+        is_inner, monotonic = self.parent is not None, time.monotonic
+        due = monotonic() + _FLUSH_SECONDS
+        try:
+            for item in items:
+                stop.in_source = False
+                self._accept_item(item)
+                if is_inner and monotonic() >= due:
+                    self._checkpoint()
+                    due = monotonic() + _FLUSH_SECONDS
+                stop.in_source = True
+                if stop.number is not None:
+                    raise Interrupted(stop.number)
+            stop.in_source = False
+            stop.check()  # the source may have ended early because of it
+        finally:
+            stop.in_source = False
+            close = getattr(items, "close", None)
+            if close is not None and hasattr(items, "send"):  # let a generator that was not exhausted clean up
+                close()
 
     # -- records --------------------------------------------------------------------------------------------------
 
@@ -265,9 +314,53 @@ class StreamSync:
         """Return the context of another stream of this run."""
         return self._sync_of(stream).context
 
-    def full_table(self) -> AbstractContextManager[int]:
+    @contextmanager
+    def full_table(self) -> Iterator[int]:
         """See ``Context.full_table``."""
-        return self._versions.open()
+        title, state, name = self.stream.title, self.session.state, self.stream.name
+        if self.parent is not None:
+            raise TapError(f"{title}: full_table() is for streams without a parent")
+        if self._is_in_table:
+            raise TapError(f"{title}: full_table() within full_table()")
+        if self.session.is_calling:
+            raise TapError(f"{title}: full_table() needs a function that yields: returned records come after its end")
+        version, pipeline = 0, self.pipeline
+        if pipeline is None:
+            yield version
+        else:
+            can_resume = self.context.log_position is not None
+            self._is_in_table = True
+            try:
+                with FullTable(state, name, self._activator(pipeline), can_resume=can_resume) as version:
+                    pipeline.write_version(version)
+                    yield version
+                    self.session.stop.check()  # the body may have ended early because of it
+            finally:
+                self._is_in_table = False
+                pipeline.write_version()
+        if (self.entry.replication_method or self.stream.method) != "FULL_TABLE":
+            return
+        if not self.progress.set(None) and state.get(name, POSITION) is not None:
+            # A substream failed: the next run resumes there, with this version.
+            state.set(name, "version", version or None)
+        self.context.log_position = None
+
+    def _activator(self, pipeline: RecordPipeline) -> Callable[[int], bool]:
+        quarantined_before = pipeline.stats.quarantined
+
+        def activate(version: int) -> bool:
+            is_whole = pipeline.stats.quarantined == quarantined_before
+            if is_whole:
+                self.session.output.activate_version(self.entry.stream, version)
+            else:
+                self.context.log.warning(
+                    f"{self.entry.stream}: the rows of the previous version are kept, because this version lacks "
+                    "quarantined records",
+                    version=version,
+                )
+            return is_whole
+
+        return activate
 
     def _sync_of(self, name: str) -> StreamSync:
         """Return the sync of a stream that records are emitted for; it starts if it is not active.
