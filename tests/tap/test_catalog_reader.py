@@ -41,7 +41,6 @@ def test_singers_form() -> None:
     assert (entry.tap_stream_id, entry.stream, entry.key_properties) == ("db-contacts", "contacts", ["id"])
     assert entry.metadata == {(): {"selected": True}, ("properties", "id"): {"inclusion": "automatic"}}
     assert entry.is_selected
-    assert entry.other == {"row_count": 5}
 
 
 def test_forms_of_others() -> None:
@@ -163,7 +162,6 @@ ENTRIES = st.builds(
         st.dictionaries(st.sampled_from(["selected", "inclusion", "x.y"]), JSON, min_size=1, max_size=2),
         max_size=3,
     ),
-    other=st.dictionaries(st.sampled_from(["is_view", "row_count"]), JSON, max_size=2),
 )
 CATALOGS = st.lists(ENTRIES, max_size=4, unique_by=lambda entry: entry.tap_stream_id).map(
     lambda entries: Catalog({entry.tap_stream_id: entry for entry in entries})

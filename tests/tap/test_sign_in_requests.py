@@ -1,18 +1,13 @@
 """Sign-ins that change a request: keys, digests, signatures, certificates."""
 
 import hashlib
-import hmac
 import io
 import logging
-import re
 import ssl
-import time
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
 
 import httpx
 import pytest
@@ -23,10 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from werkzeug.datastructures import Authorization, WWWAuthenticate
 
-from balog.errors import ConfigError, MissingExtraError
+from balog.errors import ConfigError
 from balog.tap.credentials import (
-    AwsKeys,
-    AwsSignature,
     Bearer,
     ClientCertificate,
     Digest,
@@ -252,86 +245,6 @@ def test_the_examples_of_rfc_7616(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_challenge_breaks_the_parser(text: str) -> None:
     with suppress(SourceError):
         assert all(isinstance(value, str) for value in _best(f"Digest {text}, Digest nonce=n, {text}").values())
-
-
-# -- AWS --------------------------------------------------------------------------------------------------------------
-
-AWS_SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
-AWS_KEYS = AwsKeys("AKIDEXAMPLE", AWS_SECRET)
-AWS_TIME = datetime(2015, 8, 30, 12, 36)  # of the published vectors
-
-
-@pytest.mark.parametrize(
-    ("target", "method", "signature"),
-    [  # of AWS's aws4_testsuite: get-vanilla, get-vanilla-query-order-key-case, post-vanilla
-        ("/", "GET", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"),
-        ("/?Param2=value2&Param1=value1", "GET", "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500"),
-        ("/", "POST", "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b"),
-    ],
-)
-def test_the_published_vectors_of_aws(
-    target: str, method: str, signature: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: AWS_TIME)
-    auth = AwsSignature("service", "us-east-1", AWS_KEYS)
-    signed = auth.sign(Request(method, f"https://example.amazonaws.com{target}", {}, None))
-    assert signed.headers["Authorization"] == (
-        "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, "
-        f"SignedHeaders=host;x-amz-date, Signature={signature}"
-    )
-
-
-class SignatureChecker:
-    """A service of AWS: checks each signature from what came, by the specification."""
-
-    def __call__(self, request: Received) -> Answer:
-        now = time.time()
-        date = {"Date": time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(now))}
-        sent = request.headers["x-amz-date"]
-        at = time.mktime(time.strptime(sent, "%Y%m%dT%H%M%SZ")) - time.timezone
-        if abs(at - now) > 300:
-            return Answer(403, b"RequestTimeTooSkewed", date)
-        found = re.search(
-            r"Credential=AK/(\S+), SignedHeaders=(\S+), Signature=(\w+)", request.headers["authorization"]
-        )
-        assert found
-        parts = urlsplit(request.path)
-        pairs = sorted(
-            (quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in parse_qsl(parts.query, True)
-        )
-        lines = "".join(f"{name}:{request.headers[name]}\n" for name in found[2].split(";"))
-        query = "&".join(f"{name}={value}" for name, value in pairs)
-        body = hashlib.sha256(request.body).hexdigest()
-        canonical = f"{request.method}\n{quote(parts.path)}\n{query}\n{lines}\n{found[2]}\n{body}"
-        text = f"AWS4-HMAC-SHA256\n{sent}\n{found[1]}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
-        key = b"AWS4s3cret"
-        for part in found[1].split("/"):
-            key = hmac.digest(key, part.encode(), "sha256")
-        is_right = hmac.digest(key, text.encode(), "sha256").hex() == found[3]
-        return Answer(200 if is_right else 403, b"SignatureDoesNotMatch", date)
-
-
-def test_a_service_that_checks_signatures(server: HttpStandIn) -> None:
-    server.respond = SignatureChecker()
-    with Client(server.url, auth=AwsSignature("execute-api", "eu-central-1", AwsKeys("AK", "s3cret"))) as client:
-        assert client.get("items/a b", {"z": "1 2", "a": "ü/+"}).status == 200
-        assert client.post("items", json={"id": 1}).status == 200
-    assert len(server.requests) == 2
-    with Client(server.url, auth=AwsSignature("s3", "eu-central-1", AwsKeys("AK", "wrong")), policy=ONCE) as client:
-        with pytest.raises(HttpError, match="SignatureDoesNotMatch"):
-            client.get("items")
-
-
-def test_keys_that_boto3_finds(server: HttpStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.respond = SignatureChecker()
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AK")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
-    with Client(server.url, auth=AwsSignature("execute-api", "eu-central-1")) as client:
-        assert client.get("items").status == 200
-    assert AWS_SECRET not in repr(AWS_KEYS) + repr(AwsSignature("s3", "x", AWS_KEYS))
-    monkeypatch.setitem(__import__("sys").modules, "botocore.auth", None)
-    with pytest.raises(MissingExtraError, match=r"\[aws\]"):
-        AwsSignature("execute-api", "eu-central-1", AWS_KEYS)
 
 
 # -- certificates -----------------------------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ class CatalogEntry(Struct, kw_only=True):
         stream: the name in messages; usually the same, but need not be unique.
         schema: the JSON Schema of its records, with references resolved.
         metadata: the tap's (``inclusion``, ``table-key-properties`` …) and the user's, by breadcrumb.
-        other: further keys of the document (``is_view``, ``row_count`` …), which are kept.
     """
 
     tap_stream_id: str
@@ -44,7 +43,6 @@ class CatalogEntry(Struct, kw_only=True):
     replication_method: Method | None = None
     replication_key: str | None = None
     metadata: Metadata = field(default_factory=dict)
-    other: dict[str, Any] = field(default_factory=dict)
 
     @property
     def is_selected(self) -> bool:
@@ -84,7 +82,7 @@ class Catalog(Struct):
                 item["replication_method"] = entry.replication_method
             if entry.replication_key:
                 item["replication_key"] = entry.replication_key
-            streams.append(entry.other | item)
+            streams.append(item)
         return {"streams": streams}
 
 

@@ -53,11 +53,7 @@ def parse_catalog(document: Any, source: str = "catalog") -> Catalog:
     if found:
         raise TapConfigProblems(found)
     decoded = msgspec.convert(document, _Document)
-    others = [
-        {key: value for key, value in item.items() if key not in _Stream.__struct_fields__}
-        for item in document["streams"]
-    ]
-    entries = map(_entry, decoded.streams, others)
+    entries = map(_entry, decoded.streams)
     return Catalog({entry.tap_stream_id: entry for entry in entries})
 
 
@@ -111,7 +107,7 @@ def _problems(document: Any, source: str) -> Iterator[ConfigError]:
                 yield ConfigError(problem.reason, source, f"{path}.metadata[{place}].metadata{inside}")
 
 
-def _entry(item: _Stream, other: dict[str, Any]) -> CatalogEntry:
+def _entry(item: _Stream) -> CatalogEntry:
     metadata: Metadata = {}
     for each in item.metadata or ():
         metadata.setdefault(tuple(each.breadcrumb), {}).update(each.metadata)
@@ -129,7 +125,6 @@ def _entry(item: _Stream, other: dict[str, Any]) -> CatalogEntry:
         replication_method=item.replication_method or None,
         replication_key=item.replication_key or None,
         metadata={crumb: values for crumb, values in metadata.items() if values},
-        other=other,
     )
 
 

@@ -20,7 +20,6 @@ from balog.lazy_exports import deferred
 if TYPE_CHECKING:
     from balog.http.pool import ClientCertificate
     from balog.tap.credentials.authorization_code import AuthorizationCode
-    from balog.tap.credentials.aws_signature import AwsKeys, AwsSignature
     from balog.tap.credentials.client_credentials import ClientCredentials
     from balog.tap.credentials.credential import Credential, Granted, once, periodic
     from balog.tap.credentials.digest import Digest
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuthorizationCode",
-    "AwsKeys",
-    "AwsSignature",
     "Bearer",
     "ClientCertificate",
     "ClientCredentials",
@@ -56,7 +53,6 @@ __all__ = [
 
 _NAMES = {
     "authorization_code": ("AuthorizationCode",),
-    "aws_signature": ("AwsKeys", "AwsSignature"),
     "client_credentials": ("ClientCredentials",),
     "credential": ("Credential", "Granted", "once", "periodic"),
     "digest": ("Digest",),

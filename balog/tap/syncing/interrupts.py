@@ -19,6 +19,8 @@ from typing import cast
 from balog.signals import StopSignals
 
 _RETRY_SECONDS = 0.02
+_LOGGING = ("balog.outputs", "balog.logger", "balog.metrics", "balog.recording.guard")
+"""Modules whose calls suppress exceptions, or write a line that must be whole."""
 
 
 class Interrupted(BaseException):
@@ -83,9 +85,9 @@ class Stop(StopSignals):
             super()._handle(number, frame)
         if not self.in_source:
             return
-        if not _is_writing(frame):
+        if not _is_logging(frame):
             raise Interrupted(number)
-        self._is_repeated = True  # the source is logging: finish that line first
+        self._is_repeated = True  # finish that line first
         _thread.start_new_thread(_send_again, (number,))  # threading.Thread takes locks, which may be held here
 
 
@@ -94,9 +96,9 @@ def _send_again(number: int) -> None:
     signal.pthread_kill(cast("int", threading.main_thread().ident), number)
 
 
-def _is_writing(frame: FrameType | None) -> bool:
+def _is_logging(frame: FrameType | None) -> bool:
     while frame is not None:
-        if str(frame.f_globals.get("__name__", "")).startswith("balog.outputs"):
+        if str(frame.f_globals.get("__name__", "")).startswith(_LOGGING):
             return True
         frame = frame.f_back
     return False
