@@ -224,24 +224,3 @@ class TestInterrupted:
         assert runner.run() == 0, runner.err
 
         assert sorted(runner.records("orders"), key=str) == rows_of(server, "killed")
-
-    def test_a_complete_run_reads_only_what_changed(self, server: MariaServer, capfd: Any, tmp_path: Path) -> None:
-        url = server.database("changed")
-        server.run("changed", "SET time_zone = '+00:00';\n" + ORDERS)
-        runner = Runner(capfd, tmp_path, url)
-        runner.select(runner.discover()["orders"], replication_method="INCREMENTAL", replication_key="changed")
-        assert runner.run() == 0
-        server.run("changed", "UPDATE orders SET changed = '2026-06-01 00:00:00', note = 'new' WHERE id = 500;\n")
-        before = runner.lines
-        assert runner.run() == 0
-
-        assert sorted(runner.records("orders"), key=str) == rows_of(server, "changed")
-        assert runner.lines - before < 20  # the last tie of the first run, the change, and the frame
-
-    def test_rows_without_a_key_all_come(self, server: MariaServer, capfd: Any, tmp_path: Path) -> None:
-        url = server.database("bare")
-        server.run("bare", "CREATE TABLE a (n int);\nINSERT INTO a SELECT seq % 10 FROM seq_1_to_500;\n")
-        runner = Runner(capfd, tmp_path, url)
-        runner.select(runner.discover()["a"])
-        assert runner.run() == 0, runner.err
-        assert sorted(row["n"] for row in runner.records("a")) == sorted(n % 10 for n in range(500))

@@ -64,20 +64,6 @@ class TestWhole:
         family.accounts.finish()
         assert family.bookmarks() == {"accounts": 20, "orders": 7, "lines": 8}
 
-    def test_a_child_is_asked_from_the_start_of_the_run_for_all_parents(self) -> None:
-        """The largest value so far would lose the rows of the parents that come later."""
-        state = State()
-        first = Family(state)
-        first.account(10, (5, [5]))
-        first.accounts.finish()
-        second = Family(State(state.as_json()))
-        second.account(20, (9, [9]))
-        assert seconds(second.orders) == 5
-        second.account(30, (6, [6]))
-        assert (seconds(second.orders), seconds(second.lines)) == (5, 5)
-        second.accounts.finish()
-        assert second.bookmarks() == {"accounts": 30, "orders": 9, "lines": 9}
-
     def test_a_parent_without_a_key_is_asked_for_all(self) -> None:
         state = State({"bookmarks": {"orders": {"at": at(5)}}})
         family = Family(state, "accounts orders lines", accounts={"key": None})
@@ -99,14 +85,6 @@ class TestMiddle:
         assert family.state.as_json()["bookmarks"]["lines"] == {
             "rollup": {"parents": {"accounts": at(10)}, "highest": at(8)}
         }
-
-    def test_a_parent_whose_children_are_not_done_is_not_passed(self) -> None:
-        family = Family(State())
-        family.account(10)
-        family.accounts.see({"at": at(20)})
-        family.orders.see({"at": at(3)})
-        family.accounts.checkpoint()
-        assert family.bookmarks() == {"accounts": 10}
 
     def test_an_interrupted_run_goes_on_and_ends_where_one_would_have(self) -> None:
         first = Family(State())
@@ -164,12 +142,6 @@ class TestWhatChildrenLack:
         again = Family(State(family.state.as_json()))
         assert [seconds(one) for one in again.members.values()] == [4, None, None]
 
-    def test_a_child_that_was_left_out_of_runs_gets_what_it_missed(self) -> None:
-        family = Family(State(self.whole()), "accounts")
-        family.accounts.see({"at": at(40)})
-        family.accounts.finish()
-        assert seconds(Family(State(family.state.as_json())).accounts) == 10
-
     def test_a_parent_that_is_not_selected_keeps_its_bookmark_and_serves_its_children(self) -> None:
         family = Family(State(), accounts={"is_selected": False})
         family.account(10, (7, [8]))
@@ -177,15 +149,6 @@ class TestWhatChildrenLack:
         assert family.bookmarks() == {"orders": 7, "lines": 8}
         unselected = Family(State(family.state.as_json()), accounts={"is_selected": False})
         assert seconds(unselected.accounts) == 10
-        assert Family(State(family.state.as_json())).accounts.bookmark is None
-
-    def test_a_stream_in_between_that_was_only_walked_gets_what_it_missed(self) -> None:
-        family = Family(State(), orders={"is_selected": False})
-        family.account(10, (7, [8]))
-        family.accounts.finish()
-        assert family.bookmarks() == {"accounts": 10, "lines": 8}
-        again = Family(State(family.state.as_json()), orders={"is_selected": False})
-        assert [seconds(one) for one in again.members.values()] == [10, 7, 8]
         assert Family(State(family.state.as_json())).accounts.bookmark is None
 
     def test_records_of_an_unselected_parent_without_a_time_only_cost_what_could_be_spared(self) -> None:
@@ -238,13 +201,6 @@ class TestFailures:
         family.accounts.finish()
         assert family.bookmarks() == {"accounts": 10, "notes": 30}
         assert state.as_json()["bookmarks"]["notes"]["rollup"] == {"parents": {"accounts": at(20)}}
-
-    def test_another_try_of_a_child_forgets_nothing_of_other_parents(self) -> None:
-        family = Family(State(), "accounts orders")
-        family.account(10, (9, []))
-        family.account(20, lambda: family.orders.restart(), (3, []))
-        family.accounts.finish()
-        assert family.bookmarks() == {"accounts": 20, "orders": 9}
 
     @pytest.mark.parametrize(
         ("mark", "wanted"), [(5, "want a time, not int"), ("soon", "want a time in RFC 3339 format")]

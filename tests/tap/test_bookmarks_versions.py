@@ -44,13 +44,6 @@ def test_later_ones_are_activated_at_their_end_alone() -> None:
     assert said == [6000]
 
 
-def test_the_state_has_the_version_as_long_as_the_table_is_unfinished() -> None:
-    state = State()
-    with table(state, []):
-        assert entry(state) == {"version": 5000, "active_version": 5000}
-    assert entry(state) == {"initial_full_table_complete": True, "active_version": 5000}
-
-
 def test_a_later_version_is_larger_than_the_active_one_also_when_the_clock_goes_back() -> None:
     state = State()
     with table(state, []):
@@ -66,24 +59,11 @@ def test_the_active_version_stays_when_a_later_one_is_not_activated() -> None:
     assert entry(state)["active_version"] == 4
 
 
-def test_nothing_is_activated_when_the_body_raises() -> None:
-    state = State({"bookmarks": {"contacts": {"initial_full_table_complete": True}}})
-    assert interrupted(state) == []
-    assert entry(state)["version"] == 5000
-
-
 def test_after_an_interruption_there_is_a_new_version_also_when_the_clock_stands_still() -> None:
     state = State()
     interrupted(state)
     with table(state, []) as version:
         assert version == 5001
-
-
-def test_a_source_that_goes_on_goes_on_with_its_version() -> None:
-    state = State()
-    interrupted(state)
-    with table(state, [], can_resume=True, clock=lambda: 9.0) as version:
-        assert version == 5000
 
 
 def test_going_on_needs_a_version_to_go_on_with() -> None:

@@ -89,27 +89,6 @@ def test_a_refresh_that_fails_leaves_the_old_one_until_it_ends(source: Source) -
     assert "s3cret" not in str(caught.value)
 
 
-def test_a_grant_says_its_own_time(source: Source) -> None:
-    credential = Credential(lambda: Granted(source(), 60), clock=source.clock)
-    assert credential() == "token-1"
-    source.now += 49
-    assert credential() == "token-1"
-    source.now += 2
-    assert credential() == "token-2"
-
-
-def test_what_the_source_refused_is_replaced_once_for_all_threads(source: Source) -> None:
-    credential = once(source)
-    used = credential()
-    threads = [threading.Thread(target=credential.refresh, args=(used,)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert source.asked == 2
-    assert credential() == "token-2"
-
-
 def test_threads_go_on_with_the_old_one_while_one_asks() -> None:
     asking, go_on = threading.Event(), threading.Event()
     now = [0.0]
@@ -186,14 +165,6 @@ def server() -> Iterator[HttpStandIn]:
         yield server
 
 
-def test_a_token_that_ends_in_the_middle_is_renewed(server: HttpStandIn, source: Source) -> None:
-    server.respond = lambda request: Answer(200 if request.headers["authorization"] == "Bearer token-2" else 401)
-    with Client(server.url, auth=bearer(once(source))) as client:
-        assert client.get("contacts").status == 200
-        assert client.get("contacts").status == 200
-    assert len(server.requests) == 3
-
-
 class Login:
     """An OAuth server whose refresh tokens are good for one use."""
 
@@ -233,17 +204,6 @@ def test_a_refresh_token_that_nobody_keeps_is_told(server: HttpStandIn) -> None:
     (message,) = [event.payload["message"] for event in captured if event.payload["cls_type"] == "log"]
     assert "set token_file or config_path" in message
     assert "r3fresh" not in message
-
-
-def test_a_refresh_token_that_is_refused_says_why_and_no_secret(server: HttpStandIn) -> None:
-    server.respond = lambda request: Answer(400, b'{"error":"invalid_grant","error_description":"r3fresh-0 s3cret"}')
-    with pytest.raises(
-        SourceError,
-        match=r"answered invalid_grant: it rejected the refresh token; sign in again, and set",
-    ) as caught:
-        periodic(refresher(server))()
-    assert "s3cret" not in str(caught.value)
-    assert "r3fresh" not in repr(refresher(server))
 
 
 @pytest.mark.parametrize(

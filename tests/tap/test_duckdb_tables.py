@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -161,25 +159,3 @@ def test_keys_of_each_type_come_once_in_order(tmp_path: Path, kind: str, values:
     found = [page[0]["n"] for page in reader.pages(["k"], None)]
     database.close()
     assert found == [n for (n,) in ask(tmp_path, "SELECT n FROM t ORDER BY k")]
-
-
-@pytest.mark.parametrize("method", ["FULL_TABLE", "INCREMENTAL"])
-def test_after_twenty_kills_the_target_equals_the_source(tmp_path: Path, method: str) -> None:
-    script = """CREATE TABLE t (shop varchar, id integer, changed timestamptz, PRIMARY KEY (shop, id));
-    INSERT INTO t SELECT 'shop ' || i % 7, i, CASE WHEN i % 11 > 0 THEN TIMESTAMPTZ '2026-01-01 00:00:00+00'
-        + (i // 100) * INTERVAL 1 DAY END FROM range(1000) s(i);"""
-    key = "changed" if method == "INCREMENTAL" else None
-    database = database_of(tmp_path, script, page_rows=50)
-    table = Table(database, "t", replication_method=method, replication_key=key)
-    chance = random.Random(7)
-    for _ in range(20):
-        table.run(seen=chance.randrange(1, 160))
-    table.run()
-    database.close()
-
-    text = "strftime(changed AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%SZ')"
-    expected = ask(tmp_path, f"SELECT shop, id, {text} FROM t ORDER BY id")
-    found = sorted(table.rows.values(), key=lambda row: row["id"])
-    assert json.dumps([[row["shop"], row["id"], row["changed"]] for row in found]) == json.dumps(
-        [list(row) for row in expected]
-    )

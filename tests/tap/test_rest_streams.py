@@ -429,20 +429,6 @@ def test_keys_of_a_state_that_nothing_uses_are_a_warning_and_stay() -> None:
     assert ran.state["bookmarks"]["notes"]["count"] == 2
 
 
-def test_sync_declares_a_function_for_each_item() -> None:
-    tap = Tap("tap-sync")
-
-    def accounts() -> list[str]:
-        return ["a", "b"]
-
-    @tap.sync("rows", for_each=accounts, key_properties=["name"])
-    def rows(item: str, context: Any) -> Any:
-        yield {"name": item}
-
-    assert callable(rows)
-    assert [record["name"] for record in sync(tap).records()] == ["a", "b"]
-
-
 def test_sync_sets_the_function_of_a_declared_stream() -> None:
     tap = Tap("tap-sync")
     tap.add(Stream("rows", key_properties=["id"]))

@@ -1,7 +1,5 @@
 """Junk for schemas: whatever a file holds, it gives a schema or one SchemaError, of one line."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -71,13 +69,3 @@ def test_json_that_is_no_schema(document: dict[str, Any]) -> None:
     found = _given_or_refused(lambda: schema_of(document, lambda: None, "things"))
     if found is not None:
         check(found)
-
-
-def test_a_tap_with_a_file_for_a_schema_imports_no_more_than_that_needs() -> None:
-    code = (
-        "import sys; from balog.tap.schema import json_file, resolve, flatten; flatten(resolve({}));"
-        "print(*(name for name in sys.modules if name in {'urllib.request', 'http.client', 'pyexpat', 'sqlglot', "
-        "'jsonschema_rs', 'balog.registry'}))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.split() == []

@@ -61,17 +61,6 @@ class TestByFunction:
 
         assert [record["name"] for record in sync(tap).records()] == ["leads", "deals"]
 
-    def test_it_may_yield_pages(self) -> None:
-        tap = _tap()
-
-        @tap.stream("contacts")
-        def contacts() -> Any:
-            yield [{"id": 1}, {"id": 2}]
-            yield {"id": 3}
-            yield []
-
-        assert sync(tap).ids() == [1, 2, 3]
-
     def test_it_may_give_nothing(self) -> None:
         tap = _tap()
         tap.stream("contacts")(lambda: None)
@@ -294,12 +283,3 @@ class TestLinking:
 
         with pytest.raises(TapError, match="parent='contacts': there is no such stream"):
             link({"notes": stream})
-
-    def test_streams_run_without_a_tap(self) -> None:
-        class Numbers(Stream):
-            name = "numbers"
-
-            def records(self, config: Any) -> Any:
-                yield from ({"id": number} for number in range(config["n"]))
-
-        assert sync([Numbers()], config={"n": 3}).ids() == [0, 1, 2]

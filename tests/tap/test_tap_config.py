@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import zipfile
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -116,17 +114,6 @@ class TestFiles:
         monkeypatch.syspath_prepend(str(tmp_path))
         module = __import__("tap_beside")
         assert refused(module.spec, {"url": "u", "auth": {"id": "i"}}) == ["$.auth: the field 'scope' is missing"]
-
-    def test_also_inside_of_a_zip(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with zipfile.ZipFile(tmp_path / "taps.zip", "w") as file:
-            file.writestr(
-                "tap_zipped/__init__.py", "from balog.tap.config import make_spec\nspec = make_spec('s.json')\n"
-            )
-            file.writestr("tap_zipped/s.json", '{"url": "u"}')
-        monkeypatch.syspath_prepend(str(tmp_path / "taps.zip"))
-        module = __import__("tap_zipped")
-        assert refused(module.spec, {}) == ["$: the field 'url' is missing"]
-        sys.modules.pop("tap_zipped")
 
     def test_a_json_schema_is_told_from_a_sample(self, tmp_path: Path) -> None:
         path = tmp_path / "config.json"

@@ -185,14 +185,6 @@ class TestHooks:
         with pytest.raises(TapError, match="parameter 'row'; it may ask for record, state"):
             Tap("tap-cool").bookmark("contacts")(lambda row: None)
 
-    def test_declaring_gives_back_the_function(self) -> None:
-        tap = Tap("tap-cool")
-
-        def function(record: Any) -> Any: ...
-
-        assert tap.after("contacts")(function) is function
-        assert tap.bookmark("contacts")(function) is function
-
 
 @pytest.mark.parametrize("name", ["schema", "metadata", "bookmark", "after"])
 def test_a_decorator_without_parentheses_says_where_it_is(name: str) -> None:

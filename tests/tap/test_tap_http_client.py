@@ -123,14 +123,6 @@ def test_a_server_that_is_not_there_is_told_without_the_query(client: Client, se
     assert str(caught.value) == f"GET /v2/contacts: no response from {server.url}: Connection refused"
 
 
-def test_a_server_that_comes_back_is_asked_on_a_new_connection(client: Client, server: HttpStandIn) -> None:
-    client.get("contacts")
-    server.stop()
-    server.start()
-    assert client.get("contacts").status == 200
-    assert server.connections == 2
-
-
 def test_a_path_with_spaces_and_other_alphabets_is_encoded(server: HttpStandIn, client: Client) -> None:
     client.get("customers/Müller & Söhne/a%2Fb", {"q": "ü"})
     assert server.requests[0].path == "/v2/customers/M%C3%BCller%20&%20S%C3%B6hne/a%2Fb?q=%C3%BC"
@@ -145,13 +137,6 @@ def test_the_warning_of_a_retry_names_the_cause(server: HttpStandIn) -> None:
     (warning,) = [event for event in events if event.level == "WARNING"]
     assert warning.payload["fields"]["fault"] == "TimeoutError"
     assert warning.payload["message"].startswith("/contacts: TimeoutError; trying again")
-
-
-def test_no_answer_in_time(server: HttpStandIn) -> None:
-    server.respond = lambda request: Answer(trouble="hang")
-    with Client(server.url, policy=Policy(tries=1), timeout=0.1) as client:
-        with pytest.raises(SourceError, match="TimeoutError"):
-            client.get("contacts")
 
 
 @pytest.mark.parametrize("headers", [{}, {"Content-Encoding": "gzip"}])
@@ -273,12 +258,6 @@ def test_text_in_the_charset_of_the_answer() -> None:
     assert Response(200, {"content-type": "text/plain; charset=none"}, "ä".encode(), "http://x").text == "ä"
 
 
-def test_redirects_are_followed_on_the_same_server(server: HttpStandIn, client: Client) -> None:
-    server.will(Answer(302, headers={"Location": "/v3/contacts"}), answer("moved"))
-    assert client.get("contacts").json() == "moved"
-    assert server.requests[1].path == "/v3/contacts"
-
-
 def test_credentials_never_go_to_another_server(server: HttpStandIn) -> None:
     with HttpStandIn() as other, Client(server.url, auth=lambda: {"Authorization": "Bearer s3cret"}) as client:
         server.will(Answer(302, headers={"Location": f"{other.url}/contacts"}))
@@ -295,11 +274,6 @@ def test_redirects_in_a_circle_end(server: HttpStandIn, client: Client) -> None:
     server.respond = lambda request: Answer(302, headers={"Location": request.path})
     with pytest.raises(SourceError, match="redirects more than 5 times"):
         client.get("contacts")
-
-
-def test_the_url_of_a_next_page_is_asked_as_it_is(server: HttpStandIn, client: Client) -> None:
-    client.get(f"{server.url}/v2/contacts?cursor=a%2Fb")
-    assert server.requests[0].path == "/v2/contacts?cursor=a%2Fb"
 
 
 class Token:
@@ -357,23 +331,6 @@ def test_requests_keep_to_the_rate(server: HttpStandIn) -> None:
         for _ in range(4):
             client.get()
         assert time.monotonic() - began >= 3 / 50
-
-
-def test_threads_share_a_client(server: HttpStandIn, client: Client) -> None:
-    server.respond = lambda request: answer(request.path)
-    found: dict[int, Any] = {}
-
-    def ask(number: int) -> None:
-        for _ in range(10):
-            found[number] = client.get(f"n/{number}").json()
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == {number: f"/v2/n/{number}" for number in range(5)}
-    assert server.connections <= 5
 
 
 def test_certificates_are_verified(tmp_path: Path) -> None:
