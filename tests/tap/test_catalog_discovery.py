@@ -84,7 +84,7 @@ def test_visitors_see_each_node_and_say_more() -> None:
     def visit(node: SchemaNode, schema: dict[str, Any]) -> None:
         seen.append((node.name, node.level, schema.get("type")))
         if node.level == 2:
-            node.unsupported()
+            node.set("inclusion", "unsupported")
         if node.name == "name":
             node.set("sql-datatype", "varchar")
             assert node.metadata["inclusion"] == "available"

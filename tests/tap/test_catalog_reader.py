@@ -56,40 +56,6 @@ def test_forms_of_others() -> None:
     assert not one(stream="a", schema=None, key_properties=None, metadata=None, replication_method="").is_selected
 
 
-def test_selected_inside_of_schemas_is_metadata(tmp_path: Path) -> None:
-    schema = {
-        "type": "object",
-        "selected": True,
-        "properties": {
-            "id": {"type": "integer", "inclusion": "automatic"},
-            "name": {"type": "string", "selected": True},
-            "selected": {"type": "boolean"},
-            "tags": {"type": "array", "selected": True, "items": {"selected": False, "type": "string"}},
-        },
-    }
-    path = tmp_path / "properties.json"
-    path.write_text(json.dumps({"streams": [{"stream": "a", "tap_stream_id": "a", "schema": schema}]}))
-    (entry,) = read_catalog(path)
-    assert entry.is_selected
-    assert "selected" not in json.dumps(entry.schema).replace('"selected": {"type": "boolean"}', "")
-    assert entry.metadata["properties", "id"] == {"inclusion": "automatic", "selected": False}
-    assert PropertySelection(entry).names == ["id", "name", "tags"]
-
-
-def test_where_no_property_says_so_all_are_selected() -> None:
-    schema = {"type": "object", "selected": True, "properties": {"a": {"type": "string"}, "b": {}}}
-    assert PropertySelection(one(stream="s", schema=schema)).names == ["a", "b"]
-
-
-def test_metadata_go_over_what_schemas_say() -> None:
-    entry = one(
-        stream="a",
-        schema={"selected": True, "type": "object"},
-        metadata=[{"breadcrumb": [], "metadata": {"selected": False}}],
-    )
-    assert not entry.is_selected
-
-
 def test_each_problem_has_its_place() -> None:
     assert problems([]) == ["catalog.json: $: expected `object`, got `array`"]
     assert problems({"streams": {}}) == ["catalog.json: $.streams: expected `array`, got `object`"]

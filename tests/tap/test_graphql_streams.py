@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from graphql import build_schema, execute, parse, validate
+from graphql import parse, validate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -310,9 +309,7 @@ def test_schemas_come_from_introspection(server: HttpStandIn, source: Issues) ->
     }
     deep = schema_of(graphql_type("Issue", depth=2), lambda: client, "issues")
     assert list(deep["properties"]["labels"]["properties"]["nodes"]["items"]["properties"]) == ["name", "color"]
-    with pytest.raises(
-        SchemaError, match=r"schema of issues: the source has no object type 'Isue'; of a union, declare"
-    ):
+    with pytest.raises(SchemaError, match=r"schema of issues: the source has no object type 'Isue'"):
         schema_of(graphql_type("Isue"), lambda: client, "issues")
 
 
@@ -342,8 +339,7 @@ def inferred() -> None:
         (declared(field="a", paging="connection sise=3"), "'cursor' has no option 'sise'; did you mean 'size'?"),
         (declared(field="a", paging="connection", variables={"after: X": "y"}), "'after' is set by paging"),
         (declared(field="a", fields={"x": "y z"}), "'y z' is not a field"),
-        (declared(field="a", fields={"x": "T.y.z"}), "want field, or Type.field of a union or an interface"),
-        (declared(field="a", fields={"x": "t(a: 1).y"}), "want field, or Type.field of a union or an interface"),
+        (declared(field="a", fields={"x": "T.y"}), "'T.y' is not a field"),
         (declared(feild="a"), "there is no setting 'feild'; did you mean 'field'?"),
         (inferred, "schema='inferred': a query needs the names of fields; use graphql_type(…)"),
     ],
@@ -393,51 +389,3 @@ def test_every_query_is_valid_to_a_server(properties: dict[str, Any], paging: st
 
     Given.entry = entry  # type: ignore[attr-defined]
     assert validate(SCHEMA, parse(stream._query(Given))) == []  # type: ignore[arg-type]
-
-
-def test_fields_of_unions_and_interfaces_are_queried_by_their_types() -> None:
-    """The reference implementation validates and answers the query."""
-    schema = build_schema(
-        """
-        interface Node { id: ID! }
-        type User implements Node { id: ID! login: String }
-        type Robot implements Node { id: ID! model(short: Boolean): String }
-        type Issue implements Node { id: ID! title: String author: Node }
-        type PullRequest implements Node { id: ID! merged: Int author: Node }
-        union Found = Issue | PullRequest
-        type Query { search: [Found!]! }
-        """
-    )
-    stream = GraphQLStream(
-        "found",
-        field="search",
-        fields={
-            "id": "__typename",
-            "title": "Issue.title",
-            "merged_at": "PullRequest.merged",
-            "author": "Issue.author",
-            "author.login": "User.login",
-            "author.model": "Robot.model(short: true)",
-        },
-    )
-    author = {"properties": {"id": {}, "login": {}, "model": {}}}
-    entry = CatalogEntry(
-        tap_stream_id="found",
-        stream="found",
-        schema={"properties": {"id": {}, "title": {}, "merged_at": {}, "author": author}},
-    )
-    document = parse(stream._query(SimpleNamespace(entry=entry)))  # type: ignore[arg-type]
-    assert validate(schema, document) == []
-
-    found = [
-        {"__typename": "Issue", "id": "1", "title": "a", "author": {"__typename": "Robot", "id": "7", "model": "m"}},
-        {"__typename": "PullRequest", "id": "2", "merged": 5, "author": None},
-    ]
-    answer = execute(schema, document, root_value={"search": found})
-    assert answer.errors is None
-    assert answer.data == {
-        "search": [
-            {"id": "Issue", "title": "a", "author": {"id": "7", "model": "m"}},
-            {"id": "PullRequest", "merged_at": 5},
-        ]
-    }

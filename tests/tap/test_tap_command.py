@@ -160,16 +160,6 @@ class TestSync:
         assert "CRITICAL broken: its schema could not be read: ConnectionError: refused" in ran.lines
         assert {message["stream"] for message in ran.messages if "stream" in message} == {"contacts"}
 
-    def test_properties_are_an_older_catalog_and_give_way_to_it(self, capfd: Any, config: str, tmp_path: Path) -> None:
-        schema = {**SCHEMA, "selected": True}
-        (tmp_path / "p.json").write_text(json.dumps({"streams": [{"stream": "contacts", "schema": schema}]}))
-        ran = Ran(capfd, make(), "-c", config, "--properties", str(tmp_path / "p.json"))
-        assert (ran.code, {message.get("stream") for message in ran.messages}) == (0, {"contacts", None})
-        both = ["--properties", str(tmp_path / "p.json"), "--catalog", chosen(tmp_path, "broken")]
-        ran = Ran(capfd, make(), "-c", config, *both)
-        assert {message.get("stream") for message in ran.messages} == {"broken", None}
-        assert "is ignored" in ran.err
-
     def test_each_state_is_in_the_file_too(self, capfd: Any, config: str, tmp_path: Path) -> None:
         catalog, out = chosen(tmp_path, "contacts"), tmp_path / "out.json"
         ran = Ran(capfd, make(), "-c", config, "--catalog", catalog, "--out-file", str(out))
@@ -275,7 +265,7 @@ class TestOthers:
     def test_help_names_every_option(self, capfd: Any) -> None:
         ran = Ran(capfd, make(), "--help")
         assert ran.code == 0
-        for option in ("config", "state", "catalog", "properties", "discover", "test", "about", "out-file", "version"):
+        for option in ("config", "state", "catalog", "discover", "test", "about", "out-file", "version"):
             assert f"--{option}" in ran.out
 
 

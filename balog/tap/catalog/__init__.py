@@ -1,7 +1,6 @@
 """The catalog: the streams of a tap, how they are replicated, and what is selected.
 
-The formats are those of Singer's docs/DISCOVERY_MODE.md and SYNC_MODE.md: ``--catalog`` with metadata, and
-the older ``--properties`` with ``selected`` inside the schemas.
+The format is that of Singer's docs/DISCOVERY_MODE.md and SYNC_MODE.md: ``--catalog`` with metadata.
 """
 
 from balog.tap.catalog.choice import choose

@@ -122,18 +122,6 @@ class SchemaNode:
         else:
             self.metadata[key] = value
 
-    def automatic(self) -> None:
-        """Include it in every record, whatever is selected."""
-        self.set("inclusion", "automatic")
-
-    def available(self) -> None:
-        """Make it selectable by users."""
-        self.set("inclusion", "available")
-
-    def unsupported(self) -> None:
-        """Mark it as one that the tap cannot replicate."""
-        self.set("inclusion", "unsupported")
-
 
 def properties_of(schema: Any) -> dict[str, Any]:
     """Return the properties of an object's schema; {} for another schema."""

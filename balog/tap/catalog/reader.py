@@ -1,4 +1,4 @@
-"""Reading catalogs in all their forms: metadata, and ``selected`` inside schemas."""
+"""Reading catalogs: Singer's, and those of the Meltano SDK."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from msgspec import Struct
 from balog.config import load
 from balog.errors import ConfigError
 from balog.problems import problems
-from balog.tap.catalog.entry import Breadcrumb, Catalog, CatalogEntry, Metadata, Method, properties_of
+from balog.tap.catalog.entry import Catalog, CatalogEntry, Metadata, Method
 from balog.tap.errors import TapConfigProblems
 
 MAX_CATALOG_BYTES = 256 * 1024 * 1024
 _MAX_PROBLEMS = 100
-_DEEPEST = 100
 
 
 def read_catalog(path: str | os.PathLike[str]) -> Catalog:
@@ -38,9 +37,7 @@ def parse_catalog(document: Any, source: str = "catalog") -> Catalog:
     """Return the catalog of a document.
 
     In addition to Singer's form these are accepted: ``stream`` without ``tap_stream_id``; ``selected`` next to it; key
-    properties only in metadata (``table-key-properties``, ``view-key-properties``); ``selected`` and ``inclusion``
-    inside schemas, as in older taps, which become metadata unless the metadata has them. If any property of an object
-    has ``selected`` there, those without it are not selected.
+    properties only in metadata (``table-key-properties``, ``view-key-properties``).
 
     Args:
         document: decoded JSON.
@@ -111,7 +108,6 @@ def _entry(item: _Stream) -> CatalogEntry:
     metadata: Metadata = {}
     for each in item.metadata or ():
         metadata.setdefault(tuple(each.breadcrumb), {}).update(each.metadata)
-    schema = _without_selection(item.schema or {}, (), metadata)
     if isinstance(item.selected, bool):
         metadata.setdefault((), {}).setdefault("selected", item.selected)
     top = metadata.get((), {})
@@ -120,38 +116,9 @@ def _entry(item: _Stream) -> CatalogEntry:
     return CatalogEntry(
         tap_stream_id=name,
         stream=item.stream or name,
-        schema=schema,
+        schema=item.schema or {},
         key_properties=[str(key) for key in keys] if isinstance(keys, list) else [],
         replication_method=item.replication_method or None,
         replication_key=item.replication_key or None,
         metadata={crumb: values for crumb, values in metadata.items() if values},
     )
-
-
-def _without_selection(schema: dict[str, Any], crumb: Breadcrumb, metadata: Metadata) -> dict[str, Any]:
-    """Move ``selected`` and ``inclusion`` from a schema to the metadata, unless the metadata has them."""
-    made = schema
-    for key, kind in (("selected", bool), ("inclusion", str)):
-        if isinstance(schema.get(key), kind):
-            made = {name: value for name, value in made.items() if name != key}
-            metadata.setdefault(crumb, {}).setdefault(key, schema[key])
-    if len(crumb) > 2 * _DEEPEST:
-        return made
-    properties = properties_of(schema)
-    have_selection = any(
-        isinstance(inner, dict) and isinstance(inner.get("selected"), bool) for inner in properties.values()
-    )
-    for name, inner in properties.items():
-        if not isinstance(inner, dict):
-            continue
-        below = (*crumb, "properties", name)
-        part = _without_selection(inner, below, metadata)
-        if have_selection and not isinstance(inner.get("selected"), bool):
-            metadata.setdefault(below, {}).setdefault("selected", False)
-        if part is not inner:
-            made = {**made, "properties": {**made["properties"], name: part}}
-    if isinstance(schema.get("items"), dict):
-        part = _without_selection(schema["items"], (*crumb, "items"), metadata)
-        if part is not schema["items"]:
-            made = {**made, "items": part}
-    return made

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from balog.tap.definition import TapDefinition
 
-CAPABILITIES = ("about", "batch", "catalog", "discover", "properties", "state", "test")
+CAPABILITIES = ("about", "batch", "catalog", "discover", "state", "test")
 
 
 def version_of(tap: TapDefinition) -> str:

@@ -41,7 +41,6 @@ def options(tap: TapDefinition) -> click.Command:
             ),
             file("state", "-s", "A JSON file: the last STATE of the previous run."),
             file("catalog", "", "A JSON file: the output of --discover, with the selection."),
-            file("properties", "-p", "Older form of --catalog, with the selection inside the schemas."),
             file("out_file", "-o", "Also write each state to this file, before its message."),
             click.Option(["-d", "--discover", "discover"], is_flag=True, help="Write the catalog and exit."),
             click.Option(

@@ -252,11 +252,9 @@ class Program:
         return problem
 
     def _read_catalog(self, config: Any) -> Discovered:
-        file, old_file = self._given["catalog"], self._given["properties"]
-        source = file or old_file or "catalog"
-        given = read_catalog(source) if file or old_file else None
-        if file and old_file:
-            self._warn(f"--catalog and --properties exclude each other: {old_file} is ignored")
+        file = self._given["catalog"]
+        source = file or "catalog"
+        given = read_catalog(file) if file else None
         failed = self._find_streams(config, given, source)
         streams = list(self.tap.link().values())
         try:

@@ -13,7 +13,7 @@ from balog.tap.endpoints.graphql_query import (
     Variable,
     build_query,
     nested,
-    parse_member,
+    parse_field,
     parse_path,
     parse_variable,
     selection_of,
@@ -96,7 +96,7 @@ class GraphQLStream(EndpointStream):
             self._steps = parse_path(self.field)
             self._variables = {each.name: each for each in map(parse_variable, self.variables)}
             for text in filter(None, self.fields.values()):
-                parse_member(text)
+                parse_field(text)
             self._check_variables()
         except ValueError as error:
             raise TapError(f"{self.title}: {error}") from None

@@ -60,18 +60,6 @@ def parse_field(text: str) -> FieldStep:
     return FieldStep(match[1] or match[2], match[2], (match[3] or "").strip())
 
 
-def parse_member(text: str) -> tuple[str, FieldStep]:
-    """Return a type, and a field that only records of this type have: ``PullRequest.number``; "" for a field of all.
-
-    Raises:
-        ValueError: it is not a field.
-    """
-    *types, field = parse_path(text)
-    if len(types) > 1 or any(each.arguments or each.key != each.name for each in types):
-        raise ValueError(f"{text.strip()!r} is not a field; want field, or Type.field of a union or an interface")
-    return (types[0].name if types else ""), field
-
-
 def parse_variable(text: str) -> Variable:
     """Return the variable of a declaration, ``owner: String!``.
 
@@ -97,7 +85,7 @@ def selection_of(
     Args:
         schema: the schema of an object, with only the selected properties.
         fields: by path of a property (``author.name``), the field that it comes from: ``fullName``,
-            ``labels(first: 10)``, ``PullRequest.number``; None asks for no field.
+            ``labels(first: 10)``; None asks for no field.
         left_out: properties that come from elsewhere.
         prefix: the path of the object.
 
@@ -113,11 +101,11 @@ def selection_of(
             raise ValueError(
                 f"the property {path!r} has no name of GraphQL; set fields={{{path!r}: …}} and another name"
             )
-        type, step = parse_member(fields.get(path) or name)
+        step = parse_field(fields.get(path) or name)
         part = FieldStep(name, step.name, step.arguments).text()
         below = _object_of(inner)
         part = part if below is None else f"{part} {selection_of(below, fields, (), f'{path}.')}"
-        names.append(f"... on {type} {{ {part} }}" if type else part)
+        names.append(part)
     return f"{{ {' '.join(names) or '__typename'} }}"
 
 

@@ -53,8 +53,7 @@ def graphql_type(
         reader = _TypeReader(client(), path, {**_SCALARS, **(scalars or {})})
         found = reader.read(name)
         if found is None:
-            advice = "of a union, declare the schema, and in fields= the Type.field of each property"
-            raise SchemaError(f"the source has no object type {name!r}; {advice}", f"schema of {stream}")
+            raise SchemaError(f"the source has no object type {name!r}", f"schema of {stream}")
         return reader.object_of(found, depth)
 
     return source

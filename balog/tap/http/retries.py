@@ -98,9 +98,9 @@ class Policy:
         Args:
             endpoint: the name of the request in logs and metrics, without secrets.
         """
-        tries = _Tries(self, endpoint)
-        while not tries.is_over:
-            attempt = Attempt(tries)
+        attempt = Attempt(self, endpoint)
+        while not attempt.is_over:
+            attempt.has_failed = attempt.is_last = False
             yield attempt
             if not attempt.has_failed:
                 return
@@ -129,27 +129,29 @@ def retrying(policy: Policy | None = None) -> Callable[[Callable[_P, _R]], Calla
 
 
 class Attempt:
-    """One try, as a context manager around the call.
+    """One try of a call, as a context manager around it; the same object for all tries.
 
     Attributes:
         is_last: set it within the block to raise its exception, whatever the policy does.
     """
 
-    def __init__(self, tries: _Tries) -> None:
-        self._tries = tries
-        self.has_failed = False
-        self.is_last = False
+    def __init__(self, policy: Policy, endpoint: str) -> None:
+        self._policy, self._endpoint = policy, endpoint
+        self.has_failed = self.is_last = self.is_over = False
+        self._failures = 0
+        self._started_at = policy.clock()
 
     def should_retry(self, response: Any) -> bool:
         """Return whether a response is retried, after the wait; then leave the block.
 
         It leaves the last response to the caller.
         """
-        if not self._tries.policy.is_retryable(response) or not self._tries.should_retry(response):
+        wait = self._wait_for(response)
+        if wait is None:
             return False
         self.has_failed = True
         _release(response)
-        self._tries.wait()
+        self._policy.sleep(wait)
         return True
 
     def __enter__(self) -> Attempt:
@@ -161,58 +163,46 @@ class Attempt:
         if error is None or not isinstance(error, Exception):
             return False
         self.has_failed = True
-        if self.is_last or not self._tries.should_retry(error):
+        wait = None if self.is_last else self._wait_for(error)
+        if wait is None:
             return False
-        self._tries.wait()
+        self._policy.sleep(wait)
         return True
 
-
-class _Tries:
-    """The tries of one call."""
-
-    def __init__(self, policy: Policy, endpoint: str) -> None:
-        self.policy = policy
-        self.endpoint = endpoint
-        self.failures = 0
-        self.is_over = False
-        self._started_at = policy.clock()
-        self._wait = 0.0
-
-    def should_retry(self, outcome: Any) -> bool:
-        """Return whether there is another try after this failure; if so, log and count the retry."""
-        policy = self.policy
-        self.failures += 1
+    def _wait_for(self, outcome: Any) -> float | None:
+        """Return the seconds before another try, and log and count it; None if there is none."""
+        policy = self._policy
+        if not policy.is_retryable(outcome):
+            return None
+        self._failures += 1
         self.is_over = True
-        if not policy.is_retryable(outcome) or self.failures >= policy.tries:
-            return False
-        wait = policy.backoff.delay(self.failures, chance=policy.chance)
+        if self._failures >= policy.tries:
+            return None
+        wait = policy.backoff.delay(self._failures, chance=policy.chance)
         asked = requested_wait(outcome)
         if asked is not None:  # plus jitter, so that clients do not retry at the same moment
             wait = max(wait, asked + policy.chance() * min(1.0, policy.first))
         if policy.clock() - self._started_at + wait > policy.total:
-            return False
-        self.is_over, self._wait = False, wait
-        self._report(outcome)
-        return True
+            return None
+        self.is_over = False
+        self._report(outcome, wait)
+        return wait
 
-    def wait(self) -> None:
-        self.policy.sleep(self._wait)
-
-    def _report(self, outcome: Any) -> None:
+    def _report(self, outcome: Any, wait: float) -> None:
         fault, status = fault_of(outcome), status_of(outcome)
         balog.get_logger("balog.tap.http").warning(
-            f"{self.endpoint or 'the source'}: {fault}; trying again in {self._wait:.1f} s",
-            endpoint=self.endpoint,
+            f"{self._endpoint or 'the source'}: {fault}; trying again in {wait:.1f} s",
+            endpoint=self._endpoint,
             http_status_code=status,
             fault=fault,
-            wait=round(self._wait, 3),
-            attempt=self.failures,
+            wait=round(wait, 3),
+            attempt=self._failures,
         )
         from balog import metrics  # imported with the first retry
 
         tags = {metrics.Tag.http_status_code: status or "none"}
-        if self.endpoint:
-            tags[metrics.Tag.endpoint] = self.endpoint
+        if self._endpoint:
+            tags[metrics.Tag.endpoint] = self._endpoint
         metrics.counter("http_retry_count", tags).increment()
 
 
