@@ -297,7 +297,7 @@ class TestJoining:
         events = []
         for _ in range(100):
             events += assembler.feed(b"x" * 65536)
-            assert len(assembler._partial) <= 512 * 1024
+            assert len(assembler._lines._partial) <= 512 * 1024
         events += assembler.feed(b"\nINFO after\n") + assembler.close()
         assert len(events) == 2
         assert 256 * 1024 <= len(events[0].payload["message"]) <= 512 * 1024
