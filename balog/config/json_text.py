@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from balog.config.contents import decode_text, place_after
+from balog.config.contents import decode_text, place
 from balog.config.document import MAX_TWICE, TOO_DEEP, TWICE, Document, Places, key_path
 from balog.duplicate_keys import find_duplicate_keys
 from balog.errors import ConfigError
@@ -35,33 +35,23 @@ def parse_json(data: bytes, source: str, float_hook: Callable[[str], Any] | None
     try:
         document = msgspec.json.Decoder(float_hook=float_hook).decode(text)
     except msgspec.DecodeError as error:
-        raise _syntax_error(data.removeprefix(_BOM), source, str(error)) from None
+        raise _syntax_error(text, source, error) from None
     except RecursionError:
         raise ConfigError(TOO_DEEP, source) from None
     twice = islice(find_duplicate_keys(data.removeprefix(_BOM)), MAX_TWICE)
     return Document(document, [(TWICE, path) for path in twice], lambda: _places(text))
 
 
-def _syntax_error(data: bytes, source: str, message: str) -> ConfigError:
-    """Return msgspec's error with line and column instead of ``(byte 12)``."""
-    message = message.removeprefix("JSON is malformed: ")
-    reason, _, rest = message.rpartition(" (byte ")
-    number = rest.removesuffix(")")
-    if not reason or not number.isdigit():
-        return ConfigError(f"not JSON: {message[:1].lower()}{message[1:]}", place_after(source, data.rstrip()))
-    return ConfigError(f"not JSON: {reason}", place_after(source, data[: _first_wrong(data, int(number))]))
-
-
-def _first_wrong(data: bytes, noticed: int) -> int:
-    """Return the position of the first wrong byte; msgspec reports where it noticed the error, or later."""
-    text = data.decode("utf-8", "replace")
+def _syntax_error(text: str, source: str, found: msgspec.DecodeError) -> ConfigError:
+    """Return the error of Python's reader, which has line and column; msgspec's where that reader allows more."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        return min(len(text[: error.pos].encode()), noticed)
+        reason = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        return ConfigError(f"not JSON: {reason}", place(source, error.lineno, error.colno))
     except (ValueError, RecursionError):  # a number of too many digits, too deep
         pass
-    return noticed
+    return ConfigError(f"not JSON: {found}", source)
 
 
 def _places(text: str) -> Places:

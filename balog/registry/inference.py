@@ -6,7 +6,7 @@ Every sample is valid against the draft. The draft asserts only what the samples
 - a number is an integer if no sample has a fraction or an exponent; null is a separate type;
 - a string has a format (date-time, date, uuid, ipv4, ipv6, email, web address) if every sample has it;
 - a string is an enum if there are at most 10 distinct values, in at least 20 samples, each 4 times on average;
-- an object is a map if it has many members, and few of them occur in each sample.
+- an object is a map of any values if it has many members, and few of them occur in each sample.
 """
 
 from __future__ import annotations
@@ -77,9 +77,8 @@ class _Place:
         self.formats: set[str] | None = None
         self.members: dict[str, _Place] = {}
         self.present: Counter[str] = Counter()
-        self.others: _Place | None = None
         self.items: _Place | None = None
-        self.is_open = False
+        self.is_open = self.is_map = False
 
     def add(self, value: Any, formats: Mapping[str, Callable[[str], bool]], depth: int) -> None:
         if depth > _DEEPEST:
@@ -97,11 +96,10 @@ class _Place:
         elif kind == "object":
             for name, inner in value.items():
                 if name in self.members or len(self.members) < _MOST_MEMBERS:
-                    place = self.members.setdefault(name, _Place())
                     self.present[name] += 1
+                    self.members.setdefault(name, _Place()).add(inner, formats, depth + 1)
                 else:
-                    place = self.others = self.others or _Place()
-                place.add(inner, formats, depth + 1)
+                    self.is_map = True
 
     def _add_text(self, text: str, formats: Mapping[str, Callable[[str], bool]]) -> None:
         if self.values is not None:
@@ -146,9 +144,8 @@ class _Place:
 
     def _object(self) -> dict[str, Any]:
         total = self.kinds["object"]
-        if self.others or (len(self.members) > _MAP_MEMBERS and self.present.total() < total * len(self.members) / 2):
-            others = [self.others] if self.others else []
-            return {"additionalProperties": _merged([*self.members.values(), *others]).schema()}
+        if self.is_map or (len(self.members) > _MAP_MEMBERS and self.present.total() < total * len(self.members) / 2):
+            return {}
         required = [name for name in self.members if self.present[name] == total]
         found: dict[str, Any] = {}
         if required:
@@ -156,27 +153,6 @@ class _Place:
         if self.members:
             found["properties"] = {name: place.schema() for name, place in self.members.items()}
         return found
-
-
-def _merged(places: list[_Place]) -> _Place:
-    """Merge several paths into one."""
-    whole = _Place()
-    whole.is_open = any(place.is_open for place in places)
-    values: Counter[str] | None = Counter()
-    for place in places:
-        whole.kinds.update(place.kinds)
-        whole.present.update(place.present)
-        values = None if values is None or place.values is None else values + place.values
-        if place.formats is not None:
-            whole.formats = place.formats if whole.formats is None else whole.formats & place.formats
-    whole.values = None if values is None or len(values) > _MOST_VALUES else values
-    inner = [place.items for place in places if place.items is not None]
-    whole.items = _merged(inner) if inner else None
-    names = dict.fromkeys(name for place in places for name in place.members)
-    whole.members = {name: _merged([p.members[name] for p in places if name in p.members]) for name in names}
-    others = [place.others for place in places if place.others is not None]
-    whole.others = _merged(others) if others else None
-    return whole
 
 
 def _may_be(text: str, format: str) -> bool:

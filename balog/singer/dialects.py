@@ -93,20 +93,6 @@ def _in_utc(when: datetime, zone: tzinfo | None) -> datetime | None:
         return None
 
 
-_STITCH = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}Z\s+([\w-]+) - ([A-Z]+) (.*)", re.DOTALL)
-
-
-def _stitch(line: str) -> LogLine | None:
-    """``asctimeZ    tap - LEVEL message``, as Stitch shows what taps print."""
-    match = _STITCH.match(line)
-    level = parse_level(match[2]) if match else None
-    if match is None or level is None:
-        return None
-    return LogLine(
-        level=level, message=match[3], logger=match[1], timestamp=time_in(line)[0], metric=metric_in(match[3])
-    )
-
-
 _MAGE = re.compile(r"[A-Z]+ \[\d{4}-\d\d-\d\dT[\d:.]+\] (\{.*\})")
 
 
@@ -148,7 +134,6 @@ def _bare_metric(line: str) -> LogLine | None:
 _DIALECTS: tuple[Callable[[str], LogLine | None], ...] = (
     read_json,
     _pipelinewise,
-    _stitch,
     _mage,
     read_text,
     _bare_metric,

@@ -126,14 +126,12 @@ def metric_in(message: str) -> dict[str, Any] | None:
     """Return the metric payload in a message, or None.
 
     Forms: ``METRIC: {…}`` as JSON (singer-python, Meltano SDK), ``INFO METRIC: {…}`` as JSON or as Python shows a dict
-    (older SDKs), ``METRIC Point(…)`` (Stitch).
+    (older SDKs).
     """
     match = _METRIC.match(message)
     if match is None:
         return None
     text = message[match.end() :].strip()
-    if text.startswith("Point("):
-        return _metric_in_point(text)
     try:
         point = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
@@ -156,25 +154,6 @@ def _literal(text: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.literal_eval(text)  # constants only
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, OverflowError):
-        return None
-
-
-def _metric_in_point(text: str) -> dict[str, Any] | None:
-    """Parse the repr of singer-python's ``Point``: ``Point(metric_type='timer', metric='x', value=0.1, …)``."""
-    if len(text) > _MAX_LITERAL:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # for invalid literals
-            call = ast.parse(text, mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
-            return None
-        point = {str(item.arg): ast.literal_eval(item.value) for item in call.keywords}  # constants only
-        metric = {"type": point.get("metric_type"), "metric": point.get("metric"), "value": point.get("value")}
-        payload = metric_payload({**metric, "tags": point.get("tags") or {}})
-        msgspec.json.encode(payload)  # a Python literal may have no JSON form
-        return payload if payload and math.isfinite(payload["value"]) else None
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, OverflowError):
         return None
 

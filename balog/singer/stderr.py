@@ -57,26 +57,12 @@ class LineAssembler:
     ) -> None:
         self.application = application
         self.context: dict[str, Any] = {"application": application, **(context or {})}
-        self._partial = b""
-        self._cutting = False
+        self._lines = LineSplitter()
         self._records: RecordAssembler[None] = RecordAssembler(patterns=patterns)
 
     def feed(self, data: bytes) -> list[Event]:
         """Add the next bytes, and return the events that they complete. A line is cut at 256 KiB."""
-        events: list[Event] = []
-        lines = (self._partial + data).split(b"\n")
-        self._partial = lines.pop()
-        for line in lines:
-            if self._cutting:  # the rest of a cut line
-                self._cutting = False
-                continue
-            events += self._events(self._records.take(line, None))
-        if self._cutting:
-            self._partial = b""
-        elif len(self._partial) > MAX_LINE:
-            events += self._events(self._records.take(self._partial, None))
-            self._partial, self._cutting = b"", True
-        return events
+        return [event for line in self._lines.feed(data) for event in self._events(self._records.take(line, None))]
 
     @property
     def is_in_report(self) -> bool:
@@ -89,10 +75,7 @@ class LineAssembler:
 
     def close(self) -> list[Event]:
         """Return the pending events at the end of the stream."""
-        events: list[Event] = []
-        if self._partial:
-            events += self._events(self._records.take(self._partial, None))
-            self._partial = b""
+        events = [event for line in self._lines.close() for event in self._events(self._records.take(line, None))]
         return events + self._events(self._records.finish())
 
     def _events(self, records: list[tuple[None, LogLine]]) -> list[Event]:
@@ -106,6 +89,32 @@ class LineAssembler:
             context=self.context,
             timestamp=line.timestamp,
         )
+
+
+class LineSplitter:
+    """Splits chunks of bytes into lines, without their newlines. A line is cut at 256 KiB."""
+
+    def __init__(self) -> None:
+        self._partial = b""
+        self._is_cutting = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Add the next bytes, and return the lines that they complete."""
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        if lines and self._is_cutting:  # the rest of a cut line
+            self._is_cutting = False
+            del lines[0]
+        if self._is_cutting:
+            self._partial = b""
+        elif len(self._partial) > MAX_LINE:
+            lines.append(self._partial)
+            self._partial, self._is_cutting = b"", True
+        return lines
+
+    def close(self) -> list[bytes]:
+        """Return the last line, if it has no newline."""
+        rest, self._partial = self._partial, b""
+        return [rest] if rest and not self._is_cutting else []
 
 
 def channel_of(line: LogLine, application: str) -> str:

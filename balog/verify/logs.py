@@ -11,7 +11,7 @@ import msgspec
 
 from balog.event import Event
 from balog.singer.log_line import LogLine
-from balog.singer.stderr import MAX_LINE, RecordAssembler
+from balog.singer.stderr import LineSplitter, RecordAssembler
 from balog.verify.leaks import Leaks
 from balog.verify.tracebacks import place_of
 
@@ -74,8 +74,7 @@ class Logs:
     def __init__(self, leaks: Leaks, output: str = "stderr") -> None:
         self._leaks = leaks
         self._output = output
-        self._partial = b""
-        self._cutting = False
+        self._splitter = LineSplitter()
         self._records: RecordAssembler[None] = RecordAssembler()
         self.bytes = 0
         self.lines = 0
@@ -99,23 +98,13 @@ class Logs:
         before, self.bytes = self.bytes, self.bytes + len(data)
         if before >= _MAX_READ:
             return
-        *lines, self._partial = (self._partial + data).split(b"\n")
-        for line in lines:
-            if self._cutting:
-                self._cutting = False
-            else:
-                self._line(line)
-        if self._cutting:
-            self._partial = b""
-        elif len(self._partial) > MAX_LINE:
-            self._line(self._partial)
-            self._partial, self._cutting = b"", True
+        for line in self._splitter.feed(data):
+            self._line(line)
 
     def close(self) -> None:
         """Parse the rest of stderr."""
-        if self._partial and not self._cutting:
-            self._line(self._partial)
-            self._partial = b""
+        for line in self._splitter.close():
+            self._line(line)
         for _, record in self._records.finish():
             self._take(record)
 

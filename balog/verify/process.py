@@ -1,4 +1,4 @@
-"""One run of a tap within limits of time: outputs, memory, exit, and cleanup even if this process is killed."""
+"""One run of a tap within limits of time: outputs, memory, exit, and cleanup."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import selectors
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from itertools import count
@@ -20,14 +19,6 @@ from msgspec import Struct
 from balog.errors import ConfigError
 
 _MARK = "BALOG_VERIFY"
-_SCRIPT = """
-while read -r line; do groups=$line; done
-for each in $groups; do kill -9 -- "-$each"; done
-for each in $(grep -lsa "$2" /proc/[0-9]*/environ); do each=${each%/environ}; kill -9 "${each#/proc/}"; done
-rm -rf -- "$1"
-"""
-"""Waits for the end of its input, which comes however the verification ends. Each line has the running groups."""
-
 _CHUNK = 256 * 1024
 _SMALL_PIPE = 4096
 _LEFT_OVER = 1.0  # seconds that leftover child processes may keep writing
@@ -39,58 +30,20 @@ class RunCancelled(Exception):  # not an error: the verification ends
 
 
 class Guard:
-    """A shell that waits for the end of the verification, and a mark in the environment of each run's processes.
-
-    Several threads may use it.
-
-    Args:
-        folder: the folder of the tap's files. The shell removes it if the verification is killed.
+    """Marks in the environment of each run's processes, by which they are found. Several threads may use it.
 
     Attributes:
         is_cancelled: the running runs are to end, and no other may begin.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self) -> None:
         self._mark = f"{_MARK}={secrets.token_hex(8)}"
         self._runs = count(1)
-        self._groups: list[int] = []
-        self._lock = threading.Lock()
         self.is_cancelled = False
-        self._shell: subprocess.Popen[bytes] | None = None
-        try:
-            self._shell = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT, "balog-verify", folder, self._mark],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,
-                start_new_session=True,  # Ctrl-C is not for it
-            )
-        except OSError:
-            pass  # a machine without a shell: then only a kill that cannot be caught leaves something
 
     def new_mark(self) -> str:
         """Return a mark for one run: ``NAME=VALUE`` for the environment of its processes."""
         return f"{self._mark}-{next(self._runs)}"
-
-    def add_group(self, group: int) -> None:
-        """Record a running process group."""
-        with self._lock:
-            self._groups.append(group)
-            self._write_groups()
-
-    def remove_group(self, group: int) -> None:
-        """Record that a process group has ended."""
-        with self._lock:
-            self._groups.remove(group)
-            self._write_groups()
-
-    def _write_groups(self) -> None:
-        if self._shell is not None and self._shell.stdin is not None:
-            try:
-                self._shell.stdin.write(" ".join(map(str, self._groups)).encode() + b"\n")
-            except BrokenPipeError:
-                self._shell.stdin = None
 
     def marked_processes(self, mark: str = "") -> list[int]:
         """Return the ids of processes with a run's mark, or of all runs, in any session; none without /proc."""
@@ -113,11 +66,6 @@ class Guard:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-
-    def close(self) -> None:
-        """End the shell, which removes the folder if it still exists."""
-        if self._shell is not None:
-            self._shell.communicate()
 
 
 class OutputHandler(Protocol):
@@ -171,7 +119,7 @@ def run(
         timeout: seconds until SIGTERM.
         grace: seconds from SIGTERM until the process and its children are killed.
         small_pipe: use a small pipe for stdout, so that the process cannot run far ahead of the reader (Linux).
-        guard: finds processes that left the tap's process group, and ends all when this process is killed.
+        guard: finds processes that left the tap's process group.
 
     Raises:
         ConfigError: the command cannot be started.
@@ -195,8 +143,6 @@ def run(
         raise ConfigError(f"cannot be run: {error.strerror or error}", source=command[0]) from None
     with process:
         try:
-            if guard is not None:
-                guard.add_group(process.pid)
             loop = _Loop(process, handler, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK, guard)
             result = loop.run()
             if guard is not None and guard.is_cancelled:
@@ -208,7 +154,6 @@ def run(
             _signal_all(process, signal.SIGKILL)
             if guard is not None:
                 guard.kill_all(mark)
-                guard.remove_group(process.pid)
 
 
 def _has_leftover(guard: Guard, mark: str) -> bool:

@@ -7,9 +7,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, TypeVar
 
 from balog.verify.leaks import Leaks
 from balog.verify.options import Options
@@ -21,30 +22,16 @@ from balog.verify.tap_command import TapCommand
 Made = TypeVar("Made")
 
 
-class made_once(Generic[Made]):  # a decorator, like cached_property
+class made_once(cached_property[Made]):  # a decorator
     """A cached property that one thread makes while the others wait for it.
 
     An exception is not cached. The owner has ``lock_of``.
     """
 
-    def __init__(self, make: Callable[[Any], Made]) -> None:
-        self._make = make
-        self._name = make.__name__
-        self.__doc__ = make.__doc__
-
-    @overload
-    def __get__(self, owner: None, kind: type) -> made_once[Made]: ...
-
-    @overload
-    def __get__(self, owner: object, kind: type) -> Made: ...
-
-    def __get__(self, owner: Any, kind: type) -> Any:
-        if owner is None:
-            return self
-        with owner.lock_of(self._name):
-            if self._name not in owner.__dict__:
-                owner.__dict__[self._name] = self._make(owner)
-        return owner.__dict__[self._name]
+    def __get__(self, owner: Any, kind: type | None = None) -> Made:  # type: ignore[override]
+        with owner.lock_of(self.attrname):
+            found: Made = owner.__dict__.get(self.attrname, self)
+            return super().__get__(owner, kind) if found is self else found
 
 
 class Slots:
@@ -91,7 +78,7 @@ class Runner:
         self._options = options
         self._on_run = on_run
         self._folder = tempfile.TemporaryDirectory(prefix="balog-verify-")
-        self._guard = Guard(self._folder.name)
+        self._guard = Guard()
         self._slots = Slots(options.jobs or default_jobs())
         self._files = count(1)
         self._config = self._config_bytes()
@@ -108,10 +95,7 @@ class Runner:
 
     def close(self) -> None:
         """Remove the files of the runs."""
-        try:
-            self._folder.cleanup()
-        finally:
-            self._guard.close()
+        self._folder.cleanup()
 
     def sync(
         self, name: str, line: list[str], known: KnownStreams, *, interrupt_after: int = 0, timeout: float | None = None

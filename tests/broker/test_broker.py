@@ -140,7 +140,7 @@ class TestTrouble:
     @pytest.mark.parametrize(
         ("text", "says"),
         [
-            ("{", "c.json:1:2: not JSON: input data was truncated"),
+            ("{", "c.json:1:2: not JSON: expecting property name enclosed in double quotes"),
             ('{"sinks": [],\n "x": 1}', "$: there is no field 'x'"),
             ('{"sinks": 1}', "$.sinks: expected `array`, got `int`"),
             ('{"sinks": [{"type": "pigeon"}]}', "$.sinks[0]: there is no type 'pigeon'; there are "),

@@ -100,7 +100,7 @@ def test_a_syntax_error_has_its_line_as_other_problems_have(write, kind):
     done = check(path, "--for", kind)
     assert (done.returncode, done.stderr) == (
         2,
-        f"{path}:2:1: not JSON: invalid character\n{path}: 1 problem\n",
+        f"{path}:2:1: not JSON: expecting value\n{path}: 1 problem\n",
     )
 
 

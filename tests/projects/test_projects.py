@@ -75,11 +75,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "tap-shop"
 
 
-def test_a_project_from_openapi_passes_its_own_checks(shop: Path, mypy_cache: Path) -> None:
+def test_a_project_from_openapi_passes_its_own_checks_and_scores_100(shop: Path, mypy_cache: Path) -> None:
     check_style(shop, mypy_cache)
-
-
-def test_a_project_from_openapi_passes_its_own_tests_and_scores_100(shop: Path) -> None:
     # A broken rule of any severity fails: the score is 100.
     tool(shop, "pytest", "-q", "-p", "no:cacheprovider", "-W", "error::balog.verify.testing.TapWarning")
 
@@ -99,10 +96,9 @@ def test_the_streams_of_a_document(shop: Path) -> None:
     assert offers.params == {"locale": "{config.locale}"}
 
 
-def test_a_project_from_a_name_passes_its_own_checks_and_tests(tmp_path: Path, mypy_cache: Path) -> None:
+def test_a_project_from_a_name_passes_its_own_tests(tmp_path: Path) -> None:
     assert new(tmp_path, "tap-cool")[0] == 0
     project = tmp_path / "tap-cool"
-    check_style(project, mypy_cache)
     tool(project, "pytest", "-q", "-p", "no:cacheprovider", "-k", "discovery or sync or client")
     with (project / "pyproject.toml").open("rb") as file:
         assert tomllib.load(file)["project"]["scripts"] == {"tap-cool": "tap_cool:tap.run"}
@@ -177,23 +173,8 @@ def test_version_2_is_refused_with_the_way_to_go_on(tmp_path: Path) -> None:
 
 # -- hostile documents ------------------------------------------------------------------------------------------------
 
-CALLS = {
-    "Tap",
-    "json_folder",
-    "quote",
-    "str",
-    "super",
-    "bearer",
-    "basic",
-    "header",
-    "query",
-    "cookie",
-    "Digest",
-    "ClientCredentials",
-    "Password",
-    "RefreshToken",
-    "XClient",
-}
+CALLS = {"Tap", "json_folder", "quote", "str", "super", "bearer", "basic", "header", "query", "cookie", "Digest"}
+CALLS |= {"ClientCredentials", "Password", "RefreshToken", "XClient"}
 METHODS = {"__init__", "client", "stream", "schema", "request", "json", "get", "items", "run"}
 
 
@@ -344,7 +325,6 @@ def test_hostile_names_pass_the_checks_of_style(tmp_path: Path, mypy_cache: Path
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     check_style(tmp_path, mypy_cache)
-    tool(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", "-k", "discovery")
 
 
 @pytest.mark.parametrize(
@@ -383,9 +363,8 @@ def test_a_document_without_a_list_is_refused(tmp_path: Path, paths: Any) -> Non
     assert not (tmp_path / "tap-x").exists()
 
 
-@pytest.mark.parametrize("length", range(100, 120))
-def test_long_texts_are_broken_as_ruff_breaks_them(tmp_path: Path, length: int) -> None:
-    text = f"class A:\n{assigned('path', 'x' * length)}\n"
+def test_long_texts_are_broken_as_ruff_breaks_them() -> None:
+    text = "\n\n".join(f"class A{length}:\n{assigned('path', 'x' * length)}\n" for length in range(100, 120))
     formatted = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--line-length", "120", "--isolated", "-"],
         input=text,
@@ -414,14 +393,6 @@ paths:
     (tmp_path / "api.yaml").write_text(text)
     (stream,) = describe(str(tmp_path / "api.yaml")).streams
     assert stream.schema["properties"].keys() == {"id", "no", "at"}
-
-
-def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
-    (tmp_path / "api.yaml").write_text("\n".join(lines))
-    with pytest.raises(SchemaError, match="values"):
-        describe(str(tmp_path / "api.yaml"))
 
 
 def test_references_outside_of_the_document_s_folder_are_not_read(tmp_path: Path) -> None:
@@ -476,7 +447,7 @@ def test_a_folder_that_exists_is_refused(tmp_path: Path) -> None:
     assert new(tmp_path / "none" / "deep", "tap-x")[0] == 0
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(), st.recursive(st.text() | st.integers() | st.booleans() | st.none(), lambda inner: st.lists(inner)
        | st.dictionaries(st.text(), inner)))  # fmt: skip
 def test_texts_and_literals(text: str, value: Any) -> None:

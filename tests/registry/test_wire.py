@@ -198,6 +198,26 @@ def test_a_rule_that_nobody_can_compare_counts_as_a_break() -> None:
     assert breaks(new, new, "full") == []
 
 
+@pytest.mark.parametrize(
+    ("rules", "is_broken"),
+    [("string.min_len = 1", True), ("string.max_len = 9", False), ("required = true", True)],
+)
+def test_the_rule_of_a_new_field_breaks_if_messages_without_it_break_it(rules: str, is_broken: bool) -> None:
+    old = "message A { B b = 1; } message B { int32 x = 1; }"
+    new = old.replace("x = 1;", f"x = 1; string y = 2 [(buf.validate.field).{rules}];")
+    assert [finding.path for finding in breaks(old, new)] == (["B.y"] if is_broken else [])
+
+
+def test_a_tighter_rule_breaks_and_a_removed_one_does_not() -> None:
+    loose, tight = (
+        f"message A {{ int32 a = 1 [(buf.validate.field).int32 = {{gt: 0, lt: {most}}}]; }}" for most in (9, 5)
+    )
+    (found,) = breaks(loose, tight)
+    assert (found.path, found.undecided) == ("A.a", True)
+    assert "int32.lt: 5" in found.reason
+    assert breaks(loose, "message A { int32 a = 1; }") == []
+
+
 def test_the_same_file_has_no_findings() -> None:
     text = (
         "message A { int32 a = 1; oneof x { A b = 2; E c = 3; } map<string, A> d = 4; reserved 9; } enum E { X = 0; }"

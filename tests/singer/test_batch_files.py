@@ -197,8 +197,8 @@ class TestWhatIsNotWhatItSays:
             (b"", {"compression": "gzip"}, "should be gzip"),
             (b"PAR1....PAR1", {}, "line 1 is not a JSON object"),
             (b"PAR1....PAR1", {"compression": "gzip"}, "should be gzip and is parquet"),
-            (b'{"a":1}\n', {"format": "parquet"}, "should be parquet"),
-            (gzip.compress(b"{}", mtime=0), {"format": "parquet"}, "should be parquet"),
+            (b'{"a":1}\n', {"format": "parquet"}, "no Parquet file that can be read"),
+            (gzip.compress(b"{}", mtime=0), {"format": "parquet"}, "no Parquet file that can be read"),
             (b"PAR1" + b"\0" * 100 + b"PAR1", {"format": "parquet"}, "no Parquet file that can be read"),
             (b'{"a":1}\nid,name\n', {}, "line 2 is not a JSON object"),
             (b'{"a":1}\n[1]\n', {}, "line 2 is not a JSON object"),
@@ -279,19 +279,12 @@ class TestWhatIsNotWhatItSays:
 
 
 class TestBounds:
-    def test_a_gzip_bomb_is_not_unpacked(self):
-        packed = io.BytesIO()
-        with gzip.open(packed, "wb") as file:
-            for _ in range(200):
-                file.write(b'{"a":"' + b"x" * (1 << 20) + b'"}\n')
+    @pytest.mark.parametrize("compression", ["gzip", "zstd"])
+    def test_a_bomb_is_not_unpacked(self, compression):
+        rows = (b'{"a":"' + b"x" * (1 << 20) + b'"}\n') * 200
+        bomb = gzip.compress(rows) if compression == "gzip" else zstandard.ZstdCompressor().compress(rows)
         with pytest.raises(BatchError, match="times as large"):
-            read(packed.getvalue(), compression="gzip")
-
-    def test_a_zstd_bomb_is_not_unpacked(self):
-        bomb = zstandard.ZstdCompressor().compress(b"\n" * (1 << 28))
-        assert len(bomb) < 1 << 16
-        with pytest.raises(BatchError, match="times as large"):
-            read(bomb, compression="zstd")
+            read(bomb, compression=compression)
 
     @pytest.mark.parametrize("compression", COMPRESSIONS)
     @pytest.mark.parametrize("format", ["jsonl", "csv"])
@@ -317,7 +310,7 @@ class TestBounds:
 
     def test_a_quote_without_end_is_refused(self):
         with pytest.raises(BatchError, match="a quote is open"):
-            read(b'a,b\n"' + b"x\n" * (MAX_ROW_BYTES // 2 + 1), format="csv")
+            read(b'a,b\n"' + (b"x" * 999 + b"\n") * (MAX_ROW_BYTES // 1000 + 1), format="csv")
 
     def test_a_table_of_too_many_columns_is_refused(self):
         with pytest.raises(BatchError, match="columns"):
@@ -473,8 +466,9 @@ class TestParquet:
         assert values([back])[0][column] == values(rows)[1][column]
         assert read(first, format="parquet")
 
-    def test_one_inside_of_gzip_is_read(self):
-        (file,) = write_files(
-            [b'{"id":1}'], "parquet", "none", {"properties": {"id": {"type": "integer"}}}, CsvOptions()
-        )
-        assert read(gzip.compress(file), format="parquet", compression="gzip") == [b'{"id":1}']
+    @pytest.mark.parametrize("when", [-62_167_219_200_000, -62_200_000_000_000, 253_402_300_800_000, 2**62])
+    def test_a_time_outside_of_the_calendar_is_refused(self, when):
+        import pyarrow as pa
+
+        with pytest.raises(BatchError, match="outside of the years 1 to 9999"):
+            read(self.table(at=pa.array([when], pa.timestamp("ms"))), format="parquet")

@@ -3,7 +3,6 @@
 import json
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from balog.verify.catalogs import read_discovery
 from balog.verify.leaks import Leaks
 from balog.verify.output_reader import MAX_LINE, KnownStreams, OutputReader
 from balog.verify.process import Guard, run
+from tests.waiting import wait_for
 
 TAP = Path(__file__).parent / "sinful_tap.py"
 
@@ -87,8 +87,8 @@ def test_a_child_that_holds_the_pipe_is_not_waited_for() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_what_made_itself_independent_is_found_and_ended(tmp_path: Path) -> None:
-    guard = Guard(str(tmp_path / "gone"))
+def test_what_made_itself_independent_is_found_and_ended() -> None:
+    guard = Guard()
     program = (
         "import subprocess\n"
         "away = subprocess.DEVNULL\n"
@@ -101,16 +101,7 @@ def test_what_made_itself_independent_is_found_and_ended(tmp_path: Path) -> None
     )  # fmt: skip
 
     assert result.left_running
-    eventually(lambda: not guard.marked_processes())
-    guard.close()
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Wait up to 10 s."""
-    until = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_for(lambda: not guard.marked_processes())
 
 
 def test_a_tap_that_closes_its_outputs_and_goes_on_is_ended() -> None:

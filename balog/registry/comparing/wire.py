@@ -18,7 +18,7 @@ from balog.registry.comparing.wire_types import misread
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.descriptors import is_map, is_plain, reachable_messages
 from balog.registry.protobuf.message import CompiledMessage
-from balog.registry.protobuf.schema import inexpressible_rules
+from balog.registry.protobuf.rules import annotated_rules, rule_lines
 from balog.registry.schema import Schema
 
 
@@ -30,7 +30,7 @@ def compare_wire(old: Schema, new: Schema, mode: Mode) -> list[CompatibilityFind
 
     Returns:
         The findings of the layer ``wire``, and those of the layer ``json`` that a JSON Schema does not show: names of
-        fields, and rules that JSON Schema cannot express.
+        fields, and protovalidate's rules.
 
     Raises:
         InvalidSchemaError: one of the versions does not compile.
@@ -123,9 +123,11 @@ class _Direction:
                     break
 
     def _rules(self, writer: Any, reader: Any) -> Iterator[CompatibilityFinding]:
-        before = inexpressible_rules(writer, self._writer.pool)
-        for name, lines in inexpressible_rules(reader, self._reader.pool).items():
-            for line in lines:
+        before = _rules_of(writer, self._writer.pool)
+        added = {other.name for other in reader.fields if other.number not in writer.fields_by_number}
+        free = added - self._reader.rules.broken_when_empty(reader)
+        for name, lines in _rules_of(reader, self._reader.pool).items():
+            for line in lines if name not in free else ():
                 if line not in before.get(name, []):
                     yield CompatibilityFinding(
                         layer="json",
@@ -133,6 +135,11 @@ class _Direction:
                         reason=f"{self._name} has the rule {line[:200]}, which the other version does not have",
                         undecided=True,
                     )
+
+
+def _rules_of(message: Any, pool: Any) -> dict[str, list[str]]:
+    """Return the rules by the name of their field or oneof, and by "" those of the message itself."""
+    return {name: list(rule_lines(rules)) for name, rules in annotated_rules(message, pool)}
 
 
 def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[CompatibilityFinding]:

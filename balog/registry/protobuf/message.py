@@ -50,7 +50,7 @@ class CompiledMessage:
         self.descriptor, self.pool = descriptor, pool
         self.rules = Rules(descriptor, pool)
         self._class = message_factory.GetMessageClass(descriptor)
-        self._shape = compile_schema(make_json_schema(descriptor, pool, None, []))
+        self._shape = compile_schema(make_json_schema(descriptor, [], is_open=False))
         self._decode, self._encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
         names = {field.json_name for field in descriptor.fields}
         self._type_fields = [name for name in descriptors.TYPE_FIELDS if name not in names]
@@ -104,7 +104,7 @@ class CompiledMessage:
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema (draft 2020-12) of payloads as plain data."""
-        return make_json_schema(self.descriptor, self.pool, self.rules, self._type_fields)
+        return make_json_schema(self.descriptor, self._type_fields)
 
     def _parsed(self, payload: bytes) -> tuple[Any, list[tuple[Steps, str]]]:
         try:

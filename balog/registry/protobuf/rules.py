@@ -18,6 +18,7 @@ _GROWING = re.compile(r"\+|%s|\b(?:replace|join)\s*\(")
 _MATCHES = re.compile(r"\bmatches\s*\(")
 _LITERAL = re.compile(r"\bmatches\s*\(\s*r?(['\"])(.*?)\1\s*\)")
 _MOST_LOOPS = 3
+_IGNORE_ALWAYS = 3  # of buf.validate.Ignore
 _MOST_GROWTH = 1000
 _MOST_STEPS = 10_000  # of an evaluation; protovalidate ends it then
 _STEP_NS = 2000.0  # of a loop
@@ -79,12 +80,14 @@ class Rules:
             return [((), "a rule of it cannot be evaluated for these values")]
         return [self._violation(violation.proto) for violation in found]
 
-    def required_fields(self, message: Any) -> list[str]:
-        """Return the JSON names of the fields that the rules require."""
-        found = self.violations(message_factory.GetMessageClass(message)()) if self.any else []
-        names = {field.name: field.json_name for field in message.fields}
-        names.update((field.json_name, field.json_name) for field in message.fields)
-        return [names[str(steps[0])] for steps, _ in found if len(steps) == 1 and steps[0] in names]
+    def broken_when_empty(self, message: Any) -> set[str]:
+        """Return the names of the fields and oneofs whose rules a message without any value breaks."""
+        try:
+            found = self._validator.collect_violations(message_factory.GetMessageClass(message)())
+        except protovalidate.EvaluationError:
+            return set()
+        paths = (violation.proto.field for violation in found)
+        return {path.elements[0].field_name for path in paths if path is not None and path.elements}
 
     def _violation(self, violation: Any) -> tuple[Steps, str]:
         steps, oneof = self._steps(violation.field)
@@ -138,6 +141,21 @@ def annotated_rules(message: Any, pool: Any) -> Iterator[tuple[str, Any]]:
             rules = _extension(pool, kind, described.GetOptions())
             if rules is not None:
                 yield name, rules
+
+
+def rule_lines(rules: Any, before: str = "") -> Iterator[str]:
+    """Yield each rule of an annotation as a line of text, such as ``string.min_len: 2``."""
+    ignore = getattr(rules, "ignore", 0)
+    for field, value in rules.ListFields():
+        name = f"{before}{field.name}"
+        if field.name in ("ignore", "example") or ignore == _IGNORE_ALWAYS:
+            continue
+        if field.message_type is not None and not field.is_repeated:
+            lines = rule_lines(value, f"{name}.")
+        else:
+            values = value if field.message_type is not None else [value]
+            lines = (f"{name}: {' '.join(str(one).split())}" for one in values)
+        yield from (f"{line} unless zero" if ignore else line for line in lines)
 
 
 _OPTIONS = {"message": "MessageOptions", "field": "FieldOptions", "oneof": "OneofOptions", "predefined": "FieldOptions"}

@@ -1,8 +1,8 @@
 """Describes the stored JSON of a message as JSON Schema (draft 2020-12), for tables, pages and comparisons.
 
-The schema covers the JSON mapping, and the rules that JSON Schema can express (``constraints``). Objects are open: a
-field that a later version adds does not break the schema, because readers of protobuf skip unknown fields. ``check``
-validates against one version and rejects such a field. The schema does not express that a oneof has one value.
+The schema covers the JSON mapping. Objects are open: a field that a later version adds does not break the schema,
+because readers of protobuf skip unknown fields. ``check`` validates against one version and rejects such a field. The
+schema does not express protovalidate's rules, nor that a oneof has one value.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor as Field
 
-from balog.registry.protobuf.constraints import constrain, rule_lines
 from balog.registry.protobuf.descriptors import WRAPPERS, is_map, is_plain, reachable_messages
-from balog.registry.protobuf.rules import Rules, annotated_rules
 
 INTEGERS = {
     kind: (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
@@ -42,18 +40,18 @@ _OWN: dict[str, dict[str, Any]] = {
 }
 
 
-def make_json_schema(message: Any, pool: Any, rules: Rules | None, type_fields: list[str]) -> dict[str, Any]:
+def make_json_schema(message: Any, type_fields: list[str], *, is_open: bool = True) -> dict[str, Any]:
     """Return the JSON Schema of a message's payloads.
 
     Args:
-        rules: None for a schema without rules, whose messages have no members that they do not declare.
         type_fields: names of string members that a payload has in addition to the fields of the message.
+        is_open: objects may have members that they do not declare.
 
     Returns:
         The schema of the payload; other messages are below ``$defs`` by their full names.
     """
     made = {
-        here.full_name: _object(here, pool, rules, message.full_name)
+        here.full_name: _object(here, message.full_name, is_open)
         for here in reachable_messages(message)
         if is_plain(here)
     }
@@ -69,43 +67,21 @@ def make_json_schema(message: Any, pool: Any, rules: Rules | None, type_fields: 
     return document
 
 
-def _value(field: Any, root: str = "") -> dict[str, Any]:
+def _value(field: Any, root: str) -> dict[str, Any]:
     if is_map(field):
         key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
         return {"type": "object", **_keys(key), "additionalProperties": _one(value, root)}
     return {"type": "array", "items": _one(field, root)} if field.is_repeated else _one(field, root)
 
 
-def inexpressible_rules(message: Any, pool: Any) -> dict[str, list[str]]:
-    """Return the rules of a message that JSON Schema cannot express, as sorted lines.
-
-    Keys are the names of fields and oneofs, and "" for the message itself.
-    """
-    fields = {field.name: field for field in message.fields}
-    found: dict[str, list[str]] = {}
-    for name, rules in annotated_rules(message, pool):
-        if name in fields:
-            lines = constrain(fields[name], rules, _value(fields[name]))
-        else:
-            lines = list(rule_lines("oneof" if name else "message", rules))
-        if lines:
-            found[name] = sorted(found.get(name, []) + lines)
-    return found
-
-
-def _object(message: Any, pool: Any, rules: Rules | None, root: str) -> dict[str, Any]:
-    rules_by_name = {} if rules is None else dict(annotated_rules(message, pool))
+def _object(message: Any, root: str, is_open: bool) -> dict[str, Any]:
     required_fields = [field.json_name for field in message.fields if field.is_required]
-    if rules is not None:
-        required_fields += [name for name in rules.required_fields(message) if name not in required_fields]
     properties = {}
     for field in message.fields:
         schema = _value(field, root)
-        if field.name in rules_by_name:
-            constrain(field, rules_by_name[field.name], schema)
-        properties[field.json_name] = schema if field.json_name in required_fields else _nullable(schema)
+        properties[field.json_name] = schema if field.is_required else _nullable(schema)
     document: dict[str, Any] = {"type": "object", "properties": properties}
-    if rules is None:
+    if not is_open:
         document["additionalProperties"] = False
     if required_fields:
         document["required"] = required_fields

@@ -145,57 +145,17 @@ def _bounded(blocks: Iterator[bytes], source: _Counted, limits: Limits) -> Itera
         yield block
 
 
-class _Zstd(io.RawIOBase):
-    """Writes a zstd frame."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._frame = _zstandard().ZstdCompressor(level=3, write_checksum=True).compressobj()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._file.write(self._frame.compress(bytes(data)))
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.write(self._frame.flush())
-        super().close()
-
-
 def compress(file: IO[bytes], compression: str) -> IO[bytes]:
-    """Return a compressing writer for a file; closing it ends the stream and leaves the file open.
+    """Return a writer that compresses by gzip or zstd; closing it ends the stream and leaves the file open.
 
     Raises:
         MissingExtraError: zstd, and zstandard is not installed.
     """
     if compression == "gzip":
-        packed = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, filename="", mtime=0)
-        return io.BufferedWriter(packed, 1 << 16)
-    if compression == "zstd":
-        return io.BufferedWriter(_Zstd(file), 1 << 16)
-    return _Open(file)
-
-
-class _Open(io.BufferedWriter):
-    """The file itself, kept open."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        super().__init__(_Through(file), 1 << 16)
-
-
-class _Through(io.RawIOBase):
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._file.write(data)
-        return len(data)
+        packed: Any = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, filename="", mtime=0)
+    else:
+        packed = _zstandard().ZstdCompressor(level=3, write_checksum=True).stream_writer(file, closefd=False)
+    return io.BufferedWriter(packed, 1 << 16)
 
 
 def _zstandard() -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from balog.singer.batch.columns import Shape
-from balog.singer.batch.compression import Limits, compress, decompress, seen_compression
+from balog.singer.batch.compression import Limits, compress, decompress
 from balog.singer.batch.csv_rows import CsvOptions, CsvWriter, csv_options, read_csv
 from balog.singer.batch.dialects import BatchError, BatchManifest
 from balog.singer.batch.parquet_rows import ParquetWriter, read_parquet
@@ -45,25 +45,16 @@ def read_rows(file: IO[bytes], batch: BatchManifest, schema: Any, limits: Limits
 
 
 def _parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes]:
-    """Read a Parquet file, even compressed by gzip or zstd, or from a source without seek.
+    """Read a Parquet file, also from a source without seek.
 
     What a message says of a Parquet file's compression is that of the pages inside, which the file itself knows.
     """
-    begun = file.read(4) if file.seekable() else b""
     if file.seekable():
-        file.seek(0)
-        if seen_compression(begun) == "parquet":
-            yield from read_parquet(file, schema, limits)
-            return
-        if seen_compression(begun) == "none":
-            raise BatchError("should be parquet and is not")
+        yield from read_parquet(file, schema, limits)
+        return
     with tempfile.TemporaryFile() as copy:
         for block in decompress(file, None, limits):
             copy.write(block)
-        copy.seek(0)
-        if seen_compression(copy.read(4)) != "parquet":
-            raise BatchError("should be parquet and is not")
-        copy.seek(0)
         yield from read_parquet(copy, schema, limits)
 
 
@@ -80,9 +71,9 @@ def writer(file: IO[bytes], format: str, compression: str, options: CsvOptions, 
     """
     if format == "parquet":
         return ParquetWriter(file, compression, shape)
-    packed = compress(file, compression)
+    packed = file if compression == "none" else compress(file, compression)
     inner = CsvWriter(packed, options, shape) if format == "csv" else JsonlWriter(packed)
-    return _Packed(inner, packed)
+    return inner if packed is file else _Packed(inner, packed)
 
 
 class _Packed:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable
-from datetime import date
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -14,10 +13,6 @@ from msgspec import Raw
 
 from balog.singer.batch.columns import Column, column_of, columns_of
 from balog.singer.batch.dialects import BatchError
-
-_EPOCH_DAYS = date(1970, 1, 1).toordinal()
-_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 class Describe(NamedTuple):
@@ -82,13 +77,8 @@ def _plain(array: Any, type: Any, described: Describe) -> list[Any]:
     elif types.is_decimal(type):
         is_text = described.column is not None and described.column.type == "string"
         make = _decimal_text if is_text else None
-    elif types.is_timestamp(type):
-        array, make = array.cast(pyarrow.int64()), _timestamp(type.unit, type.tz is not None)
-    elif types.is_date(type):
-        array, make = array.cast(pyarrow.date32()).cast(pyarrow.int32()), _date
-    elif types.is_time(type):
-        number = pyarrow.int32() if types.is_time32(type) else pyarrow.int64()
-        array, make = array.cast(number), _time(type.unit)
+    elif types.is_timestamp(type) or types.is_date(type) or types.is_time(type):
+        return _times(array, type)
     elif types.is_duration(type):
         array, make = array.cast(pyarrow.int64()), None
     elif types.is_binary(type) or types.is_large_binary(type) or types.is_fixed_size_binary(type):
@@ -145,34 +135,21 @@ def _decimal_text(value: Decimal) -> str:
     return format(value, "f")
 
 
-def _timestamp(unit: str, has_zone: bool) -> Callable[[int], str]:
-    per_second, digits, zone = _PER_SECOND[unit], _DIGITS[unit], "Z" if has_zone else ""
+def _times(array: Any, type: Any) -> list[str | None]:
+    """Return timestamps, dates or times as text of RFC 3339, without a fraction of zeros."""
+    import pyarrow
+    from pyarrow import compute, types
 
-    def make(value: int) -> str:
-        seconds, fraction = divmod(value, per_second)
-        days, second = divmod(seconds, 86_400)
-        rest = f".{fraction:0{digits}d}" if fraction else ""
-        return f"{_date(days)}T{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}{rest}{zone}"
-
-    return make
-
-
-def _date(days: int) -> str:
-    try:
-        return date.fromordinal(_EPOCH_DAYS + days).isoformat()
-    except (ValueError, OverflowError):
-        raise BatchError("has a date outside of the years 1 to 9999") from None
-
-
-def _time(unit: str) -> Callable[[int], str]:
-    per_second, digits = _PER_SECOND[unit], _DIGITS[unit]
-
-    def make(value: int) -> str:
-        second, fraction = divmod(value, per_second)
-        rest = f".{fraction:0{digits}d}" if fraction else ""
-        return f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}{rest}"
-
-    return make
+    if types.is_timestamp(type):
+        array = array.cast(pyarrow.timestamp(type.unit))  # in UTC, if it has a zone
+    elif types.is_date(type):
+        array = array.cast(pyarrow.date32())
+    zone = "Z" if types.is_timestamp(type) and type.tz is not None else ""
+    texts = compute.replace_substring_regex(array.cast(pyarrow.string()), r"\.0+$", "")
+    values: list[str | None] = compute.replace_substring(texts, " ", "T").to_pylist()
+    if not types.is_time(type) and any(text and (text[4:5] != "-" or text[:4] == "0000") for text in values):
+        raise BatchError("has a date outside of the years 1 to 9999")
+    return [text and text + zone for text in values]
 
 
 def _bytes(described: Describe) -> Callable[[bytes], str]:

@@ -542,7 +542,7 @@ class TestRefusals:
             ({"manifest": ["https://me:hidden@host/a"]}, "has credentials in it, at $.manifest[0]"),
             ({"manifest": ["{}"], "options": {"aws_secret_access_key": "hidden"}}, "$.options.aws_secret_access_key"),
             ({"manifest": ["{}"], "compression": {"name": "gzip"}}, "should be gzip and is not compressed"),
-            ({"manifest": ["{}"], "format": "parquet"}, "should be parquet"),
+            ({"manifest": ["{}"], "format": "parquet"}, "is no Parquet file"),
             ({"manifest": "{}"}, "can't be read: $.manifest"),
         ],
     )

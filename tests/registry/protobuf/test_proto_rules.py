@@ -1,4 +1,4 @@
-"""protovalidate's annotations: which payloads break them, and how they read as JSON Schema."""
+"""protovalidate's annotations: which payloads break them, and how they read as lines."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import jsonschema_rs
 import pytest
 
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.message import CompiledMessage
-from balog.registry.protobuf.schema import inexpressible_rules
+from balog.registry.protobuf.rules import annotated_rules, rule_lines
 from balog.registry.schema import TOO_LONG, InvalidSchemaError
 
 HEAD = 'syntax = "proto3"; package p; import "buf/validate/validate.proto"; import "google/protobuf/timestamp.proto"; '
@@ -182,50 +181,17 @@ def test_the_wire_is_held_to_the_rules_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("type_", "rules", "schema"),
-    [
-        ("int32", "int32 = {gt: 0, lte: 9}", {"type": "integer", "minimum": 1, "maximum": 9}),
-        ("int32", "int32.lt = 5", {"type": ["integer", "null"], "minimum": -(1 << 31), "maximum": 4}),
-        ("string", "string = {min_len: 1, max_len: 3}", {"type": "string", "minLength": 1, "maxLength": 3}),
-        ("string", 'string.prefix = "a.b"', {"type": "string", "pattern": r"^a\.b"}),
-        ("string", "string.uuid = true", {"type": "string", "format": "uuid"}),
-        ("bool", "bool.const = true", {"type": "boolean", "const": True}),
-        ("E", "enum = {in: [1]}", {"type": "string", "enum": ["Y"]}),
-        ("repeated bool", "repeated = {min_items: 1, unique: true}",
-         {"type": "array", "items": {"type": "boolean"}, "minItems": 1, "uniqueItems": True}),
-        ("map<string, bool>", "map.max_pairs = 2",
-         {"type": ["object", "null"], "additionalProperties": {"type": "boolean"}, "maxProperties": 2}),
-    ],
-)  # fmt: skip
-def test_a_rule_reads_as_json_schema(type_: str, rules: str, schema: dict[str, Any]) -> None:
-    source = f"message A {{ {type_} a = 1 [(buf.validate.field).{rules}]; }} enum E {{ X = 0; Y = 1; }}"
-    document = compiled(source).json_schema()
-    assert document["properties"]["a"] == schema
-    assert document.get("required", []) == ([] if "null" in schema["type"] else ["a"])
-
-
-@pytest.mark.parametrize(
     ("type_", "rules", "lines"),
     [
-        ("int32", "int32 = {gt: 9, lt: 1}", ["int32.gt: 9", "int32.lt: 1"]),
-        ("string", "string.max_bytes = 5", ["string.max_bytes: 5"]),
+        ("int32", "int32 = {gt: 9, lt: 1}", ["int32.lt: 1", "int32.gt: 9"]),
+        ("string", 'string = {in: ["a", "b"]}', ["string.in: ['a', 'b']"]),
         ("int32", "int32.gt = 5; ignore = IGNORE_IF_ZERO_VALUE", ["int32.gt: 5 unless zero"]),
-        ("int32", "int32.gt = 5; ignore = IGNORE_ALWAYS", None),
-        ("int32", "int32.gt = 5", None),
+        ("int32", "int32.gt = 5; ignore = IGNORE_ALWAYS", []),
+        ("repeated int32", "repeated.items.int32.gt = 5", ["repeated.items.int32.gt: 5"]),
+        ("int32", 'cel = {id: "x" expression: "this > 1"}', ['cel: id: "x" expression: "this > 1"']),
     ],
 )
-def test_a_rule_that_json_schema_cannot_say_is_kept(type_: str, rules: str, lines: list[str] | None) -> None:
+def test_each_rule_is_a_line(type_: str, rules: str, lines: list[str]) -> None:
     type_of = rule(type_, rules)
-    assert inexpressible_rules(type_of.descriptor, type_of.pool) == ({} if lines is None else {"a": lines})
-
-
-@pytest.mark.parametrize("value", [-5, 0, 1, 5, 9, 10, 100])
-@pytest.mark.parametrize(
-    "rules",
-    ["int32.gt = 0", "int32 = {gte: 5, lt: 10}", "int32 = {in: [1, 5]}", "int32.const = 9", "int32 = {gt: 9, lt: 1}"],
-)
-def test_what_breaks_the_json_schema_breaks_the_rule(rules: str, value: int) -> None:
-    type_ = rule("int32", rules)
-    is_valid = jsonschema_rs.validator_for(type_.json_schema()).is_valid({"a": value})
-    is_taken = type_.check(json.dumps({"a": value}).encode()) == []
-    assert is_valid == is_taken or (is_valid and "gt: 9" in rules)
+    [(name, annotation)] = annotated_rules(type_of.descriptor, type_of.pool)
+    assert (name, list(rule_lines(annotation))) == ("a", lines)
