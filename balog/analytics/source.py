@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from balog.analytics.progress import metered
 from balog.analytics.reading.inputs import Inputs, check_options, read_inputs, read_number
 from balog.analytics.reading.registry_types import typed_events
 from balog.analytics.reading.scan import EventQuery, Query, scan
@@ -129,5 +128,4 @@ class EventReader(DataSourceReader):
         else:
             query = EventQuery(project_spark(self._schema, self._cls_type))
         slices = [Slice(*piece) for piece in partition.value]
-        batches = scan(slices, query, self.inputs.storages, self.inputs.form, is_growth)
-        return metered(batches, self.inputs.progress)
+        return scan(slices, query, self.inputs.storages, self.inputs.form, is_growth)

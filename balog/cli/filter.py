@@ -108,7 +108,7 @@ def _run(
         spark_place.session("balog filter") as spark,
     ):
         say("Filtering")
-        events = read_events(spark, paths, selection, progress=say.folder, **bounds)
+        events = read_events(spark, paths, selection, **bounds)
         for side, sign in (("since", ">="), ("until", "<")):
             if side in bounds:  # the reader leaves out files alone
                 events = events.where(f"timestamp {sign} TIMESTAMP '{bounds[side]}'")

@@ -80,7 +80,6 @@ def command(
         check_streaming()
     job = _read_job(sources, since, until, form, follow, compact, keep, dry_run)
     with progress(spark_place.waiting, None if follow else reporter("balog load"), is_slow=True) as display:
-        job = replace(job, options=replace(job.options, progress=display.folder))
         settings = session_settings(location)
 
         def explain(error: PySparkException) -> str:

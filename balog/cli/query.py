@@ -153,8 +153,8 @@ def _answer_embedded(asked: _Asked) -> Written:
     raw = [open_source(path, asked.sources) for path in raw_paths(asked.text)]
     with QueryTables(stored, {source.name: source.options for source in raw}, asked.text) as tables:
         if raw:
-            with progress("Reading files", reporter("balog query")) as display, display.counting():
-                tables.read(display.folder)
+            with progress("Reading files", reporter("balog query")):
+                tables.read()
         with ask(tables, asked.text) as answer:
             return _write_answer(asked, answer)
 

@@ -130,8 +130,7 @@ def command(
             from balog.analytics.reporting.raw_report import make_raw_report
 
             display(f"Reading {files:,} files")
-            with display.counting():
-                report = make_raw_report(paths, query, listed, progress=display.folder)
+            report = make_raw_report(paths, query, listed)
         else:
             _need_packages("spark")
             from balog.analytics.reporting.spark_report import make_report
@@ -139,7 +138,7 @@ def command(
             with spark_place.session("balog report", session_settings(sources[0])) as spark:
                 display("Reading tables" if of_tables else f"Reading {files:,} files" if files else "Reading topics")
                 with display.watching(spark):
-                    report = make_report(spark, paths, query, files, progress=display.folder)
+                    report = make_report(spark, paths, query, files)
         if page is not None:
             display("Drawing the page")
             save_page(report, page, templates)

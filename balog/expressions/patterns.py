@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
 
 from msgspec import Struct
 
-from balog.expressions.regex import Alternation, Anchor, Atom, Regex, Repeat, Sequence
-
 MAX_PATTERN = 1000
 """Characters of a LIKE pattern or a regular expression."""
+
+MAX_SEARCHED = 65_536
+"""A search looks at so many characters of a text at most, from its beginning."""
+
+MAX_STATES = 10_000
+_MAX_WORK = 5_000_000  # states × characters of a search: some 0.2 s
+_MAX_BYTES = 100 << 20  # of a compiled pattern
 
 Piece = tuple[str | None, ...]
 """Characters in a row; None stands for any one character."""
@@ -100,6 +106,43 @@ def read_like(pattern: str, escape: str | None = None, *, folded: bool = False) 
     return LikePattern(tuple(tuple(piece) for piece in kept), folded)
 
 
+class Regex:
+    """A regular expression, searched in linear time by the engine of jsonschema-rs; may be used from any thread.
+
+    Attributes:
+        searched: characters of a text that a search looks at, from the beginning.
+
+    Raises:
+        ValueError: it is malformed, or unrolls to more than 10,000 states.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        import jsonschema_rs  # imported for the first pattern
+
+        options = jsonschema_rs.RegexOptions(size_limit=_MAX_BYTES)
+        try:
+            parsed = _parse(pattern)
+            part = parsed.part()
+            if part.states > MAX_STATES:
+                raise ValueError(f"the regular expression unrolls to more than {MAX_STATES:,} characters")
+            re.compile(pattern, re.ASCII)  # it names what is wrong
+            self._find = jsonschema_rs.validator_for({"pattern": part.text}, pattern_options=options).is_valid
+        except (re.error, OverflowError, RecursionError, jsonschema_rs.ValidationError) as error:
+            raise ValueError(f"not a regular expression: {error}") from None
+        self._has_end = parsed.has_end
+        self.searched = min(MAX_SEARCHED, max(_MAX_WORK // max(part.states, 1), 1))
+
+    def search(self, text: str) -> bool:
+        """Return whether the pattern is found in the first ``searched`` characters of a text."""
+        text = text[: self.searched]
+        try:
+            # In Python and Java, ``$`` is also before a line end at the end.
+            return self._find(text) or (self._has_end and text.endswith("\n") and self._find(text[:-1]))
+        except UnicodeEncodeError:
+            return self.search(_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
+@lru_cache(maxsize=100)
 def compile_regex(pattern: str) -> Regex:
     """Compile a regular expression after a check that Java reads it alike and that it cannot take exponential time.
 
@@ -108,7 +151,7 @@ def compile_regex(pattern: str) -> Regex:
     """
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"a regular expression has at most {MAX_PATTERN} characters")
-    return Regex(pattern, _parse(pattern))
+    return Regex(pattern)
 
 
 _GROUP = re.compile(r"\((?:\?i?:)?(?!\?)")
@@ -120,24 +163,80 @@ _REPEAT = re.compile(r"[*+?]|\{(\d{1,4})(?:(,)(\d{1,4})?)?\}")
 _MOST_ROUNDS = 10
 
 
+_ITEM = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))|(.)", re.DOTALL)
+_NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_LAST = "\U0010ffff"
+_SETS = {
+    "d": "0-9",
+    "w": "0-9A-Za-z_",
+    "s": r"\x09-\x0d\x20",
+    "D": rf"\x00-\x2f\x3a-{_LAST}",
+    "W": rf"\x00-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-{_LAST}",
+    "S": rf"\x00-\x08\x0e-\x1f\x21-{_LAST}",
+}
+_ANCHORS = {"^": "^", "$": "$", "\\A": "^", "\\b": r"(?-u:\b)", "\\B": r"(?-u:\B)"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(slots=True)
+class _Part:
+    """A part of a pattern as the engine reads it, and its characters when counted repeats are written out."""
+
+    text: str
+    states: int
+
+
 @dataclass(slots=True)
 class _Group:
     varies: bool = False  # holds a choice or a repeat whose number is not fixed
     endless: bool = False  # holds a repeat without an upper bound
+    has_end: bool = False  # holds ``$``
+    is_ended: bool = False  # its last branch does
     folded: bool = False
-    branches: list[list[Any]] = field(default_factory=lambda: [[]])
+    branches: list[list[_Part]] = field(default_factory=lambda: [[]])
 
-    def take_in(self, inner: _Group) -> None:
+    def add(self, part: _Part, inner: _Group) -> None:
+        """Add a part that is not an anchor; ``inner`` is what it holds."""
+        if self.is_ended:
+            raise ValueError("$ ends a regular expression or an alternative; no character can follow it")
         self.varies = self.varies or inner.varies
         self.endless = self.endless or inner.endless
+        self.has_end = self.has_end or inner.has_end
+        self.is_ended = inner.has_end
+        self.branches[-1].append(part)
 
-    def tree(self) -> Any:
-        parts = [Sequence(tuple(branch)) for branch in self.branches]
-        return parts[0] if len(parts) == 1 else Alternation(tuple(parts))
+    def part(self) -> _Part:
+        """Return the group's alternatives as one part."""
+        text = "|".join("".join(part.text for part in branch) for branch in self.branches)
+        return _Part(f"(?:{text})", sum(part.states for branch in self.branches for part in branch))
 
 
-def _parse(pattern: str) -> Any:
-    """Parse a pattern; reject syntax that Java reads differently, and nested repeats that may take exponential time."""
+def _translated(atom: str, *, is_folded: bool) -> str:
+    """Return an atom of one character, such as ``a``, ``\\d`` or ``[a-z]``, as a class of the engine."""
+    if atom == ".":
+        return r"[^\x0a]"
+    sign = "^" if atom.startswith("[^") else ""
+    inside = atom[1 + len(sign) : -1] if atom.startswith("[") else atom
+    folded = ""
+    if is_folded:
+        holds = re.compile(f"[{inside}]", re.ASCII).match
+        folded = "".join(char for char in string.ascii_letters if holds(char.swapcase()))
+    return f"[{sign}{folded}{''.join(_item(one, len(inside)) for one in _ITEM.finditer(inside))}]"
+
+
+def _item(item: re.Match[str], length: int) -> str:
+    """Return a character or a set of a class; a ``-`` between two stays the sign of a range."""
+    code, named, plain = item[1] or item[2], item[3], item[4]
+    if named in _SETS:
+        return _SETS[named]
+    if plain == "-" and item.start() > 0 and item.end() < length:
+        return plain
+    char = chr(int(code, 16)) if code else plain or _NAMED.get(named, named)
+    return f"\\x{ord(char):02x}" if char.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", char)
+
+
+def _parse(pattern: str) -> _Group:
+    """Translate a pattern; reject syntax that Java reads differently, and repeats that may take exponential time."""
     place = len("(?i)") if pattern.startswith("(?i)") else 0
     groups = [_Group(folded=place > 0)]
     inner: _Group | None = None  # what the atom before this place holds; None when there is nothing to repeat
@@ -168,21 +267,25 @@ def _parse(pattern: str) -> Any:
             if len(groups) == 1:
                 raise ValueError("a ) without its ( in the regular expression")
             inner = groups.pop()
-            groups[-1].take_in(inner)
-            groups[-1].branches[-1].append(inner.tree())
+            groups[-1].add(inner.part(), inner)
         elif char == "|":
             groups[-1].varies = True
+            groups[-1].is_ended = False
             groups[-1].branches.append([])
             inner = None
         else:
             text = match[0] if match else char
-            is_anchor = text in ("^", "$", "\\A", "\\b", "\\B")
-            groups[-1].branches[-1].append(Anchor(text) if is_anchor else Atom(text, groups[-1].folded))
-            inner = None if char in "^$" else _Group()
+            here, inner = groups[-1], None if char in "^$" else _Group()
+            if text in _ANCHORS:
+                here.branches[-1].append(_Part(_ANCHORS[text], 1))
+                here.has_end = here.has_end or char == "$"
+                here.is_ended = here.is_ended or char == "$"
+            else:
+                here.add(_Part(_translated(text, is_folded=here.folded), 1), _Group())
         place = match.end() if match else place + 1
     if len(groups) > 1:
         raise ValueError("a ( without its ) in the regular expression")
-    return groups[0].tree()
+    return groups[0]
 
 
 def _repeat(group: _Group, inner: _Group, repeat: re.Match[str]) -> None:
@@ -193,8 +296,11 @@ def _repeat(group: _Group, inner: _Group, repeat: re.Match[str]) -> None:
         raise ValueError(
             "the regular expression repeats a group that holds a choice or a repeat: that can take forever"
         )
+    if (endless or most > 1) and inner.has_end:
+        raise ValueError("the regular expression repeats a group with $")
     group.varies = group.varies or endless or repeat[0] == "?" or bool(comma)
     group.endless = group.endless or endless
-    least = int(low) if low else int(repeat[0] == "+")
     part = group.branches[-1].pop()
-    group.branches[-1].append(Repeat(part, least, None if endless else max(most, least)))
+    least = int(low) if low else int(repeat[0] == "+")
+    states = part.states * max(least + 1 if endless else max(most, least), 1)
+    group.branches[-1].append(_Part(f"(?:{part.text}){repeat[0]}", states))

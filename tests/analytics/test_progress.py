@@ -1,23 +1,12 @@
 import io
-import json
 import sys
 import threading
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from balog.analytics.progress import (
-    EventCounts,
-    EventMeter,
-    ProgressDisplay,
-    Tally,
-    count_events,
-    metered,
-    note,
-    progress,
-)
+from balog.analytics.progress import ProgressDisplay, progress
 from balog.analytics.progress_lines import ProgressLines
 
 
@@ -31,63 +20,9 @@ class TaskSession:
             return SimpleNamespace(getActiveStageIds=lambda: [7], getStageInfo=lambda number: stage)
 
 
-def test_numbers_in_words() -> None:
-    assert note(Tally(3, 8), EventCounts(1_200_000, 8, 150_000), 4.0) == "3/8 tasks, 1,200,000 events, 300,000/s"
-    assert note(Tally(0, 0), EventCounts(), 1.0) == ""
-
-
-def test_a_task_with_more_than_its_share_is_told() -> None:
-    assert note(Tally(0, 0), EventCounts(90, 3, 61), 1.0) == "90 events, 90/s, one task has 68 %"
-    assert note(Tally(0, 0), EventCounts(90, 3, 60), 1.0) == "90 events, 90/s"
-
-
-class TestCounting:
-    def test_workers_are_added_up(self, tmp_path: Path) -> None:
-        for task, counts in (("0.0", (5, 7)), ("1.0", (30,))):
-            meter = EventMeter(str(tmp_path), task)
-            for count in counts:
-                meter.add(count)
-            meter.close()
-        assert count_events(str(tmp_path)) == EventCounts(42, 2, 30)
-
-    def test_a_task_that_is_tried_again_counts_once(self, tmp_path: Path) -> None:
-        for attempt, count in (("0.0", 5), ("0.1", 9)):
-            meter = EventMeter(str(tmp_path), attempt)
-            meter.add(count)
-            meter.close()
-        assert count_events(str(tmp_path)) == EventCounts(9, 1, 9)
-
-    @pytest.mark.parametrize("folder", ["", "/nowhere/at/all"])
-    def test_nobody_looks(self, folder: str) -> None:
-        meter = EventMeter(folder, "0.0")
-        meter.add(1)
-        meter.close()
-
-    def test_a_half_written_count_is_passed_over(self, tmp_path: Path) -> None:
-        (tmp_path / "0.0").write_bytes(b"abc")
-        assert count_events(str(tmp_path)) == EventCounts()
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("options", [{}, {"rollup": "true"}], ids=["events", "rollup"])
-def test_tasks_count_what_they_read(spark: Any, tmp_path: Path, options: dict[str, str]) -> None:
-    header = {"id": "LG1", "channel": "tap.log", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO", "context": {}}
-    line = json.dumps({"schema": "0.1.0", "header": header, "payload": {"cls_type": "log"}}) + "\n"
-    (tmp_path / "a.jsonl").write_text(line * 40)
-    (tmp_path / "counts").mkdir()
-    reader = spark.read.format("balog").options(progress=str(tmp_path / "counts"), parallel="1", **options)
-    reader.load(str(tmp_path / "a.jsonl")).collect()
-    assert count_events(str(tmp_path / "counts")) == EventCounts(40, 1, 40)
-
-
-def test_nobody_looks_and_all_is_handed_on() -> None:
-    assert list(metered([1, 2], "")) == [1, 2]  # type: ignore[list-item]
-
-
 def test_without_a_terminal_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     with progress("Starting") as say:
         say("Reading")
-        assert say.folder == ""
         with say.watching(None):  # type: ignore[arg-type]
             pass
     assert capsys.readouterr().err == ""
@@ -97,7 +32,6 @@ def test_without_a_terminal_a_slow_start_is_a_line() -> None:
     said: list[str] = []
     with progress("Starting Java", said.append, is_slow=True) as display:
         display("Reading")
-        assert display.folder == ""
     with progress("Reading files", said.append):
         pass
     assert said == ["Starting Java"]
@@ -131,7 +65,7 @@ def test_lines_report_the_step_and_its_tasks_from_time_to_time() -> None:
     assert said[0] == "Starting Java, 0 s"
 
 
-def test_a_terminal_sees_tasks_and_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_sees_tasks() -> None:
     shown = threading.Event()
 
     class Bars:
@@ -147,13 +81,9 @@ def test_a_terminal_sees_tasks_and_events(monkeypatch: pytest.MonkeyPatch) -> No
 
     bars = Bars()
     made = ProgressDisplay(bars)
-    meter = EventMeter(made.folder, "0.0")
-    meter.add(12)
-    meter.close()
     with made.watching(TaskSession()):  # type: ignore[arg-type]
         assert shown.wait(30)
-    made.close()
-    assert bars.notes[0].startswith("3/8 tasks, 12 events, ")
+    assert bars.notes[0] == "3/8 tasks"
 
 
 def a_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:

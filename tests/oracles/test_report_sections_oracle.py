@@ -161,13 +161,11 @@ def check_failures(report: Report, heard: list[Any]) -> None:
 
 
 def check_times(report: Report, own: list[Any], heard: list[Any]) -> None:
-    assert report.shown is not None
+    assert report.period is not None
     assert report.compared is not None
-    since, step = report.shown.since, timedelta(seconds=report.step)
+    since, step = report.period.since, timedelta(seconds=report.step)
 
     def key(at: datetime) -> Any:
-        if not report.shown.since <= at < report.shown.until:  # type: ignore[union-attr]
-            return "outside"
         edge = report.compared.now.since if step < timedelta(days=1) else since  # type: ignore[union-attr]
         edge = edge.replace(hour=0) if step == timedelta(days=1) else edge
         return edge + (at - edge) // step * step
@@ -176,9 +174,8 @@ def check_times(report: Report, own: list[Any], heard: list[Any]) -> None:
     records = recount.records_by(heard, key)
     assert [(row.at, row.events, row.errors, row.records) for row in report.throughput] == [
         (at, len(found), sum(event.is_error for event in found), int(records.get(at, 0)))
-        for at, found in sorted((at, found) for at, found in counts.items() if at != "outside")
+        for at, found in sorted((at, found) for at, found in counts.items())
     ]
-    assert sum(row.events for row in report.outside) == len(counts.get("outside", []))
     stats = {stat.name: (stat.now, stat.before) for stat in report.health}
     sides = [report.compared.now, report.compared.before]
     of_sides = [inside(heard, side) if side is not None else None for side in sides]

@@ -63,11 +63,8 @@ class QueryTables:
 
         return {field.name: json_type(field.type) for field in TEXT_EVENT}
 
-    def read(self, progress: str = "") -> None:
+    def read(self) -> None:
         """Read the raw events into Parquet files, once.
-
-        Args:
-            progress: see ``EventMeter``.
 
         Raises:
             ConfigError: the source is a topic.
@@ -77,7 +74,7 @@ class QueryTables:
         for name in self._raw:
             if name not in self._written:
                 self._written[name] = folder = tempfile.TemporaryDirectory(prefix="balog-query-")
-                _write_events(self._inputs(name), self._schema(), Path(folder.name), progress)
+                _write_events(self._inputs(name), self._schema(), Path(folder.name))
 
     def files(self, name: str) -> list[str]:
         """Return a table's Parquet files; see ``read``."""
@@ -102,13 +99,13 @@ class QueryTables:
         return inputs
 
 
-def _write_events(inputs: Inputs, schema: pa.StructType, folder: Path, progress: str) -> None:
+def _write_events(inputs: Inputs, schema: pa.StructType, folder: Path) -> None:
     """Write the events of files as Parquet, several tasks at a time: the parser works outside of Python's lock."""
     tasks = inputs.tasks()
     stopped = threading.Event()
 
     def write(number: int) -> None:
-        _write_task(tasks[number], inputs, schema, folder / f"{number:06}.parquet", progress, stopped)
+        _write_task(tasks[number], inputs, schema, folder / f"{number:06}.parquet", stopped)
 
     with ThreadPoolExecutor(inputs.parallel) as threads:
         try:
@@ -118,22 +115,15 @@ def _write_events(inputs: Inputs, schema: pa.StructType, folder: Path, progress:
             stopped.set()  # after an interrupt, the others end with their block
 
 
-def _write_task(
-    task: list[Slice], inputs: Inputs, schema: pa.StructType, path: Path, progress: str, stopped: threading.Event
-) -> None:
+def _write_task(task: list[Slice], inputs: Inputs, schema: pa.StructType, path: Path, stopped: threading.Event) -> None:
     import pyarrow.parquet as pq
 
-    from balog.analytics.progress import EventMeter
     from balog.analytics.reading.projection import project
     from balog.analytics.reading.scan import EventQuery, scan
 
-    query, meter = EventQuery(project(schema)), EventMeter(progress, path.stem)
-    try:
-        with pq.ParquetWriter(path, query.arrow) as file:
-            for batch in scan(task, query, inputs.storages, inputs.form):
-                if stopped.is_set():
-                    return
-                file.write_batch(batch)
-                meter.add(batch.num_rows)
-    finally:
-        meter.close()
+    query = EventQuery(project(schema))
+    with pq.ParquetWriter(path, query.arrow) as file:
+        for batch in scan(task, query, inputs.storages, inputs.form):
+            if stopped.is_set():
+                return
+            file.write_batch(batch)

@@ -53,14 +53,6 @@ SELECT MIN(CASE WHEN hour < TIMESTAMP_MICROS(:ahead) THEN hour END) AS first_usu
   MIN(hour) AS first, MAX(hour) AS last, COUNT(*) AS number
 FROM (SELECT hour FROM {events} UNION ALL SELECT CAST(NULL AS TIMESTAMP) FROM {metrics})"""
 
-TOTAL = f"SELECT SUM(events) AS events FROM {{events}} WHERE {INSIDE}"
-
-MIDDLE = f"""
-SELECT MIN(CASE WHEN seen > :first THEN hour END) AS first, MIN(CASE WHEN seen > :last THEN hour END) AS last
-FROM (
-  SELECT hour, SUM(events) OVER (PARTITION BY one ORDER BY hour) AS seen
-  FROM (SELECT hour, SUM(events) AS events, MIN(1) AS one FROM {{events}} WHERE {INSIDE} GROUP BY hour))"""
-
 _COUNTS = f"""
     {_spans("COALESCE(SUM(CASE WHEN %(inside)s THEN events END), 0L) AS events%(suffix)s")},
     {_spans("COALESCE(SUM(CASE WHEN %(inside)s THEN errors END), 0L) AS errors%(suffix)s")},
@@ -78,17 +70,14 @@ ORDER BY events_before DESC, application LIMIT :most"""
 
 
 def _by_step(rows: str) -> str:
-    """Return rows with their step ``at``; for hours outside of the axes, ``side`` (``before``, ``after``) instead."""
+    """Return rows with their step ``at``."""
     return f"""
-  SELECT *, CASE WHEN side IS NULL THEN CASE :step WHEN 'hour' THEN hour WHEN 'day' THEN DATE_TRUNC('DAY', hour)
-    WHEN 'week' THEN DATE_TRUNC('WEEK', hour) ELSE DATE_TRUNC('MONTH', hour) END END AS at
-  FROM (
-    SELECT *, CASE WHEN NOT hour > TIMESTAMP_MICROS(:shown_after) THEN 'before'
-      WHEN hour >= TIMESTAMP_MICROS(:shown_until) THEN 'after' END AS side
-    FROM ({rows}))"""
+  SELECT *, CASE :step WHEN 'hour' THEN hour WHEN 'day' THEN DATE_TRUNC('DAY', hour)
+    WHEN 'week' THEN DATE_TRUNC('WEEK', hour) ELSE DATE_TRUNC('MONTH', hour) END AS at
+  FROM ({rows})"""
 
 
-THROUGHPUT = f"SELECT at, side, {_COUNTS} FROM ({_by_step(_EVENTS)}) GROUP BY at, side ORDER BY side, at"
+THROUGHPUT = f"SELECT at, {_COUNTS} FROM ({_by_step(_EVENTS)}) GROUP BY at ORDER BY at"
 
 _NUMBERS = f"""
   SELECT hour, sum AS number FROM {{metrics}} WHERE {READ} AND {IS_COUNTER}
@@ -98,8 +87,8 @@ _NUMBERS = f"""
   WHERE run.records IS NOT NULL AND counting.run_id IS NULL"""
 
 RECORDS = f"""
-SELECT at, side, {_spans("SUM(CASE WHEN %(inside)s THEN number END) AS records%(suffix)s")}
-FROM ({_by_step(_NUMBERS)}) GROUP BY at, side ORDER BY at, side"""
+SELECT at, {_spans("SUM(CASE WHEN %(inside)s THEN number END) AS records%(suffix)s")}
+FROM ({_by_step(_NUMBERS)}) GROUP BY at ORDER BY at"""
 """Records by step: of each run from its counters, or else from its reports."""
 
 

@@ -22,7 +22,7 @@ _WHERE = "format('balog')"
 
 OPTIONS = (
     *("path", "paths", "since", "until", "form", "cls_type", "schemas", "rollup"),
-    *("parallel", "files", "progress", "storage_options", "endpoint_url", "state", "maxBytesPerTrigger"),
+    *("parallel", "files", "storage_options", "endpoint_url", "state", "maxBytesPerTrigger"),
 )
 """The options of the data source, for reads and streams."""
 
@@ -40,7 +40,6 @@ class Inputs(NamedTuple):
         since, until: omit files outside of this time, see ``Pruner``; events are not filtered.
         form: the form of the files; "auto" detects that of each.
         listed: files that are listed already, instead of paths.
-        progress: a local folder in which workers count events; "" for none.
     """
 
     paths: tuple[str, ...]
@@ -50,7 +49,6 @@ class Inputs(NamedTuple):
     until: datetime | None = None
     form: str = "auto"
     listed: tuple[SourceFile, ...] | None = None
-    progress: str = ""
 
     @property
     def topics(self) -> list[str]:
@@ -112,7 +110,6 @@ def read_inputs(options: Mapping[str, str]) -> Inputs:
     - ``parallel``: the number of workers to plan for; this machine's cores by default.
     - ``files``: instead of paths, an earlier result of ``find_files``, as a JSON list of ``[path, size, modified]``. A
       file that has vanished since becomes a row of quarantine.
-    - ``progress``: see ``Inputs``.
     - ``form``: see ``docs/reference/event-forms.md``.
     - the options of ``store_options``.
 
@@ -127,7 +124,6 @@ def read_inputs(options: Mapping[str, str]) -> Inputs:
         _moment(options, "until"),
         read_form(options),
         tuple(SourceFile(*file) for file in json.loads(options["files"])) if "files" in options else None,
-        options.get("progress", ""),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from balog.analytics.reporting import comparison, model
 from balog.analytics.reporting.numbers import finite, whole
 from balog.analytics.reporting.queries import REQUESTS, WAITS, Rows
-from balog.analytics.reporting.time_ranges import TimeRanges, step_of
+from balog.analytics.reporting.query import TimeRanges
 from balog.pages.formats import count, printable
 
 _MOST_FINDINGS = 5  # of a kind
@@ -56,7 +56,7 @@ def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str,
     failures = [_failure(row, ranges) for row in rows["failures"]]
     failures.sort(key=lambda one: (not one.new, -one.now, -one.events))
     runs = _runs(rows["runs"], failures)
-    throughput, outside, records = _throughput(rows)
+    throughput, records = _throughput(rows)
     of_all = [row for row in rows["outcomes"] if row["grouping"] == 3]
     outcomes = {row["outcome"]: row for row in rows["outcomes"] if row["grouping"] == 2}
     totals = {
@@ -75,9 +75,8 @@ def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str,
         "findings": _findings(rows, failures, hourly) if ranges.compared.before is not None else [],
         "failures": failures,
         "runs": runs,
-        "step": step_of(ranges.shown)[1].total_seconds(),
+        "step": ranges.step[1].total_seconds(),
         "throughput": throughput,
-        "outside": outside,
         "streams": _streams(rows),
         "requests": [_request(row) for row in rows["metrics"] if row["grouping"] == "request" and row["count"]],
         "metrics": _metrics(rows),
@@ -120,22 +119,18 @@ def _runs(rows: Iterable[Row], failures: Sequence[model.Failure]) -> list[model.
     return runs
 
 
-def _throughput(rows: Rows) -> tuple[list[model.Throughput], list[model.Outside], dict[str, float | None]]:
-    """Return the steps that axes show, the events outside of them, and the records of the two times compared."""
-    records = {(row["side"], row["at"]): row["records"] or 0.0 for row in rows["records"]}
-    steps, outside = [], []
-    for row in rows["throughput"]:
-        if row["events"]:
-            counts = {"events": row["events"], "errors": row["errors"]}
-            number = whole(records.get((row["side"], row["at"]), 0.0))
-            if row["side"] is None:
-                steps.append(model.Throughput(at=row["at"], records=number, **counts))
-            else:
-                ends = {"first": row["first"], "last": row["last"]}
-                outside.append(model.Outside(side=row["side"], records=number, **counts, **ends))
-    outside.sort(key=lambda one: one.first)
+def _throughput(rows: Rows) -> tuple[list[model.Throughput], dict[str, float | None]]:
+    """Return the steps, and the records of the two times compared."""
+    records = {row["at"]: row["records"] or 0.0 for row in rows["records"]}
+    steps = [
+        model.Throughput(
+            at=row["at"], events=row["events"], errors=row["errors"], records=whole(records.get(row["at"], 0.0))
+        )
+        for row in rows["throughput"]
+        if row["events"]
+    ]
     spans = {name: finite(sum(row[f"records_{name}"] or 0.0 for row in rows["records"])) for name in ("now", "before")}
-    return steps, outside, spans
+    return steps, spans
 
 
 def _streams(rows: Rows) -> list[model.StreamSummary]:

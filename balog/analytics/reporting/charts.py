@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from itertools import compress
 from typing import Any
 
-from balog.analytics.reporting.model import Report, RunStats
+from balog.analytics.reporting.model import Report
 from balog.analytics.reporting.query import later
 from balog.pages.charts import Chart, draw_chart, field, number, present, scaled, times_axis, years
-from balog.pages.formats import count, minute, printable
+from balog.pages.formats import printable
 
 _LEVELS = {level: f"var(--{level.lower()})" for level in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", "none")}
 _OUTCOMES = {"succeeded": "var(--info)", "failed": "var(--error)", "unknown": "var(--warning)"}
@@ -32,29 +31,6 @@ def draw(report: Report) -> dict[str, Chart]:
     drawings = {"channels": _channels, "throughput": _throughput, "timers": _timers, "runs": _runs}
     made = {name: drawing(report) for name, drawing in drawings.items()}
     return {name: chart for name, chart in made.items() if chart is not None}
-
-
-def outside_in_words(report: Report) -> list[str]:
-    """Return a sentence for the events before, and one for those after, the time that charts show."""
-    if report.shown is None:
-        return []
-    shown = f"{minute(report.shown.since)} to {minute(report.shown.until)}"
-    return [
-        f"1 event at {minute(one.first)} is {one.side} the time that charts show ({shown})"
-        if one.events == 1
-        else f"{count(one.events)} events from {minute(one.first)} to {minute(one.last)} are {one.side} the time that "
-        f"charts show ({shown})"
-        for one in report.outside
-    ]
-
-
-def runs_shown(report: Report) -> tuple[list[RunStats], list[RunStats]]:
-    """Return the latest runs in the time that charts show (all if there is none), and the other latest runs."""
-    latest, time = report.runs[:_MOST_RUNS], report.shown
-    inside = [time is None or time.since <= run.started < time.until for run in latest]
-    if not any(inside):
-        return latest, []
-    return list(compress(latest, inside)), [run for run, is_inside in zip(latest, inside) if not is_inside]
 
 
 def _channels(report: Report) -> Chart | None:
@@ -122,7 +98,7 @@ def _throughput(report: Report) -> Chart | None:
 
     spec = {"vconcat": [panel(name) for name in panels], "spacing": 8}
     unit = {3600: "hour", 86400: "day", 604800: "week"}.get(int(report.step), "month")
-    return draw_chart(spec, "; ".join((f"Bars: {', '.join(panels)} by {unit}", *outside_in_words(report))))
+    return draw_chart(spec, f"Bars: {', '.join(panels)} by {unit}")
 
 
 def _timers(report: Report) -> Chart | None:
@@ -166,17 +142,16 @@ def _runs(report: Report) -> Chart | None:
     latest = report.runs[:_MOST_RUNS]
     if not latest:
         return None
-    drawn, outside = runs_shown(report)
     values = [
         {
             "started": run.started.isoformat(),
             "seconds": max(run.duration, 0.001),
             "outcome": run.outcome if run.outcome in _OUTCOMES else "unknown",
         }
-        for run in drawn
+        for run in latest
     ]
-    scale, axis = _log_seconds([run.duration for run in drawn])
-    first, last = (choose(run.started for run in drawn) for choose in (min, max))
+    scale, axis = _log_seconds([run.duration for run in latest])
+    first, last = (choose(run.started for run in latest) for choose in (min, max))
     started = {"title": f"started, {years(first, last)}", "scale": {"type": "utc", "nice": True}}
     spec = {
         "height": 210,
@@ -190,10 +165,7 @@ def _runs(report: Report) -> Chart | None:
         },
     }
     which = f"the latest {len(latest)} of {len(report.runs)} runs" if len(report.runs) > len(latest) else "each run"
-    words = f"Dots: when {which} started and how long it took, by outcome"
-    return draw_chart(
-        spec, f"{words}; {len(outside)} started outside of the time that charts show" if outside else words
-    )
+    return draw_chart(spec, f"Dots: when {which} started and how long it took, by outcome")
 
 
 def _log_seconds(values: list[float]) -> tuple[dict[str, Any], dict[str, Any]]:

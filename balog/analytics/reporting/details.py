@@ -13,7 +13,7 @@ from balog.analytics.reporting import model
 from balog.analytics.reporting.model import MOST_DAYS, MOST_DETAILED, MOST_LINES
 from balog.analytics.reporting.numbers import whole
 from balog.analytics.reporting.queries import ReportQueries, Rows
-from balog.analytics.reporting.time_ranges import TimeRanges
+from balog.analytics.reporting.query import TimeRanges
 
 
 def ask_details(

@@ -245,20 +245,6 @@ class Throughput(Struct, kw_only=True):
     records: int | float | None
 
 
-class Outside(Struct, kw_only=True):
-    """Events of the report's period outside of the time that charts show.
-
-    ``side`` is ``before`` or ``after``; ``first`` and ``last`` are the times of the first and the last of these events.
-    """
-
-    side: str
-    events: int
-    errors: int
-    records: int | float | None
-    first: datetime
-    last: datetime
-
-
 class StageWaits(Struct, kw_only=True):
     """Seconds that one stage of pipes waited for its input (``read``) and its output (``write``)."""
 
@@ -294,9 +280,7 @@ class Report(Struct, kw_only=True):
     ``source`` is the kind of data: ``files``, ``events`` (the table) or ``rollups``. ``period`` is the time of all
     lists, null without events. ``compared`` are the two times that the health compares. ``duplicates`` counts events
     that were dropped because another one has their id. ``totals`` counts all ``failures``, ``runs``, ``failed_runs``
-    and ``unknown_runs``, beyond the ``MOST_ROWS`` rows of a list. ``shown`` is the part of ``period`` that charts show,
-    in the steps of ``throughput``: about the middle 99 % of the events and some time on either side; ``outside`` counts
-    the other events. All other numbers are of the whole period.
+    and ``unknown_runs``, beyond the ``MOST_ROWS`` rows of a list. ``step`` is that of ``throughput``, in seconds.
     """
 
     version: str = VERSION
@@ -318,8 +302,6 @@ class Report(Struct, kw_only=True):
     runs: list[RunStats]
     step: float
     throughput: list[Throughput]
-    shown: Period | None = None
-    outside: list[Outside] = []
     streams: list[StreamSummary]
     requests: list[RequestStats]
     metrics: list[MetricStats]

@@ -20,19 +20,17 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
-from balog.analytics.reporting.charts import draw, outside_in_words, runs_shown
+from balog.analytics.reporting.charts import draw
 from balog.analytics.reporting.comparison import health_in_words, period_in_words, tile_of
 from balog.analytics.reporting.links import LinkTemplate, links_of_failure, links_of_run, links_of_stream
 from balog.analytics.reporting.model import (
     ChannelStats,
     Failure,
-    Outside,
     Report,
     RunPart,
     RunStats,
     StreamRun,
     StreamSummary,
-    Throughput,
 )
 from balog.analytics.sketches import RANK_ERROR, K
 from balog.pages import formats
@@ -66,7 +64,6 @@ def make_page(report: Report, links: Sequence[LinkTemplate] = ()) -> str:
     runs = report.runs[:MOST_RUNS]
     outcomes = Counter(map(_outcome, runs))
     is_compared = report.compared is not None and report.compared.before is not None
-    throughput = _throughput(report)
     choices = _choices(report)
     script = resources.files("balog.analytics.reporting").joinpath("templates/filter.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -74,7 +71,7 @@ def make_page(report: Report, links: Sequence[LinkTemplate] = ()) -> str:
         report=report,
         where=", ".join(map(formats.printable, report.sources)),
         source=_SOURCES.get(report.source, report.source),
-        sections=_sections(report, throughput),
+        sections=_sections(report),
         charts=dict.fromkeys(("runs", "throughput", "timers", "channels")) | (draw(report) if report.events else {}),
         most={"runs": MOST_RUNS, "failures": MOST_FAILURES, "rows": MOST_ROWS_SHOWN, "lines": MOST_LINES_SHOWN,
               "streams": MOST_STREAMS_SHOWN},
@@ -90,9 +87,6 @@ def make_page(report: Report, links: Sequence[LinkTemplate] = ()) -> str:
         links_of_failure=partial(links_of_failure, links),
         links_of_stream=partial(links_of_stream, links, report=report),
         outcomes=[(name, outcomes[name]) for name in _OUTCOMES if outcomes[name]],
-        runs_outside=runs_shown(report)[1],
-        throughput=throughput,
-        outside=outside_in_words(report),
         channels=_channels(report),
         exact_values=K,
         rank_error=f"{RANK_ERROR:.2%}",
@@ -194,13 +188,13 @@ def _left_out(shown: int, total: int, noun: str, *, elsewhere: bool = True) -> M
     return Markup('<p class="note">{}</p>').format(note) if note else Markup("")
 
 
-def _sections(report: Report, throughput: list[Throughput | Outside]) -> dict[str, str]:
+def _sections(report: Report) -> dict[str, str]:
     """Return the titles of the sections that the page has, by name."""
     sections: dict[str, tuple[str, Any]] = {
         "health": ("Health", report.compared is not None),
         "failures": ("Failures", report.failures),
         "runs": ("Runs", report.runs),
-        "throughput": ("Throughput", len(throughput) > 1),
+        "throughput": ("Throughput", len(report.throughput) > 1),
         "streams": ("Streams", report.streams),
         "requests": ("HTTP requests", report.requests),
         "metrics": ("Durations and metrics", report.metrics),
@@ -213,12 +207,6 @@ def _sections(report: Report, throughput: list[Throughput | Outside]) -> dict[st
 
 def _outcome(run: RunStats | StreamRun) -> str:
     return run.outcome if run.outcome in _OUTCOMES else "unknown"
-
-
-def _throughput(report: Report) -> list[Throughput | Outside]:
-    """Return the steps, between the events before and after the time that charts show."""
-    before, after = ([one for one in report.outside if one.side == side] for side in ("before", "after"))
-    return [*before, *report.throughput, *after]
 
 
 class _ChannelRow(NamedTuple):

@@ -15,10 +15,8 @@ from balog.analytics.engine import EPOCH, Parameters, QueryEngine, Row, micros
 from balog.analytics.questions import report as questions
 from balog.analytics.questions.details import STREAM_RUNS
 from balog.analytics.questions.fragments import QUARANTINE
-from balog.analytics.reporting import time_ranges
 from balog.analytics.reporting.model import MOST_ROWS, MOST_STREAM_RUNS
-from balog.analytics.reporting.query import HOUR, Period, later
-from balog.analytics.reporting.time_ranges import SHORT, TimeRanges, step_of
+from balog.analytics.reporting.query import HOUR, Period, TimeRanges, later
 from balog.analytics.rollups import Rollups
 
 REQUESTS = "http_request_duration"
@@ -68,26 +66,6 @@ class ReportQueries:
         whole = _hours(found["first"], found["last"])
         usual = whole if found["first_usual"] is None else _hours(found["first_usual"], found["last_usual"])
         return Bounds(usual, whole), found["number"]
-
-    def axes(self, period: Period, usual: Period) -> Period:
-        """Return the part of the period that axes show; see ``time_ranges.axis_period``.
-
-        Args:
-            period: the whole period.
-            usual: plausible hours; others are outside.
-        """
-        inside = Period(max(period.since, usual.since), min(period.until, usual.until))
-        if inside.length <= timedelta(0):
-            return period
-        if inside.length <= SHORT:
-            return inside
-        ends = _ends("period", inside)
-        events = self.rows(questions.TOTAL, ends)[0]["events"]
-        if not events:
-            return period
-        first, last = (round(rank * (events - 1)) for rank in time_ranges.ranks(events))
-        (middle,) = self.rows(questions.MIDDLE, {**ends, "first": first, "last": last})
-        return time_ranges.axis_period(inside, Period(middle["first"], later(middle["last"], HOUR)))
 
     def ask(self, ranges: TimeRanges, run: str | None = None) -> Rows:
         """Return the rows of every list, by name; times are in UTC.
@@ -144,7 +122,6 @@ def _parameters(ranges: TimeRanges) -> Parameters:
         **_ends("now", ranges.compared.now),
         **_ends("before", ranges.compared.before),
         **_ends("read", Period(ranges.earliest, ranges.period.until)),
-        **_ends("shown", ranges.shown),
-        "step": step_of(ranges.shown)[0],
+        "step": ranges.step[0],
         "most": MOST_ROWS,
     }

@@ -16,6 +16,8 @@ HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 _FIRST, _LAST = (end.replace(tzinfo=timezone.utc) for end in (datetime.min, datetime.max))
 _UNITS = {"m": timedelta(minutes=1), "h": HOUR, "d": DAY, "w": timedelta(weeks=1)}
+_STEPS = ((timedelta(days=8), "hour", timedelta(hours=1)), (timedelta(days=200), "day", DAY),
+          (timedelta(days=1400), "week", 7 * DAY))  # fmt: skip
 _LENGTH = re.compile(r"(\d{1,6})\s*([mhdw])")
 
 
@@ -36,6 +38,27 @@ class Comparison(Struct, frozen=True):
 
     now: Period
     before: Period | None
+
+
+class TimeRanges(NamedTuple):
+    """The time ranges of all queries: the period of the lists, and the times compared."""
+
+    period: Period
+    compared: Comparison
+
+    @property
+    def earliest(self) -> datetime:
+        """The beginning of the data to read, except for failures, which need all times."""
+        before = self.compared.before
+        return min(self.period.since, before.since if before is not None else self.period.since)
+
+    @property
+    def step(self) -> tuple[str, timedelta]:
+        """The step of the throughput: hours, days, weeks or (30 days) months, at most about 200 up to four years."""
+        for longest, name, step in _STEPS:
+            if self.period.length <= longest:
+                return name, step
+        return "month", timedelta(days=30)
 
 
 def length(text: str, name: str) -> timedelta:

@@ -20,8 +20,6 @@ def make_raw_report(
     paths: Sequence[str],
     query: ReportQuery,
     listed: Sequence[SourceFile] | None = None,
-    *,
-    progress: str = "",
     **options: str,
 ) -> Report:
     """Read files in child processes and make the report, equal to Spark's.
@@ -30,7 +28,6 @@ def make_raw_report(
         paths: files, folders, globs and URLs.
         query: what to report.
         listed: the files at the paths, so that they are not listed again; see ``wanted_files``.
-        progress: see ``balog.analytics.progress.EventMeter``.
         options: of the format ``balog``.
 
     Raises:
@@ -41,7 +38,7 @@ def make_raw_report(
     if query.of_rollups and listed is None:
         times = {"since": query.earliest, "until": query.until}
         options |= {name: when.isoformat() for name, when in times.items() if when is not None}
-    with open_rollups(options, selection_of(query), progress=progress) as found:
+    with open_rollups(options, selection_of(query)) as found:
         made = report_of(found.rollups, query, paths, "files", None if listed is None else len(listed))
     return msgspec.structs.replace(made, duplicates=found.duplicates)
 

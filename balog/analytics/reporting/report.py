@@ -11,8 +11,7 @@ from balog.analytics.reporting.assembly import assemble, slowed
 from balog.analytics.reporting.details import add_details, add_stream_runs, ask_details
 from balog.analytics.reporting.model import Report
 from balog.analytics.reporting.queries import Bounds, ReportQueries
-from balog.analytics.reporting.query import Period, ReportQuery, compare
-from balog.analytics.reporting.time_ranges import TimeRanges
+from balog.analytics.reporting.query import Period, ReportQuery, TimeRanges, compare
 from balog.analytics.rollups import Rollups
 from balog.analytics.tables.log import has_log
 
@@ -62,8 +61,6 @@ def report_of(
     queries = ReportQueries(engine, rollups)
     data, rows = queries.bounds()
     ranges = _time_ranges(data, query)
-    if data is not None:
-        ranges = ranges._replace(shown=queries.axes(ranges.period, data.usual))
     with engine.tuned(rollups, rows) as tuned:
         queries = ReportQueries(engine, tuned)
         found = queries.ask(ranges, query.run)
@@ -80,7 +77,6 @@ def report_of(
         conditions=query.conditions,
         period=ranges.period if data is not None else None,
         compared=ranges.compared if data is not None else None,
-        shown=ranges.shown if data is not None else None,
         **lists,
     )
 
@@ -97,7 +93,7 @@ def _time_ranges(found: Bounds | None, query: ReportQuery) -> TimeRanges:
         compared = compare(data, since, until, query.back, none=True)  # there is nothing before to compare with
     first = since or found.all.since
     period = Period(first, max(until or found.all.until, first))
-    return TimeRanges(period, compared, period)
+    return TimeRanges(period, compared)
 
 
 def empty_report(paths: Sequence[str], query: ReportQuery) -> Report:

@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from balog.analytics.reporting.charts import outside_in_words
 from balog.analytics.reporting.comparison import change_in_words, health_in_words
 from balog.analytics.reporting.model import Failure, Report
 from balog.counts import counted
@@ -45,8 +44,6 @@ def print_tables(report: Report) -> None:
     console.print(", ".join(counted(number, noun, shown=count(number)) for number, noun in named) + files)
     if report.duplicates:
         console.print(f"{count(report.duplicates)} duplicates, with the id of another event, are not counted")
-    for sentence in outside_in_words(report):
-        console.print(Text(f"{sentence}; all numbers count them"))
     for condition in report.conditions:
         console.print(Text(f"only {printable(condition)}"))
     _health(console, report)

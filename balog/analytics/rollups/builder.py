@@ -45,8 +45,7 @@ def from_files(spark: SparkSession, paths: Sequence[str], **options: Any) -> Dat
     if not has_copies:
         return rows.where(f"kind IS NULL OR kind <> '{IDS}'")
     rows.unpersist()
-    again = {name: value for name, value in options.items() if name != "progress"}  # progress counts once
-    return from_events(spark.read.format("balog").options(**again).schema(_READ).load(list(paths)))
+    return from_events(spark.read.format("balog").options(**options).schema(_READ).load(list(paths)))
 
 
 def _count_copies(rows: pa.Table) -> pa.Table:

@@ -41,7 +41,7 @@ def size_of(files: Sequence[SourceFile]) -> int:
 
 @contextmanager
 def open_rollups(
-    options: Mapping[str, str], selection: Selection | None = None, *, workers: int = 0, progress: str = ""
+    options: Mapping[str, str], selection: Selection | None = None, *, workers: int = 0
 ) -> Iterator[RawRollups]:
     """Read files and roll up their events; each id counts once, as in ``from_files``.
 
@@ -52,7 +52,6 @@ def open_rollups(
         options: of the data source, see ``read_inputs``.
         selection: which events count; None for all.
         workers: how many processes read; 0 for one per core.
-        progress: see ``Inputs``.
 
     Raises:
         ConfigError: a path does not exist.
@@ -67,7 +66,7 @@ def open_rollups(
         folder = Path(name)
         own = {name: value for name, value in options.items() if name not in ("path", "paths")}
         own["files"] = "[]"  # a task names its files
-        job = RawJob(own, selection, "", progress)
+        job = RawJob(own, selection)
         tasks = [RawTask(task, str(folder / f"{number}")) for number, task in enumerate(pieces)]
         run_tasks(job, tasks, workers)
         copied = _copied_ids(tasks)

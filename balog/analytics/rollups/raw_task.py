@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from balog.analytics.progress import EventMeter, count_rows
 from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, Query, scan
@@ -43,13 +42,11 @@ class RawJob(msgspec.Struct, frozen=True):
         options: of the data source.
         selection: which events count; None for all.
         copied: a file of sorted 64-bit hashes: events with one of these ids are written as they are. "" for none.
-        progress: see ``EventMeter``.
     """
 
     options: dict[str, str]
     selection: Selection | None = None
     copied: str = ""
-    progress: str = ""
 
 
 class RawTask(msgspec.Struct, frozen=True):
@@ -71,7 +68,6 @@ def run(job: RawJob, task: RawTask) -> None:
     query: Query = EventQuery(project(columns)) if selects else RollupQuery(with_ids=True)
     with ExitStack() as files:
         batches = scan([Slice(*piece) for piece in task.slices], query, inputs.storages, inputs.form)
-        batches = _metered(batches, job.progress, os.path.basename(task.path))
         if selects:
             events = _without_copies(_selected(batches, job.selection), job.copied, task.path, files)
             batches = roll_batches(events, with_ids=not job.copied)
@@ -81,16 +77,6 @@ def run(job: RawJob, task: RawTask) -> None:
             is_ids = pc.fill_null(pc.equal(batch.column("kind"), IDS), False)
             rows.write(_without_text(batch.filter(pc.invert(is_ids))))
             ids.write(batch.filter(is_ids))
-
-
-def _metered(batches: Iterator[pa.RecordBatch], folder: str, name: str) -> Iterator[pa.RecordBatch]:
-    meter = EventMeter(folder, name)
-    try:
-        for batch in batches:
-            meter.add(count_rows(batch))
-            yield batch
-    finally:
-        meter.close()
 
 
 def _selected(batches: Iterator[pa.RecordBatch], selection: Selection | None) -> Iterator[pa.RecordBatch]:

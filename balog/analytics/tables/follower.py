@@ -71,7 +71,7 @@ def follow(
     reader = spark.readStream.format("balog").schema(TEXT_EVENT).options(**options.reader)
     reader = reader.options(paths=json.dumps(list(paths)), state=str(stream.checkpoint / "arrivals"))
     cores = parallelism(spark)
-    reader = reader.options(maxBytesPerTrigger=str(options.most_bytes(cores)), progress=options.progress)
+    reader = reader.options(maxBytesPerTrigger=str(options.most_bytes(cores)))
     if "parallel" not in options.reader:
         reader = reader.option("parallel", str(cores))
     writer = reader.load().writeStream.foreachBatch(stream.take)

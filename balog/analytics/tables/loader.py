@@ -38,7 +38,6 @@ class LoadOptions:
         reader: options of the data source, such as ``form``.
         batch_bytes: the approximate size of a commit, in decompressed bytes of events. By default it is 2 GiB, or more
             where the cluster has more than 16 cores: 128 MiB for each.
-        progress: a folder in which workers count events, see ``balog.analytics.progress``; "" for none.
         found: the files of the sources, if they are listed already.
     """
 
@@ -46,7 +45,6 @@ class LoadOptions:
     until: datetime | None = None
     reader: Mapping[str, str] = field(default_factory=dict)
     batch_bytes: int | None = None
-    progress: str = ""
     found: tuple[SourceFile, ...] | None = None
 
     def most_bytes(self, cores: int) -> int:
@@ -155,7 +153,7 @@ def reader_of(share: SourceBatch, options: LoadOptions) -> EventReader:
     """Return the reader of a batch; it runs in the workers, without Spark in between."""
     files = [[path, *source] for path, source in share.sources.items()]  # a topic has no entry
     what = {"files": json.dumps(files)} if files else {"paths": json.dumps(share.paths)}
-    return EventSource({**options.reader, **what, "progress": options.progress}).reader(TEXT_EVENT)
+    return EventSource({**options.reader, **what}).reader(TEXT_EVENT)
 
 
 def stage_of(store: ParquetStore, folder: str, batch: str, options: LoadOptions) -> BatchStage:

@@ -99,6 +99,6 @@ def test_a_full_disk_is_an_error_that_ends_the_other_tasks(root: Path, monkeypat
     def full(*arguments: Any) -> None:
         raise BalogError("the disk is full")
 
-    monkeypatch.setattr("balog.analytics.progress.EventMeter.add", full)
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_batch", full)
     with pytest.raises(BalogError, match="the disk is full"):
         answer([str(root)], f'SELECT id FROM balog."{root}"')

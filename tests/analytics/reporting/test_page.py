@@ -9,12 +9,10 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
 
-from handmade import DAY, NOW, failure, report, run
+from handmade import NOW, failure, report, run
 
 from balog.analytics.reporting import model as m
-from balog.analytics.reporting.charts import draw
 from balog.analytics.reporting.page import MOST_FAILURES, MOST_RUNS, make_page
-from balog.analytics.reporting.query import Period
 from balog.pages.formats import amount, length, seconds, size, span, when
 
 EVIL = "</script><img src=x onerror=alert(1)>\"'&\x1b[31m\x00"
@@ -125,38 +123,6 @@ def test_what_is_more_than_a_page_holds_is_counted() -> None:
     assert f"{MOST_RUNS} of 1,250 runs are shown" in page
     assert page.count("broke ") == 2 * MOST_FAILURES
     assert f"{MOST_FAILURES} of 109 failures are shown" in page
-
-
-def far() -> m.Report:
-    before: dict[str, Any] = {"side": "before", "events": 1203, "errors": 4, "records": 17, "first": NOW - 400 * DAY}
-    after: dict[str, Any] = {"side": "after", "events": 1, "errors": 0, "records": 0, "first": NOW + 26000 * DAY}
-    outside = [m.Outside(**before, last=NOW - 90 * DAY), m.Outside(**after, last=NOW + 26000 * DAY)]
-    runs = [run(1), run(2), run(99, started=NOW - 390 * DAY)]
-    return report(outside=outside, shown=Period(NOW - 5 * DAY, NOW), runs=runs)
-
-
-def test_events_far_from_all_others_are_named_beside_the_charts_and_counted_in_the_table() -> None:
-    charts, page = draw(far()), make_page(far())
-    sentences = (
-        "1,203 events from 2025-10-16 12:00 to 2026-08-22 12:00 are before the time that charts show "
-        "(2026-11-15 12:00 to 2026-11-20 12:00)",
-        "1 event at 2098-01-26 12:00 is after the time that charts show (2026-11-15 12:00 to 2026-11-20 12:00)",
-    )
-    for sentence in sentences:
-        assert sentence in charts["throughput"].words
-        assert page.count(sentence) == 2  # the picture's label, and the note below
-    assert "1 started outside of the time that charts show" in charts["runs"].words
-    assert re.search(
-        r'leaves out 1 run outside of its time:\s+<a href="#run-r99">r99</a> at <time [^>]+>2025-10-26', page
-    )
-    for chart in (charts["throughput"], charts["runs"]):
-        assert not re.search(r">(Oct|Aug|Jan) \d|>20(25|98)", chart.wide)
-    assert '<data value="1203">1,203</data>' in page
-
-
-def test_runs_are_drawn_where_none_is_in_the_time_shown() -> None:
-    made = report(shown=Period(NOW - 5 * DAY, NOW), runs=[run(9, started=NOW - 390 * DAY)])
-    assert "outside" not in draw(made)["runs"].words
 
 
 def test_streams_without_timers_still_make_a_page() -> None:
