@@ -25,7 +25,7 @@ from balog.verify.rules import CHECKS
 
 MARK = re.compile(r"^<!-- table: (\w+) -->$", re.MULTILINE)
 PACKAGE = Path(balog.__file__).parent
-ONE_SHOT = {"dump", "ingest", "replay"}  # commands print these at their end
+ONE_SHOT = {"dump", "replay"}  # commands print these at their end
 
 
 def fill(markdown: str) -> str:

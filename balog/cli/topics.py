@@ -13,14 +13,14 @@ import msgspec
 
 from balog.cli import options
 from balog.cli.output import FirstLines, print_table, printable, reporter
-from balog.cli.topics_transfer import dump, ingest, key_option, offsets, redrive
+from balog.cli.topics_transfer import dump, offsets, redrive
 from balog.counts import counted
 from balog.errors import ConfigError, EventError, MessageError, TopicError
 from balog.event import LEVELS, Event
 from balog.expressions import Expression
 from balog.topics import Message, Received, open_topics
 from balog.topics.inspection import inspect, look
-from balog.topics.keys import key_reader
+from balog.topics.keys import RUN, key_reader
 from balog.topics.publisher import SchemaCheck, as_message, publish_all, wrap
 
 _report = reporter("balog topics")
@@ -45,14 +45,13 @@ def command() -> None:
     """
 
 
-for _command in (dump, ingest, offsets, redrive):
+for _command in (dump, offsets, redrive):
     command.add_command(_command)
 
 
 @command.command("list", short_help="List the topics.")
 @options.topics
-@options.json_lines
-def list_topics(url: str, as_json: bool) -> None:
+def list_topics(url: str) -> None:
     """List the topics: messages, megabytes, groups. Exits with 1 if a topic can't be read."""
     unread = 0
     with open_topics(url) as topics:
@@ -64,12 +63,9 @@ def list_topics(url: str, as_json: bool) -> None:
                 _report(str(error))
                 unread += 1
                 continue
-            if as_json:
-                click.echo(msgspec.json.encode(state))
             groups = ", ".join(group.name for group in state.groups) or "-"
             rows.append((name, str(state.messages), _megabytes(state.bytes), groups))
-        if not as_json:
-            print_table(rows, numbers=True)
+        print_table(rows, numbers=True)
     if unread:
         sys.exit(1)
 
@@ -140,7 +136,13 @@ def peek_topic(url: str, topic: str, limit: int, newest: bool, where: Expression
     metavar="NAME=VALUE",
     help="Lines are plain JSON objects: make events of them, and add this to each payload.",
 )
-@key_option
+@click.option(
+    "--key",
+    default=RUN,
+    show_default=True,
+    metavar="EXPR",
+    help="Message key: in Kafka and SQS FIFO, events of one key keep their order; NULL for no key.",
+)
 @click.option(
     "--channel", default="balog.topics.publish", show_default=True, help="With --payload: channel of the events."
 )

@@ -1,14 +1,11 @@
-"""``balog topics dump | ingest | offsets | redrive``: move messages, or the position of a group."""
+"""``balog topics dump | offsets | redrive``: move messages, or the position of a group."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
-from datetime import datetime
 from typing import Any
 
 import click
-import msgspec
 
 from balog.cli import options
 from balog.cli.output import FirstLines, exit_after, progress_bar, reporter
@@ -17,45 +14,26 @@ from balog.errors import ConfigError, EventError, TopicError, TopicNotFoundError
 from balog.expressions import Expression
 from balog.expressions.functions import parse_time
 from balog.signals import StopSignals
-from balog.storage import is_url, open_storage
+from balog.storage import is_url
 from balog.suggestions import suggest
 from balog.topics import DeadLetter, Topic, open_topics
-from balog.topics.ingest import Choice, Ingest, IngestStats
-from balog.topics.keys import RUN, key_reader
 from balog.topics.redrive import Patch, Redrive
 
 _report = reporter("balog topics")
 
-key_option = click.option(
-    "--key",
-    default=RUN,
-    show_default=True,
-    metavar="EXPR",
-    help="Message key: in Kafka and SQS FIFO, events of one key keep their order; NULL for no key.",
-)
 
-
-class _Time(click.ParamType):  # type: ignore[type-arg]  # generic in some releases only
-    name = "time"
+class _Position(click.ParamType):  # type: ignore[type-arg]  # generic in some releases only
+    name = "earliest|latest|time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, datetime):
+        if value in ("earliest", "latest") or isinstance(value, float):
             return value
         when = parse_time(value)
         if when is None:
             self.fail(
                 f"{value!r} is not a time; expected 2026-11-20 or 2026-11-20T08:00:00, in UTC unless it names a zone"
             )
-        return when
-
-
-class _Position(_Time):
-    name = "earliest|latest|time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value in ("earliest", "latest") or isinstance(value, float):
-            return value
-        return super().convert(value, param, ctx).timestamp()
+        return when.timestamp()
 
 
 @click.command("offsets", short_help="Show or move the position of a group.")
@@ -65,8 +43,7 @@ class _Position(_Time):
 @click.option(
     "--to", type=_Position(), metavar="earliest|latest|TIME", help="New position; stop the group's consumers first."
 )
-@options.json_object
-def offsets(url: str, topic: str, group: str, to: Any, as_json: bool) -> None:
+def offsets(url: str, topic: str, group: str, to: Any) -> None:
     """Show the position of a group in TOPIC, or move it: back to handle events again, ahead to skip them."""
     with open_topics(url) as topics:
         chosen = topics.topic(topic)
@@ -75,13 +52,10 @@ def offsets(url: str, topic: str, group: str, to: Any, as_json: bool) -> None:
         if to is None:
             _note_unknown(chosen, group)
         state = chosen.group_state(group) if to is None else chosen.seek(group, to)
-    if as_json:
-        click.echo(msgspec.json.encode(state))
-    else:
-        click.echo(
-            f"{topic} {group}: position {state.position}, lag {state.lag}, in flight {state.in_flight},"
-            f" waiting {state.waiting}, dead {state.dead}"
-        )
+    click.echo(
+        f"{topic} {group}: position {state.position}, lag {state.lag}, in flight {state.in_flight},"
+        f" waiting {state.waiting}, dead {state.dead}"
+    )
 
 
 def _note_unknown(topic: Topic, group: str) -> None:
@@ -184,67 +158,3 @@ def dump(url: str, topic: str, to: str, group: str, consume: bool, limit: int | 
     parts += [f"{counts.dead} are not valid events, and are dead letters of {group} now"] if counts.dead else []
     _report("; ".join(parts))
     exit_after(stop, failed=bool(held))
-
-
-@click.command("ingest", short_help="Publish archived events again.")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH|URL…")
-@options.topics
-@click.option("--topic", required=True, metavar="NAME", help="Topic to publish to.")
-@click.option("--after", type=_Time(), metavar="TIME", help="Only events of this time or later.")
-@click.option("--before", type=_Time(), metavar="TIME", help="Only events before this time.")
-@click.option("--channel", metavar="GLOB", help="Only events of matching channels.")
-@key_option
-@click.option("--dry-run", is_flag=True, help="Read and count; publish nothing.")
-@options.store
-def ingest(
-    paths: tuple[str, ...], url: str, topic: str, after: datetime | None, before: datetime | None, channel: str | None,
-    key: str, dry_run: bool, options_file: str | None,
-) -> None:  # fmt: skip
-    """Publish archived events again: files of JSON lines, or of older lines time⇥channel⇥payload; also .gz and .zst.
-
-    An event that the topic already holds is not stored twice, if the backend keeps ids. Folders date=YYYY-MM-DD of
-    other days are skipped.
-
-    \b
-    balog topics ingest archive/orders --topics local:topics --topic orders --after 2026-11-01
-    balog topics ingest s3://dumps --topics sqs:eu-west-1 --topic orders --dry-run
-    """
-    key_of = key_reader(key, "--key")
-    read = options.load_options(options_file)
-    stores = [open_storage(path, read if is_url(path) else None, "PATH") for path in paths]
-    with ExitStack() as open_now:
-        topics = open_now.enter_context(open_topics(url))
-        into = topics.topic(topic)
-        stop = open_now.enter_context(StopSignals())
-        run = Ingest(
-            None if dry_run else into,
-            Choice(after, before, channel),
-            key_of=key_of,
-            report=FirstLines(_report, last="more invalid lines are only counted"),
-            step=lambda done, counts: show(done, counted(counts.sent, "event")),
-            should_stop=stop.came,
-        )
-        found = [(store, run.find(store)) for store in stores]
-        if not any(names for _, names in found):
-            raise ConfigError(f"no file to read in {', '.join(paths)}")
-        show = open_now.enter_context(progress_bar("ingesting", sum(size for _, names in found for _, size in names)))
-        try:
-            for store, names in found:
-                run.run(store, names)
-                store.close()
-        finally:
-            if run.counts.sent or sys.exc_info()[0] is None:
-                _report(_summary(run.counts, dry_run))
-    exit_after(stop, failed=bool(run.counts.bad or run.counts.damaged))
-
-
-def _summary(counts: IngestStats, dry_run: bool) -> str:
-    if dry_run:
-        parts = [f"{counted(counts.sent, 'event')} of {counted(counts.files, 'file')} would be published"]
-    else:
-        parts = [f"{counted(counts.new, 'event')} of {counted(counts.files, 'file')} published"]
-        parts += [f"{counts.sent - counts.new} there already"] if counts.sent > counts.new else []
-    parts += [f"{counts.unwanted} were not selected"] if counts.unwanted else []
-    parts += [f"{counted(counts.bad, 'line', 'were')} rejected"] if counts.bad else []
-    parts += [f"{counted(counts.damaged, 'file', 'are')} damaged"] if counts.damaged else []
-    return ", ".join(parts)

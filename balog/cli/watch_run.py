@@ -18,7 +18,6 @@ from balog.broker.config_check import complete_errors
 from balog.cli import options
 from balog.cli.engines import EngineOptions, set_up_logging, summary
 from balog.cli.output import exit_if_invalid, reporter
-from balog.cli.watch_queries import open_queries
 from balog.counts import counted
 from balog.errors import BalogError, ConfigError
 from balog.event import encode
@@ -28,13 +27,12 @@ from balog.watch.evaluation import Evaluation
 from balog.watch.leadership import LeaderLease, LeaseRenewal, wait_to_lead
 from balog.watch.monitors import MonitorConfig
 from balog.watch.monitors_file import find_monitor_problems, load_monitors
-from balog.watch.queries import QuerySchedule
 from balog.watch.source import SourceEvents, evaluate_events
 from balog.watch.steady_clock import SteadyClock
 from balog.watch.store import WatchStore
 from balog.watch.store_redis import SCHEMES, open_redis_store
 from balog.watch.store_sqlite import SqliteWatchStore
-from balog.watch.stream import TopicWatch, check_tables
+from balog.watch.stream import TopicWatch
 from balog.watch.targets import LineTarget, SinkTarget, Targets
 from balog.watch.watcher import Watcher
 
@@ -43,7 +41,7 @@ _report = reporter("balog watch")
 DRAIN_SECONDS = 10.0
 """Seconds that sinks have at the end for queued alerts."""
 
-_FOR_TOPICS = ("state", "location", "sinks_file", "group", "until_empty", "lease", "listen")
+_FOR_TOPICS = ("state", "sinks_file", "group", "until_empty", "lease", "listen")
 
 
 class _Place(NamedTuple):
@@ -83,7 +81,6 @@ place_options = options.bundle(
     show_default=True,
     help="With --topics: file with the state of the monitors; redis://HOST:PORT/DB for several instances.",
 )
-@click.option("--tables", "location", metavar="PLACE", help="Tables for monitors with sql, with --topics: a folder.")
 @click.option(
     "--sinks", "sinks_file", metavar="FILE", help="With --topics: a broker's config; alerts go to its sinks, too."
 )
@@ -98,7 +95,6 @@ def command(
     path: Path,
     place: _Place,
     state: str,
-    location: str | None,
     sinks_file: str | None,
     group: str,
     until: str | None,
@@ -128,8 +124,7 @@ def command(
     if until is not None:
         raise ConfigError("--until belongs to --source")
     engine_options = EngineOptions(place.url, until_empty, 1, lease, "none:", listen)
-    check_tables(monitors, location is not None, str(path))
-    parts = _Parts(path, monitors, engine_options, place.topics, group, sinks_file, location)
+    parts = _Parts(path, monitors, engine_options, place.topics, group, sinks_file)
     if not state.startswith(SCHEMES):
         sqlite = SqliteWatchStore(state)
         with closing(sqlite):
@@ -164,8 +159,8 @@ def _load(path: Path) -> list[MonitorConfig]:
 
 def _watch_files(monitors: list[MonitorConfig], sources: tuple[Path, ...], until: str | None) -> None:
     for monitor in monitors:
-        if monitor.kind == "sql" or (monitor.lag is not None and monitor.lag.topic is not None):
-            _report(f"{monitor.name}: files have no values for {monitor.kind}; it stays silent")
+        if monitor.lag is not None and monitor.lag.topic is not None:
+            _report(f"{monitor.name}: files have no values for lag; it stays silent")
     source = SourceEvents(sources)
     end = None if until is None else parse_time(until)
     if until is not None and end is None:
@@ -190,7 +185,6 @@ class _Parts(NamedTuple):
     topics: tuple[str, ...]
     group: str
     sinks_file: str | None
-    location: str | None
 
 
 def _watch_topics(parts: _Parts, store: WatchStore, lease: LeaderLease | None) -> bool:
@@ -211,16 +205,13 @@ def _watch_topics(parts: _Parts, store: WatchStore, lease: LeaderLease | None) -
         sinks = _open_sinks(parts.sinks_file, stack)
         watcher = Watcher(monitors, store, Targets([lines, *sinks]), SteadyClock())
         stack.callback(_finish, sinks, watcher, renewal)
-        ask = None if parts.location is None else open_queries(parts.location)
         topics = stack.enter_context(open_topics(parts.engine_options.url))
-        watch = TopicWatch(watcher, topics, parts.topics, parts.group, parts.path, _report, has_tables=ask is not None)
+        watch = TopicWatch(watcher, topics, parts.topics, parts.group, parts.path, _report)
         threads = len(set(parts.topics))
         engine = stack.enter_context(
             parts.engine_options.open(watch.hub, None, parts.group, [*hooks, *watch.hooks], concurrency=threads)
         )
         stack.enter_context(watch)
-        if ask is not None:
-            stack.enter_context(QuerySchedule(watcher, ask, _report, watch.now))
         lines.on_close = engine.stop
         if renewal is not None:
             renewal.on_lost = engine.stop
@@ -264,9 +255,7 @@ def _finish(sinks: list[SinkTarget], watcher: Watcher, renewal: LeaseRenewal | N
 def _read_again(parts: _Parts) -> list[MonitorConfig]:
     """Return the monitors of today: the former leader has used them, and the state is theirs."""
     try:
-        monitors = load_monitors(parts.path)
-        check_tables(monitors, parts.location is not None, str(parts.path))
+        return load_monitors(parts.path)
     except ConfigError as error:
         _report(f"the monitors were not changed: {error}")
         return parts.monitors
-    return monitors

@@ -1,4 +1,4 @@
-"""Read archived events line by line: JSON lines of the store, and the older ``time⇥channel⇥payload``."""
+"""Read the lines of archives; times and ids of the older form ``time⇥channel⇥payload``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from contextlib import suppress
 from datetime import date, datetime, timezone
 from typing import IO, NamedTuple
 
-import msgspec
-from msgspec import Raw
-
 from balog.errors import EventError
-from balog.event import MAX_EVENT_BYTES, Event, Header, decode, encode
+from balog.event import MAX_EVENT_BYTES
 from balog.expressions.functions import parse_time
 from balog.singer.batch.compression import Limits, decompress
 
@@ -84,43 +81,6 @@ def read_lines(source: IO[bytes]) -> Iterator[Line]:
 def _line(number: int, offset: int, data: bytes, is_whole: bool = True) -> Iterator[Line]:
     if data.strip():
         yield Line(number, offset, data, is_whole)
-
-
-def read_event(line: Line, file: str) -> Event:
-    """Read the event in a line.
-
-    A line of the older form becomes an event of facility 0.0.1. Its id is derived from the file's name, the position
-    of the line and its bytes, so that a copy of the file has the same events.
-
-    Args:
-        file: the file's path or URL; only the last name counts.
-
-    Raises:
-        EventError: the line is not an event.
-    """
-    if not line.is_whole:
-        raise EventError(f"longer than {MAX_EVENT_BYTES} bytes, the limit of an event")
-    data = line.data.strip(b"\r")
-    if data[:1] == b"{" or data.count(b"\t") < 2:
-        return decode(data)
-    when, channel, payload = data.split(b"\t", 2)
-    try:
-        header = Header(
-            id=derive_id(file, line.offset, line.data),
-            channel=channel.decode(),
-            timestamp=read_time(when.decode("ascii").strip()),
-        )
-        return decode(encode(Event(schema="0.0.1", header=header, raw_payload=Raw(_checked(payload)))))
-    except UnicodeError as error:
-        raise EventError(f"not UTF-8: {error}") from None
-
-
-def _checked(payload: bytes) -> bytes:
-    try:
-        msgspec.json.decode(payload)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise EventError(f"not JSON: {error}", "$.payload") from None
-    return payload
 
 
 def derive_id(file: str, offset: int, line: bytes) -> str:

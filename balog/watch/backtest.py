@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from balog.event import Event
 from balog.payload import AlertPayload, AlertState, ExpectedBand
+from balog.watch.band_history import TRAINING
 from balog.watch.durations import parse_duration
 from balog.watch.evaluation import Evaluation, TimedAlert
 from balog.watch.kinds.base import Verdict
@@ -139,7 +140,6 @@ def training_seconds(monitors: Sequence[MonitorConfig]) -> float:
         text
         for one in monitors
         for text in (
-            one.volume and one.volume.training,
             one.duration and one.duration.p95_over and one.duration.against,
             one.failures and one.failures.new_fingerprint and "28d",  # what is forgotten then
             one.failures and one.failures.rate_over and one.failures.within,
@@ -148,7 +148,8 @@ def training_seconds(monitors: Sequence[MonitorConfig]) -> float:
             one.freshness and one.freshness.every,
         )
     ]
-    return max((parse_duration(text) for text in texts if text), default=0.0)
+    kept = [parse_duration(text) for text in texts if text]
+    return max([0.0, *kept, *(TRAINING for one in monitors if one.volume is not None)])
 
 
 def run_backtest(
@@ -311,8 +312,6 @@ def _add_up(same: Sequence[MonitorHistory], weeks: float) -> MonitorHistory:
 
 def note_on(monitor: MonitorConfig) -> str:
     """Return why events alone cannot answer for a monitor; "" if they can."""
-    if monitor.sql is not None:
-        return "a query sees the tables of today, so it is not replayed"
     if monitor.lag is not None and monitor.lag.topic is not None:
         return "the lag of a topic is not in the events"
     return ""

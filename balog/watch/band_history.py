@@ -16,20 +16,29 @@ from balog.watch.slots import OUT, slot_of
 MAX_VALUES = 1008
 """Values that are kept: six weeks of an hourly series."""
 
+TRAINING = 91 * 86400.0
+"""Seconds for which a volume monitor remembers a run."""
+
 MAX_PER_HOUR = 4
 """Values of one hour that are learned; further ones of a frequent series would say the same."""
 
 
 class BandOptions(NamedTuple):
-    """How a band is computed; times are in seconds."""
+    """How a band is computed.
+
+    Attributes:
+        training: seconds after which a run is forgotten.
+        min_runs: runs before a value is judged.
+        adapt: seconds after which a lasting new level is the normal one.
+    """
 
     sensitivity: float
     tolerance: float
     seasonality: Seasonality
-    training: float
-    min_runs: int
-    adapt: float
     zone: tzinfo
+    training: float = TRAINING
+    min_runs: int = 5
+    adapt: float = 7 * 86400.0
 
 
 class BandHistory(Struct):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,7 +13,6 @@ from balog.expressions import Expression
 from balog.watch.calendars import Calendar, parse_zone
 from balog.watch.durations import parse_duration, parse_factor, parse_period, parse_share
 from balog.watch.monitors import KINDS, MonitorConfig
-from balog.watch.senseless import find_senseless_parts
 
 
 def _parse_quiet_hours(text: str) -> Calendar:
@@ -22,16 +22,24 @@ def _parse_quiet_hours(text: str) -> Calendar:
     return calendar
 
 
+def _parse_largest_share(text: str) -> None:
+    if parse_share(text) >= 1.0:
+        raise ConfigError("no share is larger")
+
+
 _PARSERS: dict[str, Callable[[str], object]] = {
-    **dict.fromkeys(("every", "within", "training", "against", "unchanged_for", "no_data"), parse_period),
-    **dict.fromkeys(("grace", "adapt", "for", "resolve_after"), parse_duration),
+    **dict.fromkeys(("every", "within", "against", "unchanged_for", "no_data"), parse_period),
+    **dict.fromkeys(("grace", "for", "resolve_after"), parse_duration),
     "p95_over": parse_factor,
-    **dict.fromkeys(("rate_over", "share_over", "tolerance"), parse_share),
+    "tolerance": parse_share,
+    **dict.fromkeys(("rate_over", "share_over"), _parse_largest_share),
     "calendar": Calendar,
     "quiet_hours": _parse_quiet_hours,
     "timezone": parse_zone,
     "where": Expression,
 }
+
+_LINK_FIELDS = ("pipeline", "stream", "run_id")
 
 _NEEDS_ONE = {
     "duration": ("p95_over", "over", "under"),
@@ -53,7 +61,7 @@ def find_semantic_problems(monitors: Sequence[MonitorConfig]) -> list[ConfigErro
         names.add(monitor.name)
         found += _fields(monitor, place)
         found += _kinds(monitor, place)
-        found += find_senseless_parts(monitor, place)
+        found += _globs_and_links(monitor, place)
     return found
 
 
@@ -87,15 +95,30 @@ def _kinds(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
         struct = getattr(monitor, name)
         if struct is not None and not any(_is_set(getattr(struct, option)) for option in options):
             yield ConfigError(f"needs one of {', '.join(options)}", path=f"{place}.{name}")
-    has_value = bool({"metric", "sql"} & set(chosen))
-    if has_value and monitor.threshold is None:
-        yield ConfigError("needs a threshold, such as {over: 3, within: 1h}", path=f"{place}.{chosen[0]}")
-    if monitor.threshold is not None and not has_value:
-        yield ConfigError("belongs to metric or sql only", path=f"{place}.threshold")
+    if monitor.metric is not None and monitor.threshold is None:
+        yield ConfigError("needs a threshold, such as {over: 3, within: 1h}", path=f"{place}.metric")
+    if monitor.threshold is not None and monitor.metric is None:
+        yield ConfigError("belongs to metric only", path=f"{place}.threshold")
     if monitor.lag is not None:
         yield from _lag(monitor.lag, f"{place}.lag")
-    if monitor.sql is not None and monitor.where is not None:
-        yield ConfigError("belongs to events; put the condition into the query", path=f"{place}.where")
+
+
+def _globs_and_links(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
+    if not monitor.name.isprintable():
+        yield ConfigError("has a character that cannot be printed", path=f"{place}.name")
+    for name in ("pipeline", "stream"):
+        patterns = getattr(monitor, name)
+        if not patterns or (isinstance(patterns, list) and "" in patterns):
+            yield ConfigError('an empty glob matches nothing; leave it out, or write "*"', path=f"{place}.{name}")
+    whole = next((name for name in ("duration", "failures", "lag") if getattr(monitor, name) is not None), None)
+    if whole is not None and monitor.stream != "*":
+        yield ConfigError(f"{whole} has no streams, so nothing would fire; leave it out", path=f"{place}.stream")
+    unknown = [field for field in re.findall(r"\{(\w+)\}", monitor.link or "") if field not in _LINK_FIELDS]
+    if unknown:
+        known = ", ".join(f"{{{name}}}" for name in _LINK_FIELDS)
+        yield ConfigError(f"there is no {{{unknown[0]:.40}}}; there are {known}", path=f"{place}.link")
+    if monitor.link is not None and not monitor.link.lower().startswith(("https://", "http://")):
+        yield ConfigError("is not a URL; want https:// or http://", path=f"{place}.link")
 
 
 def _is_set(value: object) -> bool:

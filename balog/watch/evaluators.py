@@ -14,7 +14,7 @@ from balog.watch.kinds.duration import DurationEvaluator
 from balog.watch.kinds.failures import FailureEvaluator
 from balog.watch.kinds.freshness import FreshnessEvaluator
 from balog.watch.kinds.lag import LagEvaluator
-from balog.watch.kinds.metric import MetricEvaluator, QueryEvaluator
+from balog.watch.kinds.metric import MetricEvaluator
 from balog.watch.kinds.quarantine import QuarantineEvaluator
 from balog.watch.kinds.schema import SchemaEvaluator
 from balog.watch.kinds.state import StateEvaluator
@@ -100,7 +100,4 @@ def make_evaluator(config: MonitorConfig) -> Evaluator:
         return LagEvaluator(config.lag)
     if config.state is not None:
         return StateEvaluator(config.state)
-    threshold = config.threshold or Threshold()
-    if config.metric is not None:
-        return MetricEvaluator(config.metric, threshold)
-    return QueryEvaluator(config.name, threshold)
+    return MetricEvaluator(config.metric or "", config.threshold or Threshold())

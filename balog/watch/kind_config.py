@@ -40,9 +40,6 @@ class VolumeBand(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         "35%"
     )
     seasonality: Annotated[Seasonality, Meta(description="Which runs of the history are comparable.")] = "auto"
-    training: Annotated[DurationText, Meta(description="Age of the oldest run in the history.")] = "91d"
-    min_runs: _MinRuns = 5
-    adapt: Annotated[DurationText, Meta(description="Time after which a lasting new level is the normal one.")] = "7d"
 
 
 class DurationLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -106,9 +103,8 @@ class StateProgress(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
 
 
 class Threshold(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Fires when the value of a metric or of a query is over or under a limit."""
+    """Fires when the value of a metric is over or under a limit."""
 
     over: Annotated[float | None, Meta(description="Largest value.")] = None
     under: Annotated[float | None, Meta(description="Smallest value.")] = None
     within: Annotated[DurationText, Meta(description="Time of the values that are aggregated.")] = "5m"
-    every: Annotated[DurationText, Meta(description="Time between two runs of a query.")] = "15m"

@@ -63,7 +63,6 @@ class MonitorConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
     lag: LagLimits | None = None
     state: StateProgress | None = None
     metric: Annotated[_Text | None, Meta(description="Glob of a metric's name.")] = None
-    sql: Annotated[_Text | None, Meta(description="A query with a column value.")] = None
     threshold: Threshold | None = None
 
     @property
@@ -72,7 +71,7 @@ class MonitorConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
         return next(name for name in KINDS if getattr(self, name) is not None)
 
 
-KINDS = ("freshness", "volume", "duration", "failures", "quarantine", "schema", "lag", "state", "metric", "sql")
+KINDS = ("freshness", "volume", "duration", "failures", "quarantine", "schema", "lag", "state", "metric")
 """The fields of a monitor of which it has exactly one."""
 
 MAX_MONITORS = 2000
@@ -114,7 +113,6 @@ class MonitorsFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True
                 {"name": "spool", "lag": {"spool": "elastic *", "over": 10000}},
                 {"name": "stuck", "state": {"unchanged_runs": 5, "unchanged_for": "3d"}},
                 {"name": "queue", "metric": "queue_*", "threshold": {"over": 1000, "under": 1}},
-                {"name": "big", "sql": "SELECT count(*) AS value FROM events", "threshold": {"over": 1000000}},
             ]
         },
     )

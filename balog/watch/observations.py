@@ -89,17 +89,6 @@ class LagObserved(Observation, frozen=True, kw_only=True):
     lag: int
 
 
-class QueryObserved(Observation, frozen=True, kw_only=True):
-    """A row that the query of a monitor returned: its value, and its other columns as labels.
-
-    The value is None for a series that has no row any more.
-    """
-
-    monitor: str
-    value: float | None
-    labels: Mapping[str, str] = {}
-
-
 class SilenceObserved(Observation, frozen=True, kw_only=True):
     """A silence of series until a time, in seconds since the epoch."""
 

@@ -19,7 +19,6 @@ from balog.errors import ConfigError, ConfigProblems, TopicError
 from balog.event import Event
 from balog.topics import GroupState, Topics
 from balog.watch.merging import TopicMerge
-from balog.watch.monitors import MonitorConfig
 from balog.watch.monitors_file import load_monitors
 from balog.watch.observations import LagObserved
 from balog.watch.step_thread import TICK_SECONDS, StepThread
@@ -46,7 +45,6 @@ class TopicWatch(StepThread):
         group: the engine's group.
         path: the file of monitors, which is read again when it changes.
         say: called with one line for the operator.
-        has_tables: whether the queries of monitors can run.
 
     Attributes:
         hub: the consumers for the engine, which needs a thread for each topic.
@@ -61,8 +59,6 @@ class TopicWatch(StepThread):
         group: str,
         path: str | os.PathLike[str],
         say: Callable[[str], None],
-        *,
-        has_tables: bool = False,
     ) -> None:
         super().__init__("balog watch", say)
         self.hub = ConsumerHub()
@@ -77,7 +73,6 @@ class TopicWatch(StepThread):
         self._group = group
         self._path = Path(path)
         self._stamp = _stamp(self._path)
-        self._has_tables = has_tables
         self._lag_in = 0.0
 
     def step(self) -> None:
@@ -170,7 +165,6 @@ class TopicWatch(StepThread):
         self._stamp = stamp
         try:
             monitors = load_monitors(self._path)
-            check_tables(monitors, self._has_tables, str(self._path))
         except ConfigError as error:
             for problem in locate(error.problems if isinstance(error, ConfigProblems) else [error]):
                 self._say(f"the monitors were not changed: {problem}")
@@ -185,14 +179,3 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None  # an editor is replacing it
     return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def check_tables(monitors: Sequence[MonitorConfig], has_tables: bool, source: str) -> None:
-    """Check that monitors with queries have tables.
-
-    Raises:
-        ConfigError: there is one, and there are no tables.
-    """
-    name = next((monitor.name for monitor in monitors if monitor.sql is not None), None)
-    if name is not None and not has_tables:
-        raise ConfigError(f"monitor {name}: sql needs tables; add --tables PLACE, or leave it out", source)

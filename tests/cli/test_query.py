@@ -156,16 +156,3 @@ def test_an_internal_error_of_duckdb_names_spark(place: Path, monkeypatch: pytes
     done = CliRunner().invoke(command, ["--tables", str(place), "SELECT id FROM log"])
     assert isinstance(done.exception, BalogError)
     assert str(done.exception) == "SQL: DuckDB failed with an internal error; run it with --engine spark"
-
-
-def test_a_monitor_s_query_reads_the_tables(place: Path) -> None:
-    from balog.cli.watch_queries import open_queries
-
-    ask = open_queries(str(place))
-    assert ask("SELECT application AS pipeline, count(*) AS value FROM log GROUP BY ALL") == [
-        {"pipeline": "tap-x", "value": 3}
-    ]
-    with pytest.raises(ConfigError):
-        ask("DROP TABLE log")
-    with pytest.raises(ConfigError, match="there are no tables"):
-        open_queries(str(place.parent / "nowhere"))

@@ -4,7 +4,6 @@ import gzip
 import json
 import re
 import resource
-import signal
 import subprocess
 import sys
 import time
@@ -17,7 +16,6 @@ from click.testing import CliRunner
 from balog.cli import main
 from balog.event import Event, decode, encode
 from balog.topics import Message, open_topics
-from balog.topics.local import LocalTopics
 
 
 def run(*arguments: object, feed: bytes = b"") -> "subprocess.CompletedProcess[str]":
@@ -74,12 +72,6 @@ class TestList:
             ["orders", "2", "0.0", "g"],
             ["other", "1", "0.0", "-"],
         ]
-
-    def test_json_is_an_object_a_line(self, url: str) -> None:
-        publish(url, event())
-        (line,) = run("list", "--topics", url, "--json").stdout.splitlines()
-        found = json.loads(line)
-        assert (found["name"], found["messages"], found["groups"]) == ("orders", 1, [])
 
     def test_a_home_that_is_not_there_is_one_line_and_1(self, url: str) -> None:
         done = run("list", "--topics", url)
@@ -318,7 +310,7 @@ class TestOffsets:
         publish(url, event(), event())
         assert "lag 2" in self.offsets(url).stdout
         assert "lag 0" in self.offsets(url, "--to", "latest").stdout
-        assert json.loads(self.offsets(url, "--to", "earliest", "--json").stdout)["lag"] == 2
+        assert "lag 2" in self.offsets(url, "--to", "earliest").stdout
         assert "lag 0" in self.offsets(url, "--to", "2099-01-01").stdout
         assert "lag 2" in self.offsets(url, "--to", "2020-01-01T00:00:00Z").stdout
 
@@ -334,16 +326,17 @@ class TestOffsets:
         assert self.offsets(url, "--to", "soon").returncode == 2
 
 
-class TestDumpAndIngest:
-    def test_what_is_dumped_can_be_ingested(self, url: str, tmp_path: Path) -> None:
+class TestDump:
+    def test_what_is_dumped_can_be_published(self, url: str, tmp_path: Path) -> None:
         events = [event(number) for number in range(5)]
         publish(url, *events)
         done = run("dump", "--topics", url, "orders", "--to", tmp_path / "archive")
         assert (done.returncode, done.stdout) == (0, "")
         assert "5 events are in" in done.stderr
         other = f"local:{tmp_path / 'other'}"
-        done = run("ingest", tmp_path / "archive", "--topics", other, "--topic", "again")
-        assert "5 events of 1 file published" in done.stderr
+        (file,) = (tmp_path / "archive").rglob("*.jsonl.gz")
+        done = run("publish", "--topics", other, "again", feed=gzip.decompress(file.read_bytes()))
+        assert "5 events were published" in done.stderr
         with open_topics(other) as home:
             assert [message.body for message in home.topic("again").receive("g")] == list(map(encode, events))
 
@@ -364,45 +357,6 @@ class TestDumpAndIngest:
         (file,) = find_files(str(tmp_path / "archive"))
         assert file.path.endswith(".jsonl.gz")
 
-    def test_older_files_become_events(self, url: str, tmp_path: Path) -> None:
-        (tmp_path / "old.gz").write_bytes(gzip.compress(b'1577880000\tc.d\t{"a": 1}\nnonsense\n'))
-        arguments = ("ingest", tmp_path / "old.gz", "--topics", url, "--topic", "orders")
-        done = run(*arguments)
-        assert done.returncode == 1
-        assert "old.gz: line 2: " in done.stderr
-        assert "0 events of 1 file published, 1 there already" in run(*arguments).stderr
-
-    def test_what_is_ingested_has_keys(self, url: str, tmp_path: Path) -> None:
-        (tmp_path / "a.jsonl").write_bytes(encode(event(7)))
-        run("ingest", tmp_path / "a.jsonl", "--topics", url, "--topic", "orders", "--key", "payload.n")
-        with open_topics(url) as home:
-            assert home.topic("orders").peek()[0].key == "7"
-
-    def test_a_dry_run_makes_no_topic(self, url: str, tmp_path: Path) -> None:
-        (tmp_path / "a.jsonl").write_bytes(encode(event()))
-        done = run("ingest", tmp_path / "a.jsonl", "--topics", url, "--topic", "orders", "--dry-run")
-        assert "1 event of 1 file would be published" in done.stderr
-        assert not (tmp_path / "topics").exists()
-
-    def test_no_file_is_wrong_use_and_a_missing_place_is_1(self, url: str, tmp_path: Path) -> None:
-        (tmp_path / "empty").mkdir()
-        assert run("ingest", tmp_path / "empty", "--topics", url, "--topic", "t").returncode == 2
-        assert run("ingest", tmp_path / "missing", "--topics", url, "--topic", "t").returncode == 1
-
-    def test_a_signal_ends_an_ingest_after_its_batch(self, url: str, tmp_path: Path) -> None:
-        events = [encode(event(number)) for number in range(60_000)]
-        (tmp_path / "a.jsonl").write_bytes(b"\n".join(events))
-        arguments = ("ingest", tmp_path / "a.jsonl", "--topics", url, "--topic", "t")
-        with start(*arguments) as process, LocalTopics(tmp_path / "topics") as home:
-            while not home.topic("t").exists() or not home.topic("t").peek(1):
-                time.sleep(0.01)
-            process.send_signal(signal.SIGTERM)
-            _, told = process.communicate()
-        assert process.returncode == 128 + signal.SIGTERM
-        sent = int(told.decode().split()[2])
-        assert 0 < sent < 60_000
-        assert f"{60_000 - sent} events of 1 file published" in run(*arguments).stderr
-
     @pytest.mark.parametrize("acked", [0, 1000, 4000])
     def test_a_killed_dump_goes_on_and_loses_nothing(self, url: str, tmp_path: Path, acked: int) -> None:
         events = [event(number) for number in range(6_000)]
@@ -419,8 +373,6 @@ class TestDumpAndIngest:
             with topic._file.write() as connection:  # type: ignore[attr-defined]  # as if its leases had run out
                 connection.execute("UPDATE leases SET ready_at = 0")
         assert run(*arguments).returncode == 0
-        again = f"local:{tmp_path / 'again'}"
-        assert run("ingest", tmp_path / "archive", "--topics", again, "--topic", "t").returncode == 0
-        with open_topics(again) as home:
-            found = {message.id for message in home.topic("t").peek(100_000)}
+        files = [gzip.decompress(file.read_bytes()) for file in (tmp_path / "archive").rglob("*.jsonl.gz")]
+        found = {decode(line).header.id for file in files for line in file.splitlines()}
         assert found == {one.header.id for one in events}

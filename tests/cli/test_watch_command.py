@@ -22,7 +22,7 @@ monitors:
   - name: late
     freshness: {every: 1h}
   - name: thin
-    volume: {min_runs: 3}
+    volume: {}
 """
 
 
@@ -68,7 +68,6 @@ def test_files_are_evaluated_once_by_their_own_clock(tmp_path: Path) -> None:
             (("--source", "f", *words), f"{words[0]} belongs to --topics")
             for words in (
                 ("--sinks", "s.yaml"),
-                ("--tables", "t"),
                 ("--state", "x"),
                 ("--group", "g"),
                 ("--until-empty",),
@@ -96,17 +95,10 @@ def test_events_of_the_future_move_the_clock_of_files_and_are_reported(tmp_path:
 
 
 def test_a_wrong_file_gives_all_mistakes_with_their_lines(tmp_path: Path) -> None:
-    done = call(write(tmp_path, MONITORS.replace("1h", "1x").replace("min_runs", "minruns")), "--source", "f")
+    done = call(write(tmp_path, MONITORS.replace("1h", "1x").replace("{}", "{minruns: 3}")), "--source", "f")
     assert done.exit_code == 2
     assert "monitors.yaml:4:17: $.monitors[0].freshness.every" in done.stderr
     assert "monitors.yaml:6:14: $.monitors[1].volume" in done.stderr
-
-
-def test_a_query_needs_tables(tmp_path: Path) -> None:
-    path = write(tmp_path, "monitors: [{name: q, sql: 'SELECT 1 AS value', threshold: {over: 0}}]")
-    done = call(path, "--topics", f"local:{tmp_path}/t", "--topic", "x", "--state", str(tmp_path / "w.sqlite"))
-    assert done.exit_code == 2
-    assert "monitor q: sql needs tables; add --tables PLACE" in done.stderr
 
 
 def test_a_watcher_of_topics_that_is_killed_goes_on_and_sends_each_alert_once(tmp_path: Path) -> None:
@@ -203,7 +195,7 @@ def test_wrong_use_of_a_backtest_is_one_line(tmp_path: Path, words: tuple[str, .
 
 def test_a_backtest_reports_a_monitor_that_no_event_belongs_to(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"".join(encode(run(hour)) + b"\n" for hour in range(3)))
-    monitors = "monitors:\n  - {name: mistyped, pipeline: tap-shpo, volume: {min_runs: 2}}\n"
+    monitors = "monitors:\n  - {name: mistyped, pipeline: tap-shpo, volume: {}}\n"
     done = call(write(tmp_path, monitors), "--source", str(tmp_path / "a.jsonl"), "--backtest", "1d")
     assert done.exit_code == 0
     assert "balog watch: mistyped: no event belongs to it; check pipeline, stream, where" in done.stderr

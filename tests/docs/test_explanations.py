@@ -22,7 +22,7 @@ def test_the_numbers_of_a_band_are_the_code_s() -> None:
     assert f"At most {band_history.MAX_PER_HOUR} runs of each hour" in words
     assert f"divided by {spreads.MEDIAN_SQUARE}" in words
     assert f"percentile divided by {spreads.HIGH_SQUARE}" in words
-    assert f"forgotten after `training` ({VolumeBand().training[:-1]} days)" in words
+    assert f"forgotten after {band_history.TRAINING / 86400:.0f} days" in words
     assert f"So {VolumeBand().sensitivity:g} is the default of `sensitivity`" in words
     assert f"`sensitivity` is multiplied by {bands.RETURN} until" in words
 
@@ -37,7 +37,7 @@ def test_the_example_of_a_band_is_what_the_code_computes() -> None:
         history.values.append(1000.0)
         history.hours.append(hour)
         history.residuals.append(float("nan"))
-    options = band_history.BandOptions(4, 0.1, "none", 28 * 86400.0, 5, 7 * 86400.0, timezone.utc)
+    options = band_history.BandOptions(4, 0.1, "none", timezone.utc)
     band = bands.expect(history, 4021 * 3600.0, options)
     assert band is not None
     assert (band.low, band.high) == pytest.approx((found["low"], found["high"]))

@@ -16,7 +16,7 @@ def test_its_file_is_valid_and_has_a_monitor_of_each_kind_in_the_stream(tmp_path
     block = re.search(r"^```yaml monitors.yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     assert block
     (tmp_path / "monitors.yaml").write_text(block[1], encoding="utf-8")
-    assert {monitor.kind for monitor in load_monitors(tmp_path / "monitors.yaml")} == {*KINDS} - {"sql"}
+    assert {monitor.kind for monitor in load_monitors(tmp_path / "monitors.yaml")} == {*KINDS}
 
 
 def test_it_names_each_option() -> None:

@@ -295,7 +295,7 @@ def test_a_band_is_that_of_its_definition(
     seed: int, seasonality: Any, step: int, mean: float, sensitivity: float
 ) -> None:
     chance = random.Random(seed)
-    options = BandOptions(sensitivity, 0.35, seasonality, 91 * DAY, 5, 3 * DAY, timezone.utc)
+    options = BandOptions(sensitivity, 0.35, seasonality, timezone.utc, adapt=3 * DAY)
     history, plain = BandHistory(), PlainSeries(options)
     noise, weekend, night = chance.choice([0.0, 0.05, 0.5]), chance.choice([1.0, 0.3]), chance.choice([1.0, 0.2, 4.0])
     level, month_end = 1.0, chance.choice([1.0, 1.0, 6.0])

@@ -9,19 +9,13 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.errors import EventError
-from balog.event import Event, encode
 from balog.singer.batch.dialects import BatchError
 from balog.topics import archives
-from balog.topics.archives import Line, day_of, read_event, read_lines
+from balog.topics.archives import Line, day_of, derive_id, read_lines
 
 
 def lines(data: bytes) -> list[Line]:
     return list(read_lines(io.BytesIO(data)))
-
-
-def read(text: str, file: str = "old.gz", number: int = 1, offset: int = 0) -> Event:
-    return read_event(Line(number, offset, text.encode()), file)
 
 
 class TestLines:
@@ -78,55 +72,10 @@ class TestDays:
         assert day_of(folder) is None
 
 
-class TestEvents:
-    def test_an_event_is_read_as_it_is(self) -> None:
-        event = Event.new("a.b", {"x": 1})
-        assert encode(read(encode(event).decode())) == encode(event)
-
-    @pytest.mark.parametrize(
-        "when",
-        ["1577880000", "1577880000.0", "2020-01-01T12:00:00", "2020-01-01 12:00:00.000", "2020-01-01T13:00:00+01:00"],
-    )
-    def test_an_older_line_becomes_an_event(self, when: str) -> None:
-        event = read(f'{when}\ttap.users.done\t{{"rows": "a\\tb"}}')
-        assert (event.schema, event.header.channel, event.level) == ("0.0.1", "tap.users.done", None)
-        assert event.header.timestamp.isoformat() == "2020-01-01T12:00:00+00:00"
-        assert event.payload == {"rows": "a\tb"}
-
-    def test_its_id_follows_from_file_place_and_content(self) -> None:
-        line = "1577880000\tc\t{}"
-        first = read(line, "s3://b/2020/x.gz", offset=10).header.id
-        assert read(line, "/copies/x.gz", number=7, offset=10).header.id == first
-        assert read(line, "/unpacked/x", offset=10).header.id == first
-        others = [read(line, "x.gz", offset=11), read(line, "y.gz", offset=10), read(line + " ", "x.gz", offset=10)]
-        assert len({first, *(event.header.id for event in others)}) == 4
-
-    @pytest.mark.parametrize(
-        ("text", "why"),
-        [
-            ("yesterday\tc\t{}", r"\$\.header\.timestamp.*not a time"),
-            ("1577880000\t\t{}", r"\$\.header\.channel"),
-            ("1577880000\tc\t[]", r"\$\.payload: want an object"),
-            ('1577880000\tc\t{"a":', r"\$\.payload: not JSON"),
-            ("1577880000\tc", r"^\$: "),
-            ("99999999999999\tc\t{}", "not a time"),
-            ("words", "not JSON"),
-            ("{}", "missing"),
-        ],
-    )
-    def test_what_is_none_is_refused_with_its_place(self, text: str, why: str) -> None:
-        with pytest.raises(EventError, match=why) as caught:
-            read(text)
-        assert "\n" not in str(caught.value)
-
-    def test_a_line_that_is_too_long_is_refused(self) -> None:
-        with pytest.raises(EventError, match="longer than"):
-            read_event(Line(1, 0, b"{", is_whole=False), "x")
-
-    @given(st.binary(max_size=200))
-    def test_any_bytes_are_an_event_or_refused(self, data: bytes) -> None:
-        try:
-            event = read_event(Line(1, 0, data), "x")
-        except EventError:
-            return
-        assert read_event(Line(1, 0, data), "x").header.id == event.header.id
+class TestIds:
+    def test_an_id_follows_from_the_file_s_name_the_place_and_the_content(self) -> None:
+        line = b"1577880000\tc\t{}"
+        first = derive_id("s3://b/2020/x.gz", 10, line)
+        assert derive_id("/copies/x.gz", 10, line) == derive_id("/unpacked/x", 10, line) == first
+        others = [derive_id("x.gz", 11, line), derive_id("y.gz", 10, line), derive_id("x.gz", 10, line + b" ")]
+        assert len({first, *others}) == 4

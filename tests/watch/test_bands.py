@@ -24,7 +24,7 @@ START = datetime(2026, 1, 5, tzinfo=timezone.utc).timestamp()  # a Monday
 
 
 def options(**changes: Any) -> BandOptions:
-    plain = BandOptions(4.0, 0.35, "auto", 91 * DAY, 5, 7 * DAY, timezone.utc)
+    plain = BandOptions(4.0, 0.35, "auto", timezone.utc)
     return plain._replace(**changes)
 
 

@@ -16,7 +16,7 @@ from tests.watch.events import START, at, evaluate, event, monitor, run, seconds
 
 MONITORS = [
     monitor(name="late", pipeline="tap-*", freshness={"every": "1h", "grace": "10m"}),
-    monitor(name="thin", volume={"min_runs": 3}, **{"for": "30m"}),
+    monitor(name="thin", volume={}, **{"for": "30m"}),
     monitor(name="slow", duration={"over": "5m"}, resolve_after="90m", no_data="6h"),
     monitor(name="fail", failures={"rate_over": "40%", "min_runs": 2, "within": "4h", "new_fingerprint": True}),
     monitor(name="broken", failures={"in_a_row": 2}),

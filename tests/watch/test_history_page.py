@@ -111,7 +111,7 @@ def test_the_marks_of_a_chart_are_where_its_values_are() -> None:
     """Each value has one mark. Its place is linear in its time and value, and its shape depends on the verdict."""
     values = [100, 102, 98, 101, 99, 103, 0, 100, 97, 260, 101, 100]
     events = [run(hour, streams={"orders": value}) for hour, value in enumerate(values)]
-    thin = monitor(name="thin", volume={"min_runs": 5})
+    thin = monitor(name="thin", volume={})
     page, result = _page_of([thin], events, 0, 12)
     drawing = re.search(r'<div class="wide">(.*?)</svg>', page, re.DOTALL)
     assert drawing
@@ -147,7 +147,7 @@ def _page_of(monitors_: list[Any], events: list[Any], first: float, last: float)
 def test_names_of_pipelines_are_text_and_the_page_asks_nobody() -> None:
     hostile = "<img src=x onerror=alert(1)>\"'</script></style></svg>&{{7*7}}\x1b[31m\u202e"
     late = monitor(name=f"late {hostile[:60]}", freshness={"every": "1h"})
-    thin = monitor(name="thin", volume={"min_runs": 5})
+    thin = monitor(name="thin", volume={})
     events = [run(hour, pipeline=hostile, streams={hostile: 100}) for hour in range(8)]
     page, _ = _page_of([late, thin], events, 0, 20)
     assert "<img" not in page

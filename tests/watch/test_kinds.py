@@ -46,7 +46,7 @@ def test_a_late_event_of_an_old_success_does_not_resolve() -> None:
 
 
 def volumes(values: list[int], **changes: Any) -> list[tuple[str, str, float]]:
-    thin = monitor(volume={"min_runs": 5, **changes})
+    thin = monitor(volume=changes)
     return states(evaluate([thin], [run(hour, streams={"orders": value}) for hour, value in enumerate(values)]))
 
 
@@ -417,8 +417,8 @@ def test_only_a_repeat_of_the_new_error_puts_off_the_end() -> None:
 
 def test_a_monitor_of_a_stream_judges_no_run_without_streams() -> None:
     events = [run(hour, streams=None, records=100 if hour < 9 else 1) for hour in range(10)]
-    assert not evaluate([monitor(stream="orders", volume={"min_runs": 3})], events)
-    assert [one.state for one in evaluate([monitor(volume={"min_runs": 3})], events)][-1] == "firing"
+    assert not evaluate([monitor(stream="orders", volume={})], events)
+    assert [one.state for one in evaluate([monitor(volume={})], events)][-1] == "firing"
 
 
 def test_the_start_of_a_run_belongs_to_the_pipeline_of_its_end() -> None:
@@ -438,9 +438,7 @@ def test_a_firing_alert_never_becomes_less_severe() -> None:
 
 
 @pytest.mark.parametrize("year", [1, 1969, 2107, 9999])
-@pytest.mark.parametrize(
-    "kind", [{"freshness": {"every": "30m"}}, {"volume": {"min_runs": 2}}, {"duration": {"p95_over": "2x"}}]
-)
+@pytest.mark.parametrize("kind", [{"freshness": {"every": "30m"}}, {"volume": {}}, {"duration": {"p95_over": "2x"}}])
 def test_an_event_of_a_machine_without_a_clock_breaks_nothing(kind: dict[str, Any], year: int) -> None:
     runs = [run(hours, streams={"orders": 5}) for hours in range(9)]
     odd = run(4, streams={"orders": 5}, run_id="odd")

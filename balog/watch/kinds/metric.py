@@ -1,4 +1,4 @@
-"""Metric and SQL: a value over or under a threshold."""
+"""Metric: a value over or under a threshold."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from balog.payload import ExpectedBand
 from balog.watch.durations import format_duration, parse_duration
 from balog.watch.kind_config import Threshold
-from balog.watch.kinds.base import Nothing, SeriesSample, Verdict, WithoutClock, limit
-from balog.watch.observations import MetricObserved, QueryObserved
+from balog.watch.kinds.base import SeriesSample, Verdict, limit
+from balog.watch.observations import MetricObserved
 
 MAX_POINTS = 1000
 """Values of a window; older ones are dropped first."""
@@ -70,30 +70,6 @@ class MetricEvaluator:
         value = _aggregate(state)
         if value is None:
             return Verdict("ok", f"No value has come within {format_duration(self._within)}.")
-        return judge_threshold(value, self._threshold)
-
-
-class QueryEvaluator(WithoutClock):
-    """Judges the rows of a query."""
-
-    wants = (QueryObserved,)
-    state_type = Nothing
-
-    def __init__(self, monitor: str, threshold: Threshold) -> None:
-        self._monitor = monitor
-        self._threshold = threshold
-
-    def samples(self, observation: QueryObserved) -> Iterator[SeriesSample]:
-        """Yield a row of this monitor's query. Its columns ``pipeline`` and ``stream`` name the series."""
-        if observation.monitor == self._monitor:
-            labels = dict(observation.labels)
-            pipeline, stream = labels.pop("pipeline", ""), labels.pop("stream", "")
-            yield SeriesSample(pipeline, stream, observation.value, "", tuple(sorted(labels.items())))
-
-    def judge(self, state: Nothing, value: float | None, now: float) -> Verdict:
-        """Judge a row."""
-        if value is None:
-            return Verdict("ok", "The query returns no row for it any more.")
         return judge_threshold(value, self._threshold)
 
 

@@ -11,7 +11,7 @@ from balog.payload import ExpectedBand
 from balog.watch.band_history import BandHistory, BandOptions, season_of
 from balog.watch.band_learning import learn, recurs
 from balog.watch.bands import Band, expect
-from balog.watch.durations import format_duration, parse_duration, parse_share
+from balog.watch.durations import format_duration, parse_share
 from balog.watch.kind_config import VolumeBand
 from balog.watch.kinds.base import SeriesSample, Verdict, WithoutClock, limit
 from balog.watch.observations import EARLIEST, RunObserved, seconds_of
@@ -29,9 +29,6 @@ class VolumeEvaluator(WithoutClock):
             sensitivity=options.sensitivity,
             tolerance=parse_share(options.tolerance),
             seasonality=options.seasonality,
-            training=parse_duration(options.training),
-            min_runs=options.min_runs,
-            adapt=parse_duration(options.adapt),
             zone=zone,
         )
         self._measures = ("records", "bytes") if options.measure == "both" else (options.measure,)
