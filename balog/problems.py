@@ -177,12 +177,10 @@ def _choose_tagged(value: Any, kind: type[TaggedConfig]) -> Any:
     """Return the struct that a tagged config means, or a text that says why there is none."""
     if not isinstance(value, Mapping):
         return kind
-    tags = kind.known_tags()
-    tag = _tag(value, "type", tags)
-    if tag not in tags:
-        return tag
     try:
-        return kind.struct_of(tag)
+        return kind.struct_of(str(value.get("type")))
+    except KeyError:
+        return _tag(value, "type", kind.known_tags())
     except BalogError as error:
         return str(error)
 

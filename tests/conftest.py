@@ -16,7 +16,9 @@ from typing import Any
 import hypothesis
 import pytest
 
+from balog import plugins
 from tests.spark_classes import spark_options
+from tests.stand_ins.packages import install_sinks
 
 ROOT = Path(__file__).parents[1]
 SERVICES = os.environ.get("BALOG_SERVICES", "")
@@ -140,6 +142,15 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the checkout, without what was built or cached in it: a place to run in and write to."""
     skipped = shutil.ignore_patterns(".git", ".venv", ".demo", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
     return Path(shutil.copytree(ROOT, tmp_path_factory.mktemp("checkout") / "balog", ignore=skipped))
+
+
+@pytest.fixture
+def sink_packages(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sinks of balog-clickhouse and balog-ytsaurus, installed for this process and those that it starts."""
+    folder = tmp_path_factory.mktemp("packages")
+    monkeypatch.setenv("PYTHONPATH", install_sinks(folder))
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(plugins, "_found", plugins._found.__wrapped__)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from tests.example_package import python_with
 from tests.stand_ins.packages import PLUGINS
 
 SINKS = [
+    {"type": "clickhouse"},
     {"type": "slack", "webhook": {"env": "WEBHOOK"}},
     {"type": "teams", "webhook": {"env": "WEBHOOK"}},
     {"type": "ytsaurus", "proxy": "yt", "path": "//home/x", "token": {"env": "WEBHOOK"}},
@@ -31,7 +32,7 @@ def balog(python: Path, folder: Path, *arguments: str) -> "subprocess.CompletedP
 
 def test_help_and_check_know_the_sinks(python: Path, tmp_path: Path) -> None:
     (tmp_path / "broker.json").write_text(json.dumps({"sinks": SINKS}))
-    (tmp_path / "wrong.json").write_text(json.dumps({"sinks": [{**SINKS[0], "type": "slak"}]}))
+    (tmp_path / "wrong.json").write_text(json.dumps({"sinks": [{"type": "slak"}]}))
 
     shown = balog(python, tmp_path, "--help").stdout
     checked = balog(python, tmp_path, "check", "broker.json")
@@ -42,7 +43,7 @@ def test_help_and_check_know_the_sinks(python: Path, tmp_path: Path) -> None:
 
 
 def test_a_preview_shows_the_cards_of_teams(python: Path, tmp_path: Path) -> None:
-    (tmp_path / "sinks.json").write_text(json.dumps({"sinks": [SINKS[1]]}))
+    (tmp_path / "sinks.json").write_text(json.dumps({"sinks": [SINKS[2]]}))
 
     done = balog(python, tmp_path, "watch", "preview", "--sinks", "sinks.json")
 

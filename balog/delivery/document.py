@@ -73,7 +73,7 @@ class LoadedTable(_Tables, tag="load", frozen=True, kw_only=True):
 
 
 class ClickHouseTable(_Tables, tag="clickhouse", frozen=True, kw_only=True):
-    """Tables in ClickHouse, one for each type, written by the service."""
+    """Tables in ClickHouse, one for each type, written by the service; needs the package ``balog-clickhouse``."""
 
     where: _Where | None = None
     url: Url

@@ -10,7 +10,6 @@ from balog.sinks.base import SINKS, Batching, Delivery, Retrying, Sink, SinkConf
 if TYPE_CHECKING:
     from balog.sinks.alertmanager import AlertmanagerSinkConfig
     from balog.sinks.base import SinkConfig as AnySinkConfig
-    from balog.sinks.clickhouse import ClickHouseSinkConfig
     from balog.sinks.datadog import DatadogSinkConfig
     from balog.sinks.elastic import ElasticSinkConfig
     from balog.sinks.email import EmailSinkConfig
@@ -29,7 +28,6 @@ __all__ = [
     "AlertmanagerSinkConfig",
     "AnySinkConfig",
     "Batching",
-    "ClickHouseSinkConfig",
     "DatadogSinkConfig",
     "Delivery",
     "ElasticSinkConfig",

@@ -52,7 +52,6 @@ SINKS = PluginRegistry(
     "balog.sinks",
     {
         "alertmanager": "balog.sinks.alertmanager:AlertmanagerSinkConfig",
-        "clickhouse": "balog.sinks.clickhouse:ClickHouseSinkConfig",
         "datadog": "balog.sinks.datadog:DatadogSinkConfig",
         "elastic": "balog.sinks.elastic:ElasticSinkConfig",
         "email": "balog.sinks.email:EmailSinkConfig",
@@ -67,6 +66,9 @@ SINKS = PluginRegistry(
     },
 )
 """``type`` of a sink's config -> its struct."""
+
+_PACKAGED = ("clickhouse", "slack", "teams", "ytsaurus")
+"""Sinks of the packages under ``plugins/``."""
 
 
 class AnySinkConfig(TaggedConfig):
@@ -85,11 +87,13 @@ class AnySinkConfig(TaggedConfig):
 
         Raises:
             KeyError: there is no such type.
-            BalogError: the plug-in cannot be imported or is not the config of a sink.
+            BalogError: the plug-in is not installed, cannot be imported or is not the config of a sink.
         """
         if tag in SINKS.builtin:
             builtin: type[Struct] = SINKS.load(tag)
             return builtin
+        if tag in _PACKAGED and tag not in SINKS:
+            raise BalogError(f"the sink {tag!r} is not installed; in a clone, run: pip install ./plugins/balog-{tag}")
         config = load("balog.sinks", tag)
         plugin = f"plug-in {tag!r} of balog.sinks, package {package_of('balog.sinks', tag)},"
         if not (isinstance(config, type) and issubclass(config, SinkOptions) and hasattr(config, "build")):

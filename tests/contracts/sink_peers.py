@@ -18,7 +18,6 @@ from balog.event import Event, decode
 from balog.secrets import Secret
 from balog.sinks import (
     AlertmanagerSinkConfig,
-    ClickHouseSinkConfig,
     DatadogSinkConfig,
     Delivery,
     ElasticSinkConfig,
@@ -37,7 +36,6 @@ from balog.testing.contracts.sinks import SECRET, SECRET_NAME, SinkPeer
 from balog.topics import open_topics
 from tests.stand_ins.alertmanager import AlertmanagerStandIn
 from tests.stand_ins.alerts import alert_event
-from tests.stand_ins.clickhouse import ClickHouseStandIn
 from tests.stand_ins.datadog import Datadog
 from tests.stand_ins.elastic import ElasticStandIn
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
@@ -173,30 +171,6 @@ class HttpPeer(Peer):
 
     def close(self) -> None:
         self.server.stop()
-
-
-class ClickHousePeer(HttpPeer):
-    refuses = True
-    has_secret = True
-    server: ClickHouseStandIn
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root, ClickHouseStandIn(version="24.8.4.13", password=SECRET))
-        self.config = ClickHouseSinkConfig(url=self.server.url, password=Secret(env=SECRET_NAME))
-
-    def expected(self, batch: Sequence[Delivery]) -> dict[str, Any]:
-        return {
-            event.header.id: (event.cls_type, event.payload["n"], round(event.header.timestamp.timestamp() * 1e6))
-            for event, _ in batch
-        }
-
-    def arrived(self) -> dict[str, Any]:
-        rows = [row for row in self.server.rows if row[""] != "untyped"]
-        assert len({row["id"] for row in rows}) == len(rows), "an event was written twice"
-        return {row["id"]: (row[""], row["n"], row["timestamp_us"]) for row in rows}
-
-    def refuse(self, event: Event) -> None:
-        self.server.faults[event.header.id] = (27, "Cannot parse input: (at row {row})")
 
 
 class ElasticPeer(HttpPeer):
@@ -509,7 +483,6 @@ def _counter(number: int, **changes: Any) -> Event:
 
 PEERS: dict[str, type[Peer]] = {
     "alertmanager": AlertmanagerPeer,
-    "clickhouse": ClickHousePeer,
     "datadog": DatadogPeer,
     "elastic": ElasticPeer,
     "email": EmailPeer,

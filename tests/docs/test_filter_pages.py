@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from balog_clickhouse import sink, table
 
 from balog.delivery.control.validation import read_document
-from balog.sinks import clickhouse, clickhouse_table
 from tests.documentation import docs_page
 
 FILTERS = docs_page("filters.md").read_text(encoding="utf-8")
@@ -48,5 +48,5 @@ def test_the_commands_on_filters_run(tmp_path: Path) -> None:
 
 
 def test_the_numbers_are_the_code_s() -> None:
-    assert f"is beyond {clickhouse_table.MOST_COLUMNS}." in COLUMNS.replace("\n", " ")
-    assert f"beyond {clickhouse.MOST_TABLES} types" in COLUMNS
+    assert f"is beyond {table.MOST_COLUMNS}." in COLUMNS.replace("\n", " ")
+    assert f"beyond {sink.MOST_TABLES} types" in COLUMNS

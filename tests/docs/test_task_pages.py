@@ -46,6 +46,7 @@ MAX_LINES = 62
 
 
 @pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("sink_packages")
 def test_the_blocks_of_a_page_run(page: str, tmp_path: Path) -> None:
     pytest.importorskip("duckdb", reason="duckdb is not installed")
     run_task(f"{page}.md", tmp_path)

@@ -31,7 +31,7 @@ from tests.stand_ins.datadog import Datadog
 from tests.stand_ins.elastic import ElasticStandIn
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
 from tests.stand_ins.otlp import OtlpReceiver
-from tests.stand_ins.packages import install_ytsaurus
+from tests.stand_ins.packages import install_sinks
 from tests.stand_ins.pagerduty import ROUTING_KEY, PagerDuty
 from tests.stand_ins.service import ServiceStandIn
 from tests.stand_ins.ytsaurus import YTsaurusStandIn
@@ -265,8 +265,7 @@ def finish(config: Path, environment: dict[str, str]) -> None:
 @pytest.fixture
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     plugins = tmp_path_factory.mktemp("plugins")
-    install_ytsaurus(plugins)
-    path = f"{ROOT}{os.pathsep}{plugins}"
+    path = os.pathsep.join([str(ROOT), install_sinks(plugins)])
     return {**os.environ, "T_DD": KEY, "T_PD": ROUTING_KEY, "T_YT": "t", "PYTHONPATH": path}
 
 

@@ -7,18 +7,19 @@ import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from balog_clickhouse import ClickHouseSinkConfig
 
 from balog.delivery.document import ClickHouseTable
 from balog.delivery.jobs.tables import TableJob
 from balog.event import Event, encode
 from balog.outbound.attempt import attempt
 from balog.secrets import Secret
-from balog.sinks import ClickHouseSinkConfig, Retrying, SinkError
+from balog.sinks import Retrying, SinkError
 from balog.topics import Message, open_topics
 from tests.services.servers.clickhouse import PASSWORD, running_clickhouse
 from tests.stand_ins.batches import batch_of
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.usefixtures("sink_packages")]
 
 AT = datetime(2026, 11, 20, 7, 46, 12, 123456, tzinfo=timezone.utc)
 

@@ -1,5 +1,6 @@
 """Packages with one module and entry points, installed into a folder without pip."""
 
+import os
 from pathlib import Path
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
@@ -9,13 +10,19 @@ def install(folder: Path, name: str, code: str, group: str, *entry_points: str) 
     """Write the module and its metadata; the folder belongs into ``PYTHONPATH``."""
     module = name.replace("-", "_")
     (folder / f"{module}.py").write_text(code)
+    _describe(folder, name, module, group, *entry_points)
+
+
+def _describe(folder: Path, name: str, module: str, group: str, *entry_points: str) -> None:
     info = folder / f"{module}-1.2.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
     (info / "entry_points.txt").write_text(f"[{group}]\n" + "\n".join(entry_points) + "\n")
 
 
-def install_ytsaurus(folder: Path) -> None:
-    """Install the plug-in balog-ytsaurus; as ``install``."""
-    code = (PLUGINS / "balog-ytsaurus" / "balog_ytsaurus.py").read_text()
-    install(folder, "balog_ytsaurus", code, "balog.sinks", "ytsaurus = balog_ytsaurus:YTsaurusSinkConfig")
+def install_sinks(folder: Path) -> str:
+    """Install balog-clickhouse and balog-ytsaurus from where their modules are; return what ``PYTHONPATH`` needs."""
+    sources = [str(PLUGINS / name) for name in ("balog-clickhouse", "balog-ytsaurus")]
+    for package, config in (("balog_clickhouse", "ClickHouseSinkConfig"), ("balog_ytsaurus", "YTsaurusSinkConfig")):
+        _describe(folder, package, package, "balog.sinks", f"{package[6:]} = {package}:{config}")
+    return os.pathsep.join([str(folder), *sources])

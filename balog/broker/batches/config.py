@@ -11,20 +11,9 @@ from balog.singer.batch.dialects import Dialect
 from balog.storage import Options
 
 Pattern = Annotated[str, Meta(min_length=1, max_length=1000, description="A stream's name, or a pattern with * ? [].")]
-Char = Annotated[str, Meta(min_length=1, max_length=1)]
 Place = Annotated[
     str, Meta(min_length=1, max_length=2000, description="A folder, or a URL that files' URLs begin with.")
 ]
-
-
-class CsvConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """How CSV files are written, and how they are read where a BATCH does not say."""
-
-    delimiter: Annotated[Char, Meta(description="Between values.")] = ","
-    quote_char: Annotated[Char, Meta(description="Around text; doubled inside.")] = '"'
-    escape_char: Annotated[Char, Meta(description="Takes the meaning of the character after it.")] | None = None
-    header: Annotated[bool, Meta(description="The first line names the columns.")] = True
-    null: Annotated[str, Meta(max_length=20, description="What null is, without quotes.", examples=["NULL"])] = ""
 
 
 class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -39,7 +28,7 @@ class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
             "format": "parquet",
             "allowed": ["s3://lake/"],
         },
-        {"to": "records", "csv": {"delimiter": ";", "escape_char": "\\"}},
+        {"to": "records", "root": "/var/spool/tap"},
     )
 
     to: Annotated[
@@ -82,19 +71,10 @@ class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     max_age: Annotated[
         float, Meta(gt=0, le=86_400, description="Seconds that a RECORD waits at most for its file to be full.")
     ] = 300.0
-    csv: CsvConfig = CsvConfig()
     root: Annotated[str, Meta(min_length=1, description="The folder where relative paths of a manifest begin.")] = "."
     allowed: Annotated[
         list[Place], Meta(description="Locations of files of a BATCH. The default allows local files only, anywhere.")
     ] = field(default_factory=lambda: ["/"])
-    timeout: Annotated[float, Meta(gt=0, le=600, description="Seconds for each wait for an HTTPS server.")] = 30.0
-    ca_file: (
-        Annotated[
-            str,
-            Meta(min_length=1, description="PEM file of the authorities to trust over HTTPS.", examples=["own-ca.pem"]),
-        ]
-        | None
-    ) = None
 
     def is_for(self, stream: str) -> bool:
         """Return whether ``to`` applies to a stream."""

@@ -1,4 +1,4 @@
-"""Open the files that a BATCH names: on local disk, in a store by fsspec, or at a pre-signed URL."""
+"""Open the files that a BATCH names: on local disk, or in a store by fsspec."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from balog.broker.batches.config import BatchConfig
-from balog.broker.batches.presigned import open_presigned
 from balog.errors import ConfigError
 from balog.singer.batch.dialects import BatchError
 from balog.storage import StorageError, open_storage
@@ -74,7 +73,7 @@ class Places:
         if not any(_begins_with(file, place) for place in self._urls):
             raise BatchError("lies where no file of a BATCH may; add the beginning of its URL to batch.allowed")
         if urlsplit(file).scheme.lower() in ("http", "https"):
-            return open_presigned(file, self._config)
+            raise BatchError("is at an HTTP server; a broker reads files on disk and in stores such as s3://")
         try:
             return open_storage(file, self._config.options).open()
         except ConfigError as error:

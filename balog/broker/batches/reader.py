@@ -174,8 +174,6 @@ class BatchReader:
 
     def _rows(self, batch: BatchManifest) -> Iterator[bytes]:
         """Yield the rows of all files, and check each file's count against the message."""
-        if batch.format == "csv" and not batch.options:
-            batch = msgspec.structs.replace(batch, options=msgspec.to_builtins(self._config.csv))
         schema = self._schemas.get(batch.stream)
         limit = batch.size
         for file in batch.files:

@@ -65,7 +65,7 @@ class BatchWriter:
         say: called with one line for the user.
 
     Raises:
-        ConfigError: a location that can't be written to, or invalid CSV options.
+        ConfigError: a location that can't be written to.
     """
 
     is_strict = False
@@ -81,7 +81,6 @@ class BatchWriter:
         self.streams: frozenset[str] | None = frozenset()
         if config.collects:
             self.streams = None if has_patterns else names
-        self._csv = csv_options(msgspec.to_builtins(config.csv))
         self._shapes: dict[str, Shape] = {}
         self._schemas: dict[str, Any] = {}
         self._open: dict[str, _Open] = {}
@@ -196,7 +195,7 @@ class BatchWriter:
                 format=config.format or "jsonl",
                 compression=config.compression or "gzip",
             ),
-            self._csv,
+            CsvOptions(),
         )
 
     def _form_of_rewritten(self, batch: BatchManifest) -> _Form:
@@ -210,7 +209,7 @@ class BatchWriter:
             compression = "none"
         keeps_options = batch.format == format and dialect == "proposal" and batch.options
         like = msgspec.structs.replace(batch, files=[], dialect=dialect, format=format, compression=compression)
-        return _Form(like, csv_options(batch.options) if keeps_options else self._csv)
+        return _Form(like, csv_options(batch.options) if keeps_options else CsvOptions())
 
     def _collect(self, record: _Record, line: bytes, form: _Form) -> list[Line]:
         """Write a row to its stream's file; return the messages of full files."""

@@ -27,32 +27,14 @@ class Sha256(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag_
     key: Annotated[Secret, Meta(description="The key, 16 bytes or more.")]
 
 
-class Md5(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag_field="how", tag="md5"):
-    """MD5 of the value, 32 hexadecimal digits. Weak without a key: anyone who can guess values can verify them."""
-
-    key: Annotated[Secret, Meta(description="A key, 16 bytes or more, for HMAC-MD5.")] | None = None
-
-
 class Redact(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag_field="how", tag="redact"):
     """Replace a text by a constant text; any other value becomes null."""
 
     text: Annotated[str, Meta(max_length=1000, description="The constant.")] = "[redacted]"
 
 
-class Partial(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag_field="how", tag="partial"):
-    """Keep only the ends of a text, or of a number's digits; a shorter one is masked as a whole."""
-
-    first: Annotated[int, Meta(ge=0, le=1000, description="Characters to keep at the beginning.")] = 0
-    last: Annotated[int, Meta(ge=0, le=1000, description="Characters to keep at the end.")] = 0
-    fill: Annotated[str, Meta(min_length=1, max_length=100, description="The text that replaces the rest.")] = "***"
-
-    def __post_init__(self) -> None:
-        if not self.first and not self.last:
-            raise ValueError('partial keeps the "first" or the "last" characters; to keep none there is "redact"')
-
-
-AnyMask = Sha256 | Md5 | Redact | Partial | Literal["md5", "redact", "null"]
-"""How a value is masked; a word is short for the struct without options."""
+AnyMask = Sha256 | Redact | Literal["md5", "redact", "null"]
+"""How a value is masked; ``md5`` is weak: anyone who can guess values can verify them."""
 
 
 class RecordRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -71,7 +53,7 @@ class RecordRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         {
             "stream": "users*",
             "set": {"region": "eu", "name": {"expr": "upper(name)"}},
-            "mask": {"email": {"how": "sha256", "key": {"env": "MASK_KEY"}}, "phone": {"how": "partial", "last": 2}},
+            "mask": {"email": {"how": "sha256", "key": {"env": "MASK_KEY"}}, "phone": "redact"},
             "drop": ["password"],
             "rename": {"mail": "email"},
         },
@@ -85,9 +67,6 @@ class RecordRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     mask: Annotated[dict[Path, AnyMask], Meta(description="How to mask each property.")] = {}
     drop: Annotated[list[Path], Meta(description="Properties to remove.")] = []
     rename: Annotated[dict[Path, Property], Meta(description="New names by property; a nested one stays nested.")] = {}
-    allow_key_change: Annotated[
-        bool, Meta(description="Allow rules that drop, set or mask key properties so that rows become the same.")
-    ] = False
 
     def __post_init__(self) -> None:
         for path in (*self.mask, *self.drop, *self.rename):

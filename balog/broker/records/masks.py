@@ -7,23 +7,20 @@ kind; ``Mask.becomes`` says the same for the types of JSON Schema.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping
-from functools import partial
 
 import msgspec
 from msgspec import Raw, Struct
 
-from balog.broker.records.config import AnyMask, Md5, Partial, Redact, Sha256
+from balog.broker.records.config import AnyMask, Redact, Sha256
 from balog.broker.records.json_members import read_items, read_value, write
 from balog.errors import ConfigError
 from balog.secrets import Secret
 
 _MIN_KEY_BYTES = 16
-_BLOCK_BYTES = 64  # of SHA-256, and of MD5
+_BLOCK_BYTES = 64  # of SHA-256
 _NULL = Raw(b"null")
 _N, _ARRAY, _TEXT, _OBJECT = b'n["{'
-_NUMBER = re.compile(rb"[-0-9NI]")
 
 Hide = Callable[[bytes], bytes]
 """From the JSON of a text, number, boolean or object to the JSON that stands for it."""
@@ -58,13 +55,9 @@ def build_mask(config: AnyMask) -> Mask:
         ConfigError: the key is not there, or too short.
     """
     if isinstance(config, Sha256):
-        return Mask(_each(_keyed(config.key, "sha256")), _ALL_TEXT, 64, True)
-    if isinstance(config, Md5) or config == "md5":
-        key = config.key if isinstance(config, Md5) else None
-        return Mask(_each(_md5 if key is None else _keyed(key, "md5")), _ALL_TEXT, 32, True)
-    if isinstance(config, Partial):
-        numbers = {"integer": ("string",), "number": ("string",)}
-        return Mask(_each(_partial(config)), {**_ALL_NULL, **numbers, "string": ("string",)})
+        return Mask(_each(_keyed(config.key)), _ALL_TEXT, 64, True)
+    if config == "md5":
+        return Mask(_each(_md5), _ALL_TEXT, 32, True)
     if config == "null":
         return Mask(lambda raw: _NULL, {**_ALL_NULL, "array": ("array", "null")})
     text = config.text if isinstance(config, Redact) else Redact().text
@@ -86,11 +79,11 @@ def _each(hide: Hide) -> Callable[[Raw], Raw]:
     return apply
 
 
-def _keyed(secret: Secret, algorithm: str) -> Hide:
+def _keyed(secret: Secret) -> Hide:
     key = secret.reveal().encode("utf-8", "surrogateescape")
     if len(key) < _MIN_KEY_BYTES:
         raise ConfigError(f"the key has less than {_MIN_KEY_BYTES} bytes; make one with: openssl rand -hex 32")
-    begin = partial(hashlib.new, algorithm, usedforsecurity=algorithm != "md5")
+    begin = hashlib.sha256
     # RFC 2104, begun once: the two hashes that have taken the key in are copied, which is half the time of hmac's copy.
     padded = (key if len(key) <= _BLOCK_BYTES else begin(key).digest()).ljust(_BLOCK_BYTES, b"\0")
     inner, outer = (begin(bytes(byte ^ pad for byte in padded)) for pad in (0x36, 0x5C))
@@ -127,20 +120,3 @@ def _plain(value: bytes) -> bytes:
 def _redact(text: str) -> Hide:
     constant = write(text)
     return lambda value: constant if value[0] == _TEXT else b"null"
-
-
-def _partial(config: Partial) -> Hide:
-    first, last, fill = config.first, config.last, config.fill
-
-    def hide(value: bytes) -> bytes:
-        if value[0] == _TEXT:
-            text: str = read_value(value)
-        elif _NUMBER.match(value):
-            text = value.decode()
-        else:
-            return b"null"
-        if len(text) <= first + last:
-            return write(fill)
-        return write(text[:first] + fill + text[len(text) - last :])
-
-    return hide

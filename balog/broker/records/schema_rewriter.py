@@ -1,7 +1,6 @@
 """Rewrite a SCHEMA by the rules that change its records: properties, ``required``, key and bookmark properties.
 
 A rule that changes a key property ends the stream, because rows with the same key overwrite each other in a table.
-With ``allow_key_change``, the rule removes the property from the keys instead.
 """
 
 from __future__ import annotations
@@ -60,21 +59,21 @@ class SchemaRewriter:
         given = {name: setting.schema(root) for name, setting in self._rule.settings.items()}
         for name, setting in self._rule.settings.items():
             if setting.is_constant:
-                self._lose(name, f"set.{name}", "a constant makes its rows the same")
+                self._check_key(name, f"set.{name}", "a constant makes its rows the same")
             reach_schema(root, root, (), partial(put_property, name=name, schema=given[name], root=root))
 
     def _mask(self) -> None:
         root = self.root
         for name, steps, mask in self._rule.masks:
             if not mask.keeps_apart:
-                self._lose(steps[0], f"mask.{name}", "this mask makes different rows the same; take sha256")
+                self._check_key(steps[0], f"mask.{name}", "this mask makes different rows the same; take sha256")
             found = reach_schema(root, root, steps[:-1], partial(mask_property, name=steps[-1], root=root, mask=mask))
             self._note(found, f"mask.{name}")
 
     def _drop(self) -> None:
         root = self.root
         for name, steps in self._rule.drops:
-            self._lose(steps[0], f"drop.{name}", "its rows can't be told apart without it")
+            self._check_key(steps[0], f"drop.{name}", "its rows can't be told apart without it")
             if self.bookmarks and len(steps) == 1:
                 self.bookmarks = [bookmark for bookmark in self.bookmarks if bookmark != steps[0]]
             found = reach_schema(root, root, steps[:-1], partial(drop_property, name=steps[-1]))
@@ -92,15 +91,11 @@ class SchemaRewriter:
                 self.bookmarks = self.bookmarks and [names.get(bookmark, bookmark) for bookmark in self.bookmarks]
             self._note(found, "rename." + ".".join((*parent, *list(names)[:1])))
 
-    def _lose(self, name: str, part: str, reason: str) -> None:
-        if not self.keys or name not in self.keys:
-            return
-        if not self._rule.config.allow_key_change:
+    def _check_key(self, name: str, part: str, reason: str) -> None:
+        if self.keys and name in self.keys:
             raise PipeError(
-                f"{self._rule.path}.{part}: {name} is a key property of {self._stream}, and {reason}; "
-                'leave it out, or say "allow_key_change": true'
+                f"{self._rule.path}.{part}: {name} is a key property of {self._stream}, and {reason}; leave it out"
             )
-        self.keys = [key for key in self.keys if key != name]
 
     def _clash(self, part: str, error: KeyError) -> PipeError:
         return PipeError(

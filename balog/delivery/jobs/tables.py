@@ -15,9 +15,7 @@ from balog.expressions import Expression
 from balog.http import check_url
 from balog.http.addresses import ANYWHERE, Networks
 from balog.http.guarded_pool import Cutter, open_guarded_pool
-from balog.sinks import ClickHouseSinkConfig, SinkConfig
-from balog.sinks.base import SINKS
-from balog.sinks.clickhouse import ClickHouseSink
+from balog.sinks.base import AnySinkConfig, Sink, SinkConfig
 
 
 def make_table_sink(
@@ -30,15 +28,20 @@ def make_table_sink(
         options: options of the registry.
 
     Raises:
-        ConfigError: the package of the sink is not installed.
+        BalogError: the package of the sink is not installed.
     """
     given = asdict(config)
     for member in ("name", "sources"):
         del given[member]
     if isinstance(config, ClickHouseTable):
-        return ClickHouseSinkConfig(**given, registry=registry, registry_options=dict(options or {}))
-    sink: SinkConfig = SINKS.load("ytsaurus")(**given)
-    return sink
+        return _sink("clickhouse", {**given, "registry": registry, "registry_options": dict(options or {})})
+    return _sink("ytsaurus", given)
+
+
+def _sink(tag: str, options: Mapping[str, Any]) -> SinkConfig:
+    sink: Any = AnySinkConfig.struct_of(tag)
+    config: SinkConfig = sink(**options)
+    return config
 
 
 def check_table(config: AnyTable) -> None:
@@ -66,21 +69,17 @@ def check_table(config: AnyTable) -> None:
 class _GuardedClickHouse:
     """A ClickHouse sink that connects only to public addresses and listed networks; see ``SinkConfig``."""
 
-    def __init__(self, config: ClickHouseSinkConfig, networks: Networks) -> None:
+    def __init__(self, config: Any, networks: Networks) -> None:
         self.name, self.where, self.batch, self.retry = config.name, config.where, config.batch, config.retry
         self._config = config
         self._networks = networks
 
-    def build(self) -> ClickHouseSink:
+    def build(self) -> Sink:
         config = self._config
         check_url(config.url)
         pool = open_guarded_pool(config.url, config.timeout, config.ca_file, networks=self._networks, cutter=Cutter())
-        return config.build(pool)
-
-
-def _guarded(config: SinkConfig, networks: Networks) -> SinkConfig:
-    # The client of YTsaurus connects to the addresses that its proxy returns, so the operator lists allowed proxies.
-    return _GuardedClickHouse(config, networks) if isinstance(config, ClickHouseSinkConfig) else config
+        sink: Sink = config.build(pool)
+        return sink
 
 
 class TableJob(EngineJob):
@@ -99,7 +98,7 @@ class TableJob(EngineJob):
 
     Raises:
         ConfigError: the sink cannot be built; ``path`` is the table's member.
-        MissingExtraError: packages for the sink are not installed.
+        BalogError: packages for the sink are not installed.
     """
 
     def __init__(
@@ -111,7 +110,9 @@ class TableJob(EngineJob):
         registry_options: Mapping[str, Any] | None = None,
         networks: Networks = ANYWHERE,
     ) -> None:
-        self._sink = _guarded(make_table_sink(config, registry, registry_options), networks)
+        # The client of YTsaurus connects to addresses that its proxy returns, so the operator lists allowed proxies.
+        sink = make_table_sink(config, registry, registry_options)
+        self._sink = _GuardedClickHouse(sink, networks) if isinstance(config, ClickHouseTable) else sink
         super().__init__("table", config.name, topics_url, say, batch=self._sink.batch.events)
         self._sources = config.sources
 

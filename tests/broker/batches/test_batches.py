@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from balog.broker.batches.config import BatchConfig, CsvConfig
+from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.reader import BatchReader
 from balog.broker.batches.writer import BatchWriter
 from balog.broker.editor import Chain, Editor, Line, PipeError
@@ -178,14 +178,6 @@ class TestToRecords:
         format = {"name": "csv", "options": {"delimiter": "\t", "quote_char": "'"}}
         stream = Stream(to="records").put(type="SCHEMA", stream="a", schema=SCHEMA, key_properties=[])
         stream.put(type="BATCH", stream="a", format=format, manifest=[str(tmp_path / "a.csv")])
-        assert stream.records() == [{"id": 1, "name": "x"}]
-
-    def test_the_config_says_how_csv_is_where_the_batch_does_not(self, tmp_path):
-        (tmp_path / "a.csv").write_text("1;'x'\n")
-        csv = CsvConfig(delimiter=";", quote_char="'", header=False)
-        schema = {"properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}
-        stream = Stream(to="records", csv=csv).put(type="SCHEMA", stream="a", schema=schema, key_properties=[])
-        stream.put(type="BATCH", stream="a", filepath=str(tmp_path / "a.csv"), format="csv")
         assert stream.records() == [{"id": 1, "name": "x"}]
 
     def test_other_streams_pass_byte_for_byte(self, rows):
@@ -559,6 +551,11 @@ class TestRefusals:
         (entry,) = quarantined(tmp_path)
         assert problem in entry["reason"]
         assert "hidden" not in entry["reason"] + str(caught.value)
+
+    def test_a_file_at_an_http_server_is_refused(self):
+        stream = Stream(to="records", allowed=["https://host"])
+        with pytest.raises(PipeError, match="the file https://host/a, which is at an HTTP server"):
+            stream.put(type="BATCH", stream="a", manifest=["https://host/a?X-Amz-Signature=hidden"])
 
     def test_credentials_do_not_go_to_quarantine(self, tmp_path, quarantine):
         stream = Stream(quarantine=quarantine)

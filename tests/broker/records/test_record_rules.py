@@ -84,12 +84,7 @@ def test_a_record_that_a_filter_keeps_passes_as_its_line_came():
         (SHA256, "null", "null"),
         (SHA256, "NaN", f'"{sha256(b"NaN")}"'),
         ("md5", '"a"', f'"{md5(b"a")}"'),
-        ({"how": "md5"}, "7", f'"{md5(b"7")}"'),
-        (
-            {"how": "md5", "key": {"env": "MASK_KEY"}},
-            '"a"',
-            f'"{hmac.digest(KEY.encode(), b"a", "md5").hex()}"',
-        ),
+        ("md5", "7", f'"{md5(b"7")}"'),
         ("redact", '"a"', '"[redacted]"'),
         ({"how": "redact", "text": "?"}, '["a", 1]', '["?",null]'),
         ("redact", "1.5", "null"),
@@ -97,13 +92,6 @@ def test_a_record_that_a_filter_keeps_passes_as_its_line_came():
         ("redact", '{"a":1}', "null"),
         ("null", '"a"', "null"),
         ("null", '["a"]', "null"),
-        ({"how": "partial", "last": 4}, '"4111111111111111"', '"***1111"'),
-        ({"how": "partial", "last": 4}, "4111111111111111", '"***1111"'),
-        ({"how": "partial", "first": 1, "last": 2, "fill": "…"}, '"\\u00e9bcdef"', '"é…ef"'),
-        ({"how": "partial", "first": 2, "last": 2}, '"abcd"', '"***"'),
-        ({"how": "partial", "first": 2}, '"abc"', '"ab***"'),
-        ({"how": "partial", "first": 2}, "true", "null"),
-        ({"how": "partial", "first": 2}, '{"a":1}', "null"),
     ],
 )
 def test_a_masked_value(how, value, masked):

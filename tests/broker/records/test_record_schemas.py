@@ -12,7 +12,6 @@ def key(monkeypatch):
 
 
 SHA256 = {"how": "sha256", "key": {"env": "MASK_KEY"}}
-PARTIAL = {"how": "partial", "last": 4}
 
 
 def property_after(how, given):
@@ -51,8 +50,6 @@ def property_after(how, given):
             {"type": "array", "items": {"type": "string"}},
             {"type": ["array", "null"], "items": {"type": "string"}},
         ),
-        (PARTIAL, {"type": ["integer", "null"]}, {"type": ["string", "null"]}),
-        (PARTIAL, {"type": "boolean"}, {"type": ["boolean", "null"]}),
     ],
 )
 def test_a_masked_property_has_the_types_that_the_mask_makes(how, given, after):
@@ -149,17 +146,13 @@ def test_what_is_set_is_described(value, said):
         ({"drop": ["id"]}, "drop.id"),
         ({"mask": {"id": "null"}}, "mask.id"),
         ({"mask": {"id": "redact"}}, "mask.id"),
-        ({"mask": {"id": PARTIAL}}, "mask.id"),
         ({"set": {"id": 1}}, "set.id"),
     ],
 )
-def test_a_rule_that_loses_a_key_ends_the_stream_unless_it_is_allowed(rule, place):
+def test_a_rule_that_loses_a_key_ends_the_stream(rule, place):
     with pytest.raises(PipeError, match=rf"^\$\.records\[0\]\.{place}: id is a key property of users, and") as caught:
         followed(rule, {"id": {"type": "integer"}}, ["id", "day"])
     assert "\n" not in str(caught.value)
-    assert followed({**rule, "allow_key_change": True}, {"id": {"type": "integer"}}, ["id", "day"])[
-        "key_properties"
-    ] == ["day"]
 
 
 @pytest.mark.parametrize("how", [SHA256, "md5"])

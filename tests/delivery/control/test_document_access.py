@@ -10,6 +10,8 @@ from balog.event import Event
 from tests.stand_ins.clickhouse import ClickHouseStandIn
 from tests.stand_ins.http_server import HttpStandIn
 
+pytestmark = pytest.mark.usefixtures("sink_packages")
+
 CALLBACK = {"name": "crm", "source": "order", "retry": {"first": 0.05, "longest": 0.1}}
 TABLE = {"name": "live", "type": "clickhouse", "sources": ["order"], "retry": {"first": 0.05, "longest": 0.1}}
 

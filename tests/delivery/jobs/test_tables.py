@@ -6,17 +6,18 @@ from balog import plugins
 from balog.delivery.document import ClickHouseTable, LoadedTable, YTsaurusTable
 from balog.delivery.jobs import engine_job as engine_jobs
 from balog.delivery.jobs.tables import TableJob, check_table
-from balog.errors import ConfigError
+from balog.errors import BalogError, ConfigError
 from balog.event import Event, encode
 from balog.secrets import Secret
 from balog.sinks import Retrying
 from balog.topics import Message
 from tests.stand_ins.callbacks import wait_for
 from tests.stand_ins.clickhouse import ClickHouseStandIn
-from tests.stand_ins.packages import install_ytsaurus
 from tests.stand_ins.ytsaurus import YTsaurusStandIn
 
 TOKEN = "only-of-this-test"
+
+pytestmark = pytest.mark.usefixtures("sink_packages")
 
 
 @pytest.fixture
@@ -87,10 +88,7 @@ class TestJob:
         wait_for(lambda: job.status().done == 1)
         assert (job.status().error, job.status().dead) == ("", 0)
 
-    def test_rows_go_to_ytsaurus(self, home, start, tmp_path, monkeypatch):
-        install_ytsaurus(tmp_path)
-        monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setattr(plugins, "_found", plugins._found.__wrapped__)
+    def test_rows_go_to_ytsaurus(self, home, start, monkeypatch):
         monkeypatch.setenv("BALOG_TEST_TOKEN", TOKEN)
         publish(home, "orders", {"cls_type": "order", "n": 1})
         with YTsaurusStandIn(TOKEN) as cluster:
@@ -105,6 +103,11 @@ class TestJob:
             )
             wait_for(lambda: job.status().done == 1)
             assert list(cluster.tables) == ["//home/x/order"]
+
+    def test_a_package_that_is_not_there_is_named(self, home, server, monkeypatch):
+        monkeypatch.setattr(plugins, "_found", lambda group: {})
+        with pytest.raises(BalogError, match=r"pip install \./plugins/balog-clickhouse$"):
+            TableJob(table(server), home.url, print)
 
     def test_a_secret_that_is_not_there_is_told_at_the_start(self, home, server):
         job = TableJob(table(server, password=Secret(env="BALOG_TEST_NO_SUCH")), home.url, print)

@@ -1,18 +1,11 @@
-"""The sink clickhouse where the real server can't be had: newer versions, and faults at an unlucky moment."""
+"""The sink clickhouse: its contract, newer versions than the real server, and faults at an unlucky moment."""
 
 import json
 from datetime import datetime, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from balog.errors import ConfigError
-from balog.event import Event
-from balog.outbound.attempt import attempt
-from balog.secrets import Secret
-from balog.sinks import ClickHouseSinkConfig, SinkError
-from balog.sinks.clickhouse_table import (
+from balog_clickhouse import ClickHouseSinkConfig
+from balog_clickhouse.table import (
     MOST_COLUMNS,
     Dialect,
     Mismatch,
@@ -21,6 +14,17 @@ from balog.sinks.clickhouse_table import (
     column_of_value,
     quoted,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balog.errors import ConfigError
+from balog.event import Event
+from balog.outbound.attempt import attempt
+from balog.secrets import Secret
+from balog.sinks import SinkError
+from balog.testing.contracts import SinkContract
+from balog.testing.contracts.sinks import SECRET, SECRET_NAME
+from tests.contracts.sink_peers import HttpPeer
 from tests.stand_ins.batches import batch_of
 from tests.stand_ins.clickhouse import ClickHouseStandIn
 from tests.stand_ins.http_server import Answer
@@ -44,6 +48,54 @@ def sink(server):
 
 def deliveries(*payloads, **changes):
     return batch_of(*payloads, channel="shop", **{"timestamp": AT, **changes})
+
+
+class ClickHousePeer(HttpPeer):
+    def __init__(self, root):
+        super().__init__(root, ClickHouseStandIn(version="24.8.4.13", password=SECRET))
+        self.config = ClickHouseSinkConfig(url=self.server.url, password=Secret(env=SECRET_NAME))
+
+    def expected(self, batch):
+        return {
+            event.header.id: (event.cls_type, event.payload["n"], round(event.header.timestamp.timestamp() * 1e6))
+            for event, _ in batch
+        }
+
+    def arrived(self):
+        rows = [row for row in self.server.rows if row[""] != "untyped"]
+        assert len({row["id"] for row in rows}) == len(rows), "an event was written twice"
+        return {row["id"]: (row[""], row["n"], row["timestamp_us"]) for row in rows}
+
+    def refuse(self, event):
+        self.server.faults[event.header.id] = (27, "Cannot parse input: (at row {row})")
+
+
+class TestContract(SinkContract):
+    refuses = True
+    has_secret = True
+
+    @pytest.fixture
+    def peer(self, tmp_path):
+        peer = ClickHousePeer(tmp_path)
+        yield peer
+        peer.close()
+
+
+class TestRepeats:
+    def test_a_batch_that_comes_again_is_there_once(self, server):
+        batch = deliveries({"cls_type": "order", "n": 1}, {"cls_type": "order", "n": 2})
+        for _ in range(2):
+            sink = ClickHouseSinkConfig(url=server.url).build()
+            sink.write(batch)
+            sink.close()
+        assert len({row["id"] for row in server.rows}) == 2
+
+    @pytest.mark.parametrize("status", [302, 400, 401, 403, 404, 413, 422, 429, 500, 503])
+    def test_every_status_is_retried(self, server, sink, status):
+        server.respond = lambda request: Answer(status)
+        with pytest.raises(SinkError) as caught:
+            sink.write(deliveries({"cls_type": "order", "n": 1}))
+        assert caught.value.retryable
 
 
 class TestVersions:
@@ -197,7 +249,7 @@ class TestFaults:
         assert (sorted(outcome.dead), outcome.left) == (list(range(40, 80)), [])
         assert len(server.rows) == 60
 
-    def test_a_table_in_trouble_holds_up_no_other(self, server, sink):
+    def test_an_error_of_one_table_holds_up_no_other(self, server, sink):
         batch = deliveries({"cls_type": "a", "n": 1}, {"cls_type": "b", "n": 2})
         server.faults[batch[0].event.header.id] = (252, "Too many parts")
         with pytest.raises(SinkError, match="Too many parts") as caught:
@@ -205,14 +257,14 @@ class TestFaults:
         assert (caught.value.retryable, list(caught.value.remaining)) == (True, [0])
         assert [one["n"] for one in server.rows] == [2]
 
-    def test_trouble_that_is_said_with_status_200_is_trouble(self, server, sink):
+    def test_an_exception_with_status_200_is_an_error(self, server, sink):
         sink.write(deliveries({"cls_type": "order", "n": 1}))
         server.will(Answer(200, b"Code: 241, e.displayText() = DB::Exception: Memory limit exceeded"))
         with pytest.raises(SinkError, match="Memory limit") as caught:
             sink.write(deliveries({"cls_type": "order", "n": 2}))
         assert caught.value.retryable
 
-    def test_who_is_no_clickhouse_is_told(self, server, sink):
+    def test_another_server_is_recognized(self, server, sink):
         server.will(Answer(200, b"<html>"))
         with pytest.raises(SinkError, match="does not answer as ClickHouse does"):
             sink.write(deliveries({"cls_type": "order", "n": 2}))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from balog.errors import BalogError, ConfigError, SinkError
-from balog.sinks.clickhouse_table import column_of_schema
+from balog_clickhouse.table import column_of_schema
 
 if TYPE_CHECKING:
     from balog.registry.registry import Registry

@@ -1,6 +1,6 @@
 """Events into ClickHouse over its HTTP interface: a table per payload type, created and extended as events arrive.
 
-Servers from 18.16 (2018) on are supported, and newer ones get better types; see ``clickhouse_table``. Errors are
+Servers from 18.16 (2018) on are supported, and newer ones get better types; see ``balog_clickhouse.table``. Errors are
 distinguished by their codes (``src/Common/ErrorCodes.cpp`` of ClickHouse): statuses differ from version to version.
 """
 
@@ -19,10 +19,10 @@ from balog.errors import ConfigError, EventError
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.clickhouse_schema import SchemaTypes
-from balog.sinks.clickhouse_table import Dialect, Mismatch, Table, column_of_value, quoted
 from balog.sinks.http_sink import HttpSink
 from balog.storage import Options
+from balog_clickhouse.schema_types import SchemaTypes
+from balog_clickhouse.table import Dialect, Mismatch, Table, column_of_value, quoted
 
 UNTYPED = "untyped"
 """The table of events without a type, or with one that is not a table name. Their payloads are stored as text."""
