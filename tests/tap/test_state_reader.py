@@ -52,6 +52,36 @@ class TestForms:
         inner = {"bookmarks": {"contacts": {"at": "2026-11-20"}}}
         assert read(wrap(inner)) == inner
 
+    def test_the_meltano_sdks_is_read(self) -> None:
+        said = {
+            "contacts": {
+                "replication_key": "at",
+                "replication_key_value": "2026-11-20",
+                "starting_replication_value": "2026-11-01",
+                "replication_key_signpost": "2026-11-21",
+                "mine": 1,
+            },
+            "deals": {},
+        }
+        assert read({"bookmarks": said})["bookmarks"] == {"contacts": {"at": "2026-11-20", "mine": 1}, "deals": {}}
+
+    def test_of_the_sdks_partitions_the_smallest_counts(self) -> None:
+        partitions = [
+            {"context": {"id": n}, "replication_key": "at", "replication_key_value": f"2026-11-2{n}"} for n in (3, 1, 2)
+        ]
+        assert read({"bookmarks": {"contacts": {"partitions": partitions}}})["bookmarks"] == {
+            "contacts": {"at": "2026-11-21"}
+        }
+
+    @pytest.mark.parametrize("other", [{"context": {}}, {"replication_key": "at", "replication_key_value": 5}, 7])
+    def test_partitions_that_have_no_smallest_have_no_bookmark(self, other: Any) -> None:
+        one = {"context": {}, "replication_key": "at", "replication_key_value": "2026-11-20"}
+        assert read({"bookmarks": {"contacts": {"partitions": [one, other]}}})["bookmarks"] == {"contacts": {}}
+
+    def test_the_sdks_markers_of_an_unfinished_run_say_nothing(self) -> None:
+        markers = {"replication_key": "at", "replication_key_value": "2026-11-20", "Note": "not resumable"}
+        assert read({"bookmarks": {"contacts": {"progress_markers": markers}}})["bookmarks"] == {"contacts": {}}
+
     def test_numbers_keep_their_last_digit(self, file: Path) -> None:
         file.write_text(
             '{"bookmarks": {"contacts": {"id": 12345678901234567890.125, "no": 0.1, "big": 99999999999999999999}}}'

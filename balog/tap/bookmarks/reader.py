@@ -1,15 +1,26 @@
-"""Reading a state in the forms that pipelines use: Singer's, Meltano's wrapper, a STATE message."""
+"""Reading a state in the forms that pipelines use: Singer's, the Meltano SDK's, Meltano's wrapper, a STATE message."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from decimal import Decimal
 from typing import Any
 
 from balog.config import read
 from balog.errors import ConfigError, ConfigProblems
 from balog.tap.bookmarks.state import State
+
+_SDK_WORDS = frozenset(
+    {
+        "replication_key",
+        "replication_key_value",
+        "replication_key_signpost",
+        "starting_replication_value",
+        "progress_markers",
+        "partitions",
+    }
+)
 
 
 def read_state(path: str | os.PathLike[str], streams: Collection[str] | None, log: Any = None) -> State:
@@ -64,7 +75,7 @@ def state_of(document: Any, streams: Collection[str] | None, source: str = "", l
         log.warning("The state has unknown keys; they are kept", keys=others)
     if value and "bookmarks" not in value:
         log.warning("The state has no bookmarks: all streams are synced from the beginning", keys=sorted(value))
-    kept = {**value, "bookmarks": {name: entry or {} for name, entry in marks.items()}}
+    kept = {**value, "bookmarks": {name: _singer(entry or {}) for name, entry in marks.items()}}
     syncing = kept.get("currently_syncing")
     if syncing is not None and syncing not in known:
         if "currently_syncing" in kept and isinstance(syncing, str):
@@ -88,6 +99,36 @@ def _unwrapped(document: Any) -> tuple[Any, str]:
         if isinstance(value, dict) and "bookmarks" not in value and isinstance(value.get(name), dict):
             value, path = value[name], f"{path}.{name}"
     return value, path
+
+
+def _singer(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return a stream's entry in singer-python's form, also if a Meltano SDK tap wrote it.
+
+    The smallest value of the SDK's ``partitions`` is the bookmark; there is none if one of them has none. Its
+    ``progress_markers`` belong to an interrupted run of an unsorted stream, and are ignored.
+    """
+    if not _SDK_WORDS & entry.keys():
+        return entry
+    kept = {key: value for key, value in entry.items() if key not in _SDK_WORDS}
+    found = list(_sdk_values(entry))
+    keys = {key for key, _ in found}
+    values = [value for _, value in found]
+    if len(keys) == 1 and None not in keys and None not in values:
+        try:
+            kept[keys.pop()] = min(values)
+        except TypeError:  # partitions of several kinds
+            pass
+    return kept
+
+
+def _sdk_values(entry: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    partitions = entry.get("partitions")
+    if isinstance(partitions, list) and partitions:
+        for partition in partitions:
+            member = partition if isinstance(partition, dict) else {}
+            yield member.get("replication_key"), member.get("replication_key_value")
+    else:
+        yield entry.get("replication_key"), entry.get("replication_key_value")
 
 
 def _kind(value: Any) -> str:
