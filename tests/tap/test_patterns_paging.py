@@ -60,25 +60,6 @@ def test_a_flag_for_further_pages_may_be_a_text(next: Next, end: Any) -> None:
     assert flat(asked) == ROWS
 
 
-def test_by_offset() -> None:
-    asked = []
-
-    def fetch(offset: int) -> list[Any]:
-        asked.append(offset)
-        return ROWS[offset : offset + 10]
-
-    assert flat(pages(fetch, by_offset(10), first=0)) == ROWS
-    assert asked == [0, 10, 20]
-
-
-@pytest.mark.parametrize("next", [by_page(), by_page(10), by_page(total="pages")])
-def test_by_page(next: Next) -> None:
-    def fetch(number: int) -> dict[str, Any]:
-        return {"rows": ROWS[number * 10 - 10 : number * 10], "pages": 3}
-
-    assert flat(pages(fetch, next, first=1, items="rows")) == ROWS
-
-
 @pytest.mark.parametrize("relative", [False, True])
 @pytest.mark.parametrize("where", ["header", "body"])
 def test_by_url(where: str, relative: bool) -> None:
