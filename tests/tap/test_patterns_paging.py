@@ -156,7 +156,7 @@ def test_no_list_of_records_is_an_error(body: Any) -> None:
         lambda: Policy(tries="3"),  # type: ignore[arg-type]
         lambda: Client("http://x.example", rate="5"),  # type: ignore[arg-type]
         lambda: next(date_windows("2026-01-01", "2026-02-01", days="7")),  # type: ignore[arg-type]
-        lambda: periodic(minutes=None),  # type: ignore[call-overload]
+        lambda: periodic(minutes=None),  # type: ignore[arg-type]
     ],
 )
 def test_numbers_that_cannot_be_are_refused(make: Callable[[], object]) -> None:

@@ -76,7 +76,6 @@ def test_texts_in_the_forms_of_sources(text: str, instant: str) -> None:
         {"days": 1, "overlap": -DAY},
         {"step": timedelta(hours=1)},
         {"days": 1, "overlap": timedelta(hours=1)},
-        {"days": 1, "zone": "Europe/Berlin"},
     ],
 )
 def test_lengths_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
