@@ -15,6 +15,6 @@ def test_it_has_all_settings_and_only_pagings_that_exist() -> None:
     assert set(RestStream.own_settings) <= mentioned
 
     pagings = re.findall(r'^\| `"([^"]+)"` \|', TEXT, re.MULTILINE)
-    assert len(pagings) == 7
+    assert len(pagings) == 6
     for text in pagings:
         named_paging(text)
