@@ -55,7 +55,7 @@ def command(
 ) -> None:
     """Find every error in a config: each with its line, column and path, and what to do.
 
-    CONFIG is JSON, YAML (.yaml, .yml) or TOML (.toml).
+    CONFIG is JSON or YAML (.yaml, .yml).
 
     --for names who reads the config: `balog config push` (document), `balog serve` (serve), `balog test` (cases),
     `balog.configure` (logger), `balog watch` (monitors), or the command of that name. A file with `monitors` at the top

@@ -1,4 +1,4 @@
-"""Config files: JSON, YAML and TOML by one loader, decoded strictly, each error with its path."""
+"""Config files: JSON and YAML by one loader, decoded strictly, each error with its path."""
 
 from balog.config.contents import MAX_CONFIG_BYTES
 from balog.config.env_file import load_env

@@ -1,37 +1,24 @@
-"""Load configs strictly into msgspec structs, from JSON, YAML or TOML, each error with its path in the file."""
+"""Load configs strictly into msgspec structs, from JSON or YAML, each error with its path in the file."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from balog.config.contents import MAX_CONFIG_BYTES, read_bytes
-from balog.config.document import Document
+from balog.config.document import Document, Places
 from balog.config.json_text import parse_json
 from balog.errors import ConfigError, ConfigProblems, split_refusal
 from balog.problems import UNKNOWN_FIELD, problems
 from balog.tagged_config import convert
 
-_MAX_INCLUDED = 32
 _PLACE = re.compile(r"(.*):([0-9]+):([0-9]+)", re.DOTALL)
 
 T = TypeVar("T")
-
-
-class _Reading(NamedTuple):
-    """How files are read; see ``read``."""
-
-    max_bytes: int = MAX_CONFIG_BYTES
-    float_hook: Callable[[str], Any] | None = None
-    variables: bool = True
-
-
-_DEFAULT = _Reading()
 
 
 def load(
@@ -39,7 +26,7 @@ def load(
 ) -> T:
     """Load a config file of at most ``max_bytes``. A top-level ``$schema``, for editors, is ignored.
 
-    The name's ending decides the format: ``.yaml``, ``.yml`` or ``.toml``; any other is JSON. ``variables`` is that of
+    The name's ending decides the format: ``.yaml`` or ``.yml``; any other is JSON. ``variables`` is that of
     ``read``.
 
     Raises:
@@ -96,7 +83,7 @@ def read(
     *,
     variables: bool = True,
 ) -> tuple[Any, list[ConfigError]]:
-    """Read a config file as plain data, with the files that it includes, without a top-level ``$schema``.
+    """Read a config file as plain data, without a top-level ``$schema``.
 
     Args:
         path: the file.
@@ -105,83 +92,25 @@ def read(
         variables: False leaves ``${NAME}`` and references as they are, for documents that go to another machine.
 
     Returns:
-        The data, and a problem for each duplicate key, missing variable, wrong ``$include`` and ``$schema``.
+        The data, and a problem for each duplicate key, missing variable and wrong ``$schema``.
 
     Raises:
-        ConfigError: a file cannot be read, is too large, or is not of its format (with line and column).
+        ConfigError: the file cannot be read, is too large, or is not of its format (with line and column).
     """
-    data, found = None, list[ConfigError]()
-    for number, (source, document) in enumerate(read_all(path, _Reading(max_bytes, float_hook, variables))):
-        found += (ConfigError(reason, source, place) for reason, place in document.problems)
-        data = document.data if number == 0 else _merged(data, document.data)
-    return data, found
-
-
-class ConfigFile(NamedTuple):
-    """A file of a config."""
-
-    path: str
-    document: Document
-
-
-def read_all(path: str | os.PathLike[str], reading: _Reading = _DEFAULT) -> list[ConfigFile]:
-    """Read a config file and those that it includes, the included ones first.
-
-    Raises:
-        ConfigError: as ``read``.
-    """
-    found: list[ConfigFile] = []
-    _collect(path, reading, (), found)
-    return found
-
-
-def _collect(path: str | os.PathLike[str], reading: _Reading, above: tuple[str, ...], found: list[ConfigFile]) -> None:
     source = str(path)
-    document = _parse(read_bytes(path, reading.max_bytes), source, reading)
-    if isinstance(document.data, dict):
-        schema = document.data.pop("$schema", "")
-        if not isinstance(schema, str):
-            reason = f"want the address of a schema, not {type(schema).__name__}"
-            document.problems.append((reason, "$.$schema"))
-        include = document.data.pop("$include", [])
-        names = [include] if isinstance(include, str) else include
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            document.problems.append(("want a file, or a list of files", "$.$include"))
-            names = []
-        chain = (*above, os.path.realpath(path))
-        for name in names:
-            included = Path(path).parent / name
-            if os.path.realpath(included) in chain:
-                raise ConfigError(f"{included} includes itself", source, "$.$include")
-            if not included.is_file():
-                raise ConfigError(f"{included} is not a file", source, "$.$include")
-            if len(found) + len(chain) > _MAX_INCLUDED:
-                raise ConfigError(f"more than {_MAX_INCLUDED} files in all", source, "$.$include")
-            _collect(included, reading, chain, found)
-    found.append(ConfigFile(source, document))
+    document = _parse(read_bytes(path, max_bytes), source, float_hook, variables)
+    if isinstance(document.data, dict) and not isinstance(schema := document.data.pop("$schema", ""), str):
+        document.problems.append((f"want the address of a schema, not {type(schema).__name__}", "$.$schema"))
+    return document.data, [ConfigError(reason, source, place) for reason, place in document.problems]
 
 
-def _parse(data: bytes, source: str, reading: _Reading) -> Document:
-    ending = os.path.splitext(source)[1].lower()
-    if ending not in (".yaml", ".yml", ".toml"):
-        return parse_json(data, source, reading.float_hook)
+def _parse(data: bytes, source: str, float_hook: Callable[[str], Any] | None, variables: bool) -> Document:
+    if os.path.splitext(source)[1].lower() not in (".yaml", ".yml"):
+        return parse_json(data, source, float_hook)
     from balog.config.variables import substitute_environment
-
-    substitute = substitute_environment if reading.variables else None
-    if ending == ".toml":
-        from balog.config.toml_text import parse_toml
-
-        return parse_toml(data, source, reading.float_hook, substitute)
     from balog.config.yaml_text import parse_yaml
 
-    return parse_yaml(data, source, reading.float_hook, substitute)
-
-
-def _merged(below: Any, above: Any) -> Any:
-    """Return the members of both objects, those of ``above`` before those of ``below``; lists are replaced whole."""
-    if not isinstance(below, dict) or not isinstance(above, dict):
-        return above
-    return {**below, **{key: _merged(below[key], value) if key in below else value for key, value in above.items()}}
+    return parse_yaml(data, source, float_hook, substitute_environment if variables else None)
 
 
 class Locator:
@@ -193,22 +122,20 @@ class Locator:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = str(path)
-        self._places: list[tuple[str, Any]] | None = None
+        self._places: Places | None = None
 
     def locate(self, path: str) -> str:
         """Return ``FILE:LINE:COLUMN`` of a JSONPath, or of the innermost part around it; the file without a place."""
         if self._places is None:
             try:
-                sources = read_all(self._path)
+                self._places = _parse(read_bytes(self._path), self._path, None, True).find_places()
             except ConfigError:
-                sources = []
-            self._places = [(source, document.find_places()) for source, document in reversed(sources)]
-        while path:
-            for source, places in self._places:
-                if path in places and path != "$":
-                    line, column = places[path]
-                    return f"{source}:{line}:{column}"
-            path = path[: max(path.rfind("."), path.rfind("["))] if path not in ("", "$") else ""
+                self._places = {}
+        while path not in ("", "$"):
+            if path in self._places:
+                line, column = self._places[path]
+                return f"{self._path}:{line}:{column}"
+            path = path[: max(path.rfind("."), path.rfind("["))]
         return self._path
 
 

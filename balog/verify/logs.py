@@ -41,8 +41,8 @@ _GAVE_UP = re.compile(
 """Words of a WARNING line that report records which are not read."""
 
 _REASON = re.compile(
-    r"error|invalid|missing|required|must|expected|no such|not found|does not|do not|unrecogni[sz]ed|usage:|malformed|"
-    r"decode|pars(?:e|ing)|wrong|bad|unknown|undefined|empty|null",
+    r"error|invalid|missing|required|must|expect|no such|not found|does not|do not|unrecogni[sz]ed|usage:|malformed|"
+    r"json|terminated|decode|pars(?:e|ing)|wrong|bad|unknown|undefined|empty|null",
     re.IGNORECASE,
 )
 """Words of a line below ERROR that explain why a run fails."""

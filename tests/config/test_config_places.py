@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,44 +39,11 @@ def test_a_place_in_json_is_where_the_value_or_its_key_begins(value: Any, indent
     look(value, "$", text[:1])
 
 
-TOML = """
-strip = true
-sinks.a = 1
-[spool]
-path = "x"
-  [[records]]
-  stream = "users"
-[[records]]
-stream = "orders"
-[records.set]
-"odd key" = 5
-"""
-
-
-@pytest.mark.parametrize(
-    ("path", "place"),
-    [
-        ("$.strip", "2:1"),
-        ("$.spool.path", "5:1"),
-        ("$.records[0].stream", "7:3"),
-        ("$.records[1].stream", "9:1"),
-        ("$.records[1].set.odd key", "11:1"),
-        ("$.records[1].nothing.like.it", "8:1"),
-        ("$.sinks.a", "3:1"),
-    ],
-)
-def test_places_in_toml(tmp_path: Path, path: str, place: str) -> None:
-    (tmp_path / "c.toml").write_text(TOML)
-    assert Locator(tmp_path / "c.toml").locate(path) == f"{tmp_path / 'c.toml'}:{place}"
-
-
-def test_a_place_in_an_included_file_names_that_file(tmp_path: Path) -> None:
-    (tmp_path / "base.yaml").write_text("# first\nsinks:\n- type: stor\n")
-    (tmp_path / "c.yaml").write_text("$include: base.yaml\nstrip: 5\n")
+def test_a_place_is_that_of_the_innermost_part_around_it(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("# first\nsinks:\n- type: stor\nstrip: 5\n")
     locator = Locator(tmp_path / "c.yaml")
-    assert locator.locate("$.sinks[0]") == f"{tmp_path / 'base.yaml'}:3:3"
-    assert locator.locate("$.strip") == f"{tmp_path / 'c.yaml'}:2:1"
-    assert locator.locate("$") == str(tmp_path / "c.yaml")
+    for path, place in {"$.sinks[0]": ":3:3", "$.sinks[0].nothing.like.it": ":3:3", "$.strip": ":4:1", "$": ""}.items():
+        assert locator.locate(path) == f"{tmp_path / 'c.yaml'}{place}"
     assert Locator(tmp_path / "none").locate("$.a") == str(tmp_path / "none")
 
 

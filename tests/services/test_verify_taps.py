@@ -30,9 +30,10 @@ PLACE = re.compile(r"`([\w./-]+\.py):(\d+)`")
 
 NOT_ASKED = {
     "tap-postgres": ("interruption", "failures", "observability"),
+    "tap-s3-csv": ("interruption", "failures", "observability"),
     "tap-rest-api-msdk": ("selection", "interruption", "failures", "observability"),
 }
-"""Groups of rules by the tap that starts slowly, and whose neighbour on the same SDK is asked them."""
+"""Groups of rules by the tap that starts slowly, and whose neighbour on the same library is asked them."""
 
 KEPT = {
     "tap-gitlab": {"records-match-schema", "keys-are-there", "schema-before-record"},

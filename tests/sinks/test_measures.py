@@ -114,10 +114,6 @@ STDERR = {
     "singer-python": f"INFO METRIC: {json.dumps(POINT)}",
     "singer-sdk as text": f"2026-11-20 08:18:50,620 | INFO     | singer_sdk.metrics | METRIC: {json.dumps(POINT)}",
     "singer-sdk as JSON": json.dumps(SDK),
-    "Stitch": (
-        "2018-11-07 20:49:52,558Z    tap - INFO METRIC Point(metric_type='counter', metric='record_count', "
-        "value=891, tags={'stream': 'users'})"
-    ),
     "Mage": f"INFO [2022-10-21T00:50:20.607364] {json.dumps(MAGE)}",
     "balog": encode(metric(value=891, stream="users")).decode(),
 }

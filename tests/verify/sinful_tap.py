@@ -450,6 +450,6 @@ if "endless line" in sins and asked.catalog:
     while True:
         sys.stdout.write("y" * 100_000)
 if "loud" in sins and asked.catalog:
-    for _ in range(1000):
+    for _ in range(400):
         os.write(2, b"INFO " + b"z" * 100_000 + b"\n")
 main()

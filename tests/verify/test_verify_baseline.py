@@ -1,10 +1,7 @@
 """A baseline lets known findings pass; the forms for other programs hold what the report holds."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -112,11 +109,9 @@ def test_wrong_use_is_one_line(config: Path, tmp_path: Path, words: list[str], r
     (tmp_path / "odd").write_text('{"findings": [5]}')
     line = ["tap", "verify", *(word.format(folder=tmp_path) for word in words), "--", *command(config)]
 
-    done = subprocess.run(
-        [sys.executable, "-m", "balog", *line], capture_output=True, text=True, env={**os.environ}, check=False
-    )
+    done = CliRunner().invoke(main, line)
 
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert reason in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 

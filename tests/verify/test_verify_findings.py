@@ -463,3 +463,19 @@ def test_a_second_sync_with_fewer_records_shows_that_success_is_not_complete() -
     ]
     assert compared(rows, [*rows, record(99, B)]) == []  # the source got one
     assert compared(rows, [*rows[5:], record(99, B)]) == []  # and lost others
+
+
+@pytest.mark.parametrize(
+    ("draft", "share", "rule", "is_broken"),
+    [
+        ({}, 0.9, "records-match-schema", False),
+        ({}, 1.0, "records-match-schema", True),
+        ({}, 0.9, "schema-messages-are-json-schema", False),
+        ({"$schema": "http://json-schema.org/draft-07/schema#"}, 0.9, "schema-messages-are-json-schema", True),
+    ],
+)
+def test_a_schema_that_names_no_draft_may_be_of_draft_4(draft: Any, share: float, rule: str, is_broken: bool) -> None:
+    schema = {**draft, "type": "object", "properties": {"share": {"maximum": 1, "exclusiveMaximum": True}}}
+    row = {"type": "RECORD", "stream": "s", "record": {"id": 1, "at": "2026-01-01T00:00:00Z", "share": share}}
+
+    assert bool(said(rule, ran({**SCHEMA, "schema": schema}, row))) == is_broken

@@ -64,10 +64,10 @@ def test_endless_records_end_at_the_number_that_was_asked_for() -> None:
     assert not output.invalid
 
 
-def test_100_mb_of_stderr_pass(tmp_path: Path) -> None:
+def test_40_mb_of_stderr_pass(tmp_path: Path) -> None:
     report = verified(tmp_path, "loud", "logs-are-bounded")
 
-    assert "100.0 MB on stderr" in details(report)["logs-are-bounded"]
+    assert "40.0 MB on stderr" in details(report)["logs-are-bounded"]
 
 
 def test_what_ignores_sigterm_is_killed() -> None:

@@ -1,8 +1,6 @@
 """The report: its score, its JSON, its lines; and verifying from pytest."""
 
 import json
-import os
-import subprocess
 import sys
 from importlib import resources
 from pathlib import Path
@@ -14,7 +12,6 @@ from jsonschema import Draft202012Validator
 from balog.errors import ConfigError
 from balog.verify import Options, VerifyReport, verify
 from balog.verify.report import as_text
-from balog.verify.rules import CHECKS
 from balog.verify.testing import TapPractices, TapWarning, assert_verified
 from tests.ci_scripts import ci_script
 
@@ -163,25 +160,3 @@ def test_a_broken_rule_fails_or_warns_or_is_skipped_by_its_severity(report: Veri
         practices.test_practice(report, "clean-run-has-no-errors")
     with pytest.raises(pytest.skip.Exception, match="deselected by the options"):
         practices.test_practice(report, "discovery-succeeds")
-
-
-def test_each_practice_is_a_test_in_a_user_s_own_run(tmp_path: Path, command: list[str]) -> None:
-    (tmp_path / "test_tap.py").write_text(
-        "import pytest\n"
-        "from balog.verify import Options\n"
-        "from balog.verify.testing import TapPractices\n\n\n"
-        "@pytest.fixture(scope='module')\n"
-        f"def tap_command():\n    return {command!r}\n\n\n"
-        "class TestTap(TapPractices):\n"
-        "    options = Options(rules=('records',))\n"
-    )
-
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "balog_pytest", "-rf", "test_tap.py"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
-    )  # fmt: skip
-
-    assert f"1 failed, 7 passed, {len(CHECKS) - 8} skipped" in done.stdout, done.stdout
-    assert "test_practice[keys-are-unique]" in done.stdout
-    assert "warning" not in done.stdout.splitlines()[-1]

@@ -31,6 +31,10 @@ def found_in(config: Any, *lines: str) -> set[str]:
         ({"dsn": "postgres://me:hush-hush@db.example/shop"}, "hush-hush"),
         ({"dsn": "postgres://me:p#ss/w?rd@db.example/shop"}, "p#ss/w?rd"),
         ({"dsn": "postgres://me:p%40ssword@db.example/shop"}, "p@ssword"),
+        ({"dsn": "postgresql+psycopg2://me:hush%2Fhush@db.example/shop"}, "hush/hush"),
+        ({"dsn": "host=db user=me password='hush/hush' dbname=x"}, "hush/hush"),
+        ({"dsn": "jdbc:postgresql://db/shop?user=me&password=hush/hush"}, "hush/hush"),
+        ({"password": 'a"b/c d'}, 'a"b/c d'),
         ({"dsn": "scott/tiger-123@db.example:1521/shop"}, "tiger-123"),
         ({"url": "https://api.example/v1?api_key=abcdef123"}, "abcdef123"),
         ({"odbc": "Server=db;Uid=me;Password=hush-hush;"}, "hush-hush"),
@@ -88,12 +92,13 @@ def test_a_guess_is_marked() -> None:
     assert found == {"$.token": False, "$.door": True}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(before=st.binary(max_size=5), after=st.binary(max_size=5), secret=st.text(min_size=6, max_size=20))
 def test_base64_is_found_at_any_offset(before: bytes, after: bytes, secret: str) -> None:
-    encoded = base64.b64encode(before + secret.encode("utf-8", "replace") + after).decode()
+    data = before + secret.encode("utf-8", "replace") + after
 
-    assert found_in({"password": secret}, f"x {encoded}") == {"$.password"}
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        assert found_in({"password": secret}, f"x {encode(data).decode()}") == {"$.password"}
 
 
 @settings(max_examples=100, deadline=None)

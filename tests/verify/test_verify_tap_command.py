@@ -1,12 +1,9 @@
 """A tap's command line, taken apart."""
 
-import base64
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from balog.errors import ConfigError
 from balog.tap.config.secrets import secret_texts
@@ -77,60 +74,23 @@ def test_secrets_are_known_by_their_keys_also_below_one() -> None:
     ]
 
 
-@pytest.mark.parametrize("line", [b'x "a\\"b/c d" y', b'x a"b/c d', b"?q=a%22b%2Fc%20d&x"])
-def test_a_secret_is_found_as_it_is_as_json_and_in_an_address(line: bytes) -> None:
-    leaks = Leaks({"password": 'a"b/c d'})
-
-    leaks.search_line(line, "stderr", 4)
-
-    assert leaks.found == {("$.password", "stderr"): 4}
-
-
 @pytest.mark.parametrize(
     ("key", "value", "is_secret"),
     [
-        *(
-            ("pat", "abcdef", True),
-            ("github_pat", "abcdef", True),
-            ("db.pass", "abcdef", True),
-            ("key", "k-123456", True),
-        ),
-        *(
-            ("key", "updated_at", False),
-            ("auth", "oauth2", False),
-            ("auth", "basic_auth", False),
-            ("path", "abcdef", False),
-        ),
-        *(("compass", "abcdef", False), ("replication_key", "updated_at", False)),
+        ("pat", "abcdef", True),
+        ("github_pat", "abcdef", True),
+        ("db.pass", "abcdef", True),
+        ("key", "k-123456", True),
+        ("key", "updated_at", False),
+        ("auth", "oauth2", False),
+        ("auth", "basic_auth", False),
+        ("path", "abcdef", False),
+        ("compass", "abcdef", False),
+        ("replication_key", "updated_at", False),
     ],
 )
 def test_short_names_of_secrets_are_known(key: str, value: str, is_secret: bool) -> None:
     assert Leaks({key: value}).keys == ([f"$.{key}"] if is_secret else [])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("postgresql+psycopg2://me:hush%2Fhush@db.example/shop", "host=db user=me password='hush/hush' dbname=x"),
-        *("Server=db;User Id=me;Password=hush/hush;", "jdbc:postgresql://db/shop?user=me&password=hush/hush"),
-    ],
-)
-def test_a_password_inside_of_a_connection_string_is_looked_for_by_itself(text: str) -> None:
-    leaks = Leaks({"database": text})
-
-    leaks.search_line(b"INFO logging in as me with hush/hush", "stderr", 1)
-
-    assert leaks.found == {("$.database", "stderr"): 1}
-
-
-@given(st.binary(max_size=30), st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40))
-def test_a_secret_is_found_in_base64_of_whatever_it_stands_in(around: bytes, value: str) -> None:
-    """Given any bytes before and after, then RFC 4648's two alphabets show it."""
-    leaks = Leaks({"token": value})
-    for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        leaks.found.clear()
-        leaks.search_line(b"Authorization: Basic " + encode(around + value.encode() + around), "stderr", 1)
-        assert leaks.found == {("$.token", "stderr"): 1}
 
 
 def test_what_is_said_hides_secrets_and_is_one_short_line() -> None:

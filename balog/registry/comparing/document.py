@@ -34,9 +34,6 @@ Step = str | Wildcard
 ITEMS = Wildcard.ITEMS
 OTHERS = Wildcard.OTHERS
 
-_REF_ALONE = {"draft-04/schema", "draft-06/schema", "draft-07/schema"}
-"""Drafts that ignore the keywords beside a ``$ref``."""
-
 _ALL = ("allOf",)
 _SOME = ("anyOf", "oneOf")
 _BRANCHES = ("if", "then", "else", "not")
@@ -54,12 +51,9 @@ class SchemaDocument:
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        self.draft = draft_of(document)
         self.root: dict[str, Any] = {name: value for name, value in document.items() if name not in ("$id", "id")}
         if isinstance(base := document.get("$id", document.get("id")), str):
             self.root = _relocate(self.root, lambda reference: _local(reference, base))
-        if self.draft in _REF_ALONE:
-            self.root = copy_schema(self.root, _alone)
         measure_complexity(self.root)
         self._moved: Any = None
         self._canonical: dict[tuple[int, ...], Any] = {}
@@ -68,11 +62,6 @@ class SchemaDocument:
             compile_schema(self.root)
         except (ValueError, RecursionError) as error:
             raise InvalidSchemaError(f"not a JSON Schema: {str(error).splitlines()[0][:200]}") from None
-
-    def target(self, node: Mapping[str, Any]) -> Node:
-        """Return the target of a node's ``$ref``; False, which accepts nothing, if it leads nowhere."""
-        found = resolve(self.root, node["$ref"])
-        return False if found is None else found
 
     def intersect(self, node: Node, definitions: Mapping[str, Any]) -> SchemaDocument:
         """Return the intersection with another node, whose references lead to ``definitions``."""
@@ -179,14 +168,6 @@ class SchemaDocument:
         return nodes
 
 
-def draft_of(document: Mapping[str, Any]) -> str:
-    """Return the draft that a schema declares; ``2020-12`` if it declares none."""
-    declared = document.get("$schema")
-    return (
-        declared.rstrip("#").rsplit("json-schema.org/", 1)[-1] if isinstance(declared, str) else "draft/2020-12/schema"
-    )
-
-
 def path_of(steps: Sequence[Step]) -> str:
     """Return a place as a JSONPath: ``$.lines[*].price``, ``$.labels.*``."""
     path = "$"
@@ -211,14 +192,6 @@ def matches(pattern: str, name: str) -> bool:
 def _matcher(pattern: str) -> Callable[[Any], bool]:
     is_valid: Callable[[Any], bool] = compile_schema({"pattern": pattern}).is_valid
     return is_valid
-
-
-def _alone(schema: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
-    """Remove the keywords beside a ``$ref``, except those that hold definitions."""
-    kept = {"$ref", "$schema", "$defs", "definitions", "title", "description"}
-    if not isinstance(original.get("$ref"), str):
-        return schema
-    return {name: value for name, value in schema.items() if name in kept}
 
 
 def _relocate(node: Node, change: Callable[[str], str]) -> Node:

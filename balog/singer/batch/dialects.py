@@ -174,23 +174,27 @@ def find_credentials(line: bytes) -> str | None:
     only, a password in a URL nowhere, and no key named like a credential may have a value.
     """
     try:
-        document = msgspec.json.decode(line)
+        return next(iter(_hide(msgspec.json.decode(line), "$")[1]), None)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return _credentials(document, "$")
 
 
-def _credentials(value: Any, path: str) -> str | None:
+def _hide(value: Any, path: str) -> tuple[Any, list[str]]:
+    """Return a value with ``***`` instead of its credentials, and their paths."""
     if isinstance(value, str):
-        return path if _url_has_credentials(value) else None
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in pairs:
-        place = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{_clean(key)}"
-        if isinstance(key, str) and item and not isinstance(item, bool) and _CREDENTIAL.search(key):
-            return place
-        if found := _credentials(item, place):
-            return found
-    return None
+        return ("***", [path]) if _url_has_credentials(value) else (value, [])
+    if isinstance(value, list):
+        items = [_hide(item, f"{path}[{number}]") for number, item in enumerate(value)]
+        return [item for item, _ in items], [place for _, places in items for place in places]
+    if not isinstance(value, dict):
+        return value, []
+    members, found = {}, list[str]()
+    for key, item in value.items():
+        place = f"{path}.{_clean(key)}"
+        is_secret = item and not isinstance(item, bool) and _CREDENTIAL.search(key)
+        members[key], places = ("***", [place]) if is_secret else _hide(item, place)
+        found += places
+    return members, found
 
 
 def _url_has_credentials(text: str) -> bool:
@@ -214,14 +218,4 @@ def without_credentials(line: bytes) -> bytes:
     """
     if find_credentials(line) is None:
         return line
-    return msgspec.json.encode(_cleared(msgspec.json.decode(line))) + b"\n"
-
-
-def _cleared(value: Any) -> Any:
-    if isinstance(value, str):
-        return "***" if _url_has_credentials(value) else value
-    if isinstance(value, list):
-        return [_cleared(item) for item in value]
-    if isinstance(value, dict):
-        return {key: "***" if item and _CREDENTIAL.search(key) else _cleared(item) for key, item in value.items()}
-    return value
+    return msgspec.json.encode(_hide(msgspec.json.decode(line), "$")[0]) + b"\n"

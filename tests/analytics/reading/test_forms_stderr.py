@@ -66,13 +66,12 @@ def test_a_capture_gives_the_events_that_a_sidecar_would_have_made(name: str, re
 
 def test_the_five_dialects_of_metrics(write: Any, read_rows: Any) -> None:
     point = '{"type": "counter", "metric": "record_count", "value": 3, "tags": {"endpoint": "users"}}'
-    stitch = "Point(metric_type='counter', metric='record_count', value=3, tags={'endpoint': 'users'})"
     structured = {"level": "info", "message": "METRIC", "metric_info": json.loads(point), "logger_name": "x", "ts": 1}
     rows = read_rows(
         write(
             "tap-x.log",
             f"INFO METRIC: {point}".encode(),
-            f"2026-11-20 08:18:50,473Z    tap-x - INFO METRIC {stitch}".encode(),
+            f"time=2026-11-20 08:18:50 name=tap-x level=INFO message=METRIC: {point}".encode(),
             f"2026-11-20 08:18:50,473 | INFO     | singer_sdk.metrics | METRIC: {point}".encode(),
             structured,
             f"METRIC: {point}".encode(),
@@ -116,7 +115,7 @@ class TestTimes:
         assert read_rows(path)[0]["timestamp"].isoformat() == "2026-07-20T08:18:50.473000+00:00"
 
     def test_a_line_without_one_has_the_last_one_before_it_else_the_file_s(self, write: Any, read_rows: Any) -> None:
-        path = write("tap-x.log", b"INFO one", b"2026-07-20 08:18:50,473Z    tap-x - INFO two", b"INFO three")
+        path = write("tap-x.log", b"INFO one", b"2026-07-20 08:18:50,473 | INFO     | tap-x | two", b"INFO three")
         os.utime(path, (0, 1577880000))
         assert [row["timestamp"].isoformat()[:19] for row in read_rows(path)] == [
             "2020-01-01T12:00:00",
