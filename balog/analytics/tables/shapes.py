@@ -165,13 +165,13 @@ class ShapeObserver:
                 self._columns = Columns(merge(self._have, self.seen.struct()).schema, self._cls_type)
 
 
-def from_registry(cls_type: str, version: str | None = None, place: str | None = None) -> t.StructType | None:
+def from_registry(cls_type: str) -> t.StructType | None:
     """Return the fields that a registry's schema guarantees for a payload type, or None if it has no schema.
 
-    See ``reading.registry_types.payload_type`` for arguments and errors.
+    See ``reading.registry_types.payload_type`` for errors.
     """
-    found = find_schema(cls_type, version, place)
-    kind = None if found is None else payload_type(cls_type, version, place)
+    found = find_schema(cls_type)
+    kind = None if found is None else payload_type(cls_type)
     if kind is None or found is None:
         return None
     sure = _sure(kind, found[1], found[1])
