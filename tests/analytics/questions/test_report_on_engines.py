@@ -12,9 +12,7 @@ from tests.analytics.questions.test_functions_on_engines import assert_equal
 pytestmark = pytest.mark.spark
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
-OPTIONS: dict[str, dict[str, str]] = {
-    "all": {},
-    "a few hours": {"since": "2026-11-20T22:00Z", "until": "2026-11-21T02:00Z"},
+OPTIONS: dict[str, dict[str, str]] = {  # tests/analytics/rollups/test_raw_files.py compares other times
     "two years": {"since": "2025-01-01", "until": "2027-01-01", "compare": "7d"},
     "nothing": {"since": "2001-01-01", "until": "2001-01-02"},
 }
