@@ -256,17 +256,13 @@ def _settings_here(folder: Path) -> dict[str, str]:
 
 
 def _connect(application: str, settings: Mapping[str, str], remote: str) -> SparkSession:
-    if not re.fullmatch(r"sc://.+|local(\[.+\])?", remote):
+    if not remote.startswith("sc://"):
         raise ConfigError(f"{_shown(remote)!r:.100} is not a Spark Connect server; want sc://HOST:PORT", "--remote")
     if find_spec("grpc") is None:
         raise MissingExtraError("Spark Connect", "connect")
     builder, results = SparkSession.builder.remote(remote).appName(application), {**_RESULTS, **settings}
-    if not _LOCAL.fullmatch(remote):
-        _reach(remote)
-        return _build(builder, results, remote)
-    home = wrap(find_java(), _scratch() / "java")
-    with _environment({"JAVA_HOME": str(home), **_environment_here()}):  # a local server, for experiments
-        return _build(builder, results, remote)
+    _reach(remote)
+    return _build(builder, results, remote)
 
 
 def _reach(remote: str) -> None:

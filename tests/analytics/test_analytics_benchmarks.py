@@ -1,40 +1,68 @@
 """The benchmarks of asking run, and find what they compare equal. How fast anything is, is not for a test to say."""
 
+import importlib
 import re
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 pytestmark = pytest.mark.spark
 
 
-def quick(name: str, folder: Path) -> str:
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", f"benchmarks.{name}", "--quick", "--folder", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def quick(name: str, folder: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a benchmark in this process, with the tests' session."""
+    module = importlib.import_module(f"benchmarks.{name}")
+    monkeypatch.setattr(module, "session", lambda *_, **__: spark)
+    monkeypatch.setattr(module, "events", partial(module.events, days=1))  # a day's tables have the fewest files
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+    done = CliRunner().invoke(module.main, ["--quick", "--folder", str(folder)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
 
 
-def test_all_ways_to_report_are_equal_on_a_small_dump(tmp_path: Path) -> None:
-    said = quick("report", tmp_path)
+def test_all_ways_to_report_are_equal_on_a_small_dump(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from benchmarks.commands import run_commands
+
+    def without_java(commands: dict[str, Any], *others: Any) -> Any:
+        return run_commands({name: words for name, words in commands.items() if "spark" not in words}, *others)
+
+    monkeypatch.setattr("benchmarks.report.run_commands", without_java)
+    said = quick("report", tmp_path, spark, monkeypatch)
     assert said.count("all tables equal") == 2
     assert said.count("  spark.read.json  ") == said.count("balog, rollups") == said.count("balog, embedded") == 2
     shell = re.findall(r"^  (files|day), ([\w ]+?) +[\d.]+ s +[\d.]+ s +[1-9][\d,]* MB$", said, re.MULTILINE)
     assert {what for what, _ in shell} == {"files", "day"}
-    assert [way for _, way in shell] == ["embedded", "Spark", "DuckDB alone", "report", "no page", "query"]
+    assert [way for _, way in shell] == ["embedded", "DuckDB alone", "report", "no page", "query"]
     assert "plain: embedded is " in said
 
 
-def test_a_load_and_plain_spark_find_the_same_number_of_events(tmp_path: Path) -> None:
-    said = quick("load", tmp_path)
+def test_a_load_and_plain_spark_find_the_same_number_of_events(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = quick("load", tmp_path, spark, monkeypatch)
     assert said.count("× balog's time") == 6
 
 
-def test_growth_is_told_for_each_job_and_size_and_a_model_says_the_largest(tmp_path: Path) -> None:
-    said = quick("scaling", tmp_path)
+def test_growth_is_told_for_each_job_and_size_and_a_model_says_the_largest(capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks.scaling import show
+    from benchmarks.scaling_job import Measured
+
+    files = {"events": 1, "types": 3, "rollups": 5}
+    measured = [
+        Measured("load", 1, size, size // 470, commits, 0.0, 2.0, 3.0, 0.5, 9, 70_000, files, files, 1, 900.0, 80.0)
+        for size, commits in ((1_000_000, 1), (4_000_000, 1), (4_000_000, 2))
+    ]
+    measured += [
+        Measured("report", 1, size, size // 470, 0, 0.0, 2.0, 3.0, 0.5, 9, 70_000, driver=900.0, worker=80.0)
+        for size in (1_000_000, 4_000_000)
+    ]
+    show(measured)
+    said = capsys.readouterr().out
     runs, errors, laws, day = re.split(r"\n\n(?=what the model|The laws|An estimate)", said)
     assert len(re.findall(r"^load +1 .* 1 .* files: [1-9]\d*, [1-9]\d*, [1-9]\d*$", runs, re.MULTILINE)) == 2
     assert len(re.findall(r"^load +1 .* files: ", runs, re.MULTILINE)) == 3  # one in several commits

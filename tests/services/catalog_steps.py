@@ -93,7 +93,10 @@ def rows_of(store: Any, table: str) -> list[Any]:
 
 
 def main(place: str, loaded: str) -> dict[str, Any]:
-    spark = start("catalogs", session_settings(place), "local[2]")
+    # Many small questions: compiling each to Java costs more than its answer.
+    interpreted = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    settings = {**session_settings(place), **interpreted, "spark.sql.shuffle.partitions": "2"}
+    spark = start("catalogs", settings, "local[2]")
     store = open_store(spark, place)
     step = "_register_one"
     said: dict[str, Any] = {"empty": [store.names(), store.schema("thing")]}

@@ -14,8 +14,11 @@ from typing import Any
 import duckdb
 import pytest
 
+from balog.analytics.tables import open_store
+from balog.analytics.tables.loader import load
 from balog.analytics.tables.log import CommitLog
 from benchmarks.generate import lines
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.service]
 
@@ -78,49 +81,57 @@ def finish(process: "subprocess.Popen[str]") -> str:
     return out
 
 
-def wait_for(is_there: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
-    deadline = time.monotonic() + 200
-    while not is_there():
+def wait_while(process: "subprocess.Popen[str]", is_there: Callable[[], bool]) -> None:
+    """Wait for what a process does; its end before that is an error."""
+
+    def is_over() -> bool:
         assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+        return is_there()
+
+    wait_for(is_over, 200)
+
+
+def load_here(spark: Any, dumps: Path, place: Path) -> None:
+    """Load in this process, which saves a start of Spark."""
+    store = open_store(spark, str(place))
+    with store.writing():
+        load(spark, store, [str(dumps)])
 
 
 @pytest.fixture(scope="module")
-def clean(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, ...]]]:
+def clean(spark: Any, dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, ...]]]:
     """What an undisturbed load makes of the dumps."""
     place = tmp_path_factory.mktemp("clean") / "tables"
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "load", str(dumps), "--tables", str(place)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    load_here(spark, dumps, place)
     found = asked(place)
     assert len(found["events"]) == len({row[0] for row in found["events"]})
     return found
 
 
 def test_a_driver_that_is_killed_at_any_time_loads_the_rest_when_it_is_run_again(
-    start: Start, dumps: Path, tmp_path: Path, clean: Any
+    spark: Any, start: Start, dumps: Path, tmp_path: Path, clean: Any
 ) -> None:
     place = tmp_path / "tables"
     staging = place / "_balog" / "staging"
     delays = random.Random(5)
     for _ in range(2):
         process = start(dumps, "--tables", place)
-        wait_for(lambda: any(staging.glob("*/*")) or (place / "events").exists(), process)
+        wait_while(process, lambda: any(staging.glob("*/*")) or (place / "events").exists())
         time.sleep(delays.random() * 4)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    finish(start(dumps, "--tables", place))
+    load_here(spark, dumps, place)
     assert asked(place) == clean
     assert not list(staging.iterdir())
     assert {Path(path).name for path in CommitLog(place).state.sources} == {"a.jsonl", "b.jsonl", "c.jsonl"}
 
 
-def test_a_worker_that_is_killed_costs_nothing(start: Start, dumps: Path, tmp_path: Path, clean: Any) -> None:
+def test_a_worker_that_is_killed_costs_nothing(
+    spark: Any, start: Start, dumps: Path, tmp_path: Path, clean: Any
+) -> None:
     place = tmp_path / "tables"
     process = start(dumps, "--tables", place)
-    wait_for(lambda: any((place / "_balog" / "staging").glob("*")), process)
+    wait_while(process, lambda: any((place / "_balog" / "staging").glob("*")))
     killed = 0
     deadline = time.monotonic() + 20
     while not killed and process.poll() is None and time.monotonic() < deadline:
@@ -130,7 +141,7 @@ def test_a_worker_that_is_killed_costs_nothing(start: Start, dumps: Path, tmp_pa
                 killed += 1
     process.communicate(timeout=300)
     assert killed
-    finish(start(dumps, "--tables", place))  # a task that failed too often has ended the load; then this one does it
+    load_here(spark, dumps, place)  # a task that failed too often has ended the load; then this one does it
     assert asked(place) == clean
 
 
@@ -141,15 +152,15 @@ def test_following_is_ended_by_sigterm_and_goes_on_after_a_kill(
     folder.mkdir()
     (folder / "a.jsonl").write_bytes((dumps / "a.jsonl").read_bytes())
     process = start(folder, "--tables", place, "--follow")
-    wait_for(lambda: any((place / "_balog" / "log").glob("*.json")), process)
+    wait_while(process, lambda: any((place / "_balog" / "log").glob("*.json")))
     (folder / "b.jsonl").write_bytes((dumps / "b.jsonl").read_bytes())
     time.sleep(random.Random(7).random() * 8)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     (folder / "c.jsonl").write_bytes((dumps / "c.jsonl").read_bytes())
     process = start(folder, "--tables", place, "--follow")
-    wait_for(lambda: loaded(place) == len(clean["events"]), process)
-    wait_for(lambda: any((place / "quarantine").glob("*/*.parquet")), process)
+    wait_while(process, lambda: loaded(place) == len(clean["events"]))
+    wait_while(process, lambda: any((place / "quarantine").glob("*/*.parquet")))
     process.send_signal(signal.SIGTERM)
     assert "1 line is invalid" in finish(process)
     assert asked(place) == clean

@@ -17,25 +17,22 @@ from balog.errors import ConfigError
 from balog.registry import UnknownTypeError, UnknownVersionError, open_registry
 from balog.registry.columns import Column, List, Struct, column_of
 from balog.registry.json_schema import decode_schema
-from balog.registry.names import is_type
 from balog.storage import is_url
 
 
-def payload_type(cls_type: str, version: str | None = None, place: str | None = None) -> t.StructType | None:
+def payload_type(cls_type: str, place: str | None = None) -> t.StructType | None:
     """Return the columns of a payload type, or None if it has no schema.
 
     Args:
         cls_type: the payload type.
-        version: the version of the schema; None for the latest.
         place: the folder or URL of a registry, which has priority over the schemas that come with balog; or a JSON
-            Schema file. In a folder, types may be below ``payload``, and ``<cls_type>.json`` is a type without
-            versions.
+            Schema file.
 
     Raises:
         ConfigError: ``place`` does not exist, or a schema is not the JSON Schema of an object.
         StorageError: a URL can't be read.
     """
-    found = find_schema(cls_type, version, place)
+    found = find_schema(cls_type, place)
     if found is None:
         return None
     name, document = found
@@ -51,7 +48,7 @@ def typed_events(cls_type: str, place: str | None = None) -> t.StructType:
     Raises:
         ConfigError: see ``payload_type``; or the type has no schema.
     """
-    payload = payload_type(cls_type, place=place)
+    payload = payload_type(cls_type, place)
     if payload is None:
         raise ConfigError(
             f"no schema of the payload type {cls_type!r:.100}; name its file or folder with the option schemas, or "
@@ -62,9 +59,9 @@ def typed_events(cls_type: str, place: str | None = None) -> t.StructType:
     return t.StructType([t.StructField(name, kind) for name, kind in kinds.items() if name != "quarantine"])
 
 
-def find_schema(cls_type: str, version: str | None = None, place: str | None = None) -> tuple[str, Any] | None:
+def find_schema(cls_type: str, place: str | None = None) -> tuple[str, Any] | None:
     """Return the name and the decoded document of a payload type's schema; see ``payload_type``."""
-    root, alone = place, None
+    root = place
     if place is not None and not is_url(place):
         path = Path(place)
         if not path.exists():
@@ -74,16 +71,9 @@ def find_schema(cls_type: str, version: str | None = None, place: str | None = N
             if _names(document) in (None, cls_type):
                 return place, document
             root = None
-        else:
-            folder = path / "payload" if (path / "payload").is_dir() else path
-            root = str(folder)
-            if version is None and is_type(cls_type) and not (folder / cls_type).is_dir():
-                alone = next((file for at in (folder, path) if (file := at / f"{cls_type}.json").is_file()), None)
-    if alone is not None:
-        return str(alone), decode_schema(alone.read_bytes(), str(alone))
     with open_registry(root) as registry:
         try:
-            schema = registry.get(cls_type, version)
+            schema = registry.get(cls_type)
         except (UnknownTypeError, UnknownVersionError):
             return None
     name = f"{cls_type} {schema.version}"

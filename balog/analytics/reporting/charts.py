@@ -17,12 +17,10 @@ _SHARES = {"p50": ("var(--info)", "circle"), "p95": ("var(--warning)", "diamond"
 _MOST_CHANNELS = 15
 _MOST_TIMERS = 15
 _MOST_RUNS = 1000
-_FEW_TIMES = (1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 36000.0, 86400.0, 864000.0)
-_TIMES = (
-    *(1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
-    *(1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0, 7200.0, 14400.0, 36000.0, 86400.0),
-    *(172800.0, 432000.0, 864000.0),
-)
+_SECONDS: dict[str, Any] = {
+    "scale": {"type": "log", "nice": True},
+    "axis": {"format": "~g", "tickCount": 6, "labelOverlap": "greedy"},
+}
 _ROW = 24
 
 
@@ -113,7 +111,6 @@ def _timers(report: Report) -> Chart | None:
     ]
     ranges = [{"metric": printable(row.metric), "low": row.p50, "high": row.p99} for row in timers]
     y = field("metric", sort=[printable(row.metric) for row in timers], title=None)
-    scale, axis = _log_seconds([number for row in timers for number in (row.p50, row.p99) if number])
     colours = {share: colour for share, (colour, _) in _SHARES.items()}
     shapes = {share: shape for share, (_, shape) in _SHARES.items()}
     rules = {
@@ -121,7 +118,7 @@ def _timers(report: Report) -> Chart | None:
         "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.3, "color": "var(--info)"},
         "encoding": {
             "y": y,
-            "x": number("low", scale=scale, title="seconds, on a log scale", axis=axis),
+            "x": number("low", title="seconds, on a log scale", **_SECONDS),
             "x2": {"field": "high"},
         },
     }
@@ -130,7 +127,7 @@ def _timers(report: Report) -> Chart | None:
         "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
         "encoding": {
             "y": y,
-            "x": number("seconds", scale=scale),
+            "x": number("seconds", **_SECONDS),
             "color": scaled("share", colours, title=None),
             "shape": scaled("share", shapes),
         },
@@ -150,7 +147,6 @@ def _runs(report: Report) -> Chart | None:
         }
         for run in latest
     ]
-    scale, axis = _log_seconds([run.duration for run in latest])
     first, last = (choose(run.started for run in latest) for choose in (min, max))
     started = {"title": f"started, {years(first, last)}", "scale": {"type": "utc", "nice": True}}
     spec = {
@@ -159,30 +155,10 @@ def _runs(report: Report) -> Chart | None:
         "mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.8},
         "encoding": {
             "x": field("started", "temporal", **started, axis=times_axis(first, last)),
-            "y": number("seconds", title="duration, on a log scale", scale=scale, axis=axis),
+            "y": number("seconds", title="duration in seconds, on a log scale", **_SECONDS),
             "color": scaled("outcome", present(_OUTCOMES, "outcome", values), title=None),
             "shape": scaled("outcome", present(_SHAPES, "outcome", values)),
         },
     }
     which = f"the latest {len(latest)} of {len(report.runs)} runs" if len(report.runs) > len(latest) else "each run"
     return draw_chart(spec, f"Dots: when {which} started and how long it took, by outcome")
-
-
-def _log_seconds(values: list[float]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return scale and axis for seconds: ticks at familiar durations, from below all values to above."""
-    values = [max(value, 1e-6) for value in values]
-    low = max((tick for tick in _TIMES if tick <= min(values)), default=min(values))
-    high = min((tick for tick in _TIMES if tick >= max(values)), default=max(values))
-    ticks = [tick for tick in _TIMES if low <= tick <= high]
-    if len(ticks) > 8:
-        ticks = [tick for tick in ticks if tick in _FEW_TIMES]
-    words = ", ".join(f"'{tick:.6f}': '{_time(tick)}'" for tick in ticks)
-    scale = {"type": "log", "domain": [low, high if high > low else low * 10]}
-    return scale, {"values": ticks, "labelExpr": f"({{{words}}})[format(datum.value, '.6f')]", "labelOverlap": "greedy"}
-
-
-def _time(seconds: float) -> str:
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms")):
-        if seconds >= size:
-            return f"{seconds / size:g} {unit}"
-    return f"{seconds * 1e6:g} µs"

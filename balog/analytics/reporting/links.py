@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from string import Formatter
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
@@ -22,6 +21,7 @@ _FIELDS = {
 }
 """The fields of a link, by the one that says whether it belongs to runs, failures or streams."""
 
+_FIELD = re.compile(r"\{([^{}]*)\}")
 _LABELLED = re.compile(r"([^=:/?#{}]{1,60})=(https?://.*)", re.IGNORECASE | re.DOTALL)
 _OPTION = "--link"
 
@@ -39,24 +39,18 @@ class LinkTemplate(NamedTuple):
     Attributes:
         label: the text of the link.
         subject: ``run_id``, ``fingerprint`` or ``stream``: whether it belongs to runs, failures or streams.
-        parts: the texts of the URL, each with the field that follows it, or None.
+        template: the URL, with fields.
     """
 
     label: str
     subject: str
-    parts: tuple[tuple[str, str | None], ...]
+    template: str
 
     def url(self, values: Mapping[str, str | None]) -> str | None:
         """Return the URL with percent-encoded values; None if a value is missing or would change the URL's path."""
-        made = []
-        for text, field in self.parts:
-            made.append(text)
-            if field is not None:
-                value = values.get(field)
-                if not value or value in (".", ".."):
-                    return None
-                made.append(quote(value, safe="", errors="replace"))
-        return "".join(made)
+        if any(values.get(field) in (None, "", ".", "..") for field in _FIELD.findall(self.template)):
+            return None
+        return _FIELD.sub(lambda field: quote(values[field[1]] or "", safe="", errors="replace"), self.template)
 
 
 def parse_link(text: str) -> LinkTemplate:
@@ -67,18 +61,18 @@ def parse_link(text: str) -> LinkTemplate:
     """
     labelled = _LABELLED.fullmatch(text.strip())
     label, url = (labelled[1].strip(), labelled[2]) if labelled else ("", text.strip())
+    fields, rest = _FIELD.findall(url), _FIELD.sub("", url)
+    if "{" in rest or "}" in rest:
+        raise ConfigError(f"{text!r:.200} is not a URL with fields in braces", _OPTION)
     try:
-        parts = tuple(Formatter().parse(url))
         split = urlsplit(url)
         host = split.hostname
-    except ValueError as error:
-        raise ConfigError(f"{text!r:.200} is not a URL with fields in braces: {error}", _OPTION) from None
-    if split.scheme.lower() not in ("http", "https") or not host or not url.isprintable() or " " in url:
+    except ValueError:
+        host = None
+    if host is None or split.scheme.lower() not in ("http", "https") or not url.isprintable() or " " in rest:
         raise ConfigError(f"{text!r:.200} is not a URL of http or https; give 'https://…/{{run_id}}'", _OPTION)
     if "{" in split.netloc or "@" in split.netloc:
         raise ConfigError(f"{text!r:.200} has a field or a password before its path; leave it out", _OPTION)
-    fields = [name + (f":{form}" if form else "") + (f"!{kind}" if kind else "")
-              for _, name, form, kind in parts if name is not None]  # fmt: skip
     known = sorted({name for names in _FIELDS.values() for name in names})
     for name in fields:
         if name not in known:
@@ -89,7 +83,7 @@ def parse_link(text: str) -> LinkTemplate:
     (subject,) = subjects
     if strange := [name for name in fields if name not in _FIELDS[subject]]:
         raise ConfigError(f"{{{strange[0]}}} is not a field of links with {{{subject}}}", _OPTION)
-    return LinkTemplate(label or host, subject, tuple((literal, name) for literal, name, _, _ in parts))
+    return LinkTemplate(label or host, subject, url)
 
 
 def links_of_run(templates: Iterable[LinkTemplate], run: RunStats) -> list[Link]:

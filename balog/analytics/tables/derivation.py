@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -135,9 +134,8 @@ class _Typed:
         self._seen += events.num_rows
         self.days.add(made)
 
-    def _made(self, events: pa.RecordBatch, columns: Columns | None = None) -> pa.Table:
-        columns = columns or self._columns
-        payload = columns.arrays(events.column("payload_json").cast(pa.binary()).to_pylist())
+    def _made(self, events: pa.RecordBatch) -> pa.Table:
+        payload = self._columns.arrays(events.column("payload_json").cast(pa.binary()).to_pylist())
         arrays = [events.column(name) if name in FACILITY.names else payload[name] for name in self._schema.names]
         return pa.Table.from_arrays(arrays, self._schema.names).cast(self._arrow)
 
@@ -156,24 +154,15 @@ class _Typed:
                     raise RowError(self.kind.table, field or "id", event, reason)
 
     def _row_error(self, events: pa.RecordBatch, error: Exception) -> RowError:
-        """Return an error for the first event, and its field, that fails alone."""
+        """Return an error for the first event that fails alone."""
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        ids, texts = (events.column(name).to_pylist() for name in ("id", "payload_json"))
-        columns = Columns(self._schema, self.kind.cls_type)
-        for number, (event, text) in enumerate(zip(ids, texts)):
-            if self._fails(columns, text.encode(), events.slice(number, 1)):
-                fields = json.loads(text) if text.startswith("{") else {}
-                parts = ((name, json.dumps({name: value}).encode()) for name, value in fields.items())
-                field = next((name for name, part in parts if self._fails(columns, part)), "payload_json")
-                return RowError(self.kind.table, field, event, reason)
+        ids = events.column("id").to_pylist()
+        for number, event in enumerate(ids):
+            try:
+                self._made(events.slice(number, 1))
+            except Exception:  # the error of all events together is reported
+                return RowError(self.kind.table, "payload_json", event, reason)
         return RowError(self.kind.table, "payload_json", ids[0], f"{reason} (of {len(ids):,} events together)")
-
-    def _fails(self, columns: Columns, text: bytes, events: pa.RecordBatch | None = None) -> bool:
-        try:
-            columns.arrays([text]) if events is None else self._made(events, columns)
-        except Exception:  # the error of all events together is reported
-            return True
-        return False
 
 
 def _map_values(maps: pa.MapArray, name: str) -> pa.Array:

@@ -14,15 +14,13 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.spark_types import TEXT_EVENT
 from balog.analytics.reading.stream_planner import check_streaming
 from balog.analytics.sessions import cause, parallelism
 from balog.analytics.tables.builder import BuiltBatch, build
 from balog.analytics.tables.loader import LoadOptions, LoadSummary, stage_of
 from balog.analytics.tables.parquet import ParquetStore
-from balog.analytics.tables.sources import position_of
-from balog.analytics.tables.store import RowError, TableBatch
+from balog.analytics.tables.store import TableBatch
 from balog.analytics.tables.worker_rows import run_in_workers
 from balog.errors import BalogError, ConfigError
 
@@ -135,11 +133,7 @@ class _Stream:
         self.notify(f"Reading {words}")
         batch = f"{self._name}-{number}"
         stage = stage_of(self.store, self.store.staging(batch), batch, self.options)
-        try:
-            built = build(self.spark, self.store, stage, run_in_workers(frame, stage.run))
-        except RowError as error:
-            inputs = read_inputs({**self.options.reader, "paths": json.dumps(list(self.paths))})
-            raise error.at(position_of(error.event, inputs)) from None
+        built = build(self.spark, self.store, stage, run_in_workers(frame, stage.run))
         self.store.commit(TableBatch(batch, built.parts, stream=(self._name, number)))
         self.notify(f"Waiting after {words}")
         return built

@@ -19,9 +19,9 @@ from balog.analytics.sessions import parallelism
 from balog.analytics.source import EventReader, EventSource
 from balog.analytics.tables.builder import BuiltBatch, build, gather, grow, rows_of, run_tasks
 from balog.analytics.tables.parquet import ParquetStore
-from balog.analytics.tables.sources import BATCH_BYTES, Listing, SourceBatch, list_sources, position_of
+from balog.analytics.tables.sources import BATCH_BYTES, Listing, SourceBatch, list_sources
 from balog.analytics.tables.stage import BatchStage
-from balog.analytics.tables.store import RowError, TableBatch
+from balog.analytics.tables.store import TableBatch
 from balog.analytics.tables.worker_rows import UNSEEN
 
 _CORE_BYTES = (
@@ -138,10 +138,7 @@ def _load_one(
     reader = reader_of(share, options)
     tasks = list(reader.partitions())
     staged = list(run_tasks(spark, len(tasks), lambda number: stage.run(reader.read(tasks[number]))))
-    try:
-        built = build(spark, store, stage, staged, notify)
-    except RowError as error:
-        raise error.at(position_of(error.event, reader.inputs)) from None
+    built = build(spark, store, stage, staged, notify)
     notify("Committing")
     # A load of a time range has not read all events of its files, so they are read again by a later load.
     sources = {} if options.since or options.until else share.sources

@@ -165,13 +165,13 @@ class ShapeObserver:
                 self._columns = Columns(merge(self._have, self.seen.struct()).schema, self._cls_type)
 
 
-def from_registry(cls_type: str, version: str | None = None, place: str | None = None) -> t.StructType | None:
+def from_registry(cls_type: str) -> t.StructType | None:
     """Return the fields that a registry's schema guarantees for a payload type, or None if it has no schema.
 
-    See ``reading.registry_types.payload_type`` for arguments and errors.
+    See ``reading.registry_types.payload_type`` for errors.
     """
-    found = find_schema(cls_type, version, place)
-    kind = None if found is None else payload_type(cls_type, version, place)
+    found = find_schema(cls_type)
+    kind = None if found is None else payload_type(cls_type)
     if kind is None or found is None:
         return None
     sure = _sure(kind, found[1], found[1])
@@ -213,7 +213,7 @@ def _plain(schema: Any, root: Any) -> dict[str, Any]:
     return {}
 
 
-_MOST_TYPES = 1000  # types that one worker observes, those with the most events
+_MOST_TYPES = 1000  # types that one worker observes, the first ones; tables of others keep fields as JSON
 _MOST_COUNTED = 20_000  # types that one worker counts
 
 
@@ -231,7 +231,6 @@ class Shapes:
         self._schemas = schemas
         self._watchers: dict[str, ShapeObserver] = {}
         self._rows: Counter[str] = Counter()
-        self._least = 0  # types with at most this number of events are not observed when the limit is reached
         self.unseen = 0
 
     def observe(self, events: pa.Table) -> None:
@@ -245,21 +244,8 @@ class Shapes:
                 self.unseen += rows
                 continue
             self._rows[name] += rows
-            if name in self._watchers or self._has_room(name):
+            if name in self._watchers or len(self._watchers) < _MOST_TYPES:
                 self._watch(name, events.column("payload_json").filter(pc.equal(types, name)))
-
-    def _has_room(self, name: str) -> bool:
-        """Return whether a type can be observed; it may replace one with fewer events."""
-        if len(self._watchers) < _MOST_TYPES:
-            return True
-        if self._rows[name] <= self._least:
-            return False
-        smallest = min(self._watchers, key=self._rows.__getitem__)
-        self._least = self._rows[smallest]
-        if self._rows[name] <= self._least:
-            return False
-        del self._watchers[smallest]  # if it gets a table nevertheless, that keeps its fields as JSON
-        return True
 
     def _watch(self, name: str, texts: pa.ChunkedArray) -> None:
         if name not in self._watchers:

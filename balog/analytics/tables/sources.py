@@ -1,22 +1,15 @@
-"""What is new in sources, in batches of bounded size, and the line of an event in its source."""
+"""What is new in sources, in batches of bounded size."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import NamedTuple
 
-import msgspec
-
-from balog.analytics.reading.blocks import Block, new_buffer
-from balog.analytics.reading.forms import EventLines, read_parts
 from balog.analytics.reading.inputs import Inputs
-from balog.analytics.reading.tasks import COMPRESSED, COMPRESSED_WEIGHT, Slice
-from balog.analytics.reading.topics import is_topic, read_topic
+from balog.analytics.reading.tasks import COMPRESSED, COMPRESSED_WEIGHT
 from balog.analytics.tables.store import LoadedSource, LoadHistory
-from balog.errors import BalogError
 
 BATCH_BYTES = 2 * 1024**3
 """The approximate size of a batch, in decompressed bytes of events; a single file may be larger."""
@@ -88,45 +81,3 @@ def _groups(fresh: Mapping[str, LoadedSource], most: int) -> Iterator[dict[str, 
 
 def _name(kind: str, what: object, commits: int) -> str:
     return f"{kind}-{hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]}-{commits}"
-
-
-class _Header(msgspec.Struct):
-    id: str
-
-
-class _Event(msgspec.Struct):
-    header: _Header
-
-
-_decode = msgspec.json.Decoder(_Event).decode
-
-
-def position_of(event: str, inputs: Inputs) -> tuple[str, int] | None:
-    """Return the path and offset (in bytes of the decompressed file) of an event, or None if it is not found.
-
-    It reads the sources from the beginning.
-    """
-    wanted = event.encode()
-    buffer = new_buffer()
-    with suppress(BalogError, OSError):  # the source has vanished; the event's id is enough
-        for task in inputs.tasks():
-            for piece in task:
-                for line, offset in _lines(piece, wanted, buffer, inputs):
-                    with suppress(msgspec.MsgspecError, RecursionError):
-                        if _decode(line).header.id == event:
-                            return piece.path, offset
-    return None
-
-
-def _lines(piece: Slice, wanted: bytes, buffer: bytearray, inputs: Inputs) -> Iterator[tuple[bytes, int]]:
-    """Yield the events that contain some bytes, each with its offset."""
-    is_file = not is_topic(piece.path)
-    for part in read_parts(piece, buffer, inputs.storages, inputs.form) if is_file else read_topic(piece):
-        if isinstance(part, EventLines):
-            yield from ((line, offset) for line, offset in zip(part.events, part.offsets) if wanted in line)
-        elif isinstance(part, Block):
-            data, start = bytes(part.data), 0
-            while (found := data.find(wanted, start)) >= 0:
-                begin = data.rfind(b"\n", 0, found) + 1
-                start = data.find(b"\n", found) + 1 or len(data)
-                yield data[begin:start], part.offset + begin

@@ -42,21 +42,12 @@ class RowError(TableError):
         field: the path of the payload's field.
         event: the event's id.
         reason: what is wrong.
-        position: the event's file and its offset in bytes, if known.
     """
 
-    def __init__(
-        self, table: str, field: str, event: str, reason: str, position: tuple[str, int] | None = None
-    ) -> None:
-        self.table, self.field, self.event, self.position, self.cause = table, field, event, position, reason
+    def __init__(self, table: str, field: str, event: str, reason: str) -> None:
+        self.table, self.field, self.event, self.cause = table, field, event, reason
         where = f"table {table}, field {field:.200}, event {event:.140}"
-        if position is not None:
-            where = f"{position[0]}, offset {position[1]}: {where}"
         super().__init__(f"{reason}; what was committed before is there, this batch is not", where)
-
-    def at(self, position: tuple[str, int] | None) -> RowError:
-        """Return the same error with the event's position in its source."""
-        return RowError(self.table, self.field, self.event, self.cause, position)
 
 
 class LoadedSource(NamedTuple):

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.oracles.effort import SOAK
+
 MIDNIGHT = datetime(2026, 11, 21, tzinfo=timezone.utc)
 NAMES = ["users", "orders", "", "it's", "é\u2028", '"q" {events} :since', "%", "a" * 2000]
 METRICS = ["record_count", "http_request_duration", "http_request_count", "sync_duration", "batch_processing_time",
@@ -73,7 +75,7 @@ def line(dice: random.Random, number: int) -> str:
     return json.dumps({"schema": "0.1.0", "header": header, "payload": payload(dice)})
 
 
-@pytest.fixture(scope="session", params=[1, 2])
+@pytest.fixture(scope="session", params=[1, 2] if SOAK else [1])
 def both(spark: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[BothEngines]:
     """Rollups of random events in two files."""
     from balog.analytics.duckdb_engine import DuckDBEngine

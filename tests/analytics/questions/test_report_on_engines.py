@@ -12,9 +12,7 @@ from tests.analytics.questions.test_functions_on_engines import assert_equal
 pytestmark = pytest.mark.spark
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
-OPTIONS: dict[str, dict[str, str]] = {
-    "all": {},
-    "a few hours": {"since": "2026-11-20T22:00Z", "until": "2026-11-21T02:00Z"},
+OPTIONS: dict[str, dict[str, str]] = {  # tests/analytics/rollups/test_raw_files.py compares other times
     "two years": {"since": "2025-01-01", "until": "2027-01-01", "compare": "7d"},
     "nothing": {"since": "2001-01-01", "until": "2001-01-02"},
 }
@@ -42,12 +40,12 @@ def test_every_question_of_the_report_has_the_same_columns_and_types(both: BothE
 
     ends = {"after": -(10**15), "until": 10**16}
     values: dict[str, Any] = {
-        f"{name}_{end}": moment for name in ("period", "now", "before", "read", "shown") for end, moment in ends.items()
+        f"{name}_{end}": moment for name in ("period", "now", "before", "read") for end, moment in ends.items()
     }
     values |= {"step": "week", "most": 10_000, "ahead": 10**16, "first": 3, "last": 500, "run": "R1", "longest": 3}
     values |= {"metric0": "sync_duration", "stream0": "users", "metric1": "http_request_duration"}
     values |= {"stream1": None, "endpoint0": None, "endpoint1": "orders"}
-    names = ("BOUNDS", "TOTAL", "MIDDLE", "CHANNELS", "APPLICATIONS", "THROUGHPUT", "RECORDS", "METRICS", "FAILURES",
+    names = ("BOUNDS", "CHANNELS", "APPLICATIONS", "THROUGHPUT", "RECORDS", "METRICS", "FAILURES",
              "ALL_FAILURES", "RUNS", "OUTCOMES", "STREAMS")  # fmt: skip
     texts = {name: getattr(questions, name) for name in names}
     texts["hourly"] = questions.hourly([("sync_duration", "users", None), ("http_request_duration", None, "orders")])

@@ -15,7 +15,6 @@ from handmade import DAY, NOW, failure, report, run
 from balog.analytics.reporting import model as m
 from balog.analytics.reporting.links import parse_link
 from balog.analytics.reporting.page import make_page
-from balog.analytics.reporting.query import Period
 
 pytestmark = pytest.mark.service
 
@@ -64,7 +63,6 @@ def made(**changes: Any) -> m.Report:
     steps = [m.Throughput(at=NOW - timedelta(hours=n), events=6, errors=n % 3, records=5) for n in range(120, 0, -1)]
     values: dict[str, Any] = {
         "runs": runs, "failures": failures, "streams": streams, "throughput": steps,
-        "shown": Period(NOW - 5 * DAY, NOW + DAY),
         "totals": {"runs": 15, "failures": 2, "failed_runs": 6, "unknown_runs": 3},
     }  # fmt: skip
     return report(**(values | changes))
@@ -249,7 +247,7 @@ def test_no_label_overlaps_and_nothing_is_wider_than_the_window(open_page: Open,
     steps = [
         m.Throughput(at=NOW - max(length, 5 * DAY) * n / 60, events=60, errors=n, records=5) for n in range(60, -1, -1)
     ]
-    one = made(runs=runs, throughput=steps, shown=Period(NOW - max(length, 5 * DAY), NOW + DAY), step=3600.0)
+    one = made(runs=runs, throughput=steps, step=3600.0)
     page = open_page(one, width=width)
     assert page.evaluate(OVERLAPS) == []
     texts = page.eval_on_selector_all(
