@@ -148,7 +148,6 @@ def _refusal(value: Any, kind: Any, path: str) -> Iterator[tuple[str, str]]:
         convert(value, kind)
     except msgspec.ValidationError as error:
         reason, place = split_refusal(error)
-        reason = (_no_number(value, (kind,)) if place == "$" else "") or reason
         yield reason, path + place.removeprefix("$")
 
 
@@ -169,7 +168,7 @@ def _choose(value: Any, kinds: Sequence[Any]) -> Any:
     try:
         convert(value, Union[tuple(kinds)])  # noqa: UP007
     except msgspec.ValidationError as error:
-        return _words(value, kinds, structs) or _no_number(value, kinds) or split_refusal(error)[0]
+        return _words(value, kinds, structs) or split_refusal(error)[0]
     return Any
 
 
@@ -208,18 +207,6 @@ def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) ->
     if value in tags:
         return f'{value!r} wants options; write {{"{field}": "{value}", …}}'
     return f'{reason}; or write {{"{field}": …}} with {", ".join(tags)}'
-
-
-def _no_number(value: Any, kinds: Sequence[Any]) -> str:
-    """Return what a type wants in place of a number, if it names an example of its texts; else ""."""
-    example = next((one for kind in kinds for one in _examples(kind) if isinstance(one, str)), "")
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"want a text such as {example!r}, not {value}" if example and is_number else ""
-
-
-def _examples(kind: Any) -> Iterator[Any]:
-    for part in get_args(kind) if get_origin(kind) is Annotated else ():
-        yield from (part.examples or ()) if isinstance(part, msgspec.Meta) else _examples(part)
 
 
 def _printable(key: Any) -> str:

@@ -19,7 +19,7 @@ import click
 from balog import plugins
 from balog.broker.descriptors import hold_standard
 from balog.cli.interruption import Interruption
-from balog.cli.options import CommandGroup, usable_plugins
+from balog.cli.options import CommandGroup
 from balog.cli.output import print_errors
 from balog.distribution import DISTRIBUTION
 from balog.error_redaction import redact_error
@@ -101,7 +101,7 @@ class _Commands(CommandGroup):
         added = [
             (name, f"{kind} of {plugins.package_of(group, name)}")
             for group, kind in plugins.GROUPS.items()
-            for name in usable_plugins(group)
+            for name in plugins.names(group)
             if not (group == "balog.commands" and name in COMMANDS)
         ]
         if added:

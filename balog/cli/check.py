@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import sys
-import zlib
 from collections.abc import Sized
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 import msgspec
 
 from balog import config as configs
-from balog import plugins
 from balog.broker.config import BrokerConfig, RunConfig
 from balog.broker.config_check import find_problems, notes, reach
 from balog.cli import options
@@ -23,26 +20,15 @@ from balog.cli.output import exit_if_invalid
 from balog.counts import counted
 from balog.errors import ConfigError, ConfigProblems
 from balog.redaction import Redactor, SecretFinding, from_config
-from balog.sinks.base import SINKS
+from balog.singer.batch.dialects import BatchError
 from balog.suggestions import nearest
-
-_COMPRESSED = (b"\x28\xb5\x2f\xfd", b"PAR1", b"\xfd7zX", b"PK\x03\x04")  # the first bytes of zstd, Parquet, xz and zip
-_LONGEST_LINE = 8 * 1024 * 1024
+from balog.topics.archives import read_lines
 
 _MAIN_KINDS = ("broker", "run", "forward", "cases", "logger", "serve", "document", "monitors")
 KINDS = (*_MAIN_KINDS, *(f"broker-{name}" for name in SINGLE_SINKS))
 
 
-class _Check(click.Command):
-    """Lists the sinks that a config can have, with those of installed packages."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        added = [f"{name} ({plugins.package_of('balog.sinks', name)})" for name in SINKS.added()]
-        with formatter.section("Sinks"):
-            formatter.write_text(", ".join([*SINKS.builtin, *added]))
-
-
-@click.command(cls=_Check)
+@click.command("check")
 @options.choice("--for", "kind", of=KINDS, default="broker", help="The command or part that reads the config.")
 @click.option("--connect", is_flag=True, help="Also connect to each sink; nothing is delivered.")
 @click.option("--guarantees", is_flag=True, help="Also print what each sink guarantees: losses, repeats, retries.")
@@ -172,36 +158,28 @@ def _type(kind: str) -> Any:
 def _explain_file(path: Path, rules: Path | None) -> None:
     """Print each secret in a file of JSON lines or text: its line, its path and its rule, never its value.
 
-    A gzip file is decompressed.
+    A file in gzip or zstd is decompressed.
 
     Args:
         rules: a config file of the logger whose ``redact`` is used; without one the built-in rules.
 
     Raises:
-        ConfigError: the file cannot be read, is compressed in another way, or the rules are wrong.
+        ConfigError: the file cannot be read, or the rules are wrong.
     """
     redactor = _redactor(rules)
     found = lines = 0
     try:
-        with path.open("rb") as raw, _decompressed(raw, path) as file:
-            while line := file.readline(_LONGEST_LINE):
-                lines += 1
-                for finding in _explain_line(redactor, line):
+        with path.open("rb") as file:
+            for line in read_lines(file):
+                lines = line.number
+                for finding in _explain_line(redactor, line.data):
                     found += 1
                     click.echo(f"{path}:{lines}: {redactor.redact_text(finding.path)}: {finding.rule}")
-    except (gzip.BadGzipFile, EOFError, zlib.error):
+    except BatchError:
         raise ConfigError(f"is damaged or cut off after line {lines}", str(path)) from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", str(path)) from None
     click.echo(f"{path}: {counted(found, 'secret')} in {counted(lines, 'line')} would be replaced")
-
-
-def _decompressed(raw: IO[bytes], path: Path) -> IO[bytes]:
-    beginning = raw.read(4)
-    raw.seek(0)
-    if beginning in _COMPRESSED or beginning[:3] == b"BZh":
-        raise ConfigError("is compressed; decompress it first", str(path))
-    return gzip.GzipFile(fileobj=raw) if beginning[:2] == b"\x1f\x8b" else raw  # type: ignore[return-value]
 
 
 def _explain_line(redactor: Redactor, line: bytes) -> list[SecretFinding]:

@@ -16,7 +16,7 @@ import msgspec
 
 from balog import config as configs
 from balog.cli import options
-from balog.cli.output import exit_if_invalid, plain, print_json_lines, print_table, user_at_host, utc
+from balog.cli.output import exit_if_invalid, plain, print_table, user_at_host, utc
 from balog.counts import counted
 from balog.delivery.control.diff import DocumentChange, diff
 from balog.delivery.control.remote import open_control
@@ -111,9 +111,8 @@ def push(file: Path, message: str, dry_run: bool, base: int | None, store: Contr
 @command.command("diff", short_help="Show the differences between two versions or files.")
 @click.argument("old", required=False, metavar="[OLD")
 @click.argument("new", required=False, metavar="[NEW]]")
-@options.json_lines
 @_control
-def diff_command(old: str | None, new: str | None, as_json: bool, store: ControlPlace) -> None:
+def diff_command(old: str | None, new: str | None, store: ControlPlace) -> None:
     """Show the differences between OLD and NEW, each the number of a version or a file.
 
     With one argument, the command compares it with the newest version; with none, the newest with the one before.
@@ -127,24 +126,17 @@ def diff_command(old: str | None, new: str | None, as_json: bool, store: Control
         elif new is None and not old.isdigit():
             old, new = str(newest), old
         changes = diff(_document(control, old), _document(control, new if new is not None else str(newest)))
-    if as_json:
-        print_json_lines(changes)
-    else:
-        _show_changes(changes)
+    _show_changes(changes)
     sys.exit(1 if changes else 0)
 
 
 @command.command(short_help="List the versions, the newest first.")
 @options.integer("--limit", most=10_000, default=20, help="Maximum number of versions.")
-@options.json_lines
 @_control
-def history(limit: int, as_json: bool, store: ControlPlace) -> None:
+def history(limit: int, store: ControlPlace) -> None:
     """List the versions: number, time, author, action, first digits of the document's SHA-256, and reason."""
     with store.open() as control:
         entries = control.entries(limit)
-    if as_json:
-        print_json_lines(entries)
-        return
     rows = [("VERSION", "WHEN", "WHO", "WHAT", "DOCUMENT", "WHY")]
     rows += [
         (str(one.number), utc(one.when), _line(one.who), _action(one), one.sha[:12], _line(one.message))
@@ -188,9 +180,8 @@ def rollback(number: int | None, message: str, store: ControlPlace) -> None:
 @options.seconds(
     "--wait", most=3600, default=0.0, help="Wait for services that are behind, for so many seconds at most."
 )
-@options.json_lines
 @_control
-def status(wait: float, as_json: bool, store: ControlPlace) -> None:
+def status(wait: float, store: ControlPlace) -> None:
     """Show the version and the health of each service that reported in the last day.
 
     Exits with 1 if a service is behind, has rejected the newest version, has a job with an error, or has missed six
@@ -206,26 +197,15 @@ def status(wait: float, as_json: bool, store: ControlPlace) -> None:
                 break
             time.sleep(min(_LOOK_AGAIN, max(deadline - time.monotonic(), 0.0)))
     errors = {one.service: _errors(one, newest) for one in services}
-    if as_json:
-        print_json_lines({**msgspec.to_builtins(one), "troubles": errors[one.service]} for one in services)
+    click.echo(f"newest: version {newest}" + (f", {utc(head.when)} by {_line(head.who)}" if head else ""))
+    rows = [("SERVICE", "VERSION", "STATE", "REPORTED", "JOBS", "TROUBLE")]
+    for one in services:
+        reasons = "; ".join(errors[one.service]) or "-"
+        rows.append((_line(one.service), str(one.number), one.state, utc(one.when), str(len(one.jobs)), reasons))
+    if services:
+        print_table(rows)
     else:
-        click.echo(f"newest: version {newest}" + (f", {utc(head.when)} by {_line(head.who)}" if head else ""))
-        rows = [("SERVICE", "VERSION", "STATE", "REPORTED", "JOBS", "TROUBLE")]
-        rows += [
-            (
-                _line(one.service),
-                str(one.number),
-                one.state,
-                utc(one.when),
-                str(len(one.jobs)),
-                "; ".join(errors[one.service]) or "-",
-            )
-            for one in services
-        ]
-        if services:
-            print_table(rows)
-        else:
-            click.echo("no service has reported in the last day")
+        click.echo("no service has reported in the last day")
     sys.exit(1 if any(errors.values()) else 0)
 
 

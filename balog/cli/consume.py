@@ -49,13 +49,8 @@ _report = reporter("balog consume")
     help="Events that wait in this process for a handler to be free. By default, as many as handlers take in half a "
     "second, so that other processes share the rest.",
 )
-@options.of_plugins(
-    "--hook",
-    "hook_names",
-    group="balog.hooks",
-    multiple=True,
-    metavar="NAME",
-    help="Consumer hook of an installed package that observes the run. Repeatable.",
+@options.repeated(
+    "--hook", "hook_names", metavar="NAME", help="Consumer hook of an installed package that observes the run."
 )
 @click.option(
     "--unwanted",

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import click
 
 from balog.cli import options
-from balog.cli.output import print_rich_table
 from balog.consumers import ConsumerHub, ConsumerOperator
 from balog.consumers.listing import Listed, Versions, describe, unmeetable
 from balog.errors import ConfigError
@@ -60,9 +59,6 @@ def scan_package(package: str) -> ConsumerHub:
 
 
 def _print(listed: Sequence[Listed]) -> None:
-    rows = [(one.consumer, one.topic, "\n".join(one.wants), "\n".join(one.handling)) for one in listed]
-    if print_rich_table(("consumer", "topic", "wants", "called"), rows):
-        return
     width = max(len(one.consumer) for one in listed)
     topics = max(len(one.topic) for one in listed)
     for one in listed:

@@ -78,9 +78,8 @@ engine_options = options.bundle(
         default=30.0,
         help="Lease of received events: after a consumer is killed, others get its events when the lease ends.",
     ),
-    options.of_plugins(
+    option(
         "--ledger",
-        group="balog.ledgers",
         metavar="URL",
         help="Store of the handlers that are done with each event: sqlite:PATH, redis://HOST or none:. "
         "By default a file in the folder of local topics, else in your state folder.",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.argument("name")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--config", "document", required=True, metavar="FILE", help="The document with the filter.")
-@options.of_plugins("--topics", "url", group="balog.topics", metavar="URL", help=options.TOPICS_HELP)
+@click.option("--topics", "url", metavar="URL", help=options.TOPICS_HELP)
 @click.option("--to", "place", metavar="ARCHIVE", help="Write to an archive, a folder or s3://…, not to the topic.")
 @options.since
 @options.until

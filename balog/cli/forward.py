@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import click
 
@@ -21,19 +20,6 @@ _report = reporter("balog forward")
 MAX_ATTEMPTS = 100
 """A failed delivery is no attempt. Only a process that dies with an event in flight counts."""
 
-_OF_A_BROKER = (
-    "strip",
-    "metrics",
-    "spool",
-    "records",
-    "schemas",
-    "batch",
-    "state",
-    "quarantine",
-    "pipeline",
-    "schema_events",
-)
-
 
 @click.command(
     "forward",
@@ -41,7 +27,7 @@ _OF_A_BROKER = (
     "2      wrong use\n128+n  ended at once by a second signal n",
 )
 @click.option("--topic", required=True, metavar="NAME", help="The topic whose events are sent.")
-@options.config("A broker's config; `forward` uses its sinks.", required=True)
+@options.config("A broker's config; `forward` uses its sinks only: the topic is the spool.", required=True)
 @options.group("Consumer group; each group gets all of the events.", "forward")
 @engine_options
 def command(topic: str, path: str, group: str, engine_options: EngineOptions) -> None:
@@ -58,8 +44,6 @@ def command(topic: str, path: str, group: str, engine_options: EngineOptions) ->
     """
     with complete_errors(path):
         config = configs.load(path, BrokerConfig)
-    for line in _notes(config):
-        _report(f"{path}: {line}")
     with open_topics(engine_options.url) as topics:
         topics.topic(topic)  # raises for a wrong URL or name before the sinks are opened
     with complete_errors(path):
@@ -80,14 +64,3 @@ def command(topic: str, path: str, group: str, engine_options: EngineOptions) ->
                     _report(f"{sink.name}: {stats.delivered} delivered, {stats.dead} refused, {stats.retries} retries")
     if engine.counts.dead:
         sys.exit(1)
-
-
-def _notes(config: BrokerConfig) -> Iterator[str]:
-    """Yield what `forward` ignores in a broker's config: it has no stream, and the topic is the spool."""
-    plain = BrokerConfig(sinks=[])
-    parts = [name for name in _OF_A_BROKER if getattr(config, name) != getattr(plain, name)]
-    if "spool" in parts:
-        yield "the spool is not used: events that wait for a sink stay in the topic"
-        parts.remove("spool")
-    if parts:
-        yield f"ignored, since a topic has no stream: {', '.join(parts)}"

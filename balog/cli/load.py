@@ -34,18 +34,16 @@ if TYPE_CHECKING:
 @click.option("--table", metavar="NAME", help="The name of the table, with --document.")
 @click.option("--topics", "url", metavar="URL", help="The backend of the table's topics, with --document.")
 @click.option("--follow", is_flag=True, help="Keep loading new events until SIGTERM or Ctrl-C.")
-@click.option("--plan", is_flag=True, help="Show what would be read and which columns would change; write nothing.")
+@click.option("--plan", is_flag=True, help="Show what would be read, changed and removed; write nothing.")
 @options.since
 @options.until
-@click.option("--form", metavar="NAME", help="The form of the source's lines; detected by default.")
 @click.option("--compact", is_flag=True, help="Afterwards, rewrite the small files of each day as few large ones.")
 @click.option("--keep", metavar="LENGTH", help="Afterwards, remove whole days that are older: 90d, 12w.")
-@click.option("--dry-run", is_flag=True, help="With --keep: list the days, and remove none.")
 @spark_options
 def command(
     sources: tuple[str, ...], location: str | None, document: str | None, table: str | None, url: str | None,
-    follow: bool, plan: bool, since: str | None, until: str | None, form: str | None, compact: bool, keep: str | None,
-    dry_run: bool, spark_place: SparkPlace,
+    follow: bool, plan: bool, since: str | None, until: str | None, compact: bool, keep: str | None,
+    spark_place: SparkPlace,
 ) -> None:  # fmt: skip
     """Load the events of each SOURCE into the tables of PLACE, each event once.
 
@@ -73,12 +71,10 @@ def command(
         from balog.analytics.tables import open_store
         from balog.analytics.tables.location import session_settings
     _check_use(sources, follow=follow, has_range=bool(plan or since or until), has_care=compact or keep is not None)
-    if dry_run and keep is None:
-        raise ConfigError("lists what --keep would remove; give --keep too, or --plan instead", "--dry-run")
     _check_tables(location, sources)
     if follow and spark_place.remote is None:  # a server has a Spark of its own
         check_streaming()
-    job = _read_job(sources, since, until, form, follow, compact, keep, dry_run)
+    job = _read_job(sources, since, until, follow, compact, keep)
     with progress(spark_place.waiting, None if follow else reporter("balog load"), is_slow=True) as display:
         settings = session_settings(location)
 
@@ -88,7 +84,10 @@ def command(
         with spark_place.session("balog load", settings, explain) as spark:
             store = open_store(spark, location)
             if plan:
-                _plan(spark, store, job, display)
+                if job.paths:
+                    _plan(spark, store, job, display)
+                if job.oldest is not None:
+                    _print_lines("would remove", store.expire(job.oldest, dry_run=True), job.oldest, display)
                 return
             with store.writing(), display.watching(spark):
                 _load(spark, store, job, display)
@@ -104,7 +103,6 @@ class _Job:
     follow: bool
     compact: bool
     oldest: date | None
-    dry_run: bool
 
 
 def _check_use(sources: tuple[str, ...], *, follow: bool, has_range: bool, has_care: bool) -> None:
@@ -123,9 +121,8 @@ def _check_tables(location: str, sources: tuple[str, ...]) -> None:
 
 
 def _read_job(
-    sources: tuple[str, ...], since: str | None, until: str | None, form: str | None, follow: bool, compact: bool,
-    keep: str | None, dry_run: bool,
-) -> _Job:  # fmt: skip
+    sources: tuple[str, ...], since: str | None, until: str | None, follow: bool, compact: bool, keep: str | None
+) -> _Job:
     """Read the options, and list the files: a path that can't be read fails before Spark starts."""
     from balog.analytics.reading.inputs import absolute, read_inputs
     from balog.analytics.reporting.query import length, moment
@@ -136,14 +133,13 @@ def _read_job(
     options = LoadOptions(
         moment(since, now, "--since") if since else None,
         moment(until, now, "--until") if until else None,
-        {"form": form} if form else {},
     )
     paths = [absolute(source) for source in sources]
     if paths:
         found = read_inputs({**options.reader, "paths": json.dumps(paths)}).files()
         if not follow:
             options = replace(options, found=tuple(found))
-    return _Job(paths, options, follow, compact, oldest, dry_run)
+    return _Job(paths, options, follow, compact, oldest)
 
 
 def _load(spark: SparkSession, store: ParquetStore, job: _Job, display: ProgressDisplay) -> None:
@@ -163,12 +159,10 @@ def _load(spark: SparkSession, store: ParquetStore, job: _Job, display: Progress
 def _maintain(store: ParquetStore, job: _Job, display: ProgressDisplay) -> None:
     if job.oldest is not None:
         display("Removing old days")
-        action = "would remove" if job.dry_run else "removed"
-        lines = store.expire(job.oldest, job.dry_run)
-        _print_lines(action, lines, f"{action} nothing: no day is before {job.oldest}", display)
-    if job.compact and not job.dry_run:
+        _print_lines("removed", store.expire(job.oldest), job.oldest, display)
+    if job.compact:
         display("Compacting")
-        _print_lines("compacted", store.compact(), "compacted nothing: no day has several small files", display)
+        _print_lines("compacted", store.compact(), None, display)
 
 
 def _from_document(
@@ -238,9 +232,8 @@ def _print_summary(summary: LoadSummary, display: ProgressDisplay) -> None:
     click.echo(f"{counted(summary.files, 'file', shown=f'{summary.files:,}')} read in {summary.seconds:,.1f} s{rate}")
 
 
-def _print_lines(action: str, lines: list[str], nothing: str, display: ProgressDisplay) -> None:
+def _print_lines(action: str, lines: list[str], oldest: date | None, display: ProgressDisplay) -> None:
     display.stop()
-    for line in lines:
+    reason = "no day has several small files" if oldest is None else f"no day is before {oldest}"
+    for line in lines or [f"nothing: {reason}"]:
         click.echo(f"{action} {line}")
-    if not lines:
-        click.echo(nothing)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
-from pkgutil import resolve_name
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click import option
 
 from balog import config as configs
-from balog import plugins
 from balog.errors import ConfigError
 from balog.suggestions import nearest
 
@@ -104,40 +102,6 @@ def _as_pairs(context: click.Context, parameter: click.Parameter, given: Sequenc
     return found
 
 
-_REGISTRIES = {
-    "balog.ledgers": "balog.consumers.ledgers:LEDGERS",
-    "balog.sinks": "balog.sinks.base:SINKS",
-    "balog.topics": "balog.topics.url:BACKENDS",
-}
-
-
-def usable_plugins(group: plugins.Group) -> list[str]:
-    """Return the sorted names of a group's plug-ins, without those that have the name of a built-in implementation."""
-    names = plugins.names(group)
-    if names and group in _REGISTRIES:  # an import that few calls need
-        added: list[str] = resolve_name(_REGISTRIES[group]).added()
-        return added
-    return names
-
-
-class _PluginOption(click.Option):
-    """An option whose help lists the plug-ins of a group."""
-
-    def __init__(self, *names: Any, group: plugins.Group, **settings: Any) -> None:
-        super().__init__(*names, **settings)
-        self._group = group
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        record = super().get_help_record(ctx)
-        added = [f"{name} ({plugins.package_of(self._group, name)})" for name in usable_plugins(self._group)]
-        return (record[0], f"{record[1]} Installed: {', '.join(added)}.") if record and added else record
-
-
-def of_plugins(*names: str, group: plugins.Group, help: str, **settings: Any) -> Decorator:
-    """Return an option whose help lists the plug-ins of a group."""
-    return option(*names, cls=_PluginOption, group=group, help=help, **settings)
-
-
 def bundle(name: str, make: Callable[..., Any], *options: Decorator) -> Decorator:
     """Return a decorator that adds options and passes their values to the command as one argument.
 
@@ -164,9 +128,7 @@ def bundle(name: str, make: Callable[..., Any], *options: Decorator) -> Decorato
 
 TOPICS_HELP = "URL of the topics: local:PATH, sqs:REGION or kafka:HOST:PORT."
 
-topics = of_plugins("--topics", "url", group="balog.topics", required=True, metavar="URL", help=TOPICS_HELP)
-json_object = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-json_lines = option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
+topics = option("--topics", "url", required=True, metavar="URL", help=TOPICS_HELP)
 verbose = option("-v", "--verbose", "is_verbose", is_flag=True, help="Print at the end what passed.")
 proto_message = option("--message", default="", metavar="NAME", help="Message of a .proto file with several.")
 settings = pairs("--set", "settings", metavar="KEY=VALUE", help="Setting that fills {KEY} in topic names.")

@@ -6,23 +6,17 @@ import getpass
 import os
 import socket
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import click
-import msgspec
 
 from balog.config import locate
 from balog.counts import counted
 from balog.error_redaction import redact_error
 from balog.errors import BalogError, ConfigError, ConfigProblems
 from balog.signals import StopSignals
-
-_QUIET_SECONDS = 2.0  # before a bar appears
 
 
 def reporter(command: str) -> Callable[[str], None]:
@@ -68,20 +62,17 @@ class FirstLines:
     Args:
         report: prints a line.
         limit: the number of lines to print.
-        last: the line after those, printed once; "" for none.
     """
 
-    def __init__(self, report: Callable[[str], None], limit: int = 20, last: str = "") -> None:
+    def __init__(self, report: Callable[[str], None], limit: int = 20) -> None:
         self.count = 0
-        self._report, self._limit, self._last = report, limit, last
+        self._report, self._limit = report, limit
 
     def __call__(self, line: str) -> None:
         """Print or count a line."""
         self.count += 1
         if self.count <= self._limit:
             self._report(line)
-        elif self._last and self.count == self._limit + 1:
-            self._report(self._last)
 
     @property
     def hidden(self) -> int:
@@ -117,32 +108,6 @@ def print_table(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> None
         click.echo("  ".join(cells).rstrip())
 
 
-def print_rich_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
-    """Print a table whose cells may have several lines. Return False if stdout is no terminal or rich is missing."""
-    if not sys.stdout.isatty():
-        return False
-    try:
-        from rich.box import SIMPLE_HEAD
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-    except ImportError:  # without the extra embedded
-        return False
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in head:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    Console().print(table)
-    return True
-
-
-def print_json_lines(values: Iterable[Any]) -> None:
-    """Print each value as JSON, one a line."""
-    for value in values:
-        click.echo(msgspec.json.encode(value))
-
-
 def utc(when: datetime) -> str:
     """Return a time in UTC as ``2026-11-20 07:46:12Z``."""
     return when.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
@@ -169,37 +134,3 @@ def printable(text: str, keep: str = "") -> str:
         keep: control characters that stay.
     """
     return "".join(char if char.isprintable() or char in keep else f"\\u{ord(char):04x}" for char in text)
-
-
-@contextmanager
-def progress_bar(label: str, total: int | None) -> Iterator[Callable[[int, str], None]]:
-    """Show a progress bar on stderr once the work has taken two seconds, if stderr is a terminal.
-
-    Args:
-        label: the verb in front of the bar.
-        total: the number of steps; None if it is not known.
-
-    Yields:
-        A function of the steps done and a text behind the bar.
-    """
-    try:
-        if not sys.stderr.isatty():
-            raise ImportError
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-    except ImportError:
-        yield lambda done, text: None
-        return
-    began = time.monotonic()
-    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"), TimeElapsedColumn()]
-    if total is not None:
-        columns.insert(2, TaskProgressColumn())
-    with Progress(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
-        task = bar.add_task(label, total=total, visible=False, text="")
-
-        def show(done: int, text: str) -> None:
-            if time.monotonic() - began >= _QUIET_SECONDS:
-                bar.update(task, completed=done, visible=True, text=text)
-                bar.refresh()
-
-        yield show

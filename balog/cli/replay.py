@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import click
 
 from balog import config as configs
 from balog.cli import options
-from balog.cli.output import FirstLines, exit_after, progress_bar, reporter
+from balog.cli.output import FirstLines, exit_after, reporter
 from balog.counts import counted
 from balog.errors import ConfigError
 from balog.event import Event, encode
@@ -167,11 +166,9 @@ def _send(spool: Path, plans: Sequence[Plan], deadline: float | None, should_sto
         chosen = list(group)
         os.chdir(here)
         enter_folder(cwd or None, _report)
-        total = sum(item.backlog.events for item in chosen)
         replay = SpoolReplay(spool, chosen, _report)
-        with progress_bar("sending", total) as on_progress:
-            left = None if until is None else max(0.0, until - time.monotonic())
-            found = replay.run(left, should_stop, partial(_show_share, on_progress, total))
+        left = None if until is None else max(0.0, until - time.monotonic())
+        found = replay.run(left, should_stop)
         for item, stats in zip(chosen, found):
             code = _report_result(item, stats) or code
             sent += stats.delivered
@@ -179,10 +176,6 @@ def _send(spool: Path, plans: Sequence[Plan], deadline: float | None, should_sto
     if not plans or sent:
         _report(f"{counted(sent, 'event', 'were')} sent" if plans else "no events wait")
     return code
-
-
-def _show_share(show: Callable[[int, str], None], total: int, sent: int) -> None:
-    show(sent, f"{sent / max(total, 1):.0%}")
 
 
 def _report_result(item: Plan, stats: SinkStats) -> int:

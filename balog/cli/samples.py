@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
-from functools import partial
 from itertools import chain
 from typing import IO, NamedTuple
 
@@ -13,11 +11,10 @@ from msgspec import Raw
 
 from balog.errors import EventError, split_refusal
 from balog.event import MAX_EVENT_BYTES, check_keys, decode
-from balog.singer.batch.compression import Limits, decompress
 from balog.singer.batch.dialects import BatchError
+from balog.topics.archives import Line, read_lines
 
 _MAX_WHOLE = 64 << 20
-_UNLIMITED = Limits(1 << 62, float("inf"))  # lines are streamed, and the rest has its own limit
 
 
 class PayloadSample(NamedTuple):
@@ -54,52 +51,46 @@ def read_samples(file: IO[bytes]) -> Iterator[PayloadSample]:
         MissingExtraError: the file is compressed with zstd, and the package is not installed.
     """
     try:
-        yield from _read(io.BufferedReader(_Blocks(decompress(file, None, _UNLIMITED)), 1 << 20))
+        yield from _read(read_lines(file))
     except BatchError as error:
         raise EventError(f"a broken archive: it {error}") from None
     except _UNREADABLE as error:
         raise _problem(error, "objects") from None
 
 
-def _read(stream: io.BufferedReader) -> Iterator[PayloadSample]:
-    first = b""
-    number = 0
-    while not first.strip():
-        first = stream.readline(MAX_EVENT_BYTES + 2)
-        number += 1
-        if not first:
+def _read(lines: Iterator[Line]) -> Iterator[PayloadSample]:
+    first = next(lines, None)
+    if first is None:
+        return
+    first = first._replace(data=first.data.removeprefix(b"\xef\xbb\xbf").lstrip())
+    taken, size = [first], len(first.data)
+    is_array = first.data.startswith(b"[")
+    if is_array or (first.data.startswith(b"{") and not _is_whole(first.data)):
+        while size <= _MAX_WHOLE and (line := next(lines, None)) is not None:
+            taken.append(line)
+            size += len(line.data)
+        whole = b"\n".join(line.data for line in taken)
+        if is_array:
+            yield from _items(whole, is_too_long=size > _MAX_WHOLE or not all(line.is_whole for line in taken))
             return
-    first = first.removeprefix(b"\xef\xbb\xbf")
-    start = first.lstrip()[:1]
-    if start == b"[" or (start == b"{" and not _is_whole(first)):
-        rest = first + stream.read(_MAX_WHOLE + 1 - len(first))
-        if start == b"[":
-            yield from _items(rest)
+        if _is_whole(whole):
+            yield _sample("", whole)
             return
-        if len(rest) <= _MAX_WHOLE and _is_whole(rest):
-            yield _sample("", rest)
-            return
-        stream = io.BufferedReader(_Blocks(chain((rest,), iter(partial(stream.read, 1 << 20), b""))))
-        first = stream.readline(MAX_EVENT_BYTES + 2)
-    while first:
-        if first.strip():
-            yield _sample(f"line {number}", first)
-        while len(first) > MAX_EVENT_BYTES and not first.endswith(b"\n"):
-            first = stream.readline(MAX_EVENT_BYTES + 2)  # the rest of a line that is too long
-        first = stream.readline(MAX_EVENT_BYTES + 2)
-        number += 1
+    for line in chain(taken, lines):
+        if line.is_whole:
+            yield _sample(f"line {line.number}", line.data)
+        else:
+            yield PayloadSample(f"line {line.number}", b"", EventError(f"more than {MAX_EVENT_BYTES} bytes"))
 
 
-def _items(data: bytes) -> Iterator[PayloadSample]:
-    if len(data) > _MAX_WHOLE:
-        raise EventError(f"an array of more than {_MAX_WHOLE >> 20} MiB; write one event a line")
+def _items(data: bytes, *, is_too_long: bool) -> Iterator[PayloadSample]:
+    if is_too_long:
+        raise EventError("the array is too long; write one event a line")
     for number, item in enumerate(_array.decode(data), 1):
         yield _sample(f"item {number}", bytes(item))
 
 
 def _sample(place: str, data: bytes) -> PayloadSample:
-    if len(data) > MAX_EVENT_BYTES:
-        return PayloadSample(place, b"", EventError(f"more than {MAX_EVENT_BYTES} bytes"))
     try:
         check_keys(data)
         if not _members.decode(data).keys() >= _EVENT:
@@ -125,21 +116,3 @@ def _problem(error: Exception, wanted: str) -> EventError:
     return EventError(
         "nested too deep" if isinstance(error, RecursionError) else f"not JSON: {split_refusal(error)[0]}"
     )
-
-
-class _Blocks(io.RawIOBase):
-    """Blocks of bytes as a stream."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks = blocks
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        data = self._rest or memoryview(next(self._blocks, b""))
-        size = min(len(buffer), len(data))
-        buffer[:size] = data[:size]
-        self._rest = data[size:]
-        return size

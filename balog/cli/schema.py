@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 import msgspec
@@ -46,20 +46,15 @@ for _command in (check, validate):
 
 @command.command("list", short_help="List the types and their versions.")
 @options.registry
-@options.json_lines
-def list_types(registry_place: options.RegistryPlace, as_json: bool) -> None:
+def list_types(registry_place: options.RegistryPlace) -> None:
     """List the types: the latest version of each, its form (json or protobuf), and all versions."""
     with registry_place.open() as registry:
         rows = [("TYPE", "LATEST", "FORM", "VERSIONS")]
         for type in registry.types():
             versions = registry.versions(type)
             newest = registry.get(type)
-            if as_json:
-                row = {"type": type, "latest": newest.version, "form": newest.form, "versions": versions}
-                click.echo(msgspec.json.encode(row))
             rows.append((type, newest.version, newest.form, ", ".join(reversed(versions))))
-    if not as_json:
-        print_table(rows)
+    print_table(rows)
 
 
 @command.command("show", short_help="Print the schema of a version.")
@@ -124,8 +119,9 @@ def infer(files: Sequence[IO[bytes]], type: str | None) -> None:
     Edit the draft before you register it: it describes the samples, not all events that may come.
     """
     from balog.cli.samples import read_samples
+    from balog.registry.inference import Inference
 
-    drafts = _Drafts(type)
+    drafts: dict[str, Inference] = {}
     for file in files:
         place = ""
         try:
@@ -133,37 +129,17 @@ def infer(files: Sequence[IO[bytes]], type: str | None) -> None:
                 place = f"{sample.place}: " if sample.place else ""
                 if sample.problem is not None:
                     raise sample.problem
-                drafts.add(sample.payload)
+                cls_type = msgspec.json.decode(sample.payload).get("cls_type")
+                name = cls_type if isinstance(cls_type, str) else type
+                if name is not None and type in (None, name):
+                    drafts.setdefault(name, Inference()).add(sample.payload)
         except EventError as error:
             raise ConfigError(f"{place}{error}", options.name_of(file)) from None
-    found = drafts.schemas()
-    name = type if type is not None else next(iter(found), None)
-    if name is None or name not in found or (type is None and len(found) > 1):
-        there = ", ".join(sorted(found)[:10]) or "none with a cls_type"
+    if len(drafts) != 1:
+        there = ", ".join(sorted(drafts)[:10]) or "none with a cls_type"
         raise ConfigError(f"--type: name the type to draft; the samples have {there}")
-    click.echo(msgspec.json.format(msgspec.json.encode(found[name]), indent=2))
-
-
-class _Drafts:
-    """Group samples by type; samples without a type count as the requested type."""
-
-    def __init__(self, type: str | None) -> None:
-        self._type = type
-        self._found: dict[str, Any] = {}
-
-    def add(self, payload: bytes) -> None:
-        from balog.registry.inference import Inference
-
-        cls_type = msgspec.json.decode(payload).get("cls_type")
-        name = cls_type if isinstance(cls_type, str) else self._type
-        if name is None or (self._type is not None and name != self._type):
-            return
-        if name not in self._found:
-            self._found[name] = Inference()
-        self._found[name].add(payload)
-
-    def schemas(self) -> dict[str, Any]:
-        return {name: inference.schema(name) for name, inference in self._found.items()}
+    ((name, inference),) = drafts.items()
+    click.echo(msgspec.json.format(msgspec.json.encode(inference.schema(name)), indent=2))
 
 
 def _from_file(file: IO[bytes], type: str | None, version: str | None, message: str) -> Schema:

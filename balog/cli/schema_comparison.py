@@ -4,42 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import get_args
 
 import click
-import msgspec
 
 from balog.cli import options
-from balog.cli.output import FirstLines, print_table, reporter
-from balog.cli.samples import read_samples
-from balog.errors import ConfigError, EventError
-from balog.registry import Registry, Schema, make_validator
+from balog.cli.output import print_table, reporter
+from balog.errors import ConfigError
+from balog.registry import Registry, Schema
 from balog.registry.comparing import CompatibilityReport, Mode, compare, compare_history, least_version
 from balog.registry.names import order, parse_file_name
 
 _report = reporter("balog schema")
-
-_MAX_FAULTS = 1000
-
-
-class _Rejected(msgspec.Struct, frozen=True):
-    """A stored event that the new version rejects; ``place`` is its file and line."""
-
-    place: str
-    path: str
-    reason: str
-
-
-class _Events(msgspec.Struct):
-    """Counts of stored events that the new version validated; ``others`` have another type."""
-
-    tried: int = 0
-    failed: int = 0
-    others: int = 0
-    faults: list[_Rejected] = []
-
 
 mode_option = options.choice(
     "--mode",
@@ -52,7 +30,7 @@ mode_option = options.choice(
 @click.command(
     "check",
     short_help="Check that a version is compatible with older ones.",
-    epilog="\b\nExit codes:\n0  compatible\n1  incompatible, version too low, or an event is rejected\n2  wrong use",
+    epilog="\b\nExit codes:\n0  compatible\n1  incompatible, or version too low\n2  wrong use",
 )
 @options.registry
 @click.argument("schemas", nargs=-1, required=True, metavar="[OLD] NEW")
@@ -65,11 +43,9 @@ mode_option = options.choice(
     default=True,
     help="Whether an optional property may be added to an open model.  [default: open]",
 )
-@options.repeated("--events", type=click.File("rb"), metavar="FILE", help="Also validate these events with NEW.")
-@options.json_object
 def check(
     registry_place: options.RegistryPlace, schemas: Sequence[str], type: str | None, message: str, mode: Mode,
-    is_open: bool, events: Sequence[IO[bytes]], as_json: bool,
+    is_open: bool,
 ) -> None:  # fmt: skip
     """Check whether NEW is compatible with OLD, or with all versions in the registry.
 
@@ -80,7 +56,7 @@ def check(
     \b
     balog schema check order/1.0.0.json order/1.1.0.json
     balog schema check order/1.1.0.json --registry schemas --mode full_transitive
-    balog schema check order/1.0.0 draft.json --registry schemas --events yesterday.jsonl.gz
+    balog schema check order/1.0.0 draft.json --registry schemas
     """
     if len(schemas) > 2:
         raise ConfigError("give NEW, or OLD and NEW")
@@ -94,13 +70,9 @@ def check(
             verdict = compare_history(history, new, mode, open=is_open)
     least = least_version(history, verdict) if all(one.version for one in history) else None
     too_small = bool(least and new.version) and order(new.version) < order(least)
-    tried = _validate(new, events) if events else None
-    if as_json:
-        click.echo(_as_json(new, verdict, least, tried))
-    else:
-        _print(verdict)
-        _summarize(new, verdict, mode, least, too_small, tried)
-    if not verdict.compatible or too_small or (tried is not None and tried.failed):
+    _print(verdict)
+    _summarize(new, verdict, mode, least, too_small)
+    if not verdict.compatible or too_small:
         sys.exit(1)
 
 
@@ -133,49 +105,6 @@ def _history(registry: Registry, new: Schema, place: str | None) -> list[Schema]
     return [registry.get(new.type, one) for one in below]
 
 
-def _validate(new: Schema, files: Sequence[IO[bytes]]) -> _Events:
-    """Validate the stored payloads of each file with the new version."""
-    validator = make_validator(new)
-    events = _Events(faults=[])
-    for place, payload, prefix, problem in _stored(files):
-        if problem is None and _is_other(payload, new.type):
-            events.others += 1
-            continue
-        events.tried += 1
-        found = [problem] if problem else [(prefix + path[1:], reason) for path, reason in validator.check(payload)]
-        events.failed += bool(found)
-        if len(events.faults) < _MAX_FAULTS:
-            events.faults += [_Rejected(place, path, reason) for path, reason in found]
-    return events
-
-
-def _stored(files: Sequence[IO[bytes]]) -> Iterator[tuple[str, bytes, str, tuple[str, str] | None]]:
-    """Yield the place, payload and path of each stored event, and the error of one that cannot be read."""
-    for file in files:
-        try:
-            for sample in read_samples(file):
-                problem = None if sample.problem is None else (sample.problem.path, sample.problem.reason)
-                yield f"{options.name_of(file)}: {sample.place}", sample.payload, sample.prefix, problem
-        except EventError as error:
-            yield options.name_of(file), b"", "$", (error.path, error.reason)
-
-
-def _is_other(payload: bytes, type: str) -> bool:
-    try:
-        cls_type = msgspec.json.decode(payload).get("cls_type")
-    except (msgspec.DecodeError, AttributeError):
-        return False
-    return bool(type) and cls_type not in (None, type)
-
-
-def _as_json(new: Schema, verdict: CompatibilityReport, least: str | None, tried: _Events | None) -> bytes:
-    document: dict[str, Any] = {"type": new.type, "version": new.version, **msgspec.to_builtins(verdict)}
-    document["least_version"] = least
-    if tried is not None:
-        document["events"] = tried
-    return msgspec.json.encode(document)
-
-
 def _print(verdict: CompatibilityReport) -> None:
     rows = [("LAYER", "", "PATH", "WHAT")]
     for found in verdict.findings:
@@ -185,17 +114,7 @@ def _print(verdict: CompatibilityReport) -> None:
         print_table(rows)
 
 
-def _summarize(
-    new: Schema, verdict: CompatibilityReport, mode: Mode, least: str | None, too_small: bool, tried: _Events | None
-) -> None:
-    if tried is not None:
-        show = FirstLines(click.echo)
-        for fault in tried.faults:
-            show(f"{fault.place}: {fault.path}: {fault.reason}")
-        if show.hidden:
-            _report(f"{show.hidden} more errors are not shown")
-        others = f"; {tried.others} of other types were skipped" if tried.others else ""
-        _report(f"{tried.tried} stored events validated, {tried.failed} rejected{others}")
+def _summarize(new: Schema, verdict: CompatibilityReport, mode: Mode, least: str | None, too_small: bool) -> None:
     step = f"; the least version is {least}" if least else f"; the least step is {verdict.bump}"
     small = f", and {new.version} is too small a step" if too_small else ""
     _report(f"{'compatible' if verdict.compatible else 'not compatible'} ({mode}){step}{small}")

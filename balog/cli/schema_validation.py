@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import IO
 
 import click
-import msgspec
 
 from balog.cli import options
 from balog.cli.output import FirstLines, reporter
@@ -29,10 +28,9 @@ _MAX_REPORTED = 1000
               help="Version to validate with.  [default: the version of each event, else the latest]")  # fmt: skip
 @click.option("--schema", "draft", type=click.File("rb"), help="Validate with this file, which need not be registered.")
 @click.option("--message", default="", metavar="NAME", help="Message of the payloads, for a .proto file with several.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each error.")
 def validate(
     registry_place: options.RegistryPlace, files: Sequence[IO[bytes]], type: str | None, version: str | None,
-    draft: IO[bytes] | None, message: str, as_json: bool,
+    draft: IO[bytes] | None, message: str,
 ) -> None:  # fmt: skip
     """Validate the events or payloads in FILES (- is stdin).
 
@@ -73,10 +71,10 @@ def validate(
                         found = [(prefix + path[1:], reason) for path, reason in check.check(sample.payload)]
                     bad += bool(found)
                     for path, reason in found:
-                        show(_line(name, sample.place, path, reason, as_json))
+                        show(_line(name, sample.place, path, reason))
             except EventError as error:
                 bad += 1
-                click.echo(_line(name, "", error.path, error.reason, as_json))
+                click.echo(_line(name, "", error.path, error.reason))
     if show.hidden:
         _report(f"{show.hidden} more errors are not shown")
     _report(f"{count} read, {count - min(bad, count)} valid, {bad} not" if bad else f"{count} read, all valid")
@@ -84,7 +82,5 @@ def validate(
         sys.exit(1)
 
 
-def _line(file: str, place: str, path: str, reason: str, as_json: bool) -> str:
-    if as_json:
-        return msgspec.json.encode({"file": file, "place": place, "path": path, "reason": reason}).decode()
+def _line(file: str, place: str, path: str, reason: str) -> str:
     return ": ".join(part for part in (file, place, path, reason) if part)

@@ -13,7 +13,7 @@ import msgspec
 
 from balog import config as configs
 from balog.cli import options
-from balog.cli.output import plain, print_rich_table, print_table
+from balog.cli.output import plain, print_table
 from balog.errors import BalogError, ConfigError
 from balog.singer.bookmarks import bookmarks, changes
 from balog.storage import Options, Storage, StorageError, open_storage
@@ -60,19 +60,11 @@ def load(url: str | None, config: str | None, options_file: str | None, or_empty
 @click.argument("url", required=False)
 @_config
 @options.store
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of the table.")
-def show(url: str | None, config: str | None, options_file: str | None, as_json: bool) -> None:
+def show(url: str | None, config: str | None, options_file: str | None) -> None:
     """Show the time of the stored value, and its bookmarks by stream."""
     storage = _open(url, config, options_file)
     value = _read(storage)
     modified = storage.modified()
-    if as_json:
-        click.echo(
-            json.dumps(
-                {"url": storage.url, "written": modified.isoformat() if modified else None, "value": value}, indent=2
-            )
-        )
-        return
     click.echo(f"{storage.url}{_age(modified)}")
     _table(("stream", "bookmark", "value"), bookmarks(value))
 
@@ -143,6 +135,4 @@ def _age(modified: datetime | None) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    clean = [[plain(cell) for cell in row] for row in rows]
-    if not print_rich_table(head, clean):
-        print_table([head, *clean])
+    print_table([head, *([plain(cell) for cell in row] for row in rows)])

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from balog.cli import options
-from balog.cli.output import plain, print_json_lines, print_table
+from balog.cli.output import plain, print_table
 from balog.delivery.api.tokens import Right, TokenEntry, add_token, make_token, read_tokens, revoke_tokens
 
 _PATH = options.FilePath(path_type=Path)
@@ -57,16 +57,10 @@ def add(name: str, may: tuple[Any, ...], types: tuple[str, ...], days: float | N
 
 
 @command.command("list", short_help="List the tokens of a file.")
-@options.json_lines
 @_file
-def list_tokens(as_json: bool, path: Path) -> None:
+def list_tokens(path: Path) -> None:
     """List the tokens of a file: name, rights, types, expiry, and first digits of the hash."""
-    entries = read_tokens(path)
-    if as_json:
-        print_json_lines(entries)
-        return
-    rows = [("NAME", "MAY", "TYPES", "EXPIRES", "HASH"), *map(_row, entries)]
-    print_table(rows)
+    print_table([("NAME", "MAY", "TYPES", "EXPIRES", "HASH"), *map(_row, read_tokens(path))])
 
 
 @command.command(short_help="Revoke the tokens of a name.")

@@ -73,7 +73,7 @@ def list_topics(url: str) -> None:
 @command.command("describe", short_help="Show a topic's size, rate, types and groups.")
 @options.topics
 @click.argument("topic")
-@options.json_object
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def describe_topic(url: str, topic: str, as_json: bool) -> None:
     """Show the size of TOPIC, the position of its groups, and the rate and types of its newest 1000 events.
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from balog.cli import options
-from balog.cli.output import FirstLines, exit_after, progress_bar, reporter
+from balog.cli.output import FirstLines, exit_after, reporter
 from balog.counts import counted
 from balog.errors import ConfigError, EventError, TopicError, TopicNotFoundError
 from balog.expressions import Expression
@@ -133,7 +133,7 @@ def dump(url: str, topic: str, to: str, group: str, consume: bool, limit: int | 
     if options_file and "path" in place:
         raise ConfigError("--options needs a URL such as s3://…; a folder has no options")
     config = StoreSinkConfig(topic=topic, **place)
-    with open_topics(url) as topics, StopSignals() as stop, progress_bar("dumping", None) as show:
+    with open_topics(url) as topics, StopSignals() as stop:
         chosen = topics.topic(topic)
         sink = config.build()
         if not chosen.exists():
@@ -146,7 +146,6 @@ def dump(url: str, topic: str, to: str, group: str, consume: bool, limit: int | 
                 sink,
                 keep=not (chosen.keeps_groups or consume),
                 limit=limit,
-                step=lambda counts: show(counts.written, counted(counts.written, "event")),
                 should_stop=stop.came,
             )
         finally:

@@ -16,7 +16,7 @@ _report = reporter("balog watch acknowledge")
 @click.option("--for", "until", metavar="DURATION|TIME", help="Until when.  [default: until they resolve]")
 @why
 @place
-def command(match: str, until: str | None, why: str, by: str, target: OperatorPlace) -> None:
+def command(match: str, until: str | None, why: str, target: OperatorPlace) -> None:
     """Acknowledge the firing alerts of a key, or of a monitor; KEY may be a glob.
 
     The acknowledgement is an event. Every watcher of the topic knows it, and so does the history.
@@ -25,6 +25,6 @@ def command(match: str, until: str | None, why: str, by: str, target: OperatorPl
     balog watch acknowledge orders-arrive --why "on it" --topics local:topics --topic singer-events
     """
     ends = None if until is None else parse_end(until, now())
-    event = acknowledgement(match, ends, why, by or user_at_host())
+    event = acknowledgement(match, ends, why, user_at_host())
     target.put(event)
     _report(f"{match}: acknowledged until " + (event.payload["until"] or "it resolves"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,17 +15,18 @@ import msgspec
 from balog.cli import options
 from balog.cli.output import exit_if_invalid, print_table, utc
 from balog.cli.spark import SparkPlace, spark_options
-from balog.cli.watch_page import BacktestPage
 from balog.cli.watch_tables import ENGINES, stored_rows
 from balog.counts import counted
-from balog.errors import ConfigError
+from balog.errors import ConfigError, MissingExtraError
 from balog.event import Event
+from balog.pages.files import check_page_path, write_page
 from balog.watch.backtest import Backtest, Firing, run_backtest, select_events, training_seconds
 from balog.watch.backtest_processes import run_in_processes
 from balog.watch.durations import format_duration, parse_duration
 from balog.watch.monitors import MonitorConfig
 from balog.watch.monitors_file import find_monitor_problems
 from balog.watch.source import SourceEvents, unique_events
+from balog.watch.tracks import Tracks
 
 SHOWN = 50
 """Firings in the table for people."""
@@ -114,27 +116,35 @@ def command(
     exit_if_invalid(path, problems, 2)
     assert file is not None  # noqa: S101
     place = HistoryPlace(location, length, until, engine, spark_place, sources)
-    page = BacktestPage(html) if html is not None else None
-    result = backtest(file.monitors, place, page)
-    if page is not None:
-        page.save(result, location or ", ".join(map(str, sources)))
+    tracks = None
+    if html is not None:
+        if any(find_spec(name) is None for name in ("jinja2", "vl_convert")):
+            raise MissingExtraError("balog watch --html", "embedded")
+        check_page_path(html)
+        tracks = Tracks()
+    result = backtest(file.monitors, place, tracks)
+    if html is not None and tracks is not None:
+        from balog.watch.history_page import make_page
+
+        write_page(html, make_page(result, tracks, location or ", ".join(map(str, sources))))
+        click.echo(f"balog watch: wrote {html}", err=True)
     if as_json:
         sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
     else:
         _print(result)
 
 
-def backtest(monitors: list[MonitorConfig], place: HistoryPlace, page: BacktestPage | None = None) -> Backtest:
+def backtest(monitors: list[MonitorConfig], place: HistoryPlace, tracks: Tracks | None = None) -> Backtest:
     """Replay the events of tables or of files.
 
     Args:
-        page: records the verdicts.
+        tracks: records the verdicts.
 
     Raises:
         ConfigError: the place is wrong.
     """
     if place.sources:
-        return _of_files(monitors, place, page)
+        return _of_files(monitors, place, tracks)
     since, until = place.times()
     first = since - timedelta(seconds=training_seconds(monitors))
     with stored_rows(
@@ -142,12 +152,12 @@ def backtest(monitors: list[MonitorConfig], place: HistoryPlace, page: BacktestP
     ) as rows:  # fmt: skip
         from balog.analytics.querying.stored_events import event_of
 
-        if page is None:
+        if tracks is None:
             return run_in_processes(monitors, rows, event_of, since.timestamp(), until.timestamp())
-        return _replay(monitors, map(event_of, rows), since, until, page)
+        return _replay(monitors, map(event_of, rows), since, until, tracks)
 
 
-def _of_files(monitors: list[MonitorConfig], place: HistoryPlace, page: BacktestPage | None) -> Backtest:
+def _of_files(monitors: list[MonitorConfig], place: HistoryPlace, tracks: Tracks | None) -> Backtest:
     if place.location is not None or place.engine != "auto":
         raise ConfigError("--tables and --engine exclude --source", "the command line")
     source = SourceEvents(place.sources)
@@ -155,13 +165,15 @@ def _of_files(monitors: list[MonitorConfig], place: HistoryPlace, page: Backtest
         click.echo(f"balog watch: left out {counted(source.invalid_lines, 'line')} without an event", err=True)
     last = source.events[-1].header.timestamp if source.events else datetime.now(timezone.utc)
     since, until = place.times(last + timedelta(microseconds=1))  # with the last event
-    return _replay(monitors, unique_events(source.events), since, until, page)
+    return _replay(monitors, unique_events(source.events), since, until, tracks)
 
 
 def _replay(
-    monitors: list[MonitorConfig], events: Iterable[Event], since: datetime, until: datetime, page: BacktestPage | None
+    monitors: list[MonitorConfig], events: Iterable[Event], since: datetime, until: datetime, tracks: Tracks | None
 ) -> Backtest:
-    on_verdict = None if page is None else page.record(since.timestamp())
+    if tracks is not None:
+        tracks.since = since.timestamp()
+    on_verdict = None if tracks is None else tracks.add
     return run_backtest(monitors, events, since.timestamp(), until.timestamp(), on_verdict)
 
 

@@ -24,17 +24,16 @@ from balog.event import encode
 from balog.expressions.functions import parse_time
 from balog.watch.alert_events import as_event
 from balog.watch.evaluation import Evaluation
-from balog.watch.leadership import LeaderLease, LeaseRenewal, wait_to_lead
+from balog.watch.leadership import LeaseRenewal, wait_to_lead
 from balog.watch.monitors import MonitorConfig
 from balog.watch.monitors_file import find_monitor_problems, load_monitors
 from balog.watch.source import SourceEvents, evaluate_events
 from balog.watch.steady_clock import SteadyClock
-from balog.watch.store import WatchStore
-from balog.watch.store_redis import SCHEMES, open_redis_store
+from balog.watch.store_redis import SCHEMES, RedisWatchStore, open_redis_store
 from balog.watch.store_sqlite import SqliteWatchStore
 from balog.watch.stream import TopicWatch
 from balog.watch.targets import LineTarget, SinkTarget, Targets
-from balog.watch.watcher import Watcher
+from balog.watch.watcher import Watcher, WatchStore
 
 _report = reporter("balog watch")
 
@@ -55,7 +54,7 @@ class _Place(NamedTuple):
 place_options = options.bundle(
     "place",
     _Place,
-    options.of_plugins("--topics", "url", group="balog.topics", metavar="URL", help=options.TOPICS_HELP),
+    click.option("--topics", "url", metavar="URL", help=options.TOPICS_HELP),
     options.repeated("--topic", "topics", metavar="NAME", help="A topic whose events are watched."),
     options.repeated(
         "--source",
@@ -187,7 +186,7 @@ class _Parts(NamedTuple):
     sinks_file: str | None
 
 
-def _watch_topics(parts: _Parts, store: WatchStore, lease: LeaderLease | None) -> bool:
+def _watch_topics(parts: _Parts, store: WatchStore, lease: RedisWatchStore | None) -> bool:
     """Watch until stopped. Return whether the lease was lost.
 
     Raises:

@@ -16,7 +16,7 @@ _report = reporter("balog watch silence")
 @click.argument("until", metavar="DURATION|TIME|end")
 @why
 @place
-def command(match: str, until: str, why: str, by: str, target: OperatorPlace) -> None:
+def command(match: str, until: str, why: str, target: OperatorPlace) -> None:
     """Silence the alerts of a monitor, or of a key, for some time; NAME may be a glob.
 
     The silence is an event. Every watcher of the topic knows it, and so does the history. An alert that still fires at
@@ -24,12 +24,12 @@ def command(match: str, until: str, why: str, by: str, target: OperatorPlace) ->
 
     \b
     balog watch silence orders-arrive 2h --why "the shop is being moved" --topics local:topics --topic singer-events
-    balog watch silence 'shop-*' 2026-11-24T18:00:00+01:00 --why migration --file silences.jsonl
+    balog watch silence 'shop-*' 2026-11-24T18:00:00+01:00 --why migration --topics local:topics --topic singer-events
     balog watch silence orders-arrive end --why done --topics local:topics --topic singer-events
     """
     began = now()
     ends = parse_end(until, began)
-    event = silence(match, ends, why, by or user_at_host())
+    event = silence(match, ends, why, user_at_host())
     target.put(event)
     is_over = f"{match}: a silence of this name, if there was one, has ended"
     _report(f"{match}: silenced until {event.payload['until']}" if ends > began else is_over)

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import click
 
 from balog.cli import options
-from balog.cli.output import print_json_lines, print_table, printable, reporter, utc
+from balog.cli.output import print_table, printable, reporter, utc
 from balog.counts import counted
 from balog.watch.active_state import active_series, active_silences, read_state
 
@@ -17,28 +17,23 @@ _report = reporter("balog watch status")
 @click.command("status", epilog="\b\nExit codes:\n0  read\n1  the state is damaged or out of reach\n2  wrong use")
 @click.option("--state", "place", metavar="FILE|URL", default="watch.sqlite", show_default=True, help="The watcher's.")
 @options.group("Consumer group of watchers that share a state in Redis.", "watch")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON lines: series, then silences; seconds since the epoch."
-)
-def command(place: str, group: str, as_json: bool) -> None:
+def command(place: str, group: str) -> None:
     """List the series that are not well and the silences, as the watcher has stored them. It may run meanwhile.
 
     \b
     balog watch status --state watch.sqlite
-    balog watch status --state redis://localhost:6379/0 --json
+    balog watch status --state redis://localhost:6379/0
     """
     state = read_state(place, group)
     series, silences = active_series(state), active_silences(state)
-    if as_json:
-        print_json_lines([*series, *silences])
-        return
     if series:
         rows = [
-            (one.state, one.severity, _time(one.since), printable(one.key), printable(one.reason)) for one in series
+            (one.shown or "", one.severity, _time(one.since), printable(one.key), printable(one.reason))
+            for one in series
         ]
         print_table([("state", "severity", "since", "series", "reason"), *rows])
     if silences:
-        print_table([("silence", "until"), *((printable(one.match), _time(one.until)) for one in silences)])
+        print_table([("silence", "until"), *((printable(match), _time(until)) for match, until in silences)])
     clock = f"; the clock is at {_time(state.clock)}" if state.clock else ""
     _report(f"{len(series)} of {len(state.series)} series not well, {counted(len(silences), 'silence')}{clock}")
 

@@ -7,11 +7,10 @@ from itertools import islice
 
 import click
 
-from balog.cli import options
 from balog.cli.output import reporter
-from balog.cli.spark import SparkPlace, spark_options
+from balog.cli.spark import SparkPlace
 from balog.cli.watch_backtest import HistoryPlace
-from balog.cli.watch_tables import ENGINES, stored_events
+from balog.cli.watch_tables import stored_rows
 from balog.counts import counted
 from balog.errors import BalogError
 from balog.watch.backtest import EventSelection
@@ -21,11 +20,10 @@ _report = reporter("balog watch suggest")
 
 
 @click.command("suggest")
-@click.option("--tables", "location", metavar="PLACE", help="The tables of `balog load`.")
+@click.option("--tables", "location", required=True, metavar="PLACE", help="The tables of `balog load`.")
 @click.option(
     "--backtest", "length", default="90d", show_default=True, metavar="TIME", help="How long back to look at events."
 )
-@click.option("--until", metavar="TIME", help="The end: a date, RFC 3339, or 24h, 7d before now. Default: now.")
 @click.option(
     "--per-week",
     type=click.FloatRange(min=0),
@@ -33,11 +31,7 @@ _report = reporter("balog watch suggest")
     show_default=True,
     help="The alerts a week that each monitor may send.",
 )
-@options.choice("--engine", of=ENGINES, default="auto", help="auto: DuckDB for up to 5 GB in a folder, else Spark.")
-@spark_options
-def command(
-    location: str | None, length: str, until: str | None, per_week: float, engine: str, spark_place: SparkPlace
-) -> None:
+def command(location: str, length: str, per_week: float) -> None:
     """Print a file of monitors for the pipelines of tables, with the alerts a week to expect of each.
 
     For each monitor, limits of several widths are tested on the history. The tightest ones that keep to --per-week are
@@ -47,11 +41,13 @@ def command(
     balog watch suggest --tables tables > monitors.yaml
     balog check monitors.yaml
     """
-    place = HistoryPlace(location, length, until, engine, spark_place)
-    since, end = place.times()
+    spark_place = SparkPlace(None, None)
+    since, end = HistoryPlace(location, length, None, "auto", spark_place).times()
     selection = EventSelection(TYPES, errors=True)
-    with stored_events(place.tables(), selection, since, end, engine, spark_place) as rows:
-        events = list(islice(rows, MAX_EVENTS + 1))
+    with stored_rows(location, selection, since, end, "auto", spark_place) as rows:
+        from balog.analytics.querying.stored_events import event_of
+
+        events = list(map(event_of, islice(rows, MAX_EVENTS + 1)))
     if len(events) > MAX_EVENTS:
         raise BalogError(f"there are more than {MAX_EVENTS:,} events; give a shorter --backtest")
     times = since.timestamp(), end.timestamp()

@@ -11,24 +11,12 @@ import click
 
 from balog.cli.spark import SparkPlace, spark_packages
 from balog.errors import ConfigError, MissingExtraError
-from balog.event import Event
 from balog.watch.backtest import EventSelection
 
 ENGINES = ("auto", "duckdb", "spark")
 
 LARGEST = 5_000_000_000
 """``--engine auto`` uses DuckDB for tables of up to this many bytes, compressed as they are stored."""
-
-
-@contextmanager
-def stored_events(
-    location: str, selection: EventSelection, since: datetime, until: datetime, engine: str, place: SparkPlace
-) -> Iterator[Iterator[Event]]:
-    """Open the events of tables as ``stored_rows`` does."""
-    with stored_rows(location, selection, since, until, engine, place) as rows:
-        from balog.analytics.querying.stored_events import event_of
-
-        yield map(event_of, rows)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from contextlib import closing
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from balog.errors import ConfigError
 from balog.watch.series import Series
@@ -15,30 +14,6 @@ from balog.watch.store_redis import SCHEMES, open_redis_store
 from balog.watch.store_sqlite import SqliteWatchStore
 
 _WELL = (None, "ok", "learning", "resolved")
-
-
-class ActiveSeries(Struct):
-    """A series of a monitor that is not well; times are seconds since the epoch.
-
-    Attributes:
-        state: ``firing``, ``pending``, ``silenced``, ``acknowledged`` or ``no_data``.
-        since: when the state began.
-        reason: the reason of the last alert or verdict.
-    """
-
-    key: str
-    monitor: str
-    state: str
-    severity: str
-    since: float
-    reason: str
-
-
-class ActiveSilence(Struct):
-    """A silence of a monitor, a key or a glob, until a time in seconds since the epoch."""
-
-    match: str
-    until: float
 
 
 def read_state(place: str, group: str) -> StoredState:
@@ -61,20 +36,23 @@ def read_state(place: str, group: str) -> StoredState:
         return file.load()
 
 
-def active_series(state: StoredState) -> list[ActiveSeries]:
-    """Return the series that are not well, in the order of severity, time and key."""
+def active_series(state: StoredState) -> list[Series]:
+    """Return the series that are not well, in the order of severity, time and key.
+
+    Their ``shown`` is the state that counts now, also if no alert has reported it, and ``since`` is when it began.
+    """
     ranks = ("critical", "error", "warning", "info")
     found = []
     for data in state.series:
         one = msgspec.msgpack.decode(data, type=Series)
-        shown = one.life.state if one.shown in _WELL else one.shown
-        if shown is not None and shown not in _WELL:
-            since = one.since if one.shown == shown else one.seen
-            found.append(ActiveSeries(one.key, one.monitor, shown, one.severity, since, one.reason))
+        if one.shown in _WELL and one.life.state not in _WELL:
+            one.shown, one.since = one.life.state, one.seen
+        if one.shown not in _WELL:
+            found.append(one)
     return sorted(found, key=lambda one: (ranks.index(one.severity), one.since, one.key))
 
 
-def active_silences(state: StoredState) -> list[ActiveSilence]:
-    """Return the silences that end after the watcher's clock, the next to end first."""
-    found = [ActiveSilence(match, until) for match, until in state.silences.items() if until > state.clock]
-    return sorted(found, key=lambda one: (one.until, one.match))
+def active_silences(state: StoredState) -> list[tuple[str, float]]:
+    """Return the silences that end after the watcher's clock, each with its end, the next to end first."""
+    found = [(match, until) for match, until in state.silences.items() if until > state.clock]
+    return sorted(found, key=lambda one: (one[1], one[0]))

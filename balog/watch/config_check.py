@@ -15,13 +15,6 @@ from balog.watch.durations import parse_duration, parse_factor, parse_period, pa
 from balog.watch.monitors import KINDS, MonitorConfig
 
 
-def _parse_quiet_hours(text: str) -> Calendar:
-    calendar = Calendar(text)
-    if calendar.is_always_open:
-        raise ConfigError(f"{text!r:.80} is always, so no alert would be sent; name days or hours")
-    return calendar
-
-
 def _parse_largest_share(text: str) -> None:
     if parse_share(text) >= 1.0:
         raise ConfigError("no share is larger")
@@ -33,8 +26,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "p95_over": parse_factor,
     "tolerance": parse_share,
     **dict.fromkeys(("rate_over", "share_over"), _parse_largest_share),
-    "calendar": Calendar,
-    "quiet_hours": _parse_quiet_hours,
+    **dict.fromkeys(("calendar", "quiet_hours"), Calendar),
     "timezone": parse_zone,
     "where": Expression,
 }

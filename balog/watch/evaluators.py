@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+import re
+from fnmatch import translate
 
 from balog.event import Event
 from balog.expressions import Expression
@@ -21,8 +22,6 @@ from balog.watch.kinds.state import StateEvaluator
 from balog.watch.kinds.volume import VolumeEvaluator
 from balog.watch.monitors import MonitorConfig, Patterns
 from balog.watch.state_machine import Timing
-
-_MAX_REMEMBERED = 10_000
 
 
 class CompiledMonitor:
@@ -44,38 +43,23 @@ class CompiledMonitor:
         self.no_data = None if config.no_data is None else parse_duration(config.no_data)
         self.quiet_hours = None if config.quiet_hours is None else Calendar(config.quiet_hours)
         self.pipelines = [name for name in _listed(config.pipeline) if not set("*?[") & set(name)]
-        self._pipeline_globs, self._stream_globs = _Globs(config.pipeline), _Globs(config.stream)
+        self._pipelines, self._streams = _compiled(config.pipeline), _compiled(config.stream)
         self._where = None if config.where is None else Expression(config.where)
 
     def selects(self, pipeline: str, event: Event | None) -> bool:
         """Return whether the monitor judges observations of a pipeline, and of the event that they come from."""
-        if not self._pipeline_globs.match(pipeline):
+        if not self._pipelines.match(pipeline):
             return False
         return self._where is None or (event is not None and self._where.matches(event))
 
     def selects_stream(self, stream: str) -> bool:
         """Return whether the monitor judges a stream; "" is a series of no stream, which only ``*`` matches."""
-        return self._stream_globs.match(stream)
+        return self._streams.match(stream) is not None
 
 
-class _Globs:
-    """Globs that remember their answers."""
-
-    def __init__(self, patterns: Patterns) -> None:
-        self._patterns = _listed(patterns)
-        self._matches_all = "*" in self._patterns
-        self._answers: dict[str, bool] = {}
-
-    def match(self, name: str) -> bool:
-        """Return whether a name matches one of them."""
-        if self._matches_all:
-            return True
-        found = self._answers.get(name)
-        if found is None:
-            if len(self._answers) >= _MAX_REMEMBERED:
-                self._answers.clear()
-            found = self._answers[name] = any(fnmatchcase(name, pattern) for pattern in self._patterns)
-        return found
+def _compiled(patterns: Patterns) -> re.Pattern[str]:
+    """Return an expression that names match if they match one of some globs."""
+    return re.compile("|".join(map(translate, _listed(patterns))))
 
 
 def _listed(patterns: Patterns) -> list[str]:

@@ -30,9 +30,8 @@ class Freshness(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
 
 class VolumeBand(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Fires when the records or bytes of a stream's run leave the band of its history."""
+    """Fires when the records of a stream's run leave the band of its history."""
 
-    measure: Annotated[Literal["records", "bytes", "both"], Meta(description="What is measured.")] = "records"
     sensitivity: Annotated[float, Meta(ge=0.5, le=100, description="Half the band in robust standard deviations.")] = (
         4.0
     )

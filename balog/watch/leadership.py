@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable
-from typing import Protocol
 
 from balog.backoff import Backoff, BackoffSequence
 from balog.errors import TopicError
 from balog.signals import StopSignals
 from balog.watch.step_thread import StepThread
+from balog.watch.store_redis import RedisWatchStore
 
 
-class LeaderLease(Protocol):
-    """A lease that one instance holds, such as :class:`balog.watch.store_redis.RedisWatchStore`.
-
-    Raises:
-        TopicError: from every method: its server is out of reach.
-    """
-
-    @property
-    def lease(self) -> float:
-        """Seconds that the lease lasts."""
-
-    def claim(self) -> bool:
-        """Become the leader if there is none; return whether this is the leader now."""
-
-    def renew(self) -> bool:
-        """Extend the lease; return False if another instance leads."""
-
-
-def wait_to_lead(lease: LeaderLease, say: Callable[[str], None]) -> bool:
+def wait_to_lead(lease: RedisWatchStore, say: Callable[[str], None]) -> bool:
     """Wait until this instance leads. Return False if SIGTERM or SIGINT came first.
 
     Args:
@@ -72,7 +54,7 @@ class LeaseRenewal(StepThread):
         on_lost: called when that is noticed.
     """
 
-    def __init__(self, lease: LeaderLease, say: Callable[[str], None]) -> None:
+    def __init__(self, lease: RedisWatchStore, say: Callable[[str], None]) -> None:
         super().__init__("balog watch lease", say, lease.lease / 3)
         self.is_lost = False
         self.on_lost: Callable[[], object] = lambda: None

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from datetime import datetime, timedelta, timezone
 
 from balog.errors import ConfigError, EventError
-from balog.event import Event, encode
+from balog.event import Event
 from balog.payload import AlertAcknowledgementPayload, AlertSilencePayload
-from balog.storage.local_files import lock
 from balog.watch.durations import parse_duration
 
 _MAX_MATCH = 500
@@ -66,25 +64,6 @@ def parse_end(text: str, now: datetime) -> datetime:
         return when.astimezone(timezone.utc)
     except OverflowError:
         raise ConfigError(f"{text!r:.40} is too far away") from None
-
-
-def append(path: str | os.PathLike[str], event: Event) -> None:
-    """Append an event to a file of JSON lines, whole and on disk. Other processes may append at the same time.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    line = encode(event) + b"\n"
-    with open(path, "a+b") as file:
-        lock(file)
-        size = file.seek(0, os.SEEK_END)
-        if size:
-            file.seek(size - 1)
-            if file.read(1) != b"\n":  # a writer died in the middle of a line
-                line = b"\n" + line
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _event(kind: str, payload: AlertSilencePayload | AlertAcknowledgementPayload) -> Event:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,45 +19,6 @@ class StoredState(NamedTuple):
     clock: float
     silences: dict[str, float]
     series: list[bytes]
-
-
-class WatchStore(Protocol):
-    """Where a watcher keeps its state. Any thread may call its methods.
-
-    Raises:
-        TopicError: from every method: the store is damaged or out of reach, or another watcher has taken it over.
-    """
-
-    def load(self) -> StoredState:
-        """Return the state; clock 0 and nothing else before the first commit."""
-
-    def handled(self, ids: Sequence[str]) -> set[str]:
-        """Return the ids that are known to be handled."""
-
-    def commit(
-        self,
-        clock: float,
-        silences: Mapping[str, float],
-        series: Mapping[str, bytes | None],
-        handled: Iterable[str],
-        alerts: Sequence[bytes],
-    ) -> None:
-        """Write changes in one transaction.
-
-        Args:
-            series: the changed series by key; None for a removed one.
-            handled: the ids of the events that led to the changes.
-            alerts: events to send, which are ``unsent`` until ``sent`` is called.
-        """
-
-    def unsent(self, after: int = 0) -> list[tuple[int, bytes]]:
-        """Return the alerts that are not yet sent, with their numbers, oldest first."""
-
-    def sent(self, number: int) -> None:
-        """Forget the alerts up to a number: every target has them."""
-
-    def close(self) -> None:
-        """Close files and connections."""
 
 
 def encode_facts(clock: float, silences: Mapping[str, float]) -> dict[str, bytes]:

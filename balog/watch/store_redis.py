@@ -44,7 +44,7 @@ class LeadershipLost(TopicError):
 
 
 class RedisWatchStore:
-    """The state under the keys ``balog:watch:{GROUP}:…`` of a Redis server; see :class:`balog.watch.store.WatchStore`.
+    """The state under the keys ``balog:watch:{GROUP}:…`` of a Redis server, with the methods of ``SqliteWatchStore``.
 
     The server's settings decide how durable a commit is, as for the ledger in Redis. Redis must not evict.
 

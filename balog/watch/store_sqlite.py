@@ -27,7 +27,7 @@ CREATE TABLE unsent (number INTEGER PRIMARY KEY AUTOINCREMENT, event BLOB NOT NU
 
 
 class SqliteWatchStore:
-    """A watcher's SQLite file. One process uses it at a time; see :class:`balog.watch.store.WatchStore`.
+    """A watcher's SQLite file. One process uses it at a time, and any of its threads.
 
     Args:
         path: the file; it and its folder are created when missing.
@@ -88,7 +88,13 @@ class SqliteWatchStore:
         handled: Iterable[str],
         alerts: Sequence[bytes],
     ) -> None:
-        """Write changes in one durable transaction."""
+        """Write changes in one durable transaction.
+
+        Args:
+            series: the changed series by key; None for a removed one.
+            handled: the ids of the events that led to the changes.
+            alerts: events to send, which are ``unsent`` until ``sent`` is called.
+        """
         now = time.time()
         with self._file.write(create=True) as connection:
             facts = encode_facts(clock, silences)

@@ -15,10 +15,8 @@ from msgspec import UNSET, Struct, field
 from balog.event import Event
 from balog.payload import RunPayload
 from balog.watch.backtest import Backtest, run_backtest
-from balog.watch.kinds.base import Verdict
 from balog.watch.monitors import MonitorConfig
 from balog.watch.observations import RunObserved, SchemaObserved, StateObserved, observe
-from balog.watch.series import Series
 
 MAX_PIPELINES = 50
 """Pipelines that get monitors of their own: those with the most runs."""
@@ -58,24 +56,6 @@ class _Pipeline(Struct):
     is_rejecting: bool = False
 
 
-class _Widths:
-    """The mean width of each monitor's band, relative to the value."""
-
-    def __init__(self) -> None:
-        self._sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-
-    def add(self, series: Series, verdict: Verdict, when: float) -> None:
-        band = verdict.expected
-        if band is not None and band.low is not None and band.high is not None and band.high > 0:
-            entry = self._sums[series.monitor]
-            entry[0] += (band.high - band.low) / band.high
-            entry[1] += 1
-
-    def of(self, monitor: str) -> float:
-        total, count = self._sums.get(monitor, (0.0, 0.0))
-        return total / count if count else float("inf")
-
-
 def suggest(events: Sequence[Event], since: float, until: float, per_week: float) -> list[Suggestion]:
     """Return monitors for the pipelines of events.
 
@@ -90,18 +70,17 @@ def suggest(events: Sequence[Event], since: float, until: float, per_week: float
         for number, draft in enumerate(drafts)
         for rung, choice in enumerate(draft.choices)
     ]
-    widths = _Widths()
-    result = run_backtest(tried, events, since, until, widths.add)
-    return [_choose(number, draft, result, widths, per_week) for number, draft in enumerate(drafts)]
+    result = run_backtest(tried, events, since, until)
+    return [_choose(number, draft, result, per_week) for number, draft in enumerate(drafts)]
 
 
-def _choose(number: int, draft: _Draft, result: Backtest, widths: _Widths, per_week: float) -> Suggestion:
-    """Return the first choice that keeps to the number of alerts; of bands the narrowest one."""
+def _choose(number: int, draft: _Draft, result: Backtest, per_week: float) -> Suggestion:
+    """Return the first choice that keeps to the number of alerts."""
     found = {one.name: one for one in result.monitors}
     rungs = [found[f"{number}/{rung}"] for rung in range(len(draft.choices))]
     within = [rung for rung, history in enumerate(rungs) if history.per_week <= per_week]
     if within:
-        best = min(within, key=lambda rung: (widths.of(f"{number}/{rung}"), rung))
+        best = within[0]
     else:
         best = min(range(len(rungs)), key=lambda rung: rungs[rung].firings)
     chosen = rungs[best]

@@ -94,19 +94,20 @@ class Tracks:
     """The verdicts on all series since a time. Pass ``add`` as ``on_verdict`` of a backtest.
 
     Attributes:
+        since: seconds since the epoch; earlier verdicts are not recorded.
         by_key: the tracks by the key of their series.
     """
 
-    def __init__(self, since: float, most: int = MAX_POINTS, most_of_all: int = MAX_ALL_POINTS) -> None:
+    def __init__(self, since: float = 0.0, most: int = MAX_POINTS, most_of_all: int = MAX_ALL_POINTS) -> None:
         self.by_key: dict[str, Track] = {}
-        self._since = since
+        self.since = since
         self._most = most
         self._most_of_all = most_of_all
         self._kept = 0
 
     def add(self, series: Series, verdict: Verdict, when: float) -> None:
         """Record a verdict."""
-        if when < self._since:
+        if when < self.since:
             return
         track = self.by_key.get(series.key)
         if track is None:

@@ -19,13 +19,18 @@ from balog.watch.monitors import MonitorConfig
 from balog.watch.observations import Observation, observe
 from balog.watch.series import dump_series
 from balog.watch.steady_clock import SteadyClock
-from balog.watch.store import WatchStore
+from balog.watch.store_redis import RedisWatchStore
+from balog.watch.store_sqlite import SqliteWatchStore
 
 LATE_SECONDS = 2.0
 """Seconds that events are given to arrive before a deadline counts."""
 
 STEP_SECONDS = 60.0
 """A clock that is set back by more than this sets the evaluation's back, too."""
+
+
+WatchStore = SqliteWatchStore | RedisWatchStore
+"""Where a watcher keeps its state. Every method raises TopicError if the store is damaged or out of reach."""
 
 
 class AlertTarget(Protocol):

@@ -120,11 +120,6 @@ class TestShow:
             ["currently_syncing", "null"],
         ]
 
-    def test_as_json(self, balog, stored):
-        shown = json.loads(balog("show", "--json", stored).stdout)
-        assert shown["value"] == VALUE
-        assert datetime.fromisoformat(shown["written"]).tzinfo is not None
-
     def test_nothing_stored_is_an_error(self, balog, tmp_path):
         assert balog("show", tmp_path / "none").exit_code == 1
 

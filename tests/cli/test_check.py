@@ -234,7 +234,7 @@ def test_redaction_shows_each_secret_s_place_and_rule_and_never_the_secret(tmp_p
     assert "cannot be read" in wrong.stderr
 
 
-def test_redaction_reads_gzip_and_rejects_other_compression(tmp_path):
+def test_redaction_reads_gzip_and_reports_a_damaged_file(tmp_path):
     lines = b'{"token":"hunter2"}\n' * 3
     archive = tmp_path / "run.jsonl.gz"
     archive.write_bytes(gzip.compress(lines))
@@ -243,11 +243,6 @@ def test_redaction_reads_gzip_and_rejects_other_compression(tmp_path):
     archive.write_bytes(gzip.compress(lines)[:-9])
     damaged = check(archive, "--redaction")
     assert (damaged.returncode, "is damaged or cut off" in damaged.stderr) == (2, True)
-
-    other = tmp_path / "run.jsonl.zst"
-    other.write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 20)
-    refused = check(other, "--redaction")
-    assert (refused.returncode, "is compressed; decompress it first" in refused.stderr) == (2, True)
 
 
 def test_outputs_of_a_logger_are_checked_beside_all_else(tmp_path):

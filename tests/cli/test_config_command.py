@@ -3,7 +3,6 @@ import os
 import threading
 from datetime import datetime, timedelta, timezone
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -51,7 +50,6 @@ def test_a_document_is_pushed_and_listed(balog, document):
     assert newest.endswith("slower [31m")
     assert "push" in oldest
     assert oldest.endswith("first")
-    assert [json.loads(line)["number"] for line in balog("history", "--json").splitlines()] == [2, 1]
     assert json.loads(balog("show")) == TWO
     assert json.loads(balog("show", 1)) == ONE
     assert json.loads(balog("show", 0)) == {}
@@ -108,9 +106,9 @@ def test_versions_and_files_are_compared(balog, document):
     assert balog("diff", 1, 2, code=1) == balog("diff", 1, code=1) == balog("diff", code=1)
     assert balog("diff", 2, 2) == ""
     assert balog("diff", 0, 1, code=1) == '+ streams.orders: {"types":["order*"]}\n'
-    assert [json.loads(line) for line in balog("diff", three, "--json", code=1).splitlines()] == [
-        {"path": "streams.orders", "kind": "removed", "old": {"types": ["order*"], "rate": 5}},
-        {"path": "filters.f", "kind": "added", "new": {"sources": ["orders"], "to": "b"}},
+    assert balog("diff", three, code=1).splitlines() == [
+        '- streams.orders: {"rate":5,"types":["order*"]}',
+        '+ filters.f: {"sources":["orders"],"to":"b"}',
     ]
     assert "no version 9" in balog("diff", 1, 9, code=1)
 
@@ -165,10 +163,6 @@ def test_the_status_tells_who_is_not_where_it_should_be(balog, document, place, 
 
     assert told.startswith("newest: version 1, ")
     assert (trouble or "applied") in told
-    first, second = (json.loads(line) for line in balog("status", "--json", code=1 if trouble else 0).splitlines())
-    assert bool(first.pop("troubles")) is bool(trouble)
-    assert second["troubles"] == []
-    assert msgspec.convert(first, ServiceStatus) == control.services()[0]
 
 
 def test_who_is_behind_is_waited_for(balog, document, place):

@@ -1,13 +1,12 @@
 """``balog forward``: what arrives, what stays, and how it ends."""
 
 import json
-import random
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from balog.recording import configuration
 from balog.topics import Message, Topic
 from balog.topics.local import LocalTopics
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
+from tests.waiting import wait_for
 
 QUICK = {"first": 0.02, "longest": 0.1}
 
@@ -98,13 +98,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         yield Place(tmp_path, home, server)
 
 
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.02)
-
-
 def numbers(count: int) -> list[dict[str, Any]]:
     return [{"n": number} for number in range(count)]
 
@@ -128,36 +121,17 @@ class TestForwarding:
             f"balog forward: topic local:{place.root}/copies#never: 0 delivered, 0 refused, 0 retries",
         ]
 
-    def test_a_server_that_fails_at_random_gets_every_event_once(self, place: Place) -> None:
-        chance = random.Random(5)
-        taken: list[str] = []
-
-        def respond(request: Request) -> Answer:
-            if chance.random() < 0.3:
-                return Answer(trouble=chance.choice(["reset", "close"]))
-            if chance.random() < 0.3:
-                return Answer(503)
-            taken.extend(ids_of(request))
-            return Answer()
-
-        place.server.respond = respond
-        place.publish(*numbers(200))
-        done = place.run(place.hook(per="batch", batch={"events": 7, "age": 0.01}))
-        assert done.returncode == 0, done.stderr
-        assert sorted(taken) == sorted(place.ids)
-        assert place.pending() == 0
-
 
 class TestTrouble:
     def test_a_sink_that_is_down_holds_up_no_other_and_gets_all_when_it_is_back(self, place: Place) -> None:
         place.publish(*numbers(300))
         place.server.stop()
         with place.start(place.hook(), place.copy()) as process:
-            until(lambda: len(place.copied()) == 300)
+            wait_for(lambda: len(place.copied()) == 300)
             assert place.pending() == 300
             place.server.start()
-            until(lambda: len(set(place.posted())) == 300)
-            until(lambda: place.pending() == 0)
+            wait_for(lambda: len(set(place.posted())) == 300)
+            wait_for(lambda: place.pending() == 0)
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=60) == 0
             lines = process.stderr.read().splitlines()  # type: ignore[union-attr]
@@ -171,7 +145,7 @@ class TestTrouble:
         sinks = (place.hook(batch={"events": 20, "age": 0.01}), place.copy(batch={"events": 30, "age": 0.01}))
         for count in (50, 150, 250):
             with place.start(*sinks, arguments=("--lease", "1")) as process:
-                until(lambda count=count: len(place.posted()) >= count)
+                wait_for(lambda count=count: len(place.posted()) >= count)
                 process.kill()
         done = place.run(*sinks, arguments=("--lease", "1"))
         assert done.returncode == 0, done.stderr
@@ -187,7 +161,7 @@ class TestTrouble:
             other.stop()
             sinks = (place.hook(), {"type": "webhook", "url": f"{other.url}/hook", "retry": QUICK})
             with place.start(*sinks, arguments=("--lease", "1")) as process, closing(place.ledger()) as ledger:
-                until(lambda: all(hook in ledger.known("forward", [name]).get(name, {}) for name in place.ids))
+                wait_for(lambda: all(hook in ledger.known("forward", [name]).get(name, {}) for name in place.ids))
                 process.kill()
             other.start()
             done = place.run(*sinks, arguments=("--lease", "1"))
@@ -226,18 +200,6 @@ class TestTrouble:
         assert place.posted().count(bad) == 1
         assert place.pending() == 0
 
-    def test_a_sink_that_cannot_be_opened_yet_is_waited_for(self, place: Place) -> None:
-        (place.root / "archive").write_text("a file where the folder should be")
-        store = {"type": "store", "path": str(place.root / "archive"), "topic": "events", "retry": QUICK}
-        place.publish(*numbers(5))
-        with place.start(store) as process:
-            assert "trying again" in process.stderr.readline()  # type: ignore[union-attr]
-            (place.root / "archive").unlink()
-            until(lambda: place.pending() == 0)
-            process.terminate()
-            assert process.wait(timeout=60) == 0
-        assert len(list((place.root / "archive" / "events").glob("date=*"))) == 1
-
 
 class TestStopping:
     def test_the_first_signal_finishes_what_is_in_hand_and_leaves_the_rest(self, place: Place) -> None:
@@ -249,7 +211,7 @@ class TestStopping:
         place.publish(*numbers(100))
         sink = place.hook(batch={"events": 5, "age": 0.01})
         with place.start(sink) as process:
-            until(lambda: len(place.posted()) >= 3)
+            wait_for(lambda: len(place.posted()) >= 3)
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=60) == 0
         posted = len(place.posted())
@@ -272,47 +234,6 @@ class TestStopping:
 
 
 class TestConfig:
-    def test_parts_that_are_a_broker_s_are_left_alone_with_a_line(self, place: Place) -> None:
-        place.publish(*numbers(1))
-        done = place.run(
-            place.hook(),
-            strip=True,
-            spool={"path": "spool"},
-            records=[{"stream": "users", "filter": "id > 1"}],
-            state={"hold": True},
-        )
-        assert done.returncode == 0
-        assert done.stderr.splitlines()[:2] == [
-            "balog forward: broker.json: the spool is not used: events that wait for a sink stay in the topic",
-            "balog forward: broker.json: ignored, since a topic has no stream: strip, records, state",
-        ]
-        assert not (place.root / "spool").exists()
-
-    @pytest.mark.parametrize(
-        ("sinks", "says"),
-        [
-            ([], "broker.json: $.sinks: no sinks"),
-            ([{"type": "webhook", "url": "nowhere"}], "broker.json: $.sinks[0].url: "),
-            ([{"type": "webhook", "url": "http://a.example", "where": "nope = 1"}], "broker.json: $.sinks[0].where: "),
-            ([{"type": "paper"}], "broker.json: $.sinks[0]: there is no type 'paper'"),
-        ],
-    )
-    def test_what_cannot_be_is_said_in_one_line(self, place: Place, sinks: list[Any], says: str) -> None:
-        place.publish(*numbers(1))
-        done = place.run(*sinks)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"balog forward: {says}")
-        assert len(done.stderr.splitlines()) == 1
-
-    def test_a_topic_is_not_forwarded_to_itself(self, place: Place) -> None:
-        own = {"type": "topic", "url": f"local:{place.root}/topics", "topic": "events"}
-        done = place.run(place.hook(), own)
-        assert (done.returncode, done.stderr) == (
-            2,
-            "balog forward: broker.json: $.sinks[1]: is the topic that is forwarded; its events would go round without "
-            "end\n",
-        )
-
     @pytest.mark.parametrize(
         ("arguments", "says"),
         [

@@ -111,13 +111,11 @@ def two_files(archive: str) -> str:
 @pytest.mark.parametrize(
     ("moment", "number", "group"),
     [
-        (has(""), signal.SIGINT, True),
         (has(""), signal.SIGTERM, False),
         (has("SparkSubmit"), signal.SIGINT, False),
-        (has("pyspark.daemon"), signal.SIGTERM, False),
         (has("pyspark.daemon"), signal.SIGINT, True),
     ],
-    ids=["first child, Ctrl-C", "first child", "Java starts", "workers start", "workers start, Ctrl-C"],
+    ids=["first child", "Java starts", "workers start, Ctrl-C"],
 )
 def test_a_report_ends_with_one_line_and_without_children_whenever_the_signal_comes(
     interrupted: Any, archive: str, moment: Any, number: int, group: bool
@@ -128,7 +126,7 @@ def test_a_report_ends_with_one_line_and_without_children_whenever_the_signal_co
 
 
 @linux
-@pytest.mark.parametrize("delay", [0, 0.05, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("delay", [0, 0.2])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_report_whose_processes_just_start_to_read_ends_with_one_line(
     interrupted: Any, two_files: str, number: int, delay: float
@@ -149,8 +147,7 @@ def test_a_report_whose_processes_just_start_to_read_ends_with_one_line(
 
 @linux
 @pytest.mark.spark
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("command", ["load", "filter"])
+@pytest.mark.parametrize(("command", "number"), [("load", signal.SIGINT), ("filter", signal.SIGTERM)])
 def test_commands_on_spark_end_alike(interrupted: Any, archive: str, tmp_path: Path, command: str, number: int) -> None:
     document = {"filters": [{"name": "f", "sources": ["s"], "to": "t", "where": "level = 'INFO'"}]}
     (tmp_path / "document.json").write_text(json.dumps(document))

@@ -26,13 +26,11 @@ def load(*words: str) -> Result:
     ("words", "problem"),
     [
         ([], "nothing to do; give a SOURCE, --compact or --keep"),
-        (["x", "--dry-run"], "--dry-run: lists what --keep would remove"),
         (["x", "--follow", "--plan"], "--follow: needs a SOURCE, and no --plan"),
         (["--follow", "--compact"], "--follow: needs a SOURCE, and no --plan"),
         (["--compact"], "there are no tables; make some"),
         (["x", "--keep", "soon"], "--keep: 'soon' is not a duration"),
         (["x", "--since", "soon"], "--since: 'soon' is not a time"),
-        (["x", "--form", "nonsense"], "nonsense"),
         (["nowhere.jsonl"], "nowhere.jsonl: no such file or folder"),
         (["x", "--tables", "delta:s3://bucket/tables"], "location has to be a folder on a disk"),
     ],

@@ -131,10 +131,9 @@ def test_nothing_is_registered_nowhere() -> None:
 
 def test_types_are_listed(registered: str) -> None:
     table = run("list", "--registry", registered).stdout
-    assert ["order", "1.0.0", "json", "1.0.0"] in [line.split() for line in table.splitlines()]
-    rows = [json.loads(line) for line in run("list", "--registry", registered, "--json").stdout.splitlines()]
-    assert {"type": "order", "latest": "1.0.0", "form": "json", "versions": ["1.0.0"]} in rows
-    assert {"metric", "order"} <= {row["type"] for row in rows}
+    rows = [line.split() for line in table.splitlines()]
+    assert ["order", "1.0.0", "json", "1.0.0"] in rows
+    assert {"metric", "order"} <= {row[0] for row in rows}
 
 
 def test_the_environment_names_the_registry(registered: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,9 +181,8 @@ def test_a_type_may_be_named_for_payloads_that_do_not_say(registered: str) -> No
     named = ("--type", "order", "--version", "1.0.0", "--registry", registered)
 
     assert run("validate", "-", *named, feed=b'[{"id": 1}, {"id": 2, "cls_type": "order"}]').returncode == 0
-    done = run("validate", "-", *named, "--json", feed=b'[{"id": 1, "cls_type": "refund"}]')
-    fault = {"file": "<stdin>", "place": "item 1", "path": "$.cls_type", "reason": "want 'order'"}
-    assert json.loads(done.stdout) == fault
+    done = run("validate", "-", *named, feed=b'[{"id": 1, "cls_type": "refund"}]')
+    assert done.stdout == "<stdin>: item 1: $.cls_type: want 'order'\n"
 
 
 def test_a_draft_is_tried_before_it_is_registered() -> None:

@@ -70,14 +70,6 @@ def test_the_mode_counts(types: Path) -> None:
     assert run("check", "order/1.0.0.json", "order/1.2.0.json", "--mode", "forward").exit_code == 0
 
 
-def test_the_verdict_as_json(types: Path) -> None:
-    done = run("check", "order/1.0.0.json", "order/1.2.0.json", "--json")
-
-    said = json.loads(done.stdout)
-    assert (said["compatible"], said["bump"], said["least_version"]) == (False, "major", "2.0.0")
-    assert (said["findings"][0]["path"], said["findings"][0]["undecided"]) == ("$.price", True)
-
-
 def test_a_draft_is_held_against_what_a_registry_has(types: Path) -> None:
     draft = types / "draft.json"
     draft.write_text(json.dumps(with_properties(note={"type": "integer"}, price={"type": "integer"})))
@@ -93,17 +85,6 @@ def test_a_draft_is_held_against_what_a_registry_has(types: Path) -> None:
 def test_versions_of_a_registry_are_compared(types: Path) -> None:
     assert run("check", "order/1.0.0", "order/1.1.0", "--registry", ".").exit_code == 0
     assert run("check", "order/1.0.0", "order/1.2.0", "--registry", ".").exit_code == 1
-
-
-def test_stored_events_of_files_are_tried(types: Path) -> None:
-    events = types / "events.jsonl"
-    events.write_text('{"cls_type":"order","price":1}\n{"cls_type":"order","note":7}\n{"cls_type":"other"}\nno\n')
-
-    done = run("check", "order/1.0.0.json", "order/1.1.0.json", "--events", "events.jsonl")
-
-    assert done.exit_code == 1
-    assert "events.jsonl: line 2: $.note: want string" in done.stdout
-    assert "3 stored events validated, 2 rejected; 1 of other types were skipped" in done.stderr
 
 
 @pytest.mark.parametrize(

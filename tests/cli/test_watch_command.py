@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
@@ -99,42 +98,6 @@ def test_a_wrong_file_gives_all_mistakes_with_their_lines(tmp_path: Path) -> Non
     assert done.exit_code == 2
     assert "monitors.yaml:4:17: $.monitors[0].freshness.every" in done.stderr
     assert "monitors.yaml:6:14: $.monitors[1].volume" in done.stderr
-
-
-def test_a_watcher_of_topics_that_is_killed_goes_on_and_sends_each_alert_once(tmp_path: Path) -> None:
-    url = f"local:{tmp_path}/topics"
-    sinks = {"sinks": [{"type": "topic", "url": url, "topic": "alerts"}]}
-    (tmp_path / "sinks.json").write_text(json.dumps(sinks))
-    now = datetime.now(timezone.utc)
-    hours_ago = (now - datetime(2026, 11, 23, 6, tzinfo=timezone.utc)) / timedelta(hours=1)
-
-    def publish(*hours: float) -> None:
-        with open_topics(url) as topics:
-            made = [run(hours_ago - hour, run_id=f"r{hour}") for hour in hours]
-            topics.topic("events").publish([Message(one.header.id, encode(one)) for one in made])
-
-    command = [
-        sys.executable, "-m", "balog", "watch", write(tmp_path), "--topics", url, "--topic", "events",
-        "--sinks", str(tmp_path / "sinks.json"), "--state", str(tmp_path / "state" / "w.sqlite"),
-        "--lease", "1",
-    ]  # fmt: skip
-    publish(9.0, 8.5, 5.0)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as first:
-        assert first.stdout is not None
-        seen = [first.stdout.readline() for _ in range(2)]
-        os.kill(first.pid, signal.SIGKILL)
-        seen += first.stdout.readlines()
-    assert alerts("".join(seen))[:2] == [("late", "firing"), ("late", "resolved")]
-
-    publish(3.0)
-    again = subprocess.run([*command, "--until-empty"], capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr
-    with open_topics(url) as topics:
-        stored = [decode(message.body).payload for message in topics.topic("alerts").peek(100)]
-    late = [(one["state"], one["sequence"]) for one in stored if one["monitor"] == "late"]
-    assert late == [(("firing", "resolved")[number % 2], number + 1) for number in range(5)]
-    third = subprocess.run([*command, "--until-empty"], capture_output=True, text=True, check=False)
-    assert (third.returncode, third.stdout) == (0, "")  # all were marked as sent
 
 
 def test_a_closed_stdout_ends_it_and_the_alerts_come_with_the_next_start(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """``balog watch silence``, ``acknowledge`` and ``preview``."""
 
 import json
-import multiprocessing
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from balog.errors import ConfigError
 from balog.event import Event, decode, encode
 from balog.payload import AlertAcknowledgementPayload, AlertSilencePayload, read
 from balog.topics import Message, open_topics
-from balog.watch.operator_events import append, parse_end, silence
+from balog.watch.operator_events import parse_end, silence
 from tests.stand_ins.alerts import alert_event
 from tests.watch.events import run
 
@@ -39,41 +38,43 @@ def test_a_silence_is_an_event_in_a_topic(tmp_path: Path) -> None:
     with open_topics(url) as topics:
         topics.topic("events").publish([Message("1", b"{}")])
         topics.topic("events").ack("g", topics.topic("events").receive("g", 10, 0.0, 30.0))
-    done = call("silence", "orders-*", "2h", "--why", "moving", "--topics", url, "--topic", "events", "--by", "ana")
+    done = call("silence", "orders-*", "2h", "--why", "moving", "--topics", url, "--topic", "events")
     assert (done.exit_code, done.stdout) == (0, "")
     with open_topics(url) as topics:
         (message,) = topics.topic("events").receive("g", 10, 0.0, 30.0)
         found = payload_of(message.body)
     assert isinstance(found, AlertSilencePayload)
-    assert (found.match, found.why, found.by) == ("orders-*", "moving", "ana")
+    assert (found.match, found.why) == ("orders-*", "moving")
+    assert "@" in found.by
     left = datetime.fromisoformat(found.until) - datetime.now(timezone.utc)
     assert timedelta(minutes=119) < left <= timedelta(hours=2)
 
 
-def test_an_acknowledgement_is_an_event_in_a_file(tmp_path: Path) -> None:
-    missing = call("acknowledge", "late", "--why", "on it", "--file", str(tmp_path / "new" / "operators.jsonl"))
-    assert (missing.exit_code, "operators.jsonl: cannot be written" in missing.stderr) == (2, True)
-    file = tmp_path / "operators.jsonl"
-    for more in ((), ("--for", "1d")):
-        assert call("acknowledge", "late|tap-shop", "--why", "on it", "--file", str(file), *more).exit_code == 0
-    first, second = map(payload_of, file.read_bytes().splitlines())
+def test_an_acknowledgement_is_an_event_in_a_topic(tmp_path: Path) -> None:
+    url = f"local:{tmp_path}"
+    with open_topics(url) as topics:
+        topics.topic("events").publish([Message("1", b"{}")])
+        for more in ((), ("--for", "1d")):
+            words = ("--why", "on it", "--topics", url, "--topic", "events", *more)
+            assert call("acknowledge", "late|tap-shop", *words).exit_code == 0
+        first, second = [payload_of(one.body) for one in topics.topic("events").peek(3)[1:]]
     assert isinstance(first, AlertAcknowledgementPayload)
     assert (first.match, first.until) == ("late|tap-shop", None)
-    assert "@" in first.by
     assert second.until is not None
+
+
+PLACE = ("--topics", "local:t", "--topic", "t")
 
 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("silence", "m", "2h"), "--why"),
-        (("silence", "m", "2h", "--why", "x"), "give --topics and --topic, or --file"),
-        (("silence", "m", "2h", "--why", "x", "--topics", "local:t"), "give --topics and --topic"),
-        (("silence", "m", "2h", "--why", "x", "--topics", "local:t", "--topic", "t", "--file", "f"), "give --topics"),
-        (("silence", "m", "soon", "--why", "x", "--file", "f"), "not a duration"),
-        (("silence", "m", "2026-11-24T18:00:00", "--why", "x", "--file", "f"), "no time zone"),
-        (("silence", "", "2h", "--why", "x", "--file", "f"), "1 to 500 characters"),
-        (("acknowledge", "m", "--why", " ", "--file", "f"), "--why needs a reason"),
+        (("silence", "m", "2h", *PLACE), "--why"),
+        (("silence", "m", "2h", "--why", "x", "--topics", "local:t"), "Missing option '--topic'"),
+        (("silence", "m", "soon", "--why", "x", *PLACE), "not a duration"),
+        (("silence", "m", "2026-11-24T18:00:00", "--why", "x", *PLACE), "no time zone"),
+        (("silence", "", "2h", "--why", "x", *PLACE), "1 to 500 characters"),
+        (("acknowledge", "m", "--why", " ", *PLACE), "--why needs a reason"),
     ],
 )
 def test_wrong_use_is_one_line(words: tuple[str, ...], reason: str, tmp_path: Path, monkeypatch: Any) -> None:
@@ -104,24 +105,6 @@ def test_any_other_text_is_an_error_of_the_config(text: str) -> None:
         assert parse_end(text, NOW).tzinfo is not None
     except ConfigError:
         pass
-
-
-def _append_many(path: str, number: int) -> None:
-    for _ in range(30):
-        append(path, silence("m" * 400, NOW, f"by {number}", "x"))
-
-
-def test_processes_append_whole_lines_also_after_a_broken_one(tmp_path: Path) -> None:
-    file = tmp_path / "operators.jsonl"
-    file.write_bytes(b'{"broken')
-    processes = [multiprocessing.get_context("fork").Process(target=_append_many, args=(str(file), n)) for n in (1, 2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    broken, *lines = file.read_bytes().splitlines()
-    assert broken == b'{"broken'
-    assert sorted(payload_of(line).why for line in lines) == ["by 1"] * 30 + ["by 2"] * 30
 
 
 def test_watchers_know_silences_and_acknowledgements(tmp_path: Path) -> None:

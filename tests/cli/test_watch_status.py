@@ -1,6 +1,5 @@
 """``balog watch status``: the active alerts and silences of a watcher's state."""
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +11,7 @@ from click.testing import CliRunner
 from balog.cli import main
 from balog.watch.store_sqlite import SqliteWatchStore
 from balog.watch.watcher import Watcher
-from tests.watch.events import monitor, run, seconds
+from tests.watch.events import monitor, run
 from tests.watch.test_evaluation import silence
 from tests.watch.test_watcher import Clock, Target
 
@@ -45,12 +44,6 @@ def test_the_series_that_are_not_well_and_the_silences_are_listed(state: Path) -
     assert "2026-11-23 07:30:00Z" in rows[1]
     assert "\x1b" not in done.stdout
     assert "balog watch status: 2 of 3 series not well, 1 silence; the clock is at 2026-11-23 10:00:00Z" in done.stderr
-
-
-def test_json_has_a_line_for_each(state: Path) -> None:
-    lines = [json.loads(line) for line in status("--state", str(state), "--json").stdout.splitlines()]
-    assert [(one.get("state"), one.get("monitor")) for one in lines[:2]] == [("silenced", "m"), ("firing", "m")]
-    assert lines[2] == {"match": '*"tap-a"*', "until": seconds(9)}
 
 
 def test_a_state_that_is_not_there_is_not_made(tmp_path: Path) -> None:

@@ -1,10 +1,7 @@
 """``balog consumers list`` shows what listens to what, and warns of what can never come."""
 
-import os
-import pty
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -146,25 +143,6 @@ class TestCommand:
             r"team\.handlers\.busy +dev-orders  order, refund; facility >=0\.1; payload version >=1,<3;", busy
         )
         assert re.fullmatch(r"team\.handlers\.plain +logs +everything", plain)
-
-    def test_a_terminal_gets_a_table(self, team: Path) -> None:
-        ours, theirs = pty.openpty()
-        environment = {**os.environ, "COLUMNS": "160", "TERM": "xterm"}
-        command = [sys.executable, "-m", "balog", "consumers", "list", "team"]
-        done = subprocess.run(command, cwd=team, stdout=theirs, env=environment, timeout=60)
-        os.close(theirs)
-        shown = b""
-        try:
-            while data := os.read(ours, 4096):
-                shown += data
-        except OSError:  # the other end is closed and all is read
-            pass
-        os.close(ours)
-        assert done.returncode == 0
-        text = shown.decode()
-        assert "consumer" in text
-        assert "batches of 100, or after 2 s" in text
-        assert "{env}-orders" in text
 
     @pytest.mark.parametrize(("strict", "code"), [((), 0), (("--strict",), 1)])
     def test_a_condition_that_is_never_met_is_a_warning(

@@ -74,7 +74,7 @@ def test_a_sink_is_added_by_the_recipe(run: Run, tmp_path: Path, ntfy: HttpStand
     config.write_text(json.dumps({"sinks": [{"type": "ntfy", "topic": "pipelines", "url": ntfy.url}]}))
     line = '{"type": "LOG", "level": "ERROR", "value": {"message": "no rows"}}\n'
 
-    assert "ntfy(balog-ntfy1.2)" in "".join(run("balog", "check", "--help").stdout.split())
+    assert "of balog-ntfy 1.2" in " ".join(run("balog", "--help").stdout.split())
     run("balog", "check", str(config), "--connect")
     assert run("balog", "broker", "--config", str(config), feed=line).stdout == line
 
@@ -94,7 +94,7 @@ def test_a_hook_observes_a_run(run: Run, tmp_path: Path, orders: None) -> None:
     install(tmp_path, "balog-slow", MODULES["balog_slow.py"], "balog.hooks", "slow = balog_slow:SlowHandlers")
     consume = ("balog", "consume", "team", "--topics", "local:topics", "--until-empty", "--hook")
 
-    assert "slow (balog-slow 1.2)" in " ".join(run("balog", "consume", "--help").stdout.split())
+    assert "of balog-slow 1.2" in " ".join(run("balog", "--help").stdout.split())
     assert "no consumer hook 'slo' is installed; did you mean 'slow'?" in run(*consume, "slo", code=2).stderr
     done = run(*consume, "slow", SLOW_SECONDS="0")
 

@@ -1,7 +1,5 @@
 import gzip
 import json
-import os
-import pty
 import signal
 import subprocess
 import sys
@@ -175,24 +173,6 @@ class TestReplay:
             assert "100 events wait" in process.stderr.read()
         assert process.returncode == 143
         assert len(place.segments()) == 1
-
-    def test_on_a_terminal_it_shows_how_far_it_is(self, place):
-        place.leave()
-        main, terminal = pty.openpty()
-        slow = "import balog.cli.output as o; o._QUIET_SECONDS = 0.0; import balog.cli as c; c.main()"
-        command = [sys.executable, "-c", slow, "replay", str(place.spool), "--deadline", "1.5"]
-        with subprocess.Popen(command, stderr=terminal) as process:
-            os.close(terminal)
-            shown = b""
-            try:
-                while chunk := os.read(main, 10_000):
-                    shown += chunk
-            except OSError:  # how a terminal says that nobody is at its other end
-                pass
-        os.close(main)
-        assert process.returncode == 1
-        assert b"sending" in shown
-        assert b"0%" in shown
 
 
 class TestChoosing:

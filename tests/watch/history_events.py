@@ -19,7 +19,7 @@ def monitors() -> list[MonitorConfig]:
     """One of each kind that events answer for."""
     return [
         monitor(name="late", pipeline=["tap-shop", "tap-crm", "tap-never"], freshness={"every": "3h", "grace": "30m"}),
-        monitor(name="thin", timezone="Europe/Berlin", volume={"seasonality": "hour_of_day", "measure": "both"}),
+        monitor(name="thin", timezone="Europe/Berlin", volume={"seasonality": "hour_of_day"}),
         monitor(name="slow", duration={"p95_over": "3x", "over": "1h"}, resolve_after="2h", **{"for": "1h"}),
         monitor(name="fail", failures={"new_fingerprint": True, "rate_over": "30%", "within": "12h", "min_runs": 3}),
         monitor(name="rejected", quarantine={"share_over": "2%"}),

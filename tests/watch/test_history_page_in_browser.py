@@ -37,7 +37,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light")], ids=str)
+@pytest.fixture(params=[(1280, "dark"), (390, "light")], ids=str)
 def page(browser: Any, path: Path, request: pytest.FixtureRequest) -> Generator[Any, None, None]:
     width, scheme = request.param
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)

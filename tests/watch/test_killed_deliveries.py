@@ -1,16 +1,15 @@
 """Alerts by webhook, PagerDuty and e-mail while the watcher is killed: none is lost, and a repeat can be recognized."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.pagerduty import ROUTING_KEY, PagerDuty
 from tests.stand_ins.smtp_server import SmtpServer
+from tests.waiting import wait_for
 from tests.watch.processes import WatcherProcess
 
 PIPELINES = ["tap-a", "tap-b"]
@@ -46,13 +45,6 @@ def receivers(tmp_path: Path) -> Iterator[Receivers]:
     made.hook.stop()
     made.pager.stop()
     made.mail.stop()
-
-
-def wait_for(found: Callable[[], Any]) -> None:
-    until = time.monotonic() + 60
-    while not found() and time.monotonic() < until:
-        time.sleep(0.02)
-    assert found()
 
 
 def test_a_watcher_that_is_killed_around_its_deliveries_loses_no_alert(tmp_path: Path, receivers: Receivers) -> None:

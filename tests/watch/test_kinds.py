@@ -71,12 +71,6 @@ def test_the_reason_names_the_season() -> None:
     assert alerts[-1].reason.endswith(f" were expected for {slot}.")
 
 
-def test_volume_measures_bytes_too() -> None:
-    thin = monitor(volume={"measure": "both"}, stream="orders")
-    alerts = evaluate([thin], [run(hour, streams={"orders": 50, "users": 1}) for hour in range(7)])
-    assert {(one.labels["measure"], one.value) for one in alerts} == {("records", 50.0), ("bytes", 5000.0)}
-
-
 def test_duration_fires_over_its_history_and_over_a_fixed_limit() -> None:
     slow = monitor(duration={"p95_over": "2x", "over": "10m"})
     runs = [run(hour, duration=60.0 + hour) for hour in range(10)] + [run(10, duration=150.0), run(11, duration=61.0)]

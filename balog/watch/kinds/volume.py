@@ -1,11 +1,9 @@
-"""Volume: records and bytes of each stream and run, against the band of their history."""
+"""Volume: records of each stream and run, against the band of their history."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import tzinfo
-
-from msgspec import UNSET
 
 from balog.payload import ExpectedBand
 from balog.watch.band_history import BandHistory, BandOptions, season_of
@@ -19,7 +17,7 @@ from balog.watch.slots import name_of
 
 
 class VolumeEvaluator(WithoutClock):
-    """Judges the records and bytes of successful runs. A failed run is the failures' matter and is not learned."""
+    """Judges the records of successful runs. A failed run is the failures' matter and is not learned."""
 
     wants = (RunObserved,)
     state_type = BandHistory
@@ -31,7 +29,6 @@ class VolumeEvaluator(WithoutClock):
             seasonality=options.seasonality,
             zone=zone,
         )
-        self._measures = ("records", "bytes") if options.measure == "both" else (options.measure,)
 
     def samples(self, observation: RunObserved) -> Iterator[SeriesSample]:
         """Yield the counts of each stream; those of the whole run if its streams were not counted."""
@@ -41,12 +38,9 @@ class VolumeEvaluator(WithoutClock):
         start = seconds_of(report.started) if isinstance(report.started, str) else None
         if start is None:
             start = observation.time - report.duration
-        for measure in self._measures:
-            labels = (("measure", measure),) if len(self._measures) > 1 else ()
-            counts = [(one.stream, getattr(one, measure)) for one in report.streams]
-            for stream, count in counts or [("", getattr(report, measure))]:
-                if count is not UNSET:
-                    yield SeriesSample(observation.pipeline, stream, (float(count), start), observation.run, labels)
+        counts = [(one.stream, one.records) for one in report.streams]
+        for stream, count in counts or [("", report.records)]:
+            yield SeriesSample(observation.pipeline, stream, (float(count), start), observation.run)
 
     def judge(self, state: BandHistory, value: tuple[float, float], now: float) -> Verdict:
         """Judge a count and the start of its run, and learn from it unless it is an anomaly."""
