@@ -107,14 +107,13 @@ class MessageDelivery:
         known_at: when the ledger was asked about it, likewise.
         unwanted_type: the payload type of an event that no consumer wants; None for other events.
         calls: by consumer, its unsuccessful calls in this generation.
-        routing_error: the exception of a consumer's own ``match_event``.
         followers: later copies of the event, which wait for the result of this one.
     """
 
     __slots__ = (
         *("begun", "calls", "delay", "done", "entries", "event", "followers", "gave_up", "has_failed", "id"),
-        *("is_concluded", "is_duplicate", "is_left", "known_at", "leased_until", "message", "open", "routing_error"),
-        *("running", "subscription", "tasks", "unwanted_type"),
+        *("is_concluded", "is_duplicate", "is_left", "known_at", "leased_until", "message", "open", "running"),
+        *("subscription", "tasks", "unwanted_type"),
     )
 
     def __init__(self, subscription: Subscription, message: Received, leased_until: float) -> None:
@@ -138,7 +137,6 @@ class MessageDelivery:
         self.is_left = False
         self.unwanted_type: str | None = None
         self.is_duplicate = False
-        self.routing_error: BaseException | None = None
         self.followers: list[MessageDelivery] = []
 
     def succeed(self, consumer: str) -> None:
@@ -218,8 +216,8 @@ class MessageDelivery:
 
     @property
     def wanted_by(self) -> list[str]:
-        """The names of the consumers that want it; an empty name where routing failed."""
-        return [""] if self.routing_error is not None else [task.handler.name for task in self.tasks]
+        """The names of the consumers that want it."""
+        return [task.handler.name for task in self.tasks]
 
     @property
     def may_be_known(self) -> bool:
